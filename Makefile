@@ -1,0 +1,116 @@
+# On a fresh machine that has Python >= 3.11, make and a package registry:
+#     make demo     sets everything up and tells the whole story on bundled data
+#     make test     sets everything up and runs the tests
+# Another Python: make test PYTHON=python3.12        Another environment: make test VENV=/some/where
+
+# The first of these that is new enough; python3 if none is, so that the message below can say what was found.
+FIND_PYTHON = for p in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; exit 0; fi; \
+	done; echo python3
+PYTHON ?= $(shell $(FIND_PYTHON))
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+# Everything that the wheel is built from. Folders are listed too: a deleted file changes its folder's time.
+SOURCES := pyproject.toml README.md LICENSE $(shell find src -name __pycache__ -prune -o ! -name '*.pyc' -print)
+
+# Tests and checks see the installed wheel, never a tree that happens to be on the path.
+unexport PYTHONPATH
+unexport PYTHONHOME
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PYTHONDONTWRITEBYTECODE = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint format types layers rules examples runtime-types oldest clean
+# A stamp is removed when its recipe fails, and no two recipes install into one environment at once.
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+help:
+	@echo "make demo            set up, then run piwo demo"
+	@echo "make test            set up, then run the tests against the built wheel"
+	@echo "make check           lint, format, types, layers, house rules, docstring examples"
+	@echo "make runtime-types   the tests again, with every annotation checked while they run"
+	@echo "make oldest          the tests with the oldest dependencies that pyproject.toml allows"
+	@echo "make clean           remove the environments and all that was generated"
+
+# ------------------------------------------------------------------------------------------------ environment
+$(VENV)/made.stamp:
+	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
+		echo "piwo: no Python called '$(PYTHON)' was found; install Python 3.11 or newer," \
+			"or name yours: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "piwo: needs Python 3.11 or newer, but '$(PYTHON)' is $$("$(PYTHON)" --version 2>&1);" \
+			"name a newer one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "piwo: '$(PYTHON)' was installed without its venv module;" \
+			"add it (on Debian and Ubuntu: the package python3-venv) and run make again" >&2; exit 1; }
+	"$(PYTHON)" -m venv "$(VENV)"
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
+
+# `pip install .` builds a wheel and installs that.
+$(VENV)/demo.stamp: $(VENV)/made.stamp $(SOURCES)
+	@echo "Installing piwo; the first time this takes a minute or two."
+	$(BIN)/python -m pip install --quiet .
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/made.stamp $(SOURCES)
+	@echo "Installing piwo and its test tools; the first time this takes a minute or two."
+	$(BIN)/python -m pip install --quiet ".[test]"
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/made.stamp $(SOURCES)
+	@echo "Installing piwo and its development tools; the first time this takes a minute or two."
+	$(BIN)/python -m pip install --quiet ".[dev]"
+	@touch $@
+
+# ---------------------------------------------------------------------------------------------- what users run
+demo: $(VENV)/demo.stamp
+	$(BIN)/piwo demo
+
+# PYTEST_ARGS=... is handed on, for example: make test PYTEST_ARGS="-k clip"
+test: $(VENV)/test.stamp
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# ------------------------------------------------------------------------------------------------------ checks
+check: lint format types layers rules examples
+	@echo "All checks passed."
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+layers: $(VENV)/dev.stamp
+	PYTHONPATH=src $(BIN)/lint-imports
+
+rules: $(VENV)/dev.stamp
+	$(BIN)/python scripts/check_words.py
+	$(BIN)/python scripts/check_divisions.py
+	$(BIN)/python scripts/check_sizes.py
+	$(BIN)/python scripts/check_docstrings.py
+	$(BIN)/python scripts/check_docs.py
+
+# The examples are run with runtime type checks on (scripts/pytest_examples.py), in a temporary directory.
+examples: $(VENV)/dev.stamp
+	PYTHONPATH=scripts $(BIN)/python -m pytest -c pyproject.toml --rootdir . -q \
+		-p pytest_runtime_types -p pytest_examples --doctest-modules --pyargs piwo
+
+# ---------------------------------------------------------------------------------------------- wider test runs
+runtime-types: $(VENV)/test.stamp
+	PYTHONPATH=scripts $(BIN)/python -m pytest -p pytest_runtime_types $(PYTEST_ARGS)
+
+# pip reads the constraint from its environment variable.
+oldest:
+	@mkdir -p build
+	"$(PYTHON)" scripts/oldest.py > build/oldest.txt
+	PIP_CONSTRAINT=build/oldest.txt $(MAKE) test VENV=.venv-oldest
+
+clean:
+	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

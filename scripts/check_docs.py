@@ -1,0 +1,55 @@
+"""House rules on the pages: the reference lists every public name, and the changelog the version.
+
+Every name in `piwo.__all__` stands in `docs/reference.md`, as code. CHANGELOG.md has a section for the
+version in `src/piwo/_version.py`. The reference is checked from the day that `docs/` exists.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from house import Finding, main, parse
+
+RULE = "docs/reference.md names all of piwo.__all__, CHANGELOG.md the version"
+
+
+def constant(path: Path, name: str) -> object:
+    """The literal that a module assigns to a name; None if it assigns none."""
+    tree, _ = parse(path)
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            return ast.literal_eval(node.value)
+    return None
+
+
+def check(root: Path) -> Iterator[Finding]:
+    """Names that the reference lacks, and a version that the changelog lacks."""
+    package = root / "src" / "piwo"
+    version = constant(package / "_version.py", "__version__")
+    changelog = root / "CHANGELOG.md"
+    history = changelog.read_text(encoding="utf-8") if changelog.exists() else ""
+    if not re.search(rf"^## .*{re.escape(str(version))}", history, re.MULTILINE):
+        yield Finding(changelog, 1, f"no section for version {version}")
+
+    if not (root / "docs").is_dir():
+        print("check_docs: docs/ is not written yet; the reference is not checked")
+        return
+    reference = root / "docs" / "reference.md"
+    if not reference.exists():
+        yield Finding(reference, 1, "docs/ exists, but has no reference.md")
+        return
+    text = reference.read_text(encoding="utf-8")
+    public = constant(package / "__init__.py", "__all__") or ()
+    if not isinstance(public, list | tuple):
+        raise TypeError(f"piwo.__all__ is {public!r}, expected a literal list or tuple of names")
+    for name in public:
+        if not re.search(rf"`[^`\n]*\b{re.escape(name)}\b[^`\n]*`", text):
+            yield Finding(reference, 1, f"`piwo.{name}` is public but not described")
+
+
+if __name__ == "__main__":
+    main(RULE, check)

@@ -1,0 +1,23 @@
+"""What can go wrong, in three kinds. A message says what was received, what was expected and what to do next."""
+
+__all__ = ["DataError", "FileError", "PiwoError", "PiwoWarning", "UsageError"]
+
+
+class PiwoError(Exception):
+    """Root of every error that piwo raises on purpose."""
+
+
+class DataError(PiwoError):
+    """The data of a log cannot be used as it stands."""
+
+
+class UsageError(PiwoError, ValueError):
+    """The arguments do not go together, or one of them is out of its range."""
+
+
+class FileError(PiwoError):
+    """A file is missing, damaged, from a newer version, or made for something else."""
+
+
+class PiwoWarning(UserWarning):
+    """A result can be used, and there is something that its reader must know."""
