@@ -1,0 +1,237 @@
+"""The actions of a log or a policy: an ordered set of labels, and the codes that stand for them inside piwo."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.errors import DataError, UsageError
+
+__all__ = ["Actions", "Label", "is_text", "label_array"]
+
+Label = int | str
+
+
+def label_array(values: Any, column: str = "action") -> pa.Array:
+    """Return `values` as an Arrow array of text or whole numbers; nothing is rounded, renamed or merged.
+
+    Args:
+        values: an Arrow array, a NumPy array, a data frame column, or a list.
+        column: the name to use in errors.
+
+    Returns:
+        An Arrow array of strings, or of integers. Nulls are kept; the caller decides about them.
+
+    Raises:
+        DataError: for floating-point labels (1.75 must not become 1) and for mixed types.
+
+    >>> label_array(["b", "a"]).to_pylist()
+    ['b', 'a']
+    """
+    array = _arrow(values, column)
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        if is_text(kind.value_type):
+            return array
+        array = array.dictionary_decode()
+        kind = array.type
+    if pa.types.is_integer(kind):
+        return array
+    if is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return array.cast(pa.string())
+    if pa.types.is_floating(kind):
+        raise DataError(
+            f"column {column!r} holds floating-point numbers, expected text or whole numbers; "
+            "convert it yourself (to integer or to text), so that 1.75 cannot become 1"
+        )
+    raise DataError(f"column {column!r} has type {kind}, expected text or whole numbers")
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether an Arrow type is text, plain or dictionary-encoded.
+
+    >>> is_text(pa.string()), is_text(pa.int8())
+    (True, False)
+    """
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def _arrow(values: Any, column: str) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values
+    if not hasattr(values, "__len__") or isinstance(values, str):
+        values = list(values)
+    try:
+        array = pa.array(values)
+    except OverflowError:
+        return _large(values, column)
+    except (pa.ArrowException, TypeError, ValueError) as cause:
+        line = " ".join(str(cause).split())[:200]
+        raise DataError(
+            f"column {column!r} mixes types, expected text only or whole numbers only: {line}"
+        ) from None
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _large(values: Any, column: str) -> pa.Array:
+    try:
+        return pa.array(values, pa.uint64())
+    except (pa.ArrowException, OverflowError, TypeError) as cause:
+        line = " ".join(str(cause).split())[:200]
+        raise DataError(
+            f"column {column!r} holds whole numbers beyond 64 bits; write them as text ({line})"
+        ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Actions:
+    """An ordered set of action labels, all text or all whole numbers.
+
+    Inside piwo an action is its position in this list, a code 0..K-1. Labels are met only where data comes in and
+    results go out. A label equals another when their text is equal: 1 is "1", and "01" is neither.
+
+    Args:
+        labels: K distinct labels, in the order that coefficient rows and probability columns have.
+
+    Raises:
+        UsageError: for no labels, doubled labels, or labels that are neither text nor whole numbers.
+
+    >>> actions = Actions(["2", "9", "10"])
+    >>> actions.codes(["10", "2"]).tolist()
+    [2, 0]
+    >>> actions.index(9)
+    1
+    """
+
+    labels: tuple[Label, ...]
+
+    def __init__(self, labels: Sequence[Label] | npt.NDArray[Any] | Actions) -> None:
+        if isinstance(labels, str):
+            raise UsageError(f"actions must be a list of labels, got the text {labels!r}; write [{labels!r}]")
+        listed = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
+        if not listed:
+            raise UsageError("actions is empty; give at least one label")
+        if all(isinstance(x, bool) for x in listed):
+            listed = tuple(str(x).lower() for x in listed)
+        if not (all(isinstance(x, str) for x in listed) or all(type(x) is int for x in listed)):
+            raise UsageError(
+                f"action labels are text or whole numbers, all of one kind; got {sorted({type(x).__name__ for x in listed})}"
+            )
+        if len(set(listed)) != len(listed):
+            doubled = next(label for label, count in Counter(listed).items() if count > 1)
+            raise UsageError(
+                f"action label {doubled!r} is listed twice; each action needs one label of its own"
+            )
+        object.__setattr__(self, "labels", listed)
+
+    @cached_property
+    def _array(self) -> npt.NDArray[Any]:
+        return np.asarray(self.labels)
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {str(label): code for code, label in enumerate(self.labels)}
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self.labels)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Actions) and list(self._position) == list(other._position)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._position))
+
+    def __contains__(self, label: object) -> bool:
+        return str(label) in self._position
+
+    def index(self, label: Label) -> int:
+        """Return the code of one label.
+
+        Raises:
+            UsageError: where the label is not in the list.
+
+        >>> Actions(["a", "b"]).index("b")
+        1
+        """
+        code = self._position.get(str(label))
+        if code is None:
+            raise UsageError(f"action {label!r} is not one of the {len(self)} actions ({self.preview()})")
+        return code
+
+    def preview(self) -> str:
+        """Return the first labels as text, for messages.
+
+        >>> Actions(range(9)).preview()
+        '0, 1, 2, 3, 4, ...'
+        """
+        shown = ", ".join(repr(x) for x in self.labels[:5])
+        return shown + (", ..." if len(self) > 5 else "")
+
+    def codes(self, values: Any, column: str = "action") -> npt.NDArray[np.int32]:
+        """Return the code of every value, -1 where a value is null or not in the list.
+
+        Args:
+            values: n labels, in any form that `label_array` takes.
+            column: the name to use in errors.
+
+        Returns:
+            (n,) int32 codes. Callers treat -1 as an error; raw labels are never used as indices.
+
+        >>> Actions(["a", "b"]).codes(["b", "z"]).tolist()
+        [1, -1]
+        """
+        array = label_array(values, column)
+        if pa.types.is_dictionary(array.type):
+            table = self.codes(array.dictionary, column)
+            indices = pc.fill_null(array.indices, len(table)).to_numpy(zero_copy_only=False)
+            coded: npt.NDArray[np.int32] = np.append(table, np.int32(-1))[indices]
+            return coded
+        found = pc.index_in(self._comparable(array), value_set=self._values(array.type))
+        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int32)
+
+    def _comparable(self, array: pa.Array) -> pa.Array:
+        return array if self._numbers(array.type) else array.cast(pa.string())
+
+    def _values(self, kind: pa.DataType) -> pa.Array:
+        if self._numbers(kind):
+            return pa.array(self.labels, kind)
+        return pa.array([str(x) for x in self.labels], pa.string())
+
+    def _numbers(self, kind: pa.DataType) -> bool:
+        """Tell whether whole numbers can be compared as numbers: all labels fit the column's type."""
+        if not pa.types.is_integer(kind) or not isinstance(self.labels[0], int):
+            return False
+        limits = np.iinfo(kind.to_pandas_dtype())
+        return all(limits.min <= x <= limits.max for x in self.labels if isinstance(x, int))
+
+    def take(self, codes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Any]:
+        """Return the labels of the given codes as a NumPy array.
+
+        >>> Actions([10, 20]).take(np.array([1, 1, 0])).tolist()
+        [20, 20, 10]
+        """
+        taken: npt.NDArray[Any] = self._array[codes]
+        return taken
+
+    def positions_in(self, other: Actions) -> npt.NDArray[np.int32]:
+        """Return, for each of these labels, its code in `other`, -1 where `other` lacks it.
+
+        >>> Actions(["a", "b"]).positions_in(Actions(["b", "c"])).tolist()
+        [-1, 0]
+        """
+        return np.array([other._position.get(key, -1) for key in self._position], np.int32)

@@ -1,0 +1,71 @@
+"""One batch of a log: validated arrays, the only form in which data reaches the statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Batch", "Floats"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """n rows of a log, after the door (`piwo.logs.door`) has let them in; trusted from here on.
+
+    Rewards are on the unit scale: (R - lo) / (hi - lo) for a declared range [lo, hi], R - lo where hi is infinite.
+    Actions are codes 0..K-1. A field is None where the log has no such column. `propensity` may be 0 (underflow)
+    only where `log_propensity` is there.
+    """
+
+    start: int
+    """Row number of the first row in the log."""
+    action: npt.NDArray[np.int32]
+    """(n,) action codes."""
+    reward: Floats
+    """(n,) rewards on the unit scale."""
+    propensity: Floats
+    """(n,) mu(A_t | X_t), the behavior policy's probability of the logged action."""
+    log_propensity: Floats | None = None
+    """(n,) log mu(A_t | X_t), for propensities that underflow."""
+    propensities: Floats | None = None
+    """(n, K) mu(a | X_t), the full vector."""
+    context: Floats | None = None
+    """(n, d) encoded context."""
+    weight: Floats | None = None
+    """(n,) sampling weight s_t of a thinned log: one over the rate at which the row was kept."""
+    policies: Mapping[str, Floats] = field(default_factory=dict)
+    """Target-policy columns by name: (n,) pi(A_t | X_t)."""
+    rows: npt.NDArray[np.int64] | None = None
+    """(n,) row numbers in the log where rows were left out (a split); None: start, start + 1, ..."""
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    @property
+    def row_numbers(self) -> npt.NDArray[np.int64]:
+        """Return the (n,) row numbers in the log."""
+        return np.arange(self.start, self.start + len(self)) if self.rows is None else self.rows
+
+    def losses(self) -> Batch:
+        """Return the same rows with 1 - R in place of R: a lower bound on losses is an upper bound on rewards."""
+        return replace(self, reward=1.0 - self.reward)
+
+    def with_reward(self, reward: Floats) -> Batch:
+        """Return the same rows with other rewards, (n,) on the unit scale."""
+        return replace(self, reward=reward)
+
+    def take(self, keep: npt.NDArray[Any]) -> Batch:
+        """Return the rows that a mask or an index array keeps, with their row numbers."""
+        kept: dict[str, Any] = {"rows": self.row_numbers[keep]}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray) and item.name != "rows":
+                kept[item.name] = value[keep]
+        kept["policies"] = {name: column[keep] for name, column in self.policies.items()}
+        return replace(self, **kept)

@@ -1,0 +1,107 @@
+"""Any data frame as an Arrow table: pandas, polars, Arrow, DuckDB, Ibis, or a mapping of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from piwo.errors import DataError, UsageError
+
+__all__ = ["is_frame", "same_index", "to_table"]
+
+
+def is_frame(value: Any) -> bool:
+    """Tell whether `to_table` can take the value.
+
+    >>> is_frame({"a": [1]}), is_frame([1, 2])
+    (True, False)
+    """
+    return isinstance(value, pa.Table | pa.RecordBatch | Mapping) or hasattr(value, "__arrow_c_stream__")
+
+
+def to_table(frame: Any) -> pa.Table:
+    """Return a data frame as an Arrow table. Nothing is copied where the frame is Arrow already.
+
+    Args:
+        frame: an object with `__arrow_c_stream__`, an Arrow table, or a mapping from column name to values.
+
+    Raises:
+        UsageError: for anything else.
+        DataError: where a column mixes types.
+
+    >>> to_table({"a": [1, 2]}).num_rows
+    2
+    """
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    try:
+        if isinstance(frame, Mapping):
+            same_index(frame)
+            return pa.table({str(name): _column(values) for name, values in frame.items()})
+        if hasattr(frame, "__arrow_c_stream__"):
+            return _table(frame)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as cause:
+        raise DataError(
+            f"the data frame cannot be read as columns: {_first_line(cause)}; give each column one type"
+        ) from None
+    raise UsageError(
+        f"expected a data frame (pandas, polars, Arrow, DuckDB, ...) or a mapping of arrays, got {type(frame).__name__}"
+    )
+
+
+def _table(frame: Any) -> pa.Table:
+    if type(frame).__module__.split(".")[0] == "pandas":
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    return pa.table(_plain(frame))
+
+
+def _column(values: Any) -> Any:
+    """Return one column of a mapping; a two-dimensional array becomes a column of lists."""
+    import numpy as np
+
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(
+            pa.array(np.ascontiguousarray(values).ravel()), values.shape[1]
+        )
+    return pa.array(values)
+
+
+def _plain(frame: Any) -> Any:
+    """Cast a polars Categorical or Enum to text first: its codes do not survive the stream in every version."""
+    if type(frame).__module__.split(".")[0] != "polars":
+        return frame
+    import narwhals as nw
+
+    wrapped = nw.from_native(frame)
+    texts = [name for name, kind in wrapped.collect_schema().items() if kind in (nw.Categorical, nw.Enum)]
+    return nw.to_native(wrapped.with_columns(nw.col(*texts).cast(nw.String))) if texts else frame
+
+
+def same_index(columns: Mapping[str, Any]) -> None:
+    """Raise where pandas Series with different indexes are put side by side.
+
+    Positions and labels disagree then, and only the user knows which is meant.
+
+    Raises:
+        DataError: naming the two columns.
+    """
+    first: tuple[str, Any] | None = None
+    for name, values in columns.items():
+        index = getattr(values, "index", None)
+        if index is None or callable(index):
+            continue
+        if first is None:
+            first = (name, index)
+        elif not (len(index) == len(first[1]) and bool((index == first[1]).all())):
+            raise DataError(
+                f"columns {first[0]!r} and {name!r} have different indexes, expected the same labels in the same order; "
+                "align them (df.loc / join) or drop the indexes (.to_numpy()) first"
+            )
+
+
+def _first_line(cause: Exception) -> str:
+    return str(cause).splitlines()[0] if str(cause) else type(cause).__name__

@@ -1,0 +1,374 @@
+"""The log: rows of decisions, what their columns mean, and how they are read."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.logs.actions import Actions, is_text, label_array
+from piwo.logs.batch import Batch
+from piwo.logs.columns import Columns
+from piwo.logs.door import Behavior, Finding, Refused, Schema, admit, merge_findings
+from piwo.logs.features import Features
+from piwo.logs.sources import Fragment, QuerySource, Source
+
+if TYPE_CHECKING:
+    from piwo.logs.split import Split
+
+__all__ = ["Log", "Selector", "warn_of"]
+
+
+_MISSING_MARKS = frozenset({"na", "n/a", "nan", "null", "none", "?", "-", ".", "missing"})
+_NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$")
+
+
+class Selector(Protocol):
+    """Chooses rows of a batch, by row number and action only, never by reward."""
+
+    def keep(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Return the (n,) mask of rows that stay."""
+        ...
+
+
+@dataclass(frozen=True)
+class Log:
+    """Logged decisions: context, action, reward, and the probability with which the action was taken.
+
+    Made by `piwo.read`, `Log.from_arrays`, `Log.from_frame` or `Log.from_sql`. A log is a description: rows are
+    read, validated and folded batch by batch each time something is asked of it, and are never all in memory
+    (unless they were to begin with).
+
+    Attributes:
+        actions: the action list. Given explicitly, or the distinct labels of the action column, sorted.
+        features: how context columns become a matrix; None without context.
+        reward_range: the declared (lo, hi). Inside piwo rewards are (R - lo) / (hi - lo).
+    """
+
+    source: Source
+    columns: Columns
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    declared_actions: Actions | None = None
+    declared_features: Features | None = None
+    normalize: bool = False
+    behavior: Behavior | None = None
+    selector: Selector | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            low, high = (float(x) for x in self.reward_range)
+            good = bool(np.isfinite(low) and low < high)
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise UsageError(
+                f"reward_range is {self.reward_range!r}, expected (lo, hi) with finite lo < hi; hi may be inf"
+            )
+        if self.columns.policies and len(set(self.columns.policies)) != len(self.columns.policies):
+            raise UsageError("a policy column is named twice; name each once")
+
+    # ------------------------------------------------------------------ making one
+
+    @classmethod
+    def of(cls, source: Source, columns: Columns, actions: Any = None, **options: Any) -> Log:
+        """Return a log over a source; see `piwo.read` for the options."""
+        columns = columns.resolve(source.schema.names)
+        no_propensity = (columns.propensity, columns.log_propensity, columns.propensities) == (
+            None,
+            None,
+            None,
+        )
+        if no_propensity and options.get("behavior") is None:
+            raise UsageError(
+                "a log needs a propensity column, a log-propensity column, propensity vectors, or behavior="
+            )
+        declared = None if actions is None else actions if isinstance(actions, Actions) else Actions(actions)
+        return cls(source, columns, declared_actions=declared, **options)
+
+    @classmethod
+    def from_frame(cls, frame: Any, **roles: Any) -> Log:
+        """Return a log over any data frame; the arguments are those of `piwo.read`.
+
+        >>> log = Log.from_frame(
+        ...     {"item": ["a", "b"], "click": [0, 1], "p": [0.5, 0.5]},
+        ...     action="item",
+        ...     reward="click",
+        ...     propensity="p",
+        ... )
+        >>> len(log)
+        2
+        """
+        from piwo.logs.reading import read
+
+        return read(frame, **roles)
+
+    @classmethod
+    def from_sql(cls, sql: str, *, connection: Any = None, **roles: Any) -> Log:
+        """Return a log over the answer to a DuckDB query, re-run at each pass.
+
+        Args:
+            sql: any DuckDB query.
+            connection: a DuckDB connection that knows the tables; None: a fresh one, which can read files.
+            **roles: the arguments of `piwo.read`.
+
+        >>> log = Log.from_sql("select 'a' as action, 1 as reward, 0.5 as propensity")
+        >>> log.actions.labels
+        ('a',)
+        """
+        from piwo.logs.reading import read
+
+        return read(QuerySource(sql, connection=connection), **roles)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        action: Any,
+        reward: Any,
+        propensity: Any = None,
+        context: Any = None,
+        log_propensity: Any = None,
+        propensities: Any = None,
+        weight: Any = None,
+        policies: Mapping[str, Any] | None = None,
+        actions: Any = None,
+        reward_range: tuple[float, float] = (0.0, 1.0),
+        behavior: Behavior | None = None,
+        normalize: bool = False,
+    ) -> Log:
+        """Return a log over arrays, one entry a row.
+
+        Args:
+            action: (n,) labels, text or whole numbers.
+            reward: (n,) rewards.
+            propensity: (n,) mu(A_t | X_t).
+            context: (n, d) array, or a data frame.
+            log_propensity: (n,) log mu(A_t | X_t), where propensities underflow.
+            propensities: (n, K) mu(a | X_t), columns in the order of `actions`; a data frame is matched by name.
+            weight: (n,) sampling weights.
+            policies: name -> (n,) pi(A_t | X_t) of target policies.
+            actions: the action list; None: the sorted distinct labels.
+            reward_range: the declared (lo, hi).
+            behavior: a policy object whose `probabilities(X)` are mu(. | X).
+            normalize: divide each row of `propensities` by its sum.
+
+        Raises:
+            DataError: for columns of different lengths, pandas Series with different indexes, or bad values.
+
+        >>> log = Log.from_arrays(action=[0, 1], reward=[0.2, 1.0], propensity=[0.5, 0.5])
+        >>> len(log), log.actions.labels
+        (2, (0, 1))
+        """
+        from piwo.logs.reading import log_of_arrays
+
+        given = {
+            "action": action,
+            "reward": reward,
+            "propensity": propensity,
+            "log_propensity": log_propensity,
+            "propensities": propensities,
+            "weight": weight,
+        }
+        options = {"reward_range": reward_range, "behavior": behavior, "normalize": normalize}
+        return log_of_arrays(given, context, policies or {}, actions, options)
+
+    # ------------------------------------------------------------------ what it is
+
+    @cached_property
+    def actions(self) -> Actions:
+        """Return the action list: the declared one, or the sorted distinct labels of the log."""
+        if self.declared_actions is not None:
+            return self.declared_actions
+        seen = pc.drop_null(label_array(self.source.distinct(self.columns.action), self.columns.action))
+        if len(seen) == 0:
+            self._raise_empty_or_missing()
+        return Actions(sorted(seen.to_pylist()))
+
+    def _raise_empty_or_missing(self) -> None:
+        if len(self.source.distinct(self.columns.action)) == 0:
+            raise DataError(f"no rows in {self.source.name}, expected at least one logged decision")
+        raise DataError(
+            f"column {self.columns.action!r} is missing in every row; the action taken must be logged"
+        )
+
+    @cached_property
+    def features(self) -> Features | None:
+        """Return how the context is encoded; levels of text columns are learned in one pass over those columns."""
+        if self.declared_features is not None:
+            return self.declared_features
+        return self._learn_features() if self.columns.context else None
+
+    def _learn_features(self) -> Features:
+        schema, levels, sizes = self.source.schema, {}, {}
+        for name in self.columns.context:
+            kind = schema.field(name).type
+            if pa.types.is_fixed_size_list(kind):
+                sizes[name] = kind.list_size
+            elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+                sizes[name] = self._list_size(name)
+            elif is_text(kind) or pa.types.is_dictionary(kind):
+                levels[name] = sorted(str(x) for x in pc.drop_null(self.source.distinct(name)).to_pylist())
+                _refuse_marked_numbers(name, levels[name])
+        return Features.learn(self.columns.context, schema, levels, sizes)
+
+    def _list_size(self, name: str) -> int:
+        """Return the length of the first list of a column; the door refuses rows of another length."""
+        for part in self.source.fragments([name]):
+            for record in part.records():
+                lengths = pc.drop_null(pc.list_value_length(record[name]))
+                if len(lengths):
+                    return int(lengths[0].as_py())
+        raise DataError(f"context column {name!r} holds no lists at all, expected one in every row")
+
+    @property
+    def schema(self) -> Schema:
+        """Return what the door needs to know."""
+        return Schema(
+            self.columns, self.actions, self.features, self.reward_range, self.normalize, self.behavior
+        )
+
+    def __len__(self) -> int:
+        """Return the number of rows; a pass over the log where the source cannot tell."""
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> int:
+        if self.selector is None and self.source.rows is not None:
+            return self.source.rows
+        return sum(len(batch) for batch in self.each_batch())
+
+    # ------------------------------------------------------------------ scale
+
+    def value(self, unit: float) -> float:
+        """Return a value on the reward's own scale: lo + (hi - lo) * unit."""
+        return self.reward_range[0] + self.schema.span * unit
+
+    # ------------------------------------------------------------------ other views of the same rows
+
+    def where(self, selector: Selector) -> Log:
+        """Return the rows that a selector keeps; row numbers stay those of the whole log."""
+        if self.selector is not None:
+            raise UsageError("this log is already part of a split; split the whole log instead")
+        return replace(
+            self, selector=selector, declared_actions=self.actions, declared_features=self.features
+        )
+
+    def split(self, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False) -> Split:
+        """Return the log in two parts, one to learn from and one to certify with.
+
+        Which rows are held out depends on seed and row number alone: not on batches, threads, files, or anything
+        in the rows. It must not depend on the actions either: what is learned would then tell which actions to
+        expect among the held-out rows, and certificates would fail (docs/theory.md, section "A held-out split must
+        not look at the actions"). Actions that were logged too rarely to be on both sides are named in `notes`
+        and in a warning.
+
+        Args:
+            holdout: fraction of the rows to hold out, above 0 and below 1.
+            seed: chooses the rows; choose it before seeing any result.
+            min_rows: least number of rows on each side.
+            tail: hold out the last rows instead, as adaptive logging needs: what is certified comes after what
+                was learned from.
+
+        Returns:
+            A `Split` with `train` and `test`. Row numbers stay those of the whole log. The answer to a query is
+            read into memory first, because a query may give its rows in another order at each pass.
+
+        Raises:
+            DataError: where a side has fewer than `min_rows` rows.
+            UsageError: for a fraction that is none, or a log that is already part of a split.
+
+        >>> log = Log.from_arrays(action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100)
+        >>> parts = log.split(0.3)
+        >>> len(parts.train) + len(parts.test)
+        100
+        """
+        from piwo.logs.split import split
+
+        return split(self, holdout, seed, min_rows, tail)
+
+    def encoded_by(self, features: Features) -> Log:
+        """Return the same rows with the context encoded as a policy's features ask.
+
+        Raises:
+            DataError: where the log lacks a column that the features need.
+        """
+        context = Columns(**{**vars(self.columns), "context": features.columns}).resolve(
+            self.source.schema.names
+        )
+        return replace(self, columns=context, declared_features=features, declared_actions=self.actions)
+
+    # ------------------------------------------------------------------ reading
+
+    def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:
+        """Return the parts of the log; context and full propensity vectors are read only when asked for."""
+        columns = self.columns
+        wanted = [columns.action, *columns.numbers().values(), *columns.policies]
+        if (context or self.behavior is not None) and self.features is not None:
+            wanted += self.features.columns
+        if columns.propensities is not None and (propensities or columns.propensity is None):
+            wanted.append(columns.propensities)
+        return self.source.fragments(tuple(dict.fromkeys(wanted)))
+
+    def batches(self, fragment: Fragment) -> Iterator[tuple[Batch, tuple[Finding, ...]]]:
+        """Yield the validated batches of one fragment with their harmless findings.
+
+        Raises:
+            DataError: where rows break a rule; the whole log is scanned once more to count them all.
+        """
+        schema, start = self.schema, fragment.start
+        for record in fragment.records():
+            try:
+                batch, findings = admit(record, schema, start)
+            except Refused as refused:
+                raise self._counted(refused) from None
+            start += record.num_rows
+            yield (batch if self.selector is None else batch.take(self.selector.keep(batch))), findings
+
+    def _counted(self, first: Refused) -> Refused:
+        """Return the refusal with the count over the whole log: a message that says 3 rows means 3 rows."""
+        found: list[Finding] = []
+        for fragment in self.fragments(context=True, propensities=True):
+            start = fragment.start
+            for record in fragment.records():
+                try:
+                    admit(record, self.schema, start)
+                except Refused as refused:
+                    found += refused.findings
+                start += record.num_rows
+        return Refused(merge_findings(found) or first.findings)
+
+    def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:
+        """Yield the validated batches in order, in this thread; harmless findings become one warning at the end."""
+        notes: list[Finding] = []
+        for fragment in self.fragments(context, propensities):
+            for batch, findings in self.batches(fragment):
+                notes += findings
+                if len(batch):
+                    yield batch
+        warn_of(notes)
+
+
+def _refuse_marked_numbers(name: str, levels: Sequence[str]) -> None:
+    """Raise where a number column became text because of a mark for missing values."""
+    marks = [x for x in levels if x.strip().lower() in _MISSING_MARKS]
+    others = [x for x in levels if x not in marks]
+    if marks and others and all(_NUMBER.match(x) for x in others):
+        raise DataError(
+            f"context column {name!r} holds numbers and {marks[0]!r}; fill or drop such rows yourself first, "
+            "or turn the column into text labels"
+        )
+
+
+def warn_of(findings: Sequence[Finding], warn: Callable[..., None] = warnings.warn) -> None:
+    """Issue one warning a rule for harmless findings, with its count."""
+    for finding in merge_findings(findings):
+        warn(str(finding), PiwoWarning, stacklevel=3)

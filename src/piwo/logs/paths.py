@@ -1,0 +1,76 @@
+"""Which files a path or glob means, and of what type they are."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from piwo.errors import DataError, FileError, UsageError
+
+__all__ = ["KINDS", "files_of", "kind_of"]
+
+KINDS = {
+    ".parquet": "parquet", ".pq": "parquet",
+    ".csv": "csv", ".tsv": "csv", ".csv.gz": "csv", ".tsv.gz": "csv", ".txt": "csv",
+    ".jsonl": "json", ".ndjson": "json", ".json": "json",
+    ".jsonl.gz": "json", ".ndjson.gz": "json", ".json.gz": "json",
+    ".dsjson": "dsjson", ".dsjson.gz": "dsjson",
+}  # fmt: skip
+"""File ending -> type."""
+
+
+def files_of(pattern: str) -> list[str]:
+    """Return the files that a path or glob means, sorted by name.
+
+    Raises:
+        FileError: where there is none, or where it is a folder.
+
+    >>> files_of("no/such/*.csv")
+    Traceback (most recent call last):
+    piwo.errors.FileError: no file 'no/such/*.csv', expected a path, a glob that matches, or a query (select ...)
+    """
+    path = os.path.expanduser(pattern)  # noqa: PTH111 - pathlib raises for names that are too long to exist
+    if os.path.isdir(path):  # noqa: PTH112
+        raise FileError(
+            f"{pattern!r} is a folder, expected files; name them with a glob such as {path}/*.parquet"
+        )
+    if os.path.exists(path):  # noqa: PTH110
+        return [path]
+    found = sorted(x for x in glob.glob(path, recursive=True) if not Path(x).is_dir())  # noqa: PTH207
+    if not found:
+        raise FileError(f"no file {pattern!r}, expected a path, a glob that matches, or a query (select ...)")
+    return found
+
+
+def kind_of(paths: Sequence[str]) -> str:
+    """Return the one type that all the files have, by their endings.
+
+    Raises:
+        UsageError: for an unknown ending, and for several types.
+        DataError: for an empty file.
+
+    >>> kind_of([])
+    Traceback (most recent call last):
+    piwo.errors.UsageError: got an empty list of files, expected at least one
+    """
+    if not paths:
+        raise UsageError("got an empty list of files, expected at least one")
+    kinds = sorted({_kind(path) for path in paths})
+    if len(kinds) > 1:
+        raise UsageError(f"files of several types in one log ({', '.join(kinds)}); read one type at a time")
+    empty = next((path for path in paths if os.path.getsize(path) == 0), None)  # noqa: PTH202
+    if empty is not None:
+        raise DataError(f"no rows in {empty!r}: the file is empty, expected at least one logged decision")
+    return kinds[0]
+
+
+def _kind(path: str) -> str:
+    suffixes = [x.lower() for x in Path(path).suffixes]
+    for tail in ("".join(suffixes[-2:]), "".join(suffixes[-1:])):
+        if tail in KINDS:
+            return KINDS[tail]
+    raise UsageError(
+        f"{path!r} has no known ending; known are {', '.join(sorted(KINDS))}; or give a query (select ...)"
+    )

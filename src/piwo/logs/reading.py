@@ -1,0 +1,278 @@
+"""From whatever the user holds to a log: files, globs, queries, data frames, arrays."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from piwo.errors import DataError, UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.columns import Columns
+from piwo.logs.door import Behavior
+from piwo.logs.frames import is_frame, same_index, to_table
+from piwo.logs.log import Log
+from piwo.logs.paths import files_of, kind_of
+from piwo.logs.sources import ParquetSource, QuerySource, Source, TableSource, file_list, quoted
+
+__all__ = ["log_of_arrays", "read"]
+
+_SQL = re.compile(
+    r"^(\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|from|values)[\s*('\"]", re.IGNORECASE | re.DOTALL
+)
+
+
+def read(
+    source: Any,
+    *,
+    action: str = "action",
+    reward: str | None = None,
+    cost: str | None = None,
+    propensity: str | None = None,
+    log_propensity: str | None = None,
+    propensities: str | None = None,
+    context: str | Sequence[str] = (),
+    weight: str | None = None,
+    policy_columns: str | Sequence[str] = (),
+    actions: Sequence[Any] | Actions | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    behavior: Behavior | None = None,
+    normalize: bool = False,
+) -> Log:
+    """Return a log over files, a query or a data frame. Which question it answers: what was logged, and what means what?
+
+    Rows are validated whenever they are read: a missing or impossible value is an error that names the column, the
+    rule, how many rows and the first of them. Nothing is filled, clipped or dropped.
+
+    Args:
+        source: a path or glob (Parquet, CSV, JSON lines), a list of them, a DuckDB query, any data frame,
+            or a `Source`.
+        action: column of the action taken. In CSV and JSON it is kept as text, so "01" is not 1 and NA is a label.
+        reward: column of the reward; "reward" unless `cost` is given.
+        cost: column of a cost, in place of the reward; piwo then works with reward = -cost throughout.
+        propensity: column of mu(A | X) in (0, 1]; "propensity" unless another way is given.
+        log_propensity: column of log mu(A | X), where propensities underflow.
+        propensities: list column of the full vector mu(. | X), in the order of the action list.
+        context: names or globs of context columns.
+        weight: column of sampling weights, where the log was thinned.
+        policy_columns: columns that hold pi(A | X) of target policies.
+        actions: the action list; None: the sorted distinct labels.
+        reward_range: the declared (lo, hi) of the reward (of -cost for costs); never inferred; hi may be inf.
+        behavior: the behavior policy as an object with `probabilities(X)`.
+        normalize: divide each row of `propensities` by its sum.
+
+    Returns:
+        A `Log`.
+
+    Raises:
+        FileError: for files that are missing or cannot be read.
+        DataError: for columns that do not exist (near names are shown).
+        UsageError: for arguments that do not go together.
+
+    >>> log = read(
+    ...     {"item": ["a", "b"], "click": [0, 1], "p": [0.5, 0.5]},
+    ...     action="item",
+    ...     reward="click",
+    ...     propensity="p",
+    ... )
+    >>> log.actions.labels
+    ('a', 'b')
+    """
+    if reward is not None and cost is not None:
+        raise UsageError(
+            f"got reward={reward!r} and cost={cost!r}, expected one of the two; a cost is minus the reward"
+        )
+    if (propensity, log_propensity, propensities, behavior) == (None, None, None, None):
+        propensity = "propensity"
+    columns = Columns(
+        action=action,
+        reward=cost or reward or "reward",
+        propensity=propensity,
+        log_propensity=log_propensity,
+        propensities=propensities,
+        context=_listed(context),
+        weight=weight,
+        policies=_listed(policy_columns),
+        cost=cost is not None,
+    )
+    paths = _dsjson_paths(source)
+    if paths:
+        return _read_dsjson(paths, columns, actions, reward_range, behavior=behavior, normalize=normalize)
+    rows = source_of(source, columns)
+    return Log.of(rows, columns, actions, reward_range=reward_range, behavior=behavior, normalize=normalize)
+
+
+def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _dsjson_paths(source: Any) -> list[str]:
+    """Return the files of a Vowpal Wabbit dsjson log, none for any other source."""
+    paths = _paths(source)
+    return paths if paths and kind_of(paths) == "dsjson" else []
+
+
+def _read_dsjson(
+    paths: Sequence[str], columns: Columns, actions: Any, reward_range: tuple[float, float], **more: Any
+) -> Log:
+    from piwo.logs.dsjson import read_dsjson
+
+    if replace(columns, context=()) != Columns() or any(more.values()):
+        raise UsageError(
+            f"{paths[0]!r} is a dsjson log, whose lines say themselves what is action, cost and propensity; "
+            "give only context=, actions= and reward_range="
+        )
+    return read_dsjson(paths, context=columns.context, actions=actions, reward_range=reward_range)
+
+
+def source_of(source: Any, columns: Columns) -> Source:
+    """Return the source that a path, glob, list of paths, query or data frame means.
+
+    Raises:
+        FileError: where a path or glob matches no file.
+        UsageError: for file types and objects that are not known.
+    """
+    if hasattr(source, "fragments"):
+        made: Source = source
+        return made
+    if is_frame(source):
+        return TableSource(to_table(source))
+    paths = _paths(source)
+    if paths is not None:
+        kind = kind_of(paths)
+        return ParquetSource(paths) if kind == "parquet" else text_source(paths, kind, columns)
+    if isinstance(source, str):
+        return QuerySource(source)
+    lazy = "; call .collect() on it first" if hasattr(source, "collect") else ""
+    raise UsageError(
+        f"cannot read a log from {type(source).__name__}, expected a path, a glob, a query or a data frame{lazy}"
+    )
+
+
+def _paths(source: Any) -> list[str] | None:
+    """Return the files that a path, a glob or a list of them means; None for a query and for other objects."""
+    if isinstance(source, str) and _SQL.match(source) and not os.path.exists(source):  # noqa: PTH110
+        return None
+    if isinstance(source, str | os.PathLike):
+        return files_of(os.fspath(source))
+    listed = isinstance(source, Sequence) and not isinstance(source, str | bytes)
+    if listed and all(isinstance(x, str | os.PathLike) for x in source):
+        return [path for item in source for path in files_of(os.fspath(item))]
+    return None
+
+
+def text_source(paths: Sequence[str], kind: str, columns: Columns) -> Source:
+    """Return a source over CSV or JSON lines: roles as text, which the door turns into numbers; the context as found.
+
+    Read as text, a label keeps its zeros and digits, and a word in a number column is counted and named by the door
+    instead of ending the read.
+    """
+    files = file_list(paths)
+    if kind == "csv":
+        reader = f"read_csv({files}, header=true, nullstr=''"
+    else:
+        reader = f"read_json({files}, format='newline_delimited'"
+    found = QuerySource(f"select * from {reader})", name=paths[0])
+    columns = columns.resolve(found.schema.names)
+    roles = (columns.action, *columns.numbers().values(), *columns.policies)
+    if kind == "csv":
+        types = dict.fromkeys(roles, "VARCHAR")
+        sql = f"select * from {reader}, types={_struct(types)})"
+    else:
+        types = {
+            x: "VARCHAR" if x in roles else _json_type(found.schema.field(x).type) for x in columns.used()
+        }
+        sql = f"select * from {reader}, columns={_struct(types)})"
+    return QuerySource(sql, name=paths[0], steady=True)
+
+
+def _struct(types: Mapping[str, str]) -> str:
+    """Return a DuckDB struct of column types."""
+    return "{" + ", ".join(f"{quoted(name, chr(39))}: '{kind}'" for name, kind in types.items()) + "}"
+
+
+def _json_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return "DOUBLE[]"
+    if pa.types.is_temporal(kind):
+        return "TIMESTAMP"
+    return "VARCHAR" if pa.types.is_string(kind) or pa.types.is_null(kind) else "DOUBLE"
+
+
+def log_of_arrays(
+    given: Mapping[str, Any],
+    context: Any,
+    policies: Mapping[str, Any],
+    actions: Any,
+    options: Mapping[str, Any],
+) -> Log:
+    """Return the log of arrays, one entry a row; see `Log.from_arrays`."""
+    present = {name: values for name, values in given.items() if values is not None}
+    same_index({**present, **policies} if context is None else {**present, **policies, "context": context})
+    known = None if actions is None else Actions(actions)
+    if "propensities" in present:
+        present["propensities"] = _vector_columns(present["propensities"], known)
+    table: dict[str, Any] = {**present, **{str(name): values for name, values in policies.items()}}
+    context_names: tuple[str, ...] = ()
+    if context is not None:
+        extra = _context_columns(context)
+        clash = next((x for x in extra if x in table), None)
+        if clash is not None:
+            raise UsageError(f"context column {clash!r} has the name of a role; rename it")
+        context_names = tuple(extra)
+        table.update(extra)
+    unsized = next((name for name, values in table.items() if not hasattr(values, "__len__")), None)
+    if unsized is not None:
+        kind = type(table[unsized]).__name__
+        raise UsageError(f"{unsized} is a {kind}, expected an array or a list with one entry a row")
+    lengths = {name: len(values) for name, values in table.items()}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name}: {count}" for name, count in lengths.items())
+        raise DataError(f"columns of different lengths ({shown}); every column needs one entry a row")
+    columns = Columns(
+        propensity="propensity" if "propensity" in present else None,
+        log_propensity="log_propensity" if "log_propensity" in present else None,
+        propensities="propensities" if "propensities" in present else None,
+        weight="weight" if "weight" in present else None,
+        context=context_names,
+        policies=tuple(str(x) for x in policies),
+    )
+    return Log.of(TableSource(to_table(table), "the arrays"), columns, known, **options)
+
+
+def _context_columns(context: Any) -> dict[str, Any]:
+    if is_frame(context):
+        table = to_table(context)
+        return {name: table[name] for name in table.column_names}
+    matrix = np.asarray(context)
+    if matrix.ndim != 2:
+        raise UsageError(
+            f"the context has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for one column"
+        )
+    return {f"x{i}": np.ascontiguousarray(matrix[:, i]) for i in range(matrix.shape[1])}
+
+
+def _vector_columns(vectors: Any, known: Actions | None) -> Any:
+    """Return (n, K) propensities as an array in the order of the action list; frames are matched by column name."""
+    if known is None:
+        raise UsageError("full propensity vectors need actions=[...], the labels of their columns in order")
+    if is_frame(vectors):
+        table = to_table(vectors)
+        named = Actions(table.column_names)
+        order = known.positions_in(named)
+        if len(named) != len(known) or (order < 0).any():
+            raise DataError(
+                f"the propensity columns are {named.preview()}, expected exactly the actions {known.preview()}"
+            )
+        return np.column_stack([table[int(i)].to_numpy() for i in order]).astype(np.float64)
+    matrix = np.asarray(vectors, np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] != len(known):
+        raise DataError(
+            f"propensities have shape {matrix.shape}, expected (n, {len(known)}), one column an action"
+        )
+    return matrix

@@ -1,0 +1,324 @@
+"""Where the rows of a log come from. A source knows its columns and cuts itself into fragments.
+
+A fragment is small, picklable and re-readable; engines map over fragments. Parquet is cut by row groups, tables by
+slices; a query (SQL, CSV, JSON) is one fragment, streamed by DuckDB, which reads it with all its own threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.errors import DataError, FileError, UsageError
+
+__all__ = [
+    "BATCH_ROWS",
+    "Fragment",
+    "ParquetSource",
+    "QuerySource",
+    "Source",
+    "TableSource",
+    "file_list",
+    "quoted",
+]
+
+BATCH_ROWS = 65_536
+"""Rows a batch: the arrays of a batch stay in a core's cache."""
+
+
+class Fragment(Protocol):
+    """A part of a source that can be read on its own, anywhere."""
+
+    @property
+    def start(self) -> int:
+        """Return the row number of its first row."""
+        ...
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow batches of at most `BATCH_ROWS` rows."""
+        ...
+
+
+class Source(Protocol):
+    """Rows in some place."""
+
+    @property
+    def name(self) -> str:
+        """Return how to call it in messages."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return column names and Arrow types."""
+        ...
+
+    @property
+    def rows(self) -> int | None:
+        """Return the number of rows, None where only a pass would tell."""
+        ...
+
+    @property
+    def steady(self) -> bool:
+        """Tell whether every pass gives the same rows in the same order."""
+        ...
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:
+        """Return the parts, reading only these columns."""
+        ...
+
+    def distinct(self, column: str) -> pa.Array:
+        """Return the distinct values of a column, in no order."""
+        ...
+
+
+@dataclass(frozen=True)
+class TableSlice:
+    """Rows of an Arrow table."""
+
+    table: pa.Table
+    start: int
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow batches."""
+        yield from self.table.to_batches(max_chunksize=BATCH_ROWS)
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A table in memory."""
+
+    table: pa.Table
+    name: str = "the data frame"
+    steady: ClassVar[bool] = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return column names and Arrow types."""
+        return self.table.schema
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return int(self.table.num_rows)
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:
+        """Return slices of a few batches each."""
+        table, step = self.table.select(list(columns)), 4 * BATCH_ROWS
+        return [TableSlice(table.slice(at, step), at) for at in range(0, table.num_rows, step)]
+
+    def distinct(self, column: str) -> pa.Array:
+        """Return the distinct values of a column."""
+        return _decoded(pc.unique(self.table[column]))
+
+
+def _decoded(values: Any) -> pa.Array:
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+@dataclass(frozen=True)
+class ParquetFragment:
+    """Row groups of one Parquet file."""
+
+    path: str
+    groups: tuple[int, ...]
+    columns: tuple[str, ...]
+    start: int
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow batches."""
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self.path, memory_map=True) as file:
+                # decoded in this thread, batch by batch; the engine runs several fragments at once
+                yield from file.iter_batches(BATCH_ROWS, self.groups, list(self.columns), use_threads=False)
+        except (OSError, pa.ArrowInvalid) as cause:
+            raise FileError(
+                f"{self.path!r} cannot be read as Parquet ({_line(cause)}); write or copy it again"
+            ) from None
+
+
+class ParquetSource:
+    """One or several Parquet files with the same columns."""
+
+    steady = True
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        import pyarrow.parquet as pq
+
+        self.paths = tuple(paths)
+        self.name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+        self._metadata = []
+        for path in paths:
+            try:
+                self._metadata.append(pq.read_metadata(path))
+            except (OSError, pa.ArrowInvalid) as cause:
+                raise FileError(
+                    f"{path!r} cannot be read as Parquet ({_line(cause)}); write or copy it again"
+                ) from None
+        self._schemas = [x.schema.to_arrow_schema() for x in self._metadata]
+        self.schema: pa.Schema = self._schemas[0]
+        self.rows = sum(x.num_rows for x in self._metadata)
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:
+        """Return row groups, small neighbors together."""
+        self._check_same(columns)
+        made: list[Fragment] = []
+        row = 0
+        for path, metadata in zip(self.paths, self._metadata, strict=True):
+            groups: list[int] = []
+            first, held = row, 0
+            for group in range(metadata.num_row_groups):
+                groups.append(group)
+                held += metadata.row_group(group).num_rows
+                if held >= 4 * BATCH_ROWS or group == metadata.num_row_groups - 1:
+                    made.append(ParquetFragment(path, tuple(groups), tuple(columns), first))
+                    first, held, groups = first + held, 0, []
+            row += metadata.num_rows
+        return made
+
+    def distinct(self, column: str) -> pa.Array:
+        """Return the distinct values of a column."""
+        self._check_same([column])
+        names = [x.casefold() for schema in self._schemas for x in schema.names]
+        if names.count(column.casefold()) == len(self.paths):
+            return _ask(f"select distinct {quoted(column)} from read_parquet({file_list(self.paths)})")
+        # DuckDB takes "a" and "A" for one name
+        seen = [pc.unique(x[column]) for part in self.fragments([column]) for x in part.records()]
+        return _decoded(pc.unique(pa.chunked_array([_decoded(x) for x in seen])))
+
+    def _check_same(self, columns: Sequence[str]) -> None:
+        for path, schema in zip(self.paths[1:], self._schemas[1:], strict=True):
+            for name in columns:
+                if name not in schema.names:
+                    raise DataError(
+                        f"column {name!r} is in {self.paths[0]!r} and not in {path!r}; read them as two logs"
+                    )
+                here, first = schema.field(name).type, self.schema.field(name).type
+                if _family(here) != _family(first):
+                    raise DataError(
+                        f"column {name!r} has type {first} in {self.paths[0]!r} and {here} in {path!r}; "
+                        "write both files with the same types"
+                    )
+
+
+def _family(kind: pa.DataType) -> str:
+    """Return the sort of a type within which files of one log may differ."""
+    if pa.types.is_dictionary(kind):
+        return _family(kind.value_type)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return "list"
+    return str(kind)
+
+
+@dataclass(frozen=True)
+class QueryFragment:
+    """The whole answer to a query."""
+
+    sql: str
+    connection: Any = None
+    start: int = 0
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow batches."""
+        with _duckdb_errors(self.sql):
+            for record in pa.RecordBatchReader.from_stream(_relation(self.sql, self.connection)):
+                for at in range(0, record.num_rows, BATCH_ROWS):
+                    yield record.slice(at, BATCH_ROWS)
+
+
+class QuerySource:
+    """The answer to a DuckDB query; re-run at each pass, so its order may differ unless `steady`."""
+
+    rows = None
+
+    def __init__(
+        self, sql: str, name: str = "the query", connection: Any = None, steady: bool = False
+    ) -> None:
+        self.sql, self.name, self._connection, self.steady = _one_statement(sql), name, connection, steady
+        with _duckdb_errors(self.sql):
+            empty = _relation(f"select * from ({self.sql}\n) limit 0", connection)
+            self.schema: pa.Schema = pa.RecordBatchReader.from_stream(empty).schema
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:
+        """Return the one fragment that there is."""
+        names = ", ".join(quoted(x) for x in columns)
+        return [QueryFragment(f"select {names} from ({self.sql}\n)", self._connection)]
+
+    def distinct(self, column: str) -> pa.Array:
+        """Return the distinct values of a column."""
+        return _ask(f"select distinct {quoted(column)} from ({self.sql}\n)", self._connection)
+
+
+def _one_statement(sql: str) -> str:
+    """Return the text of the one query that there must be, without its semicolon."""
+    import duckdb
+
+    with _duckdb_errors(sql):
+        statements = duckdb.extract_statements(sql)
+    if len(statements) != 1:
+        raise UsageError(f"got {len(statements)} SQL statements, expected one query that gives the rows")
+    return str(statements[0].query).strip().rstrip(";")
+
+
+def _relation(sql: str, connection: Any) -> Any:
+    """Return a fresh DuckDB relation on a cursor of its own: an open reader owns its connection."""
+    import duckdb
+
+    cursor = duckdb.connect() if connection is None else connection.cursor()
+    return cursor.sql(sql)
+
+
+def _ask(sql: str, connection: Any = None) -> pa.Array:
+    with _duckdb_errors(sql):
+        table = pa.RecordBatchReader.from_stream(_relation(sql, connection)).read_all()
+    return _decoded(table.column(0))
+
+
+@contextmanager
+def _duckdb_errors(sql: str) -> Iterator[None]:
+    """Turn DuckDB's own errors into one line."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.IOException, OSError) as cause:
+        raise FileError(f"the file cannot be read ({_line(cause)}); asked: {_line(sql)}") from None
+    except (duckdb.Error, pa.ArrowException) as cause:
+        raise DataError(f"DuckDB could not read the rows: {_line(cause)}; asked: {_line(sql)}") from None
+
+
+def file_list(paths: Sequence[str]) -> str:
+    """Return a DuckDB list of file names in which nothing is a glob.
+
+    >>> file_list(["a[1].csv"])
+    "['a[[]1].csv']"
+    """
+    plain = (re.sub(r"[\[*?]", lambda hit: f"[{hit[0]}]", path) for path in paths)
+    return "[" + ", ".join(quoted(path, "'") for path in plain) + "]"
+
+
+def quoted(name: str, mark: str = '"') -> str:
+    """Return a name as a DuckDB identifier, or with another mark as a text.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return mark + name.replace(mark, mark + mark) + mark
+
+
+def _line(cause: BaseException | str) -> str:
+    return " ".join(str(cause).split())[:300]
