@@ -1,0 +1,48 @@
+"""Clip: the propensity is never taken as less than gamma."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from piwo.logs.batch import Batch, Floats
+from piwo.scores.ratio import over
+from piwo.scores.score import Score, check_parameter
+
+__all__ = ["Clip"]
+
+
+@dataclass(frozen=True)
+class Clip(Score):
+    """Clipped importance weighting: rho = pi R / max(mu, gamma).
+
+    For comparison with what others do. It is not pessimistic: IX's bound does not hold for it (docs/theory.md gives
+    a counterexample), so its intervals come from the unclipped rows. The result states how many rows were changed.
+
+    Formula: V = (1/n) sum_t pi(A_t|X_t) R_t / max(mu(A_t|X_t), gamma).
+    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Eq. (CIW).
+
+    Args:
+        gamma: the smallest propensity that is believed; a number, "auto" or several (see `IX`).
+
+    >>> import numpy as np
+    >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.01, 0.5]))
+    >>> Clip(0.05).rho(batch, np.ones(2)).tolist()
+    [20.0, 2.0]
+    """
+
+    gamma: Any = "auto"
+    name: ClassVar[str] = "clip"
+    label: ClassVar[str] = "Clip"
+    parameter: ClassVar[str | None] = "gamma"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.gamma, list):
+            object.__setattr__(self, "gamma", tuple(self.gamma))
+        check_parameter("gamma", self.gamma)
+
+    def rho(self, batch: Batch, pi: Floats) -> Floats:
+        """Return pi R / max(mu, gamma), (n,)."""
+        return over(pi * batch.reward, np.maximum(batch.propensity, self.gamma))

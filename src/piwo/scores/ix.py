@@ -1,0 +1,54 @@
+"""IX: implicit exploration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from piwo.logs.batch import Batch, Floats
+from piwo.scores.ratio import over
+from piwo.scores.score import Score, check_parameter
+
+__all__ = ["IX"]
+
+
+@dataclass(frozen=True)
+class IX(Score):
+    """Implicit exploration: rho = pi R / (mu + gamma), gamma > 0.
+
+    Answers: which policy is surely good? Adding gamma to the propensity biases the estimate downwards by exactly
+    gamma * C_gamma(pi), most where the logger seldom went, and gives lower bounds with no assumption on coverage.
+
+    Formula: V_gamma = (1/n) sum_t pi(A_t|X_t) R_t / (mu(A_t|X_t) + gamma); E V_gamma = v - gamma C_gamma.
+    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Eq. (IX).
+
+    Args:
+        gamma: what is added to the propensity; a number; "auto", which a learner or `evaluate` settles (for a finite
+            class the theory's sqrt(log(2|Pi|/delta) / n), for linear policies the paper's sqrt(d / n)); or several
+            numbers, a path from which a learner chooses.
+
+    >>> import numpy as np
+    >>> batch = Batch(0, np.zeros(1, np.int32), np.array([1.0]), np.array([0.4]))
+    >>> IX(0.1).rho(batch, np.array([1.0])).tolist()
+    [2.0]
+    """
+
+    gamma: Any = "auto"
+    name: ClassVar[str] = "ix"
+    label: ClassVar[str] = "IX"
+    pessimistic: ClassVar[bool] = True
+    parameter: ClassVar[str | None] = "gamma"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.gamma, list):
+            object.__setattr__(self, "gamma", tuple(self.gamma))
+        check_parameter("gamma", self.gamma)
+
+    def rho(self, batch: Batch, pi: Floats) -> Floats:
+        """Return pi R / (mu + gamma), (n,)."""
+        return over(pi * batch.reward, batch.propensity + self.gamma)
+
+    @property
+    def bet(self) -> float:
+        """Return lam = 2 gamma."""
+        return 2.0 * self.gamma

@@ -1,0 +1,78 @@
+"""PseudoLoss: importance weighting minus a multiple of the inverse propensity of every action (PIWO-PL)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from piwo.errors import UsageError
+from piwo.logs.batch import Batch, Floats
+from piwo.scores.ratio import over, over_propensity
+from piwo.scores.score import Score, check_parameter
+
+__all__ = ["PseudoLoss", "inverse_propensities"]
+
+
+@dataclass(frozen=True)
+class PseudoLoss(Score):
+    """Pseudo-loss gains: G[t, a] = 1{a = A_t} R_t / mu(A_t|X_t) - beta / mu(a|X_t).
+
+    For comparison: the penalty needs every action to have positive propensity everywhere, and full propensity vectors
+    in the log. `gains` is the sparse part; `penalty` = beta weighs the dense part, `inverse_propensities`.
+
+    Source: Wang, Krishnamurthy, Slivkins 2023 (arXiv 2306.07923); Gabbianelli, Neu, Papini 2024, Section 3, with the
+    1/n that is missing there.
+
+    Args:
+        beta: the weight of the penalty, at least 0; the theory's choice is sqrt(log(|Pi|/delta) / n).
+
+    >>> import numpy as np
+    >>> batch = Batch(0, np.zeros(1, np.int32), np.ones(1), np.array([0.5]), propensities=np.array([[0.5, 0.5]]))
+    >>> PseudoLoss(0.1).dense_gains(batch).tolist()
+    [[1.8, -0.2]]
+    """
+
+    beta: Any = "auto"
+    name: ClassVar[str] = "pl"
+    label: ClassVar[str] = "PL"
+    parameter: ClassVar[str | None] = "beta"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.beta, list):
+            object.__setattr__(self, "beta", tuple(self.beta))
+        check_parameter("beta", self.beta, positive=False)
+
+    def rho(self, batch: Batch, pi: Floats) -> Floats:
+        """Return the importance-weighted part pi R / mu, (n,); the penalty needs the whole policy."""
+        return over_propensity(pi * batch.reward, batch)
+
+    def dense_gains(self, batch: Batch) -> Floats:
+        """Return the (n, K) gains, for small batches and for checks."""
+        gains = -self.beta * inverse_propensities(batch)
+        gains[np.arange(len(batch)), batch.action] += self.gains(batch)
+        return gains
+
+    @property
+    def penalty(self) -> float:
+        """Return beta."""
+        return self.beta
+
+
+def inverse_propensities(batch: Batch) -> Floats:
+    """Return 1 / mu(a | X_t) for every action, (n, K).
+
+    Raises:
+        UsageError: where the log has no full vectors, or one of them has an action of probability 0.
+    """
+    if batch.propensities is None:
+        raise UsageError("PIWO-PL needs the full propensity vector of every row; give propensities= or behavior=, or use IX")
+    if (batch.propensities <= 0).any():
+        row, action = (int(x[0]) for x in np.nonzero(batch.propensities <= 0))
+        raise UsageError(
+            f"PIWO-PL needs every action to have positive propensity, row {int(batch.row_numbers[row])} gives action code "
+            f"{action} probability 0; use IX, which needs no such thing"
+        )
+    flat = batch.propensities.reshape(-1)
+    return over(np.ones(len(flat)), flat).reshape(batch.propensities.shape)

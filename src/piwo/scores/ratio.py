@@ -1,0 +1,121 @@
+"""The one place where a propensity divides anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.logs.batch import Batch, Floats
+
+__all__ = ["Weights", "importance_weights", "log1p_ratio", "log_ratio", "over", "over_propensity"]
+
+
+def over(numerator: Floats, denominator: Floats) -> Floats:
+    """Return numerator / denominator, 0 wherever the numerator is 0 whatever the denominator.
+
+    Args:
+        numerator: (n,) non-negative.
+        denominator: (n,) non-negative.
+
+    Returns:
+        (n,); inf where the quotient does not fit into float64.
+
+    >>> over(np.array([0.0, 1.0]), np.array([0.0, 0.5])).tolist()
+    [0.0, 2.0]
+    """
+    with np.errstate(divide="ignore", over="ignore"):
+        if len(denominator) and denominator.min() > 0:
+            return numerator / denominator
+        return np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=numerator > 0)
+
+
+def over_propensity(numerator: Floats, batch: Batch) -> Floats:
+    """Return numerator / mu(A_t | X_t) for every row.
+
+    Rows with numerator 0 give 0 and never divide. Where mu underflows, the logarithm is used, and the result is inf
+    only if the quotient itself is beyond float64; `log_ratio` then still knows it.
+
+    Args:
+        numerator: (n,) non-negative, such as pi * R.
+        batch: the rows.
+
+    >>> over_propensity(np.array([1.0]), Batch(0, np.zeros(1, np.int32), np.ones(1), np.array([0.25]))).tolist()
+    [4.0]
+    """
+    ratio = over(numerator, batch.propensity)
+    if batch.log_propensity is not None:
+        low = (batch.propensity < np.finfo(np.float64).tiny) & (numerator > 0)
+        if low.any():
+            with np.errstate(over="ignore"):
+                ratio[low] = np.exp(np.log(numerator[low]) - batch.log_propensity[low])
+    return ratio
+
+
+def log_ratio(numerator: Floats, batch: Batch, rows: npt.NDArray[np.intp]) -> Floats:
+    """Return log(numerator / mu) for the given rows, whose numerators are positive."""
+    log_mu = np.log(batch.propensity[rows]) if batch.log_propensity is None else batch.log_propensity[rows]
+    return np.log(numerator[rows]) - log_mu
+
+
+def log1p_ratio(scale: float, numerator: Floats, batch: Batch) -> Floats:
+    """Return log(1 + scale * numerator / mu), finite for every positive mu, however small.
+
+    >>> batch = Batch(0, np.zeros(1, np.int32), np.ones(1), np.zeros(1), log_propensity=np.array([-1000.0]))
+    >>> log1p_ratio(1.0, np.ones(1), batch).tolist()
+    [1000.0]
+    """
+    ratio = over_propensity(numerator, batch)
+    result = np.log1p(scale * ratio)
+    lost = np.flatnonzero(~np.isfinite(result))
+    if len(lost):
+        result[lost] = np.logaddexp(0.0, np.log(scale) + log_ratio(numerator, batch, lost))
+    return result
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Importance weights of one policy on one batch, with their logarithms within reach where they overflow."""
+
+    w: Floats
+    """(n,) pi(A_t | X_t) / mu(A_t | X_t)."""
+    log_pi: Callable[[], Floats]
+    log_mu: Callable[[], Floats]
+
+    def times(self, factor: Floats) -> Floats:
+        """Return w * factor, (n,), 0 wherever the factor is 0."""
+        with np.errstate(invalid="ignore"):
+            product = self.w * factor
+        return product if np.isfinite(product.sum()) else np.where(factor > 0, product, 0.0)
+
+    def log_times(self, factor: Floats) -> Callable[[npt.NDArray[np.intp]], Floats]:
+        """Return a function that gives log(w * factor) at row positions."""
+        return lambda rows: self.log_pi()[rows] - self.log_mu()[rows] + np.log(factor[rows])
+
+
+def importance_weights(batch: Batch, pi: Floats, log_pi: Callable[[], Floats] | None = None) -> Weights:
+    """Return the importance weights w = pi(A_t | X_t) / mu(A_t | X_t) of a batch.
+
+    Args:
+        batch: the rows.
+        pi: (n,) pi(A_t | X_t).
+        log_pi: gives (n,) log pi(A_t | X_t); by default the logarithm of `pi`.
+
+    >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.5, 0.25]))
+    >>> importance_weights(batch, np.array([1.0, 0.0])).w.tolist()
+    [2.0, 0.0]
+    """
+
+    def log_of_pi() -> Floats:
+        with np.errstate(divide="ignore"):
+            return log_pi() if log_pi is not None else np.log(pi)
+
+    def log_of_mu() -> Floats:
+        return np.log(batch.propensity) if batch.log_propensity is None else batch.log_propensity
+
+    if batch.log_propensity is None:
+        return Weights(over(pi, batch.propensity), log_of_pi, log_of_mu)
+    with np.errstate(over="ignore"):
+        return Weights(np.exp(log_of_pi() - batch.log_propensity), log_of_pi, log_of_mu)

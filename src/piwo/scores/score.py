@@ -1,0 +1,91 @@
+"""What a score is: the credit that a policy gets for one logged row."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from piwo.errors import UsageError
+from piwo.logs.batch import Batch, Floats
+
+__all__ = ["Score", "check_parameter"]
+
+
+class Score(ABC):
+    """Credits a policy for each row: rho(pi, mu, R) >= 0, whose mean estimates the policy's value.
+
+    Concrete scores are small frozen dataclasses. They state two properties:
+
+    - `linear`: rho = pi * gain, with a gain that does not depend on the policy; such a score can be given to an oracle.
+    - `pessimistic`: 0 <= rho <= log(1 + lam * y) / lam with y = pi R / mu and lam the score's bet size; then
+      lower bounds on the value hold for every policy at once (Sakhi et al. 2024; docs/theory.md).
+    """
+
+    name: ClassVar[str]
+    """Short name, as on the command line."""
+    label: ClassVar[str]
+    """Name in tables and figures."""
+    linear: ClassVar[bool] = True
+    pessimistic: ClassVar[bool] = False
+    parameter: ClassVar[str | None] = None
+    """Name of the one hyper-parameter, None where there is none."""
+
+    @abstractmethod
+    def rho(self, batch: Batch, pi: Floats) -> Floats:
+        """Return the (n,) credits of a policy with probabilities pi, (n,), of the logged actions."""
+
+    def gains(self, batch: Batch) -> Floats:
+        """Return the (n,) sparse gains: what action A_t is worth to a policy that plays it in row t.
+
+        Raises:
+            UsageError: for a score that is not linear in the policy.
+        """
+        if not self.linear:
+            raise UsageError(f"{self.label} is not linear in the policy and gives no gains; use LSLinear for learning")
+        return self.rho(batch, np.ones(len(batch)))
+
+    @property
+    def value(self) -> float | None:
+        """Return the value of the hyper-parameter, None where there is none."""
+        return None if self.parameter is None else float(getattr(self, self.parameter))
+
+    @property
+    def asked(self) -> float | str | tuple[float, ...] | None:
+        """Return the hyper-parameter as the user gave it: a number, "auto", or several numbers (a path)."""
+        return None if self.parameter is None else getattr(self, self.parameter)
+
+    def at(self, value: float) -> Self:
+        """Return the same score with another hyper-parameter."""
+        return self if self.parameter is None else replace(self, **{self.parameter: float(value)})  # type: ignore[type-var]
+
+    @property
+    def bet(self) -> float | None:
+        """Return lam, the bet size of a pessimistic score (lam = 2 gamma for IX), None for other scores."""
+        return None
+
+    @property
+    def penalty(self) -> float:
+        """Return beta, the weight of the dense term -beta / mu(a | x) of pseudo-loss gains; 0 for sparse scores."""
+        return 0.0
+
+
+def check_parameter(name: str, value: Any, positive: bool = True) -> None:
+    """Raise where a hyper-parameter is neither a finite number above 0 (or at least 0), "auto", nor several numbers.
+
+    Raises:
+        UsageError: naming the parameter, the value and the rule.
+
+    >>> check_parameter("gamma", 0.1)
+    >>> check_parameter("gamma", "auto")
+    """
+    if isinstance(value, str) and value == "auto":
+        return
+    numbers = value if isinstance(value, tuple) and value else (value,)
+    for one in numbers:
+        good = isinstance(one, int | float | np.floating | np.integer) and not isinstance(one, bool) and np.isfinite(one)
+        if not good or one < 0 or (positive and one == 0):
+            least = "above 0" if positive else "of at least 0"
+            raise UsageError(f"{name} is {one!r}, expected a finite number {least}, several of them, or 'auto'")
