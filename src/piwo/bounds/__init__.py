@@ -1,0 +1,65 @@
+"""Bounds: pure functions that turn sums into numbers which hold with a stated probability. One bound a file.
+
+Convention: a function of sums takes `log_inv_delta`, the log(1/delta) of what it returns (an interval as a
+whole; a bound by itself), which `log_inv_delta(delta, ...)` makes; functions of arrays and planning functions
+take `delta`. Values are in the unit of rewards mapped to [0, 1], and raw: negative lower bounds are not
+hidden.
+"""
+
+from piwo.bounds.asymptotic import normal_interval
+from piwo.bounds.fixed_bet import floor_at_zero, score_interval, score_linear_lower, score_lower
+from piwo.bounds.improvement import improvement_lower
+from piwo.bounds.interval import Interval
+from piwo.bounds.ix import ix_interval, ix_linear_lower, ix_lower, ix_upper_deviation, ix_upper_deviation_sqrt
+from piwo.bounds.ls import ls_interval, ls_lower
+from piwo.bounds.missing_mass import missing_mass_upper
+from piwo.bounds.mixture import Horizon, grid_size, lcb_mean, log_e_value, lower, lower_many
+from piwo.bounds.propensity_test import PropensityTest, propensity_e_test
+from piwo.bounds.regret import (
+    gamma_auto,
+    gamma_linear,
+    regret_bound,
+    regret_bound_alone,
+    regret_bound_ls,
+    regret_bound_one_comparator,
+    rows_for_regret,
+)
+from piwo.bounds.union import log_inv_delta
+from piwo.bounds.value import value_interval, value_lower, value_upper
+
+__all__ = [
+    "Horizon",
+    "Interval",
+    "PropensityTest",
+    "floor_at_zero",
+    "gamma_auto",
+    "gamma_linear",
+    "grid_size",
+    "improvement_lower",
+    "ix_interval",
+    "ix_linear_lower",
+    "ix_lower",
+    "ix_upper_deviation",
+    "ix_upper_deviation_sqrt",
+    "lcb_mean",
+    "log_e_value",
+    "log_inv_delta",
+    "lower",
+    "lower_many",
+    "ls_interval",
+    "ls_lower",
+    "missing_mass_upper",
+    "normal_interval",
+    "propensity_e_test",
+    "regret_bound",
+    "regret_bound_alone",
+    "regret_bound_ls",
+    "regret_bound_one_comparator",
+    "rows_for_regret",
+    "score_interval",
+    "score_linear_lower",
+    "score_lower",
+    "value_interval",
+    "value_lower",
+    "value_upper",
+]

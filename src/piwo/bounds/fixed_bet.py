@@ -1,0 +1,125 @@
+"""Fixed-bet bound: a lower bound on the value from the mean of any admissible score at one bet size lambda.
+
+A score rho is admissible when 0 <= rho <= log(1 + lambda Y)/lambda for Y = weight times reward; then
+E exp(lambda rho) <= 1 + lambda v, and Markov's inequality does the rest. IX with lambda = 2 gamma, LS,
+LS-linear and the corrected clips are; plain clipping is not. lambda must be fixed before looking at the data.
+"""
+
+import math
+import sys
+from collections.abc import Sequence
+
+from piwo.bounds.checks import check_count, check_finite, check_positive
+from piwo.bounds.interval import Interval
+from piwo.errors import UsageError
+
+__all__ = ["floor_at_zero", "score_interval", "score_linear_lower", "score_lower"]
+
+_LOG_LARGEST = math.log(sys.float_info.max)
+
+
+def score_linear_lower(mean_score: float, n: int, bet: float, log_inv_delta: float) -> float:
+    """Lower bound on the value in the linear form that papers print; `score_lower` is never below it.
+
+        V - log(1/delta)/(lambda n)
+
+    Args:
+        mean_score: V, the mean of an admissible score over n rows.
+        n: number of rows.
+        bet: lambda > 0.
+        log_inv_delta: log(1/delta) of this one statement.
+
+    Returns:
+        The raw bound; negative where it says nothing.
+
+    >>> round(score_linear_lower(0.5, n=1000, bet=0.1, log_inv_delta=3.0), 6)
+    0.47
+    """
+    _check(mean_score, n, bet, log_inv_delta)
+    return mean_score - log_inv_delta / (bet * n)
+
+
+def score_lower(mean_score: float, n: int, bet: float, log_inv_delta: float) -> float:
+    """Lower bound on the value with the exact inverse: never below the linear form, same guarantee.
+
+        ( exp(lambda V - log(1/delta)/n) - 1 ) / lambda
+
+    Args:
+        mean_score: V, the mean of an admissible score over n rows.
+        n: number of rows.
+        bet: lambda > 0.
+        log_inv_delta: log(1/delta) of this one statement.
+
+    Returns:
+        The raw bound, above -1/lambda; negative where it says nothing, see `floor_at_zero`.
+
+    Raises:
+        UsageError: an argument is out of range, or n is 0.
+
+    >>> round(score_lower(0.5, n=1000, bet=0.1, log_inv_delta=3.0), 6)
+    0.481219
+
+    Source: docs/theory.md, section "Admissible scores"; sharpens Lemma 1 of arXiv 2309.15771.
+    """
+    _check(mean_score, n, bet, log_inv_delta)
+    growth = bet * mean_score - log_inv_delta / n
+    # Where the exponential would overflow, the largest float is below the bound, so it is a bound as well.
+    return min(math.expm1(min(growth, _LOG_LARGEST)) / bet, sys.float_info.max)
+
+
+def floor_at_zero(raw: float) -> float:
+    """Return the bound to report where the value cannot be negative; keep the raw one beside it.
+
+    >>> floor_at_zero(-13.311995)
+    0.0
+    """
+    return max(0.0, raw)
+
+
+def score_interval(
+    reward_scores: Sequence[float],
+    loss_scores: Sequence[float],
+    bets: Sequence[float],
+    n: int,
+    log_inv_delta: float,
+) -> Interval:
+    """Interval of the value of a policy for rewards in [0, 1], best of m bet sizes.
+
+    The upper end is one minus the lower bound on the value of the losses 1 - R. Each of the 2m bounds pays
+    log(2m), so the best may be taken. `piwo.bounds.value_interval` needs no bet sizes and is
+    usually narrower.
+
+        [ max_i LB(V_i),  min_i 1 - LB(Vloss_i) ]  at log(1/delta) + log(2m)
+
+    Args:
+        reward_scores: (m,) mean scores of the rewards R, one for each bet size.
+        loss_scores: (m,) mean scores of the losses 1 - R.
+        bets: (m,) bet sizes, fixed before looking.
+        n: number of rows.
+        log_inv_delta: log(1/delta) of the whole interval; add log N for N policies at once.
+
+    Returns:
+        The raw interval.
+
+    >>> score_interval([0.5], [0.4], [0.1], n=1000, log_inv_delta=3.0)
+    Interval(lower=0.473..., upper=0.630..., guarantee='finite-sample')
+
+    Source: docs/theory.md, section "Admissible scores".
+    """
+    size = len(bets)
+    if size == 0 or len(reward_scores) != size or len(loss_scores) != size:
+        raise UsageError(
+            f"there are {len(reward_scores)} reward scores, {len(loss_scores)} loss scores, {size} bets; "
+            "expected equally many, at least one: pass one of each for every bet size"
+        )
+    share = log_inv_delta + math.log(2 * size)
+    lowers = [score_lower(score, n, bet, share) for score, bet in zip(reward_scores, bets, strict=True)]
+    uppers = [1.0 - score_lower(score, n, bet, share) for score, bet in zip(loss_scores, bets, strict=True)]
+    return Interval(max(lowers), min(uppers))
+
+
+def _check(mean_score: float, n: int, bet: float, log_inv_delta: float) -> None:
+    check_finite("the mean score", mean_score)
+    check_count("n", n, 1)
+    check_positive("the bet size", bet)
+    check_positive("log_inv_delta", log_inv_delta)

@@ -1,0 +1,44 @@
+"""Interval: what a two-sided bound returns, with the kind of promise that stands behind it."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+__all__ = ["Guarantee", "Interval"]
+
+Guarantee = Literal["finite-sample", "asymptotic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A raw interval: the ends are what the formula gave, even where the quantity cannot reach them.
+
+    Args:
+        lower: lower end, or None where there is none.
+        upper: upper end, or None where there is none (a reward without a ceiling has no upper bound).
+        guarantee: "finite-sample" holds with probability 1 - delta at every n; "asymptotic" only as n grows.
+
+    >>> Interval(-13.3, 0.4).reported()
+    Interval(lower=0.0, upper=0.4, guarantee='finite-sample')
+    """
+
+    lower: float | None
+    upper: float | None
+    guarantee: Guarantee = "finite-sample"
+
+    def reported(self, least: float = 0.0, most: float = 1.0) -> "Interval":
+        """Return the interval without what the range [least, most] rules out; this one keeps the raw ends.
+
+        An end is only ever moved inwards to the range: a lower end above `most`, which means that the log
+        contradicts its own propensities, stays visible.
+        """
+        lower = None if self.lower is None else max(least, self.lower)
+        upper = None if self.upper is None else min(most, self.upper)
+        return replace(self, lower=lower, upper=upper)
+
+    def says_nothing_below(self, least: float = 0.0) -> bool:
+        """Whether the lower end is vacuous: no better than the range itself."""
+        return self.lower is None or self.lower <= least
+
+    def says_nothing_above(self, most: float = 1.0) -> bool:
+        """Whether the upper end is vacuous: no better than the range itself."""
+        return self.upper is None or self.upper >= most

@@ -1,0 +1,144 @@
+"""Regret bounds: how far below the best policy can a learned one be, and how many rows does it take?
+
+Planning functions: they speak of a coverage C that no log reveals. C may be C_gamma(pi*) = E sum_a pi*(a|X)
+r(X,a)/(mu(a|X) + gamma) of the policy pi* to compete with, or anything above it, such as 1/p when the logging
+policy takes the actions of pi* with probability at least p. Regrets are in units of the reward range and say
+nothing from 1 upwards; they need an exact oracle.
+"""
+
+import math
+
+from piwo.bounds.checks import check_count, check_non_negative, check_positive
+from piwo.bounds.union import log_inv_delta
+
+__all__ = [
+    "gamma_auto",
+    "gamma_linear",
+    "regret_bound",
+    "regret_bound_alone",
+    "regret_bound_ls",
+    "regret_bound_one_comparator",
+    "rows_for_regret",
+]
+
+
+def regret_bound(n: int, gamma: float, coverage: float, log_class_size: float, delta: float) -> float:
+    """Return the regret of PIWO-IX against every policy of the class, jointly with its certificates.
+
+        L/(gamma n) + 2 gamma C_gamma,  L = log(2|Pi|/delta)
+
+    Args:
+        n: number of rows.
+        gamma: gamma > 0.
+        coverage: C_gamma of the policy to compete with, or anything above it.
+        log_class_size: log|Pi|.
+        delta: chance of error.
+
+    >>> round(regret_bound(100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05), 4)
+    0.0506
+
+    Source: arXiv 2309.15771, Theorem 1.
+    """
+    return _regret(n, gamma, coverage, log_inv_delta(delta, statements=2, log_class_size=log_class_size))
+
+
+def regret_bound_alone(n: int, gamma: float, coverage: float, log_class_size: float, delta: float) -> float:
+    """Return `regret_bound` with log(|Pi|/delta) for L: holds by itself, not jointly with certificates.
+
+    >>> round(regret_bound_alone(100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05), 4)
+    0.0499
+
+    Source: docs/theory.md, section "Regret"; arXiv 2309.15771, Theorem 1, without its union bound.
+    """
+    return _regret(n, gamma, coverage, log_inv_delta(delta, log_class_size=log_class_size))
+
+
+def regret_bound_one_comparator(
+    n: int, gamma: float, coverage: float, log_class_size: float, delta: float
+) -> float:
+    """Return `regret_bound` against one policy that was named before the data were seen.
+
+        (log|Pi|/2 + log(1/delta))/(gamma n) + 2 gamma C_gamma
+
+    >>> round(
+    ...     regret_bound_one_comparator(
+    ...         100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05
+    ...     ),
+    ...     4,
+    ... )
+    0.0464
+
+    Source: docs/theory.md, section "Regret".
+    """
+    check_non_negative("log_class_size", log_class_size)
+    return _regret(n, gamma, coverage, log_inv_delta(delta, log_class_size=log_class_size / 2.0))
+
+
+def regret_bound_ls(n: int, gamma: float, coverage: float, log_class_size: float, delta: float) -> float:
+    """Return the regret of PIWO-LS with linear gains at lambda = 2 gamma against every policy of the class.
+
+        log(|Pi|/delta)/(gamma n) + 2 gamma C_{2 gamma}
+
+    The form of `regret_bound_alone` with a smaller coverage: pass `coverage` at 2 gamma.
+
+    >>> round(regret_bound_ls(100_000, 0.01, coverage=1.9, log_class_size=math.log(1000), delta=0.05), 4)
+    0.0479
+
+    Source: docs/theory.md, section "Regret"; analogue of arXiv 2405.14335, Prop. 10.
+    """
+    return regret_bound_alone(n, gamma, coverage, log_class_size, delta)
+
+
+def gamma_auto(n: int, log_class_size: float, delta: float) -> float:
+    """Return the gamma of the theory when nothing is known of the coverage, sqrt(log(2|Pi|/delta)/n).
+
+    >>> round(gamma_auto(100_000, math.log(1000), 0.05), 6)
+    0.010294
+
+    Source: arXiv 2309.15771, Theorem 1.
+    """
+    check_count("n", n, 1)
+    return math.sqrt(log_inv_delta(delta, statements=2, log_class_size=log_class_size) / n)
+
+
+def gamma_linear(n: int, width: int) -> float:
+    """Return the gamma of the paper's experiments with linear policies of d features, sqrt(d/n).
+
+    >>> gamma_linear(1600, 16)
+    0.1
+
+    Source: arXiv 2309.15771, section 6.
+    """
+    check_count("n", n, 1)
+    check_count("width", width, 1)
+    return math.sqrt(width / n)
+
+
+def rows_for_regret(target: float, coverage: float, log_class_size: float, delta: float) -> int:
+    """Return the rows after which PIWO-IX with `gamma_auto` has a regret of at most `target`.
+
+        ceil( L ((2C + 1)/target)^2 ),  L = log(2|Pi|/delta)
+
+    Args:
+        target: regret that can be accepted, in units of the reward range, such as 0.05.
+        coverage: C of the policy to compete with, or anything above it; finite.
+        log_class_size: log|Pi|.
+        delta: chance of error.
+
+    >>> rows_for_regret(0.05, coverage=2.0, log_class_size=math.log(1000), delta=0.05)
+    105967
+
+    Source: arXiv 2309.15771, Theorem 1.
+    """
+    check_positive("target", target)
+    check_non_negative("coverage", coverage)
+    check_positive("2 coverage + 1", 2.0 * coverage + 1.0)
+    penalty = log_inv_delta(delta, statements=2, log_class_size=log_class_size)
+    return math.ceil(penalty * ((2.0 * coverage + 1.0) / target) ** 2)
+
+
+def _regret(n: int, gamma: float, coverage: float, penalty: float) -> float:
+    check_count("n", n, 1)
+    check_positive("gamma", gamma)
+    check_non_negative("coverage", coverage)
+    return penalty / (gamma * n) + 2.0 * gamma * coverage
