@@ -1,0 +1,44 @@
+"""Policies: pi(a | x), how they act, and the files that hold them."""
+
+from piwo.policies.aligned import aligned
+from piwo.policies.blocks import DENSE_LIMIT
+from piwo.policies.classifier import Classifier
+from piwo.policies.column import Column
+from piwo.policies.constant import Constant
+from piwo.policies.deterministic import Deterministic
+from piwo.policies.epsilon_greedy import EpsilonGreedy
+from piwo.policies.files import SavedPolicy, load, load_with_metadata
+from piwo.policies.fits import check_fits
+from piwo.policies.linear_greedy import LinearGreedy
+from piwo.policies.linear_softmax import LinearSoftmax
+from piwo.policies.logging_policy import Logging
+from piwo.policies.mixture import Mixture
+from piwo.policies.policy import DeterministicPolicy, Policy
+from piwo.policies.row_wise import RowWise
+from piwo.policies.sampling import Decisions
+from piwo.policies.tabular import Tabular
+from piwo.policies.uniform import Uniform
+
+__all__ = [
+    "DENSE_LIMIT",
+    "Classifier",
+    "Column",
+    "Constant",
+    "Decisions",
+    "Deterministic",
+    "DeterministicPolicy",
+    "EpsilonGreedy",
+    "LinearGreedy",
+    "LinearSoftmax",
+    "Logging",
+    "Mixture",
+    "Policy",
+    "RowWise",
+    "SavedPolicy",
+    "Tabular",
+    "Uniform",
+    "aligned",
+    "check_fits",
+    "load",
+    "load_with_metadata",
+]

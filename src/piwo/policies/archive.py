@@ -1,0 +1,108 @@
+"""Named pieces of bytes in one zip file: written whole or not at all, read with limits."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import uuid4
+
+from piwo.errors import FileError
+
+__all__ = ["MAX_BYTES", "MAX_MEMBERS", "pack", "read_file", "unpack", "write_file"]
+
+MAX_BYTES = 2**30
+"""Most bytes that a policy file may hold, unpacked: 1 GiB. More is refused before anything is unpacked."""
+MAX_MEMBERS = 10_000
+"""Most pieces that a policy file may hold."""
+
+# The same policy gives the same bytes: no clock, no platform. 1980 is the first year that a zip file can
+# tell.
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_UNIX = 3
+_ORDINARY_FILE = 0o644 << 16
+
+
+def pack(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a zip of the pieces, the same bytes for the same pieces.
+
+    >>> pack({"a": b"1"}) == pack({"a": b"1"})
+    True
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as out:
+        for name, data in members.items():
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.compress_type = compression
+            entry.create_system = _UNIX
+            entry.external_attr = _ORDINARY_FILE
+            out.writestr(entry, data)
+    return buffer.getvalue()
+
+
+def unpack(data: bytes, budget: int = MAX_BYTES) -> dict[str, bytes]:
+    """Return the pieces of a zip.
+
+    Args:
+        data: the zip.
+        budget: most bytes, unpacked.
+
+    Raises:
+        ValueError: where it is not a zip, is damaged, or declares more than `budget` bytes or `MAX_MEMBERS`
+            pieces.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as source:
+            entries = source.infolist()
+            total = sum(x.file_size for x in entries)
+            if len(entries) > MAX_MEMBERS or total > budget:
+                raise ValueError(
+                    f"it would unpack to {total} bytes in {len(entries)} pieces, the limits are {budget} "
+                    f"and {MAX_MEMBERS}"
+                )
+            if len({x.filename for x in entries}) != len(entries):
+                raise ValueError("a piece is there twice")
+            # A piece that unpacks to more than it declares is cut there, and its checksum fails.
+            return {x.filename: source.read(x) for x in entries}
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as cause:
+        raise ValueError(f"it is cut short, damaged, or no policy file at all ({cause})") from None
+
+
+def read_file(path: Path) -> bytes:
+    """Return a file's bytes.
+
+    Raises:
+        FileError: where it is missing, cannot be read, or is larger than `MAX_BYTES`.
+    """
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise FileError(
+                f"{path} has {size} bytes, the limit for a policy file is {MAX_BYTES}; is it the right file?"
+            )
+        return path.read_bytes()
+    except OSError as cause:
+        raise FileError(f"{path} cannot be read: {cause.strerror or cause}; check the path") from None
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: killed on the way, the old file is still there.
+
+    Raises:
+        FileError: where it cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".piwo-{uuid4().hex}.tmp")
+    try:
+        with temporary.open("xb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(target)
+    except OSError as cause:
+        raise FileError(f"{path} cannot be written: {cause.strerror or cause}; check the folder") from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,185 @@
+"""A fitted scikit-learn classifier as a policy."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from piwo.errors import UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.batch import Floats
+from piwo.logs.features import Features
+from piwo.policies.blocks import Codes, RowError, row_blocks
+from piwo.policies.policy import ActionList, Policy, action_list
+from piwo.policies.state import State
+
+__all__ = ["Classifier"]
+
+# scikit-learn has a cost per call, so its blocks are larger than those of our own matrix products.
+_BLOCK_BYTES = 2**24
+
+
+@final
+class Classifier(Policy):
+    """pi(x) = model.predict(x), or pi(a | x) = model.predict_proba(x).
+
+    Columns are matched to actions by the model's `classes_`, never by place: an action that the model never
+    saw gets probability 0. Context columns are matched by name where both the model and the policy have
+    names.
+
+    Args:
+        model: a fitted classifier: `classes_`, and `predict` (greedy) or `predict_proba`.
+        actions: the K labels, the model's classes among them.
+        features: how data frames become the context matrix. None: numeric columns, by the names that the
+            model was fitted with, if it has any.
+        greedy: True: the predicted class with probability 1 (the model breaks ties); False: its class
+            probabilities.
+        classes: the labels of `model.classes_`, for a model fitted on codes; None: `classes_` are labels
+            themselves.
+
+    Raises:
+        UsageError: for a model that is not fitted, has classes that are not actions, or knows other columns.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> model = DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "c"])
+    >>> Classifier(model, ["a", "b", "c"]).probabilities([[1.0]]).tolist()
+    [[0.0, 0.0, 1.0]]
+    """
+
+    kind: ClassVar[str] = "classifier"
+
+    def __init__(
+        self,
+        model: Any,
+        actions: ActionList,
+        features: Features | None = None,
+        greedy: bool = True,
+        classes: Any = None,
+    ) -> None:
+        self.listed = action_list(actions)
+        self.model = model
+        self.greedy = bool(greedy)
+        wanted = "predict" if self.greedy else "predict_proba"
+        if not hasattr(model, wanted):
+            hint = "" if self.greedy else "; use greedy=True, or a classifier with probabilities"
+            raise UsageError(f"{type(model).__name__} has no {wanted}{hint}")
+        self.places = _places(model, classes, self.listed)
+        names = getattr(model, "feature_names_in_", None)
+        self.names = None if names is None else tuple(str(x) for x in names)
+        self.features = (
+            features if features is not None or self.names is None else Features.numeric(self.names)
+        )
+        self.width, self.order = _columns(model, self.features, self.names)
+
+    def __repr__(self) -> str:
+        return f"Classifier({type(self.model).__name__}, {len(self.actions)} actions)"
+
+    def _matrix(self, context: Floats) -> Any:
+        """Return the context in the model's column order, with names where it was fitted with names."""
+        matrix = context if self.order is None else context[:, self.order]
+        if self.names is None:
+            return matrix
+        return pa.table(
+            [np.ascontiguousarray(matrix[:, j]) for j in range(matrix.shape[1])], names=list(self.names)
+        )
+
+    def _decided(self, context: Floats) -> Codes:
+        predicted = np.asarray(self.model.predict(self._matrix(context)))
+        classes = np.asarray(self.model.classes_)
+        order = np.argsort(classes)
+        place = order[np.minimum(np.searchsorted(classes, predicted, sorter=order), len(classes) - 1)]
+        strange = classes[place] != predicted
+        if strange.any():
+            raise UsageError(
+                f"the model predicted {predicted[strange][0]!r}, which is not one of its classes_"
+            )
+        return self.places[place]
+
+    def _block(self, context: Floats, start: int) -> Floats:
+        table = np.zeros((len(context), len(self.actions)))
+        if self.greedy:
+            table[np.arange(len(context)), self._decided(context)] = 1.0
+            return table
+        found = np.asarray(self.model.predict_proba(self._matrix(context)), np.float64)
+        bad = ~(np.abs(found.sum(axis=1) - 1.0) <= 1e-4)
+        if bad.any():
+            raise RowError("the model's probabilities do not sum to 1", start + int(np.flatnonzero(bad)[0]))
+        table[:, self.places] = found
+        return table
+
+    def distribution(self, context: Floats | None, n: int) -> Floats:
+        """Return the model's probabilities in the actions' places, (n, K)."""
+        assert context is not None
+        table = np.empty((n, len(self.actions)))
+        for block in row_blocks(n, len(self.actions), _BLOCK_BYTES):
+            table[block] = self._block(context[block], block.start)
+        return table
+
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:
+        """Return the model's probability of one action a row, (n,)."""
+        assert context is not None
+        found = np.empty(len(codes))
+        for block in row_blocks(len(codes), len(self.actions), _BLOCK_BYTES):
+            some = codes[block]
+            if self.greedy:
+                found[block] = self._decided(context[block]) == some
+            else:
+                found[block] = self._block(context[block], block.start)[np.arange(len(some)), some]
+        return found
+
+    def state(self) -> State:
+        """Return the model and how its classes stand for actions."""
+        classes = [self.actions.labels[x] for x in self.places]
+        parameters = {"greedy": self.greedy, "classes": [str(x) for x in classes]}
+        return State(self.actions, self.features, parameters, model=self.model)
+
+    @classmethod
+    def from_state(cls, state: State) -> Classifier:
+        """Return the policy of a state."""
+        greedy, classes = state.parameters["greedy"], state.parameters["classes"]
+        return cls(state.model, state.known(), state.features, greedy, classes)
+
+
+def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]:
+    """Return the action code of each of the model's classes."""
+    own = getattr(model, "classes_", None)
+    if own is None or isinstance(own, list):
+        raise UsageError(
+            f"{type(model).__name__} has no classes_, expected a fitted classifier with one output; call "
+            f"fit first"
+        )
+    labels = own if classes is None else classes
+    if len(labels) != len(own):
+        raise UsageError(f"got {len(labels)} classes, the model has {len(own)}")
+    places = actions.codes(labels, "the model's classes")
+    if (places < 0).any():
+        unknown = labels[int(np.flatnonzero(places < 0)[0])]
+        raise UsageError(
+            f"the model's class {unknown!r} is not one of the {len(actions)} actions ({actions.preview()}); "
+            "fit it on the log's labels, or say which label each class is: classes=[...]"
+        )
+    if len(set(places.tolist())) != len(places):
+        raise UsageError("two of the model's classes stand for the same action; give each its own label")
+    return places
+
+
+def _columns(
+    model: Any, features: Features | None, names: tuple[str, ...] | None
+) -> tuple[int | None, npt.NDArray[np.intp] | None]:
+    """Return the context's width, and where in it the model's columns stand (None: in order)."""
+    count = getattr(model, "n_features_in_", None)
+    width = features.width if features is not None else count
+    if count is not None and width != count:
+        raise UsageError(f"the model was fitted on {count} columns, the features make {width}")
+    if features is None or names is None or features.names == names:
+        return width, None
+    missing = [x for x in names if x not in features.names]
+    if missing:
+        raise UsageError(
+            f"the model was fitted on columns that the features lack: {missing[:5]}; "
+            f"they make {', '.join(features.names[:8])}"
+        )
+    return width, np.array([features.names.index(x) for x in names], np.intp)

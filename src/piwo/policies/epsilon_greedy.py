@@ -1,0 +1,103 @@
+"""Another policy most of the time, a uniform action now and then."""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+import numpy as np
+
+from piwo.errors import UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.batch import Batch, Floats
+from piwo.policies.blocks import Codes
+from piwo.policies.policy import Policy
+from piwo.policies.state import State
+
+__all__ = ["EpsilonGreedy"]
+
+
+@final
+class EpsilonGreedy(Policy):
+    """(1 - epsilon) pi(a | x) + epsilon / K: serves `policy` and still tries every action.
+
+    The usual way to deploy a greedy policy so that its own log supports the next evaluation: every propensity
+    is at least epsilon / K.
+
+    Args:
+        policy: any policy with an action list.
+        epsilon: share of rows that explore, 0 to 1.
+
+    Raises:
+        UsageError: for an epsilon outside 0..1, or a policy without an action list.
+
+    >>> from piwo.policies.constant import Constant
+    >>> EpsilonGreedy(Constant("a", ["a", "b"]), 0.2).probabilities(n=1).round(12).tolist()
+    [[0.9, 0.1]]
+    """
+
+    kind: ClassVar[str] = "epsilon-greedy"
+
+    def __init__(self, policy: Policy, epsilon: float) -> None:
+        if not 0.0 <= epsilon <= 1.0:
+            raise UsageError(f"epsilon is {epsilon}, expected a share from 0 to 1")
+        self.policy = policy
+        self.listed = policy.actions
+        self.epsilon = float(epsilon)
+        self.features = policy.features
+        self.width = policy.width
+        self.rows = policy.rows
+
+    def __repr__(self) -> str:
+        return f"EpsilonGreedy({self.policy!r}, {self.epsilon:g})"
+
+    @property
+    def tells_all(self) -> bool:
+        """Tell whether the policy inside does."""
+        return self.policy.tells_all
+
+    def _mix(self, inner: Floats) -> Floats:
+        return self.epsilon / len(self.actions) + (1.0 - self.epsilon) * inner
+
+    def context(self, X: object) -> Floats | None:
+        """Return the context matrix of the policy inside."""
+        return self.policy.context(X)
+
+    def distribution(self, context: Floats | None, n: int) -> Floats:
+        """Return (1 - epsilon) pi + epsilon / K, (n, K)."""
+        return self._mix(self.policy.distribution(context, n))
+
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:
+        """Return (1 - epsilon) pi + epsilon / K of one action a row, (n,)."""
+        return self._mix(self.policy.chances(context, codes))
+
+    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
+        """Return uniform codes for the rows that explore, the policy's for the others, (n,)."""
+        explore = rng.random(n) < self.epsilon
+        codes = rng.integers(len(self.actions), size=n, dtype=np.int32)
+        follow = np.flatnonzero(~explore)
+        codes[follow] = self.policy.draw(None if context is None else context[follow], len(follow), rng)
+        return codes
+
+    def logged(self, batch: Batch) -> Floats:
+        """Return the mixed probability of the logged actions, (n,)."""
+        return self._mix(self.policy.logged(batch))
+
+    def full(self, batch: Batch) -> Floats:
+        """Return the mixed probabilities on a batch's rows, (n, K)."""
+        return self._mix(self.policy.full(batch))
+
+    def onto(self, actions: Actions) -> Policy:
+        """Return this policy over a log's list; it still explores only among its own K actions."""
+        if self.listed != actions and set(map(str, self.actions)) == set(map(str, actions)):
+            return EpsilonGreedy(self.policy.onto(actions), self.epsilon)
+        return super().onto(actions)
+
+    def state(self) -> State:
+        """Return epsilon and the policy inside."""
+        return State(parameters={"epsilon": self.epsilon}, parts=(self.policy,))
+
+    @classmethod
+    def from_state(cls, state: State) -> EpsilonGreedy:
+        """Return the policy of a state."""
+        (policy,) = state.parts
+        return cls(policy, state.parameters["epsilon"])

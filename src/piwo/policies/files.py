@@ -1,0 +1,264 @@
+"""Policy files: a zip of `policy.json`, npy arrays, and a skops file where there is a scikit-learn model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from piwo._version import __version__
+from piwo.errors import FileError, PiwoError, UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.features import Features
+from piwo.policies.aligned import Aligned
+from piwo.policies.archive import pack, read_file, unpack, write_file
+from piwo.policies.arrays import array_bytes, array_from
+from piwo.policies.classifier import Classifier
+from piwo.policies.column import Column
+from piwo.policies.constant import Constant
+from piwo.policies.epsilon_greedy import EpsilonGreedy
+from piwo.policies.linear_greedy import LinearGreedy
+from piwo.policies.linear_softmax import LinearSoftmax
+from piwo.policies.logging_policy import Logging
+from piwo.policies.mixture import Mixture
+from piwo.policies.models import model_bytes, model_from
+from piwo.policies.policy import Policy
+from piwo.policies.state import State
+from piwo.policies.tabular import Tabular
+from piwo.policies.uniform import Uniform
+
+__all__ = ["FORMAT", "FORMAT_VERSION", "KINDS", "SavedPolicy", "load", "load_with_metadata", "save"]
+
+FORMAT = "piwo-policy"
+FORMAT_VERSION = 1
+
+KINDS: Mapping[str, Callable[[State], Policy]] = {
+    Aligned.kind: Aligned.from_state,
+    Classifier.kind: Classifier.from_state,
+    Column.kind: Column.from_state,
+    Constant.kind: Constant.from_state,
+    EpsilonGreedy.kind: EpsilonGreedy.from_state,
+    LinearGreedy.kind: LinearGreedy.from_state,
+    LinearSoftmax.kind: LinearSoftmax.from_state,
+    Logging.kind: Logging.from_state,
+    Mixture.kind: Mixture.from_state,
+    Tabular.kind: Tabular.from_state,
+    Uniform.kind: Uniform.from_state,
+}
+"""Every kind that a file can hold. A file names one of these; nothing is imported by a name that it holds."""
+
+
+@dataclass(frozen=True)
+class SavedPolicy:
+    """What a policy file holds.
+
+    >>> SavedPolicy(Uniform(["a", "b"])).metadata
+    {}
+    """
+
+    policy: Policy
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What was kept beside it: "certificate", "training"."""
+    library: str = ""
+    """Version of piwo that wrote it."""
+
+
+# ------------------------------------------------------------------------------------------------------
+# writing
+
+
+def save(policy: Policy, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
+    """Write a policy to one file; see `Policy.save`."""
+    members: dict[str, bytes] = {}
+    entry = _entry(policy, "policy", members)
+    page = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "library": __version__,
+        "policy": entry,
+        "metadata": metadata or {},
+    }
+    try:
+        text = json.dumps(page, indent=1, allow_nan=False)
+    except (TypeError, ValueError) as cause:
+        raise UsageError(
+            f"the metadata is not JSON: {cause}; give numbers (no NaN), texts, lists and dicts"
+        ) from None
+    write_file(Path(path), pack({"policy.json": text.encode()} | members))
+
+
+def _entry(policy: Policy, place: str, members: dict[str, bytes]) -> dict[str, Any]:
+    """Return a policy's part of `policy.json`; arrays and models go into `members`, named by place."""
+    if policy.kind not in KINDS:
+        raise UsageError(
+            f"a {policy.kind} policy cannot be saved: it lives in this process or belongs to the rows of "
+            f"one log; "
+            "save a linear, tabular or classifier policy, or write its probabilities into a column of the log"
+        )
+    state = policy.state()
+    entry: dict[str, Any] = {"kind": policy.kind, "parameters": dict(state.parameters)}
+    if state.actions is not None:
+        entry["actions"] = _actions_entry(state.actions)
+    if state.features is not None:
+        entry["features"] = state.features.to_spec()
+    if state.arrays:
+        entry["arrays"] = {name: f"{place}/{name}.npy" for name in state.arrays}
+        members.update({f"{place}/{name}.npy": array_bytes(array) for name, array in state.arrays.items()})
+    if state.model is not None:
+        entry["model"] = f"{place}/model.skops"
+        entry["sklearn"] = _sklearn_version()
+        members[entry["model"]] = model_bytes(state.model)
+    if state.parts:
+        entry["parts"] = [_entry(part, f"{place}/{i}", members) for i, part in enumerate(state.parts)]
+    return entry
+
+
+def _actions_entry(actions: Actions) -> dict[str, Any]:
+    # Whole numbers are written as text: many JSON readers would round those of 64 bits.
+    kind = "integer" if isinstance(actions.labels[0], int) else "text"
+    return {"type": kind, "labels": [str(x) for x in actions.labels]}
+
+
+def _sklearn_version() -> str:
+    import sklearn
+
+    return str(sklearn.__version__)
+
+
+# ------------------------------------------------------------------------------------------------------
+# reading
+
+
+def load(path: str | PathLike[str]) -> Policy:
+    """Read a policy that `Policy.save` wrote. No code from the file is run: it holds none.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The policy: it gives the same probabilities as when it was saved.
+
+    Raises:
+        FileError: where it is missing, damaged, written by a newer version, or holds what piwo does not load.
+
+    Warns:
+        PiwoWarning: where a scikit-learn model was fitted with another version of scikit-learn.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Uniform(["a", "b"]).save(folder + "/p.piwo")
+    ...     load(folder + "/p.piwo")
+    Uniform(2 actions)
+    """
+    return load_with_metadata(path).policy
+
+
+def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
+    """Read a policy, and what was kept beside it; see `load`, which raises and warns in the same way.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The policy, its metadata, and the version of piwo that wrote it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Uniform(["a", "b"]).save(folder + "/p.piwo", {"training": {"rows": 7}})
+    ...     load_with_metadata(folder + "/p.piwo").metadata
+    {'training': {'rows': 7}}
+    """
+    file = Path(path)
+    data = read_file(file)
+    try:
+        members = unpack(data)
+        page = _page(members)
+        policy = _policy(page["policy"], members, file)
+        return SavedPolicy(policy, dict(page["metadata"]), str(page["library"]))
+    except FileError as cause:
+        raise FileError(f"{file}: {cause}") from None
+    except KeyError as cause:
+        raise FileError(
+            f"{file} is damaged: {cause} is missing; copy it again, or save the policy again"
+        ) from None
+    except RecursionError:
+        raise FileError(f"{file} is damaged: it is nested too deeply; save the policy again") from None
+    except (PiwoError, ValueError, TypeError, AttributeError, OverflowError) as cause:
+        line = (str(cause).splitlines() or [type(cause).__name__])[0]
+        raise FileError(
+            f"{file} is damaged or no policy file: {line}; copy it again, or save the policy again"
+        ) from None
+
+
+def _page(members: Mapping[str, bytes]) -> dict[str, Any]:
+    if "policy.json" not in members:
+        raise FileError(
+            "it is a zip file without policy.json, so it is no policy file; give a file that policy.save "
+            "wrote"
+        )
+    page = json.loads(members["policy.json"], parse_constant=_no_constant)
+    if not isinstance(page, dict) or page.get("format") != FORMAT:
+        raise FileError("its policy.json is not a piwo policy; give a file that policy.save wrote")
+    version = page["version"]
+    if type(version) is not int or version < 1:
+        raise ValueError(f"its format version is {version!r}")
+    if version > FORMAT_VERSION:
+        raise FileError(
+            f"it has format version {version} (written by piwo {page.get('library')!s:.40}), this piwo "
+            f"{__version__} reads "
+            f"up to {FORMAT_VERSION}; update piwo"
+        )
+    return page
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"policy.json holds {text}, expected finite numbers")
+
+
+def _policy(entry: Mapping[str, Any], members: Mapping[str, bytes], file: Path) -> Policy:
+    kind = entry["kind"]
+    if kind not in KINDS:
+        raise FileError(
+            f"it holds a policy of the kind {kind!r:.80}, which piwo {__version__} does not know; update piwo"
+        )
+    actions, features, model = entry.get("actions"), entry.get("features"), entry.get("model")
+    if model is not None:
+        _check_sklearn(str(entry["sklearn"]), file)
+    state = State(
+        None if actions is None else _actions(actions),
+        None if features is None else Features.from_spec(features),
+        dict(entry["parameters"]),
+        {name: array_from(members[place]) for name, place in entry.get("arrays", {}).items()},
+        tuple(_policy(part, members, file) for part in entry.get("parts", [])),
+        None if model is None else model_from(members[model]),
+    )
+    return KINDS[kind](state)
+
+
+def _actions(entry: Mapping[str, Any]) -> Actions:
+    labels = entry["labels"]
+    if not all(isinstance(x, str) for x in labels):
+        raise ValueError("the action labels are not texts")
+    if entry["type"] == "text":
+        return Actions(labels)
+    if entry["type"] != "integer":
+        raise ValueError(f"the actions have the type {entry['type']!r}, expected 'text' or 'integer'")
+    return Actions([int(x) for x in labels])
+
+
+def _check_sklearn(written: str, file: Path) -> None:
+    import warnings
+
+    from piwo.errors import PiwoWarning
+
+    have = _sklearn_version()
+    if written != have:
+        warnings.warn(
+            f"{file}: its model was fitted with scikit-learn {written:.40}, this is {have}; "
+            "its choices may differ, so evaluate it again before you rely on it",
+            PiwoWarning,
+            stacklevel=2,
+        )

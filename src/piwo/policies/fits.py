@@ -1,0 +1,52 @@
+"""Whether a policy and a log go together, told before any row is read."""
+
+from __future__ import annotations
+
+from piwo.errors import DataError, UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.columns import match_names
+from piwo.logs.features import Features
+from piwo.policies.policy import Policy
+
+__all__ = ["check_fits"]
+
+
+def check_fits(policy: Policy, features: Features | None, actions: Actions, rows: int | None = None) -> None:
+    """Raise where a policy cannot be used on a log.
+
+    Args:
+        policy: any policy.
+        features: the log's context, None where it has none.
+        actions: the log's action list.
+        rows: the log's rows, where they are known.
+
+    Raises:
+        DataError: where the log lacks context columns that the policy needs (near names are shown), or its
+            matrix has another width.
+        UsageError: where the policy takes actions that the list lacks, or was made for another number of
+            rows.
+
+    >>> from piwo.policies.uniform import Uniform
+    >>> check_fits(Uniform(["a", "b"]), None, Actions(["b", "a"]))
+    """
+    policy.onto(actions)
+    if rows is not None and policy.rows is not None and rows != policy.rows:
+        raise UsageError(
+            f"the policy has {policy.rows} rows, the log has {rows}; give one row a row of the log, in its "
+            f"order"
+        )
+    if not policy.needs_context:
+        return
+    if features is None:
+        wanted = f": {', '.join(policy.features.columns[:8])}" if policy.features is not None else ""
+        raise DataError(
+            f"the policy needs the context{wanted}, but the log was read without one; read it with "
+            f"context=[...]"
+        )
+    if policy.features is not None:
+        match_names(policy.features.columns, features.columns, "policy's context")
+    elif policy.width not in {None, features.width}:
+        raise DataError(
+            f"the policy takes a context of {policy.width} columns, the log has {features.width} "
+            f"({', '.join(features.names[:8])}); read the log with the columns that the policy was made for"
+        )

@@ -1,0 +1,143 @@
+"""Several policies, each for a share of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from piwo.errors import UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.batch import Batch, Floats
+from piwo.policies.blocks import Codes
+from piwo.policies.distributions import TOLERANCE
+from piwo.policies.policy import Policy
+from piwo.policies.state import State
+
+__all__ = ["Mixture"]
+
+
+@final
+class Mixture(Policy):
+    """sum_i w_i pi_i(a | x): a staged roll-out ("10 % new, 90 % today's"), or a posterior over policies.
+
+    Args:
+        policies: at least one. Those with action lists must have the same actions; their order may differ.
+            Those that look at the context must take the same features.
+        weights: as many shares, >= 0, which sum to 1.
+
+    Raises:
+        UsageError: where the policies do not go together, or the weights are not shares.
+
+    >>> from piwo.policies.constant import Constant
+    >>> both = Mixture([Constant("a", ["a", "b"]), Constant("b", ["b", "a"])], [0.9, 0.1])
+    >>> both.probabilities(n=1).tolist()
+    [[0.9, 0.1]]
+    """
+
+    kind: ClassVar[str] = "mixture"
+
+    def __init__(self, policies: Sequence[Policy], weights: Any) -> None:
+        if not policies:
+            raise UsageError("policies is empty; a mixture needs at least one policy")
+        self.listed = next((x.listed for x in policies if x.listed is not None), None)
+        self.policies = tuple(x if self.listed is None else _same_actions(x, self.listed) for x in policies)
+        shares = np.array(weights, np.float64)
+        if shares.shape != (len(self.policies),):
+            raise UsageError(
+                f"weights has shape {shares.shape}, expected ({len(self.policies)},): one a policy"
+            )
+        if not ((shares >= 0).all() and abs(shares.sum() - 1.0) <= TOLERANCE):
+            raise UsageError(
+                f"the weights are {shares[:8]} and sum to {shares.sum():.6g}, expected shares >= 0 that sum "
+                f"to 1"
+            )
+        shares /= shares.sum()
+        shares.flags.writeable = False
+        self.weights = shares
+        looking = [x for x in self.policies if x.needs_context]
+        if looking:
+            first = looking[0]
+            if any(x.features != first.features or x.width != first.width for x in looking):
+                raise UsageError(
+                    "the policies of a mixture look at different features; give all of them the same features"
+                )
+            self.features, self.width = first.features, first.width
+        self.rows = next((x.rows for x in self.policies if x.rows is not None), None)
+
+    def __repr__(self) -> str:
+        return (
+            f"Mixture({', '.join(f'{w:g} {x!r}' for w, x in zip(self.weights, self.policies, strict=True))})"
+        )
+
+    @property
+    def tells_all(self) -> bool:
+        """Tell whether all policies inside do."""
+        return all(policy.tells_all for policy in self.policies)
+
+    def context(self, X: Any) -> Floats | None:
+        """Return the context matrix that the policies inside share."""
+        first = next((x for x in self.policies if x.needs_context), None)
+        return None if first is None else first.context(X)
+
+    def distribution(self, context: Floats | None, n: int) -> Floats:
+        """Return the weighted sum of the policies' tables, (n, K)."""
+        total = np.zeros((n, len(self.actions)))
+        for weight, policy in zip(self.weights, self.policies, strict=True):
+            total += weight * policy.distribution(context, n)
+        return total
+
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:
+        """Return the weighted sum of the policies' probabilities of one action a row, (n,)."""
+        total = np.zeros(len(codes))
+        for weight, policy in zip(self.weights, self.policies, strict=True):
+            total += weight * policy.chances(context, codes)
+        return total
+
+    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
+        """Return, for each row, an action of a policy drawn by weight, (n,) codes."""
+        which = rng.choice(len(self.policies), size=n, p=self.weights)
+        codes = np.empty(n, np.int32)
+        for i, policy in enumerate(self.policies):
+            mine = np.flatnonzero(which == i)
+            codes[mine] = policy.draw(None if context is None else context[mine], len(mine), rng)
+        return codes
+
+    def logged(self, batch: Batch) -> Floats:
+        """Return the weighted sum of the policies' probabilities of the logged actions, (n,)."""
+        total = np.zeros(len(batch))
+        for weight, policy in zip(self.weights, self.policies, strict=True):
+            total += weight * policy.logged(batch)
+        return total
+
+    def full(self, batch: Batch) -> Floats:
+        """Return the weighted sum of the policies' tables on a batch's rows, (n, K)."""
+        return np.asarray(sum(w * x.full(batch) for w, x in zip(self.weights, self.policies, strict=True)))
+
+    def onto(self, actions: Actions) -> Policy:
+        """Return the mixture of the policies over the log's actions."""
+        return (
+            self
+            if self.listed == actions
+            else Mixture([x.onto(actions) for x in self.policies], self.weights)
+        )
+
+    def state(self) -> State:
+        """Return the weights and the policies inside."""
+        return State(arrays={"weights": self.weights}, parts=self.policies)
+
+    @classmethod
+    def from_state(cls, state: State) -> Mixture:
+        """Return the policy of a state."""
+        return cls(state.parts, state.array("weights", len(state.parts)))
+
+
+def _same_actions(policy: Policy, actions: Actions) -> Policy:
+    if policy.listed is not None and set(map(str, policy.listed)) != set(map(str, actions)):
+        raise UsageError(
+            f"the policies of a mixture have different actions ({policy.listed.preview()} and "
+            f"{actions.preview()}); "
+            "bring each onto the log's list first: aligned(policy, log.actions)"
+        )
+    return policy.onto(actions)

@@ -1,0 +1,160 @@
+"""A fitted scikit-learn model as bytes, by skops: no pickle, and no type outside a list that stands here."""
+
+from __future__ import annotations
+
+import json
+import warnings
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from piwo.errors import UsageError
+from piwo.policies.archive import pack, unpack
+
+__all__ = ["TRUSTED", "model_bytes", "model_from"]
+
+TRUSTED = (
+    # Beside what skops trusts by itself (scikit-learn's estimators, NumPy's types). Names of classes, one by
+    # one, and no prefix: there are functions in scikit-learn and NumPy that run text as code or read files.
+    "functools.partial",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    "sklearn.gaussian_process.kernels.ConstantKernel",
+    "sklearn.gaussian_process.kernels.DotProduct",
+    "sklearn.gaussian_process.kernels.Matern",
+    "sklearn.gaussian_process.kernels.Product",
+    "sklearn.gaussian_process.kernels.RBF",
+    "sklearn.gaussian_process.kernels.RationalQuadratic",
+    "sklearn.gaussian_process.kernels.Sum",
+    "sklearn.gaussian_process.kernels.WhiteKernel",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.tree._tree.Tree",
+    "sklearn.utils._bunch.Bunch",
+    "sklearn.utils.validation.check_array",
+)
+
+
+def model_bytes(model: Any) -> bytes:
+    """Return a fitted model in skops' format; the same bytes for the same model.
+
+    Raises:
+        UsageError: for a model with parts that loading would refuse.
+    """
+    import skops.io
+
+    try:
+        data = skops.io.dumps(model)
+        refused = _refused(data)
+    except Exception as cause:  # noqa: BLE001 (whatever the model's own code raises, it cannot be saved)
+        raise UsageError(
+            f"a {type(model).__name__} cannot be saved: {_line(cause)}; use a scikit-learn classifier, or a "
+            f"column of the log"
+        ) from None
+    if refused:
+        raise UsageError(
+            f"a {type(model).__name__} holds parts that piwo does not load from files: {', '.join(refused)}; "
+            "use plain scikit-learn classifiers (for neighbors: algorithm='brute'), or a column of the log"
+        )
+    return _canonical(data)
+
+
+def model_from(data: bytes) -> Any:
+    """Return the model of such bytes. Its types are looked at first, and no code from the file is run.
+
+    Raises:
+        ValueError: where types are outside `TRUSTED`, or the bytes are damaged.
+    """
+    import skops.io
+
+    unpack(data)
+    try:
+        refused = _refused(data)
+        if refused:
+            raise ValueError(f"its model holds types that are not loaded from files: {', '.join(refused)}")
+        with warnings.catch_warnings():
+            # The caller compares versions and says it in piwo's words, naming the file.
+            warnings.filterwarnings("ignore", message=".*from version.*")
+            model = skops.io.loads(data, trusted=list(TRUSTED))
+        _check_trees(model, set())
+    except Exception as cause:  # noqa: BLE001 (a damaged file can make skops and scikit-learn raise anything)
+        raise ValueError(_line(cause)) from None
+    return model
+
+
+def _refused(data: bytes) -> list[str]:
+    import skops.io
+
+    return [x for x in skops.io.get_untrusted_types(data=data) if x not in TRUSTED]
+
+
+def _line(cause: Exception) -> str:
+    return (str(cause).splitlines() or [type(cause).__name__])[0][:300]
+
+
+def _canonical(data: bytes) -> bytes:
+    """Return the same model, its objects numbered in order where skops writes memory addresses."""
+    members = unpack(data)
+    schema = json.loads(members.pop("schema.json"))
+    numbers: dict[int, int] = {}
+    names: dict[str, str] = {}
+
+    def visit(node: Any) -> None:
+        if isinstance(node, dict):
+            if type(node.get("__id__")) is int:
+                node["__id__"] = numbers.setdefault(node["__id__"], len(numbers) + 1)
+            if "__loader__" in node and node.get("file") in members:
+                suffix = node["file"].rpartition(".")[2]
+                node["file"] = names.setdefault(node["file"], f"{len(names) + 1}.{suffix}")
+            for value in node.values():
+                visit(value)
+        elif isinstance(node, list):
+            for value in node:
+                visit(value)
+
+    visit(schema)
+    renamed = {new: members[old] for old, new in names.items()}
+    return pack({"schema.json": json.dumps(schema).encode()} | renamed, zipfile.ZIP_STORED)
+
+
+def _check_trees(part: Any, seen: set[int]) -> None:
+    """Refuse trees whose links or columns point outside: scikit-learn follows them without looking."""
+    if id(part) in seen or isinstance(part, str | bytes | int | float | None):
+        return
+    seen.add(id(part))
+    name = type(part).__name__
+    if name == "Tree" and hasattr(part, "children_left"):
+        _check_links(
+            part.children_left, part.children_right, part.feature, part.children_left < 0, part.n_features
+        )
+    elif name == "TreePredictor":
+        nodes = part.nodes
+        _check_links(nodes["left"], nodes["right"], nodes["feature_idx"], nodes["is_leaf"] != 0, None)
+        categorical = nodes["bitset_idx"][nodes["is_categorical"] != 0]
+        if len(categorical) and categorical.max() >= len(part.raw_left_cat_bitsets):
+            raise ValueError("a tree's categories point outside its table")
+    elif isinstance(part, dict):
+        for value in part.values():
+            _check_trees(value, seen)
+    elif isinstance(part, list | tuple) or (isinstance(part, np.ndarray) and part.dtype == object):
+        for value in part:
+            _check_trees(value, seen)
+    elif hasattr(part, "__dict__"):
+        _check_trees(vars(part), seen)
+
+
+def _check_links(left: Any, right: Any, feature: Any, leaf: Any, features: int | None) -> None:
+    # A child stands after its parent, so following links ends.
+    inner, own, count = ~leaf, np.arange(len(left)), len(left)
+    below, above = np.minimum(left, right)[inner], np.maximum(left, right)[inner]
+    most = np.iinfo(np.int32).max if features is None else features
+    outside = (below <= own[inner]) | (above >= count) | (feature[inner] < 0) | (feature[inner] >= most)
+    if not count or outside.any():
+        raise ValueError("a tree's links point outside the tree")

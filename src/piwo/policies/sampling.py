@@ -1,0 +1,69 @@
+"""Drawing actions: the generator, the draw itself, and the record of what was drawn."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.errors import UsageError
+from piwo.logs.batch import Floats
+from piwo.policies.blocks import Codes
+
+__all__ = ["Decisions", "RandomState", "draw_rows", "generator"]
+
+RandomState = int | np.random.Generator | None
+
+
+class Decisions(NamedTuple):
+    """What a policy chose, and with which probability: log both, and the log can be learned from later.
+
+    >>> actions, propensities = Decisions(np.array(["a"]), np.array([0.25]))
+    >>> propensities.tolist()
+    [0.25]
+    """
+
+    actions: npt.NDArray[Any]
+    """(n,) action labels, in the type they have in the log."""
+    propensities: Floats
+    """(n,) probability with which the policy takes that action in that context."""
+
+
+def generator(random_state: RandomState) -> np.random.Generator:
+    """Return the generator to draw from. A generator passed in is used as it is, and advances.
+
+    NumPy's global state is neither read nor changed.
+
+    >>> generator(0).random() == generator(0).random()
+    True
+    """
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as cause:
+        raise UsageError(
+            f"random_state is {random_state!r}, expected None, a whole number >= 0 or a Generator ({cause})"
+        ) from None
+
+
+def draw_rows(table: Floats, rng: np.random.Generator) -> Codes:
+    """Draw one column a row, with the probabilities in that row.
+
+    One uniform number a row, looked up in the row's running sum; a column of probability 0 is never drawn.
+
+    Args:
+        table: (n, K) probabilities.
+        rng: advances by n numbers.
+
+    Returns:
+        (n,) codes.
+
+    >>> draw_rows(np.array([[0.0, 1.0], [1.0, 0.0]]), generator(0)).tolist()
+    [1, 0]
+    """
+    running = np.cumsum(table, axis=1)
+    total = running[:, -1]
+    # u * total may round up to total, where no column would be found.
+    point = np.minimum(rng.random(len(table)) * total, np.nextafter(total, 0.0))
+    codes: Codes = np.argmax(running > point[:, None], axis=1).astype(np.int32)
+    return codes

@@ -1,0 +1,160 @@
+"""Probabilities in a table: one distribution for everyone, or one for each distinct context."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.errors import UsageError
+from piwo.logs.batch import Floats
+from piwo.logs.features import Features
+from piwo.logs.frames import is_frame
+from piwo.policies.blocks import Codes, RowError
+from piwo.policies.distributions import checked_distributions, named_table
+from piwo.policies.policy import ActionList, Policy, action_list
+from piwo.policies.state import State
+
+__all__ = ["Tabular"]
+
+
+@final
+class Tabular(Policy):
+    """pi(a | x) looked up in a table.
+
+    Args:
+        probabilities: (K,) one distribution for every row; or (C, K), row c for context c. A data frame's
+            columns are matched to the actions by name.
+        actions: the K labels.
+        contexts: (C, d) distinct contexts, a matrix, or a data frame where `features` are given.
+        features: how data frames become the context matrix.
+
+    Raises:
+        UsageError: where the shapes do not go together, or a context stands there twice.
+        DataError: for rows that are not distributions; later, for a context that is not in the table (its row
+            is named).
+
+    >>> policy = Tabular([[1.0, 0.0], [0.25, 0.75]], ["a", "b"], contexts=[[0.0], [1.0]])
+    >>> policy.probabilities([[1.0]]).tolist()
+    [[0.25, 0.75]]
+    """
+
+    kind: ClassVar[str] = "tabular"
+
+    def __init__(
+        self, probabilities: Any, actions: ActionList, contexts: Any = None, features: Features | None = None
+    ) -> None:
+        self.listed = action_list(actions)
+        single = not is_frame(probabilities) and np.ndim(probabilities) == 1
+        table, _ = named_table([probabilities] if single else probabilities, self.listed)
+        self.table = checked_distributions(table)
+        self.contexts: Floats | None
+        if contexts is None:
+            if len(self.table) != 1:
+                raise UsageError(
+                    f"got {len(self.table)} distributions and no contexts; give contexts=, or one "
+                    f"distribution"
+                )
+            self.contexts = None
+            return
+        self.features = features
+        self.width = _width(contexts, features)
+        self.contexts = known = self.context(contexts)
+        assert known is not None
+        if not len(known) or len(known) != len(self.table):
+            raise UsageError(
+                f"got {len(self.table)} distributions and {len(known)} contexts, expected as many of each"
+            )
+        self._columns, self._keys, self._order = _index(known)
+
+    def _entries(self, context: Floats | None, n: int) -> npt.NDArray[np.intp]:
+        """Return the table row of each context, (n,)."""
+        if self.contexts is None:
+            return np.zeros(n, np.intp)
+        assert context is not None
+        found = _find(context, self._columns, self._keys)
+        if (found < 0).any():
+            row = int(np.flatnonzero(found < 0)[0])
+            shown = np.array2string(context[row], threshold=8, precision=6)
+            raise RowError(
+                f"the context {shown} is not in the policy's table of {len(self.contexts)} contexts "
+                f"({int((found < 0).sum())} such rows); add it to the table",
+                row,
+            )
+        return self._order[found]
+
+    def distribution(self, context: Floats | None, n: int) -> Floats:
+        """Return each row's entry of the table, (n, K)."""
+        return self.table[self._entries(context, n)]
+
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:
+        """Return the table's probability of one action a row, (n,)."""
+        return self.table[self._entries(context, len(codes)), codes]
+
+    def state(self) -> State:
+        """Return the table."""
+        arrays = {"probabilities": self.table}
+        if self.contexts is not None:
+            arrays["contexts"] = self.contexts
+        return State(actions=self.actions, features=self.features, arrays=arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> Tabular:
+        """Return the policy of a state."""
+        table = state.array("probabilities", -1, len(state.known()))
+        contexts = state.array("contexts", len(table), -1) if "contexts" in state.arrays else None
+        return cls(table, state.known(), contexts, state.features)
+
+
+def _width(contexts: Any, features: Features | None) -> int | None:
+    if features is not None:
+        return features.width
+    shape: tuple[int, ...] = () if is_frame(contexts) else np.shape(contexts)
+    return shape[1] if len(shape) == 2 else None
+
+
+# Contexts are compared value by value, column after column: each column's value becomes its rank among the
+# table's values, and the rank joins the key of the columns before it. Keys are ranked again after every
+# column, so that they stay below C * C whatever d is.
+
+
+def _index(
+    contexts: Floats,
+) -> tuple[list[tuple[Floats, npt.NDArray[np.int64]]], npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+    columns = []
+    key = np.zeros(len(contexts), np.int64)
+    for j in range(contexts.shape[1]):
+        values, rank = np.unique(contexts[:, j], return_inverse=True)
+        joined = key * len(values) + rank
+        keys, key = np.unique(joined, return_inverse=True)
+        columns.append((values, keys))
+    order = np.argsort(key)
+    doubled = np.flatnonzero(np.diff(key[order]) == 0)
+    if len(doubled):
+        first = int(doubled[0])
+        raise UsageError(
+            f"contexts {order[first]} and {order[first + 1]} are the same; give each distinct context once"
+        )
+    return columns, key[order], order
+
+
+def _find(
+    contexts: Floats, columns: list[tuple[Floats, npt.NDArray[np.int64]]], keys: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    key = np.zeros(len(contexts), np.int64)
+    known = np.ones(len(contexts), bool)
+    for j, (values, joined) in enumerate(columns):
+        rank, hit = _position(contexts[:, j], values)
+        known &= hit
+        key, hit = _position(key * len(values) + rank, joined)
+        known &= hit
+    place, hit = _position(key, keys)
+    return np.where(known & hit, place, -1)
+
+
+def _position(
+    values: npt.NDArray[Any], among: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    place = np.minimum(np.searchsorted(among, values), len(among) - 1)
+    return place.astype(np.int64), among[place] == values
