@@ -1,0 +1,153 @@
+"""The engine: maps a reduction over the fragments of a log and folds the states. It knows no formula."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from threading import Event
+from typing import Any, Protocol, TypeVar
+
+from piwo.errors import DataError
+from piwo.logs.door import Finding
+from piwo.logs.log import Log, warn_of
+from piwo.logs.sources import Fragment
+from piwo.reductions.reduction import Reduction
+
+__all__ = ["Mapper", "reduce", "reporting", "using"]
+
+S = TypeVar("S")
+Progress = Callable[[int, int | None], None]
+"""Told (rows done since last told, rows in all or None)."""
+Part = tuple[Any, list[Finding], int]
+"""State, harmless findings and row count of one fragment."""
+
+
+class Mapper(Protocol):
+    """Anything that maps a function over fragments: executors, a Dask client, joblib behind a one-line adapter."""
+
+    def map(self, fn: Callable[[Any], Any], fragments: Iterable[Any], /) -> Iterable[Any]:
+        """Return fn of every fragment, in order."""
+        ...
+
+
+_mapper: ContextVar[Mapper | None] = ContextVar("piwo_mapper", default=None)
+_progress: ContextVar[Progress | None] = ContextVar("piwo_progress", default=None)
+
+
+@contextmanager
+def using(mapper: Mapper) -> Iterator[None]:
+    """Run every pass over a log inside the block on another mapper.
+
+    Args:
+        mapper: has `map(fn, fragments)`, such as a `concurrent.futures` executor.
+
+    >>> with ThreadPoolExecutor(1) as pool, using(pool):
+    ...     pass
+    """
+    token = _mapper.set(mapper)
+    try:
+        yield
+    finally:
+        _mapper.reset(token)
+
+
+@contextmanager
+def reporting(progress: Progress) -> Iterator[None]:
+    """Tell a function of the rows done by passes inside the block."""
+    token = _progress.set(progress)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What one worker does: fold the batches of one fragment."""
+
+    log: Log
+    reduction: Reduction[Any]
+    stop: Event | None = None
+    tell: Progress | None = None
+
+    def __call__(self, fragment: Fragment) -> Part:
+        state, notes, rows = self.reduction.empty(), list[Finding](), 0
+        for batch, findings in self.log.batches(fragment):
+            if self.stop is not None and self.stop.is_set():
+                break
+            notes += findings
+            rows += len(batch)
+            if len(batch):
+                state = self.reduction.update(state, batch)
+            if self.tell is not None:
+                self.tell(len(batch), self.log.source.rows)
+        return state, notes, rows
+
+
+def reduce(log: Log, reduction: Reduction[S]) -> S:
+    """Return the state of a whole log: one pass, all cores, the same numbers however it is cut.
+
+    Threads by default (the kernels release the interpreter lock); another mapper with `using`. States are folded in
+    the order of the fragments, so a result does not depend on which worker was first.
+
+    Args:
+        log: the rows.
+        reduction: what to sum.
+
+    Raises:
+        DataError: for rows that break a rule, and for a log without rows.
+
+    >>> from piwo.reductions import Digest
+    >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
+    >>> reduce(log, Digest()).rows
+    2
+    """
+    log.schema  # noqa: B018 - learn actions and levels once, before workers ask for them
+    fragments = log.fragments(context=reduction.context, propensities=reduction.propensities)
+    state, notes, rows = reduction.empty(), list[Finding](), 0
+    with _states(log, reduction, fragments) as parts:
+        for part, findings, count in parts:
+            state = reduction.merge(state, part)
+            notes += findings
+            rows += count
+    if rows == 0:
+        part_of = "" if log.selector is None else "this part of "
+        raise DataError(f"no rows in {part_of}{log.source.name}, expected at least one logged decision")
+    warn_of(notes)
+    return state
+
+
+def _states(
+    log: Log, reduction: Reduction[Any], fragments: list[Fragment]
+) -> AbstractContextManager[Iterable[Part]]:
+    chosen = _mapper.get()
+    if chosen is not None:
+        return _mapped(chosen, _Task(log, reduction), fragments)
+    return _threads(log, reduction, fragments)
+
+
+@contextmanager
+def _mapped(mapper: Mapper, task: _Task, fragments: list[Fragment]) -> Iterator[Iterable[Part]]:
+    yield mapper.map(task, fragments)
+
+
+@contextmanager
+def _threads(
+    log: Log, reduction: Reduction[Any], fragments: list[Fragment]
+) -> Iterator[Iterable[Part]]:
+    from threadpoolctl import threadpool_limits
+
+    stop = Event()
+    workers = min(len(fragments), os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count() or 1)
+    # our threads are the parallelism; a BLAS that starts its own underneath would fight them
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(max(1, workers)) as pool:
+        try:
+            yield pool.map(_Task(log, reduction, stop, _progress.get()), fragments)
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise

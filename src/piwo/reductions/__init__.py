@@ -1,0 +1,30 @@
+"""Reductions: how a log becomes a small mergeable state."""
+
+from piwo.reductions.action_table import ActionState, ActionTable
+from piwo.reductions.bets import BETS, bet_sums
+from piwo.reductions.digest import Digest, DigestState
+from piwo.reductions.gram import Gram, GramState
+from piwo.reductions.policy_sums import BetState, MomentState, PolicyState, PolicySums
+from piwo.reductions.reduction import Reduction, Together
+from piwo.reductions.state import State
+from piwo.reductions.weight_histogram import HistogramState, WeightHistogram
+
+__all__ = [
+    "BETS",
+    "ActionState",
+    "ActionTable",
+    "BetState",
+    "Digest",
+    "DigestState",
+    "Gram",
+    "GramState",
+    "HistogramState",
+    "MomentState",
+    "PolicyState",
+    "PolicySums",
+    "Reduction",
+    "State",
+    "Together",
+    "WeightHistogram",
+    "bet_sums",
+]

@@ -1,0 +1,52 @@
+"""The per-action table: how often each action was logged, and what its propensities say about that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from piwo.logs.batch import Batch, Floats
+from piwo.reductions.state import State
+from piwo.scores.ratio import over_propensity
+
+__all__ = ["ActionState", "ActionTable"]
+
+
+@dataclass(frozen=True)
+class ActionState(State):
+    """Sums by action, each (K,)."""
+
+    count: Floats
+    reward: Floats
+    propensity: Floats
+    inverse: Floats
+    """sum 1{A = a} / mu(a|X): its mean over all rows has expectation 1 where a is supported everywhere."""
+    inverse2: Floats
+
+
+@dataclass(frozen=True)
+class ActionTable:
+    """Reduction: the per-action table of a log with K actions."""
+
+    actions: int
+    context: bool = False
+    propensities: bool = False
+
+    def empty(self) -> ActionState:
+        """Return the state of no rows."""
+        return ActionState(*(np.zeros(self.actions) for _ in range(5)))
+
+    def update(self, state: ActionState, batch: Batch) -> ActionState:
+        """Return the sums with a batch added."""
+        inverse = over_propensity(np.ones(len(batch)), batch)
+
+        def by_action(values: Floats | None = None) -> Floats:
+            return np.bincount(batch.action, values, minlength=self.actions).astype(np.float64, copy=False)
+
+        columns = (None, batch.reward, batch.propensity, inverse, inverse * inverse)
+        return state.merge(ActionState(*(by_action(column) for column in columns)))
+
+    def merge(self, one: ActionState, other: ActionState) -> ActionState:
+        """Return the sums of both parts together."""
+        return one.merge(other)

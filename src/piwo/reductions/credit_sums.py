@@ -1,0 +1,55 @@
+"""Credits of many policies under many scores, in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from piwo.logs.batch import Batch, Floats
+from piwo.policies.policy import Policy
+from piwo.reductions.state import State
+from piwo.scores.score import Score
+
+__all__ = ["CreditState", "CreditSums"]
+
+
+@dataclass(frozen=True)
+class CreditState(State):
+    """Rows, and the (S, N) sums of credits."""
+
+    rows: float
+    credit: Floats
+
+
+@dataclass(frozen=True)
+class CreditSums:
+    """Reduction: sum_t rho_s(pi_i; t) for S scores and N policies."""
+
+    policies: tuple[Policy, ...]
+    scores: tuple[Score, ...]
+    propensities: bool = False
+
+    @property
+    def context(self) -> bool:
+        """Tell whether any policy looks at the context."""
+        return any(policy.needs_context for policy in self.policies)
+
+    def empty(self) -> CreditState:
+        """Return the state of no rows."""
+        return CreditState(0.0, np.zeros((len(self.scores), len(self.policies))))
+
+    def update(self, state: CreditState, batch: Batch) -> CreditState:
+        """Return the sums with a batch added."""
+        gains = [score.gains(batch) if score.linear else None for score in self.scores]
+        credit = np.empty_like(state.credit)
+        for i, policy in enumerate(self.policies):
+            pi = policy.logged(batch)
+            for s, score in enumerate(self.scores):
+                one = gains[s]
+                credit[s, i] = float(pi @ one) if one is not None else float(score.rho(batch, pi).sum())
+        return state.merge(CreditState(float(len(batch)), credit))
+
+    def merge(self, one: CreditState, other: CreditState) -> CreditState:
+        """Return the sums of both parts together."""
+        return one.merge(other)

@@ -1,0 +1,71 @@
+"""Reductions: how a log becomes a small state, in one pass, in parts, anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from piwo.logs.batch import Batch
+
+__all__ = ["Reduction", "Together"]
+
+S = TypeVar("S")
+
+
+class Reduction(Protocol[S]):
+    """Folds batches into a state.
+
+    Laws (tests/reductions/test_laws.py): `merge` is associative and commutative, `empty()` is its identity, and
+    splitting the rows anywhere gives the same state, all to 1e-12 relative.
+    """
+
+    @property
+    def context(self) -> bool:
+        """Tell whether batches must carry the context."""
+        ...
+
+    @property
+    def propensities(self) -> bool:
+        """Tell whether batches must carry full propensity vectors."""
+        ...
+
+    def empty(self) -> S:
+        """Return the state of no rows."""
+        ...
+
+    def update(self, state: S, batch: Batch) -> S:
+        """Return the state with the rows of a batch added."""
+        ...
+
+    def merge(self, one: S, other: S) -> S:
+        """Return the state of both parts together."""
+        ...
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several reductions in one pass; the state is the tuple of theirs."""
+
+    parts: tuple[Reduction[Any], ...]
+
+    @property
+    def context(self) -> bool:
+        """Tell whether any part needs the context."""
+        return any(part.context for part in self.parts)
+
+    @property
+    def propensities(self) -> bool:
+        """Tell whether any part needs full propensity vectors."""
+        return any(part.propensities for part in self.parts)
+
+    def empty(self) -> tuple[Any, ...]:
+        """Return the states of no rows."""
+        return tuple(part.empty() for part in self.parts)
+
+    def update(self, state: tuple[Any, ...], batch: Batch) -> tuple[Any, ...]:
+        """Return the states with the rows of a batch added."""
+        return tuple(part.update(one, batch) for part, one in zip(self.parts, state, strict=True))
+
+    def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the merged states."""
+        return tuple(part.merge(a, b) for part, a, b in zip(self.parts, one, other, strict=True))

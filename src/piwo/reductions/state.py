@@ -1,0 +1,35 @@
+"""States: small frozen records of sums that merge."""
+
+from __future__ import annotations
+
+from dataclasses import Field, field, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+__all__ = ["State", "largest"]
+
+
+def largest(**options: Any) -> Any:
+    """Return a dataclass field that merges by the maximum; every other field of a `State` merges by addition."""
+    return field(metadata={"merge": np.maximum}, **options)
+
+
+class State:
+    """Base of every state. Subclasses are frozen dataclasses of float64 numbers, arrays and other states.
+
+    Merging is associative and commutative up to rounding (1e-12 relative), and the empty state is its identity.
+    """
+
+    def merge(self, other: Self) -> Self:
+        """Return the state of both parts together."""
+        merged = {x.name: _merge(x, getattr(self, x.name), getattr(other, x.name)) for x in fields(self)}  # type: ignore[arg-type]
+        return replace(self, **merged)  # type: ignore[type-var]
+
+
+def _merge(item: Field[Any], mine: Any, theirs: Any) -> Any:
+    if isinstance(mine, State):
+        return mine.merge(theirs)
+    combine = item.metadata.get("merge", np.add)
+    result = combine(mine, theirs)
+    return result if isinstance(mine, np.ndarray) else type(mine)(result)
