@@ -1,0 +1,56 @@
+"""piwo: evaluate, learn and certify policies from logged decisions.
+
+    log = piwo.read("logs/*.parquet", action="item", reward="click", propensity="p", context=["user_*"])
+    piwo.check(log)                                             # is the log fit for use?
+    piwo.evaluate(log, piwo.policies.Uniform(log.actions))      # what would another policy have earned?
+    learner = piwo.PIWO(piwo.IX()).fit(log)                     # which policy should run?
+    learner.certificate_                                        # and is it better than today's?
+"""
+
+from piwo import bounds, estimators, logs, oracles, policies, scores, simulate
+from piwo._version import __version__
+from piwo.certificates import Certificate, certify
+from piwo.engines import reporting, using
+from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
+from piwo.estimators import Evaluation, Health, check, compare, evaluate
+from piwo.learners import PIWO
+from piwo.logs import Actions, Features, Log, read
+from piwo.policies import load
+from piwo.scores import IW, IX, LS, Clip, LSLinear, PseudoLoss
+
+__all__ = [
+    "IW",
+    "IX",
+    "LS",
+    "PIWO",
+    "Actions",
+    "Certificate",
+    "Clip",
+    "DataError",
+    "Evaluation",
+    "Features",
+    "FileError",
+    "Health",
+    "LSLinear",
+    "Log",
+    "PiwoError",
+    "PiwoWarning",
+    "PseudoLoss",
+    "UsageError",
+    "__version__",
+    "bounds",
+    "certify",
+    "check",
+    "compare",
+    "estimators",
+    "evaluate",
+    "load",
+    "logs",
+    "oracles",
+    "policies",
+    "read",
+    "reporting",
+    "scores",
+    "simulate",
+    "using",
+]

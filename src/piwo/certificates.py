@@ -1,0 +1,203 @@
+"""Certificates: what a learned policy is worth, at least, and what that statement rests on."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, Self
+
+from piwo import bounds
+from piwo._version import __version__
+from piwo.engines.engine import reduce
+from piwo.errors import FileError, UsageError
+from piwo.estimators.evaluation import jsonable
+from piwo.logs.log import Log
+from piwo.policies import Policy
+from piwo.reductions import ActionTable, Digest, PolicySums, Together
+from piwo.scores import IW
+
+__all__ = ["Certificate", "certify"]
+
+Kind = Literal["held-out", "in-sample"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Lower bounds on the value of one policy and on its improvement over the logging policy.
+
+    Each bound is wrong with probability at most delta (each by itself). Numbers are in the reward's own unit.
+
+    >>> made = Certificate(kind="held-out", value=0.6, value_lower=0.5, improvement_lower=-0.1, logging_value=0.5)
+    >>> made.certified
+    False
+    """
+
+    kind: Kind
+    """held-out: on rows that learning never saw. in-sample: on the same rows, paying for the whole class."""
+    value: float | None
+    """Importance-weighted point estimate on the rows used."""
+    value_lower: float | None
+    """v(policy) >= value_lower."""
+    improvement_lower: float | None
+    """v(policy) - v(logging) >= improvement_lower; None for rewards without an upper end."""
+    logging_value: float | None
+    """Mean reward on the rows used."""
+    bound: str = "mixture"
+    delta: float = 0.05
+    candidates: int = 1
+    """How many policies were certified on these rows; the bounds hold for all of them together."""
+    log_class_size: float = 0.0
+    """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
+    rows: int = 0
+    training_rows: int = 0
+    ess: float | None = None
+    mean_weight: float | None = None
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    cost: bool = False
+    score: str | None = None
+    """The score that the policy was learned with, and its parameter."""
+    parameter: float | None = None
+    oracle: str | None = None
+    split: Mapping[str, Any] | None = None
+    """How the rows were held out: fraction, seed, stratified actions."""
+    log_rows: int = 0
+    log_digest: str | None = None
+    """Digest of action, reward and propensity of the rows used, whatever their order."""
+    version: str = __version__
+    created: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def certified(self) -> bool:
+        """Tell whether the policy is certified better than the logging policy: improvement_lower > 0."""
+        return self.improvement_lower is not None and self.improvement_lower > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record for JSON: no NaN, no infinity."""
+        made: dict[str, Any] = jsonable(asdict(self))
+        return {**made, "certified": self.certified}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Return the certificate of a record made by `to_dict`.
+
+        Raises:
+            FileError: where the record is damaged.
+        """
+        given = {key: value for key, value in record.items() if key in cls.__dataclass_fields__}
+        try:
+            low, high = given.pop("reward_range")
+            high = math.inf if high is None else high
+            return cls(**{**given, "reward_range": (low, high), "notes": tuple(given.get("notes", ()))})
+        except (KeyError, TypeError, ValueError) as cause:
+            raise FileError(f"the certificate is damaged ({cause!r}); learn the policy again") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the record as JSON."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.to_dict(), file, indent=2, ensure_ascii=False, allow_nan=False)
+
+    def __str__(self) -> str:
+        value, least = _text(self.value), _text(self.value_lower)
+        lines = [
+            f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}",
+            f"  value        {value} estimated, at least {least}{' (vacuous)' if self._vacuous else ''}",
+            f"  improvement  at least {_text(self.improvement_lower)} over the logging policy ({_text(self.logging_value)})"
+            f" - {'certified better' if self.certified else 'not certified'}",
+            f"  rests on     {self.rows} rows (effective sample size {_text(self.ess)}), "
+            f"{self.candidates} candidate{'s' if self.candidates != 1 else ''}",
+        ]
+        return "\n".join(lines + [f"  note         {note}" for note in self.notes])
+
+    @property
+    def _vacuous(self) -> bool:
+        return self.value_lower is None or self.value_lower <= self.reward_range[0]
+
+
+def _text(number: float | None) -> str:
+    return "?" if number is None else f"{number:.4g}"
+
+
+def certify(
+    log: Log,
+    policies: Mapping[Any, Policy],
+    *,
+    delta: float = 0.05,
+    kind: Kind = "held-out",
+    log_class_size: float = 0.0,
+    facts: Mapping[str, Any] | None = None,
+) -> dict[Any, Certificate]:
+    """Return certificates of several policies on one log, which hold for all of them together.
+
+    Formula: value_lower is the mixture lower bound on w R, improvement_lower that on w R + 1 - R minus 1, each at
+    log(m |Pi| / delta) for m candidates; see `piwo.bounds.value_lower` and `piwo.bounds.improvement_lower`.
+
+    Args:
+        log: rows that were not used to make the policies, for "held-out"; the rows used, for "in-sample".
+        policies: key -> policy over the log's action list; every candidate that will ever be certified on these rows.
+        delta: how often a bound may be wrong.
+        kind: "held-out" or "in-sample".
+        log_class_size: log |Pi| of the class that the policies were chosen from, for "in-sample".
+        facts: further fields of `Certificate` to record.
+
+    Returns:
+        key -> `Certificate`.
+
+    Raises:
+        UsageError: for an in-sample certificate without a class size, and for thinned logs.
+
+    Source: docs/theory.md, sections "The mixture bound" and "One log, many statements".
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> certify(log, {0: piwo.policies.Constant("a", log.actions)})[0].certified
+    True
+    """
+    if log.columns.weight is not None:
+        raise UsageError("the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds")
+    if kind == "held-out" and log_class_size > 0:
+        raise UsageError("a held-out certificate pays for its candidates only; leave log_class_size out")
+    bounded = math.isfinite(log.reward_range[1])
+    share = bounds.log_inv_delta(delta, log_class_size=log_class_size) + math.log(len(policies))
+    sums = tuple(PolicySums(policy, IW(), bounded) for policy in policies.values())
+    table, digest, *states = reduce(log, Together((ActionTable(len(log.actions)), Digest(), *sums)))
+    mean = float(table.reward.sum() / table.count.sum()) if digest.rows else math.nan
+    span = log.schema.span
+    made = {}
+    for key, state in zip(policies, states, strict=True):
+        n, moments = state.moments.rows, state.moments
+        low = max(0.0, bounds.value_lower(state.bets.value, n, share))
+        gain = bounds.improvement_lower(state.bets.improvement, n, share) if bounded else None
+        made[key] = Certificate(
+            kind=kind,
+            value=log.value(moments.wr / n) if n and math.isfinite(moments.wr) else None,
+            value_lower=log.value(low),
+            improvement_lower=None if gain is None else span * max(-1.0, gain),
+            logging_value=log.value(mean) if n else None,
+            delta=delta,
+            candidates=len(policies),
+            log_class_size=log_class_size,
+            rows=n,
+            ess=moments.w * (moments.w / moments.w2) if 0 < moments.w2 < math.inf else None,
+            mean_weight=moments.w / n if n else None,
+            reward_range=log.reward_range,
+            cost=log.columns.cost,
+            log_digest=digest.text(log.actions),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            notes=_notes(moments.rows, low, table.reward.sum()),
+            **(facts or {}),
+        )
+    return made
+
+
+def _notes(rows: int, low: float, reward: float) -> tuple[str, ...]:
+    notes = []
+    if rows and reward < 100:
+        notes.append(f"the {rows} rows hold a total reward of {reward:.4g} on the unit scale; little can be proved from so little")
+    if low <= 0:
+        notes.append("the value bound is vacuous: it says no more than the reward range does")
+    return tuple(notes)

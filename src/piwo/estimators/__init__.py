@@ -1,0 +1,24 @@
+"""Estimators: what a log says about a policy, and whether the log is fit to say it."""
+
+from piwo.estimators.bootstrap import Bootstrap, BootstrapResult, bootstrap, bootstrap_interval
+from piwo.estimators.direct import direct_method
+from piwo.estimators.doubly_robust import doubly_robust
+from piwo.estimators.evaluate import compare, evaluate
+from piwo.estimators.evaluation import Evaluation
+from piwo.estimators.health import Health, check
+from piwo.estimators.reward_model import ModelEstimate
+
+__all__ = [
+    "Bootstrap",
+    "BootstrapResult",
+    "Evaluation",
+    "Health",
+    "ModelEstimate",
+    "bootstrap",
+    "bootstrap_interval",
+    "check",
+    "compare",
+    "direct_method",
+    "doubly_robust",
+    "evaluate",
+]

@@ -1,0 +1,306 @@
+"""evaluate and compare: one pass over the log, every policy at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from piwo import bounds
+from piwo.engines.engine import reduce
+from piwo.errors import UsageError
+from piwo.estimators.bootstrap import bootstrap_interval
+from piwo.estimators.evaluation import Evaluation
+from piwo.estimators.point import Estimate, Estimator, estimator_named
+from piwo.estimators.prepare import name_of, prepare, resolve_gamma
+from piwo.logs.log import Log
+from piwo.policies import Logging, Policy
+from piwo.reductions import ActionTable, PolicyState, PolicySums, Together
+from piwo.reductions.action_mass import ActionMass
+from piwo.scores import IW, Score
+
+__all__ = ["INTERVALS", "compare", "evaluate"]
+
+INTERVALS = ("mixture", "ix", "ls", "normal", "bootstrap")
+"""Interval methods by name. mixture, ix and ls are finite-sample; normal and bootstrap are asymptotic."""
+
+
+def evaluate(
+    log: Log,
+    policy: Any,
+    *,
+    estimator: str = "iw",
+    gamma: float | str = "auto",
+    interval: str = "mixture",
+    delta: float = 0.05,
+    name: str | None = None,
+    random_state: Any = 0,
+) -> Evaluation:
+    """Return the value of a policy with an interval that holds. Answers: what would it have earned?
+
+    Formula: `value` is the point estimate named by `estimator`; [lower, upper] contains the true value with
+    probability at least 1 - delta, delta/2 a side, by the mixture bound on w R and on w (1 - R): no bound on the
+    weights, no normality, valid where the policy plays what the logger never did.
+
+    Args:
+        log: the logged decisions.
+        policy: a `Policy`; or an array, (n,) pi(A_t|X_t) or (n, K) with columns in the order of the log's explicit
+            action list; or a data frame with one column an action, matched by name.
+        estimator: "iw", "snips", "ix", "clip", "ls" or "ls-linear".
+        gamma: for ix and clip, and half of lam for ls and ls-linear; "auto": sqrt(log(2/delta) / n).
+        interval: "mixture" (the default), "ix", "ls"; "normal" and "bootstrap" are asymptotic, for comparison.
+        delta: how often the interval may be wrong, both sides together.
+        name: what to call the policy in the result.
+        random_state: seed of the bootstrap.
+
+    Returns:
+        An `Evaluation`.
+
+    Raises:
+        DataError: for rows that break a rule, and for policies that do not fit the log.
+        UsageError: for arguments out of range.
+
+    Source: docs/theory.md, section "The mixture bound"; point estimates: Gabbianelli, Neu, Papini 2024.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> result = evaluate(log, piwo.policies.Constant("a", log.actions))
+    >>> result.value, result.lower > 0.5, result.upper
+    (1.0, True, 1.0)
+    """
+    found = compare(
+        log,
+        {name or name_of(policy): policy},
+        estimator=estimator,
+        gamma=gamma,
+        interval=interval,
+        delta=delta,
+        random_state=random_state,
+    )
+    return next(iter(found.values()))
+
+
+def compare(
+    log: Log,
+    policies: Mapping[str, Any],
+    *,
+    estimator: str = "iw",
+    gamma: float | str = "auto",
+    interval: str = "mixture",
+    delta: float = 0.05,
+    random_state: Any = 0,
+) -> dict[str, Evaluation]:
+    """Return the evaluations of several policies, whose intervals all hold together with probability 1 - delta.
+
+    One pass over the log serves all policies. Each interval, and each improvement bound, is at level delta / N, so
+    the best may be picked: its bound still holds.
+
+    Args:
+        log: the logged decisions.
+        policies: name -> policy; see `evaluate` for what a policy may be.
+        estimator: see `evaluate`.
+        gamma: see `evaluate`.
+        interval: see `evaluate`.
+        delta: how often any of the intervals may be wrong.
+        random_state: seed of the bootstrap.
+
+    Returns:
+        name -> `Evaluation`, in the order given.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> both = {x: piwo.policies.Constant(x, log.actions) for x in log.actions}
+    >>> [r.simultaneous for r in compare(log, both).values()]
+    [2, 2]
+    """
+    if not policies:
+        raise UsageError("no policies to compare; give at least one")
+    if interval not in INTERVALS:
+        raise UsageError(f"interval {interval!r} is not known, expected one of {', '.join(INTERVALS)}")
+    chosen = estimator_named(estimator)
+    if chosen.name not in _SCORES_OF.get(interval, (chosen.name,)):
+        raise UsageError(f"interval={interval!r} comes from that score, got estimator={estimator!r}; use the same for both")
+    asked = _Question(chosen, interval, delta, bounds.log_inv_delta(delta), len(policies), random_state)
+    log, ready = prepare(log, policies)
+    score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
+    bounded = math.isfinite(log.reward_range[1])
+    sums = tuple(PolicySums(policy, score, bounded) for policy in ready.values())
+    if log.columns.weight is not None:  # the mean reward of a thinned log is a weighted one
+        sums = (*sums, PolicySums(Logging(log.actions), IW(), bounded=False))
+    table, *states = reduce(log, Together((ActionTable(len(log.actions)), *sums)))
+    masses = _unsupported(log, ready, np.flatnonzero(table.count == 0))
+    mean_reward = float(table.reward.sum() / table.count.sum())
+    if len(states) > len(ready):
+        logged = states.pop().moments
+        mean_reward = logged.wr / logged.total
+    return {
+        name: _finish(asked, log, name, policy, score, state, mass, mean_reward)
+        for (name, policy), state, mass in zip(ready.items(), states, masses, strict=True)
+    }
+
+
+_SCORES_OF = {"ix": ("ix",), "ls": ("ls", "ls-linear")}
+"""Intervals that come from one score, and the estimators that sum it."""
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What was asked."""
+
+    estimator: Estimator
+    interval: str
+    delta: float
+    log_inv_delta: float
+    simultaneous: int
+    random_state: Any
+
+    @property
+    def each(self) -> float:
+        """Return log(N / delta), what each of the N policies pays."""
+        return self.log_inv_delta + math.log(self.simultaneous)
+
+
+def _unsupported(log: Log, policies: Mapping[str, Policy], unlogged: Any) -> list[float | None]:
+    """Return each policy's mean probability of actions never logged; None where only logged actions are known."""
+    nowhere = None if len(unlogged) or log.declared_actions is None else 0.0
+    masses = {name: 0.0 if isinstance(policy, Logging) else nowhere for name, policy in policies.items()}
+    telling = {name: policy for name, policy in policies.items() if policy.tells_all}
+    masses.update(dict.fromkeys(telling, 0.0))
+    if len(unlogged) and telling:
+        codes = tuple(int(a) for a in unlogged)
+        states = reduce(log, Together(tuple(ActionMass(policy, codes) for policy in telling.values())))
+        masses.update({name: state.mass / state.rows for name, state in zip(telling, states, strict=True)})
+    return list(masses.values())
+
+
+def _finish(
+    asked: _Question, log: Log, name: str, policy: Policy, score: Score, state: PolicyState, mass: float | None, mean: float
+) -> Evaluation:
+    sums, bets = state.moments, state.bets
+    bounded = math.isfinite(log.reward_range[1])
+    estimate = asked.estimator.finish(sums)
+    raw = _interval(asked, log, policy, score, state, estimate)
+    shown = raw.reported(0.0, 1.0 if bounded else math.inf)
+    improvement = bounds.improvement_lower(bets.improvement, sums.rows, asked.each) if bounded else None
+    missing = bounds.missing_mass_upper(bets.weight, sums.rows, asked.each)
+    thinned = log.columns.weight is not None
+    value, span = log.value, log.schema.span
+    made = Evaluation(
+        name=name,
+        estimator=asked.estimator.name,
+        gamma=None if score.value is None else score.value / (2.0 if score.parameter == "lam" else 1.0),
+        value=_scaled(estimate.value, value),
+        standard_error=None if estimate.standard_error is None else span * estimate.standard_error,
+        lower=_scaled(shown.lower, value),
+        upper=_scaled(shown.upper, value),
+        lower_raw=_scaled(raw.lower, value),
+        upper_raw=_scaled(raw.upper, value),
+        interval=asked.interval,
+        guarantee="none" if raw.lower is None and raw.upper is None else raw.guarantee,
+        delta=asked.delta,
+        simultaneous=asked.simultaneous,
+        rows=sums.rows,
+        mean_weight=sums.w / sums.total if sums.total else 0.0,
+        mean_weight_z=_z(sums.w, sums.w2, sums.rows) if not thinned else None,
+        ess=_ess(sums.w, sums.w2),
+        ess_used=_ess(sums.u, sums.u2),
+        changed_rows=sums.changed,
+        max_weight=sums.max_weight,
+        unsupported_mass=mass,
+        missing_mass_upper=None if thinned else min(1.0, max(0.0, missing)),
+        logging_value=value(mean),
+        improvement_lower=None if improvement is None or thinned else span * max(-1.0, improvement),
+        propensity_p=None if thinned else bounds.propensity_e_test(bets.weight, sums.rows).p_value,
+        reward_range=log.reward_range,
+        cost=log.columns.cost,
+    )
+    return replace(made, notes=_notes(made, thinned))
+
+
+def _scaled(number: float | None, value: Any) -> float | None:
+    return None if number is None or not math.isfinite(number) else float(value(number))
+
+
+def _interval(
+    asked: _Question, log: Log, policy: Policy, score: Score, state: PolicyState, estimate: Estimate
+) -> bounds.Interval:
+    sums, bets, n = state.moments, state.bets, state.moments.rows
+    bounded = math.isfinite(log.reward_range[1])
+    if asked.interval in ("normal", "bootstrap"):
+        if estimate.value is None or not math.isfinite(estimate.value):
+            return bounds.Interval(None, None, "asymptotic")
+        level = asked.delta / asked.simultaneous
+        if asked.interval == "normal":
+            return bounds.normal_interval(estimate.value, estimate.standard_error, level)
+        return bootstrap_interval(log, policy, score, asked.estimator, delta=level, random_state=asked.random_state).interval
+    if log.columns.weight is not None:
+        # a thinned log of which the dropped rows are not counted carries no finite-sample statement
+        return bounds.Interval(None, None)
+    if asked.interval == "mixture":
+        return bounds.value_interval(bets.value, bets.loss if bounded else None, n, asked.each)
+    assert score.bet is not None
+    if not bounded:
+        return bounds.Interval(bounds.score_lower(sums.rho / n, n, score.bet, asked.each), None)
+    return bounds.score_interval([sums.rho / n], [sums.loss_rho / n], [score.bet], n, asked.each)
+
+
+def _ess(total: float, squares: float) -> float | None:
+    """Return (sum w)^2 / sum w^2, None where all weights are 0 or one overflows."""
+    if not (0 < squares < math.inf):
+        return None
+    return total * (total / squares)
+
+
+def _z(total: float, squares: float, n: int) -> float | None:
+    if n < 2 or not math.isfinite(squares):
+        return None
+    mean = total / n
+    variance = squares / n - mean * mean
+    if variance <= 1e-12 * max(1.0, mean * mean):
+        return None if abs(mean - 1.0) > 1e-9 else 0.0
+    return (mean - 1.0) / math.sqrt(variance / n)
+
+
+def _notes(made: Evaluation, thinned: bool) -> tuple[str, ...]:
+    notes = []
+    doubtful = made.propensity_p is not None and made.propensity_p < 1e-3
+    if doubtful or (made.mean_weight_z is not None and made.mean_weight_z > 4):
+        evidence = [f"z = {made.mean_weight_z:.3g}"] if made.mean_weight_z is not None else []
+        evidence += [f"p = {made.propensity_p:.2g}"] if made.propensity_p is not None else []
+        notes.append(
+            f"logged propensities do not match action frequencies: the mean weight is {made.mean_weight:.4g}, expected 1 "
+            f"({', '.join(evidence)}); propensities that are too small make every value too high"
+        )
+    elif made.mean_weight_z is not None and made.mean_weight_z < -4:
+        notes.append(
+            f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what the logger never did, "
+            "or the logged propensities are too large"
+        )
+    if made.unsupported_mass:
+        notes.append(
+            f"the policy gives probability {made.unsupported_mass:.4g} to actions that were never logged; "
+            f"what they would have earned is unknown, and the value counts it as the lowest reward{_reach(made)}"
+        )
+    if made.ess is not None and made.ess < min(50, made.rows):
+        notes.append(f"the effective sample size is {made.ess:.3g} of {made.rows} rows: a few rows carry the estimate")
+    if thinned:
+        notes.append("the log was thinned (sampling weights) and the dropped rows are not counted: no finite-sample interval")
+    if made.changed_rows and made.estimator == "clip":
+        notes.append(f"clipping at propensity {made.gamma:.4g} changed {made.changed_rows} rows")
+    if made.guarantee == "asymptotic":
+        notes.append(f"the {made.interval} interval is asymptotic and may be wrong far more often than delta")
+    low, high = made.reward_range
+    if made.guarantee == "finite-sample" and (made.lower is None or made.lower <= low) and (made.upper is None or made.upper >= high):
+        notes.append("the interval is vacuous: this log says nothing about this policy at this delta")
+    return tuple(notes)
+
+
+def _reach(made: Evaluation) -> str:
+    """Return how far up the value reaches if the actions never logged earn the highest reward."""
+    low, high = made.reward_range
+    if made.value is None or made.unsupported_mass is None or not math.isfinite(high):
+        return ""
+    return f"; with the highest it would be {made.value + made.unsupported_mass * (high - low):.4g}"

@@ -1,0 +1,96 @@
+"""Evaluation: what would another policy have earned, and between which bounds does its value surely lie?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["Evaluation", "jsonable"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The value of one policy on one log, with everything that the numbers rest on.
+
+    Values, bounds and standard errors are in the reward's own unit. None: not defined, or not to be had.
+    """
+
+    name: str
+    estimator: str
+    """Which point estimate `value` is: iw, snips, ix, clip, ls, ls-linear."""
+    gamma: float | None
+    """gamma of ix and clip, lam / 2 of ls and ls-linear; None without."""
+    value: float | None
+    standard_error: float | None
+    lower: float | None
+    """Lower end of the interval for the true value."""
+    upper: float | None
+    lower_raw: float | None
+    """The lower end as the formula gave it, before the reward range is used."""
+    upper_raw: float | None
+    interval: str
+    """mixture, ix, ls (finite-sample); normal, bootstrap (asymptotic, by name only)."""
+    guarantee: str
+    """finite-sample: wrong with probability at most delta at this n; asymptotic; or none."""
+    delta: float
+    simultaneous: int
+    """How many policies' intervals hold together with probability 1 - delta."""
+    rows: int
+    mean_weight: float
+    """Mean of pi/mu; its expectation is 1 where the propensities are right and the policy is covered."""
+    mean_weight_z: float | None
+    """(mean weight - 1) / its standard error."""
+    ess: float | None
+    """Effective sample size (sum w)^2 / sum w^2 of the weights pi/mu."""
+    ess_used: float | None
+    """The same for the weights that the estimate used."""
+    changed_rows: int
+    """Rows whose weight the estimator changed."""
+    max_weight: float
+    unsupported_mass: float | None
+    """Probability that the policy gives to actions never logged; None where only logged actions are known."""
+    missing_mass_upper: float | None
+    """Upper bound (at delta) on the policy's mass where the logger never goes."""
+    logging_value: float | None
+    """Mean logged reward."""
+    improvement_lower: float | None
+    """Lower bound (at delta) on value minus the logging policy's value; above 0: certified better."""
+    propensity_p: float | None
+    """p-value of "the propensities are not too small" (E w <= 1), valid at any time; None for a thinned log."""
+    reward_range: tuple[float, float]
+    cost: bool
+    """Rewards are negative costs."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know, most important first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record for JSON: no NaN, no infinity.
+
+        >>> jsonable({"a": float("nan"), "b": (1.0, float("inf"))})
+        {'a': None, 'b': [1.0, None]}
+        """
+        made: dict[str, Any] = jsonable(asdict(self))
+        return made
+
+    def __str__(self) -> str:
+        value = _text(self.value)
+        ends = f"[{_text(self.lower)}, {_text(self.upper)}]"
+        return f"{self.name}: {value} ({self.estimator}), {1 - self.delta:.0%} interval {ends} ({self.interval})"
+
+
+def _text(number: float | None) -> str:
+    return "?" if number is None else f"{number:.4g}"
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as JSON can hold it: NaN and infinities as None, tuples as lists, NumPy numbers as Python's."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if hasattr(value, "item") and not isinstance(value, str):
+        value = value.item()
+    if isinstance(value, float) and not (float("-inf") < value < float("inf")):
+        return None
+    return value

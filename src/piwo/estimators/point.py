@@ -1,0 +1,97 @@
+"""Point estimates of a policy's value from the sums of one pass, by the names that the field uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from piwo.errors import UsageError
+from piwo.reductions.policy_sums import MomentState
+from piwo.scores import IW, IX, LS, Clip, LSLinear, Score
+
+__all__ = ["ESTIMATORS", "Estimate", "Estimator", "estimator_named"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value on the unit scale with its standard error; None where it is not defined."""
+
+    value: float | None
+    standard_error: float | None
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A point estimate: which score is summed, and how the sums become a number."""
+
+    name: str
+    score: Callable[[float], Score]
+    """Makes the score from gamma; lam = 2 gamma for LS and LSLinear."""
+    smoothed: bool
+    """Whether it has a gamma."""
+    finish: Callable[[MomentState], Estimate]
+
+
+def mean_of_credits(sums: MomentState) -> Estimate:
+    """Return the mean credit, sum(s rho) / sum(s), with the standard error of a mean (None for one row).
+
+    >>> mean_of_credits(MomentState(rows=2, total=2.0, rho=2.0, rho2=4.0))
+    Estimate(value=1.0, standard_error=1.0)
+    """
+    if sums.total <= 0:
+        return Estimate(None, None)
+    value = sums.rho / sums.total
+    if sums.rows < 2 or not math.isfinite(value):
+        return Estimate(value, None)
+    scale = sums.rows / sums.total  # 1 for a log that was not thinned
+    spread = max(0.0, scale * scale * sums.rho2 / sums.rows - value * value)
+    return Estimate(value, _finite(math.sqrt(spread / (sums.rows - 1))))
+
+
+def self_normalized(sums: MomentState) -> Estimate:
+    """Return SNIPS, sum(w R) / sum(w), with its delta-method error sqrt(sum w^2 (R - V)^2) / sum(w).
+
+    >>> self_normalized(MomentState(rows=2, total=2.0, w=4.0, w2=8.0, wr=4.0, w2r=8.0, w2r2=8.0))
+    Estimate(value=1.0, standard_error=0.0)
+    """
+    if sums.w <= 0:
+        return Estimate(None, None)
+    value = sums.wr / sums.w
+    if sums.rows < 2 or not math.isfinite(value):
+        return Estimate(value if math.isfinite(value) else None, None)
+    spread = max(0.0, sums.w2r2 - 2.0 * value * sums.w2r + value * value * sums.w2)
+    return Estimate(value, _finite(math.sqrt(spread) / sums.w))
+
+
+def _finite(error: float) -> float | None:
+    """Return a standard error, None where the squares of the weights are beyond float64."""
+    return error if math.isfinite(error) else None
+
+
+ESTIMATORS = {
+    made.name: made
+    for made in (
+        Estimator("iw", lambda _: IW(), False, mean_of_credits),
+        Estimator("snips", lambda _: IW(), False, self_normalized),
+        Estimator("ix", IX, True, mean_of_credits),
+        Estimator("clip", Clip, True, mean_of_credits),
+        Estimator("ls", lambda gamma: LS(2.0 * gamma), True, mean_of_credits),
+        Estimator("ls-linear", lambda gamma: LSLinear(2.0 * gamma), True, mean_of_credits),
+    )
+}
+"""Every point estimate by name."""
+
+
+def estimator_named(name: str) -> Estimator:
+    """Return the estimator of that name.
+
+    Raises:
+        UsageError: listing the names.
+
+    >>> estimator_named("ix").smoothed
+    True
+    """
+    if name not in ESTIMATORS:
+        raise UsageError(f"estimator {name!r} is not known, expected one of {', '.join(ESTIMATORS)}")
+    return ESTIMATORS[name]

@@ -1,0 +1,107 @@
+"""Policies and a log brought together: one action list, the context that the policies need, the right number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from piwo import bounds
+from piwo.errors import UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.frames import is_frame
+from piwo.logs.log import Log
+from piwo.policies import Policy, RowWise, aligned, check_fits
+
+__all__ = ["name_of", "prepare", "resolve_gamma", "whole_length"]
+
+
+def prepare(log: Log, policies: Mapping[str, Any]) -> tuple[Log, dict[str, Policy]]:
+    """Return the log and the policies over one action list, with the context that the policies need.
+
+    Policies may know actions that were never logged: an action list that was only seen is widened by them; an
+    explicit one is not.
+
+    Args:
+        log: the logged decisions.
+        policies: name -> policy, or what `piwo.evaluate` takes in place of one.
+
+    Raises:
+        UsageError: for arrays that do not say which column is which action, or have another number of rows.
+        DataError: for policies over other actions, or made from context columns that the log lacks.
+    """
+    made = {name: _as_policy(policy, log) for name, policy in policies.items()}
+    if log.declared_actions is None:
+        lists = [policy.listed for policy in made.values() if policy.listed is not None]
+        extra = [x for listed in lists for x in listed if x not in log.actions]
+        if extra:
+            log = replace(log, declared_actions=_widened(log.actions, extra))
+    features = {p.features for p in made.values() if p.features is not None and p.needs_context}
+    if len(features) > 1:
+        raise UsageError(
+            "these policies were made from different context columns; evaluate them one at a time"
+        )
+    if features:
+        log = log.encoded_by(features.pop())
+    rows = whole_length(log) if any(policy.rows is not None for policy in made.values()) else None
+    for policy in made.values():
+        check_fits(policy, log.features, log.actions, rows)
+    return log, {name: aligned(policy, log.actions) for name, policy in made.items()}
+
+
+def resolve_gamma(gamma: float | str, rows: int, delta: float, log_class_size: float = 0.0) -> float:
+    """Return gamma as a number; "auto" is the theory's sqrt(log(2|Pi|/delta) / n).
+
+    Args:
+        gamma: a number above 0, or "auto".
+        rows: n.
+        delta: chance of error.
+        log_class_size: log|Pi|.
+
+    Raises:
+        UsageError: for other text.
+
+    >>> round(resolve_gamma("auto", 10_000, 0.05), 5)
+    0.01921
+    """
+    if gamma == "auto":
+        return bounds.gamma_auto(max(rows, 1), log_class_size, delta)
+    if isinstance(gamma, str):
+        raise UsageError(f"gamma is {gamma!r}, expected a number above 0 or 'auto'")
+    return float(gamma)
+
+
+def name_of(policy: Any) -> str:
+    """Return what to call a policy to which nobody gave a name.
+
+    >>> name_of([0.5, 0.5])
+    'policy'
+    """
+    return str(getattr(policy, "kind", "policy"))
+
+
+def _as_policy(policy: Any, log: Log) -> Policy:
+    if isinstance(policy, Policy):
+        return policy
+    if isinstance(policy, str):
+        raise UsageError(f"{policy!r} is text, expected a policy; use piwo.load(path) or piwo.policies")
+    shape = None if is_frame(policy) else np.shape(policy)
+    if shape is not None and len(shape) == 2 and log.declared_actions is None:
+        raise UsageError(
+            f"an array of shape {shape} does not say which column is which action; read the log with "
+            "actions=[...], or give a data frame with one column an action"
+        )
+    return RowWise(policy, log.declared_actions)
+
+
+def _widened(actions: Actions, extra: list[Any]) -> Actions:
+    labels = [*actions, *dict.fromkeys(extra)]
+    kinds = {type(x) for x in labels}
+    return Actions(labels if len(kinds) == 1 else [str(x) for x in labels])
+
+
+def whole_length(log: Log) -> int | None:
+    """Return the number of rows that row numbers count, that of the log before it was split; None if unknown."""
+    return log.source.rows if log.source.rows is not None or log.selector is not None else len(log)

@@ -1,0 +1,200 @@
+"""PIWO: pessimistic importance-weighted offline learning, from one score and one oracle."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+from piwo import bounds
+from piwo.certificates import Certificate, certify
+from piwo.errors import UsageError
+from piwo.logs.log import Log
+from piwo.oracles import Classifier, Oracle
+from piwo.policies import Policy
+from piwo.scores import IX, LSLinear, Score
+
+__all__ = ["PIWO", "PathPoint"]
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """One hyper-parameter of a path: the policy learned with it, and that policy's certificate."""
+
+    score: Score
+    policy: Policy
+    certificate: Certificate | None
+
+
+class PIWO:
+    """Learn the policy that collects most of a pessimistic score, and certify it.
+
+    Answers: which policy should run, and what is it worth at least? `score` says how a logged row is credited (IX by
+    default; IW, Clip, LSLinear, PseudoLoss), `oracle` over which policies and how the maximum is sought (weighted
+    logistic regression by default; `Ridge`, `Exhaustive`, `Classifier(model)`).
+
+    Formula: policy = argmax over the oracle's class of sum_t sum_a pi(a|X_t) G[t, a], G the score's gains.
+    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Sections 3-4; LSLinear: arXiv 2405.14335.
+
+    Args:
+        score: a score whose hyper-parameter is a number; "auto": for a finite class the theory's
+            sqrt(log(2|Pi|/delta)/n), otherwise the sqrt(d/n) that the paper uses for linear policies (lam = 2 gamma);
+            or several numbers: all are learned, and the one with the highest certified value is taken.
+        oracle: see above.
+        delta: how often the certificate may be wrong.
+        certificate: "held-out": learn on one part of the log, certify on the other. "in-sample": learn and certify on
+            the whole log, paying log|Pi|; only for a finite class, where it is known. None: no certificate.
+        holdout: fraction of the rows that is held out.
+        random_state: seed of the split, a whole number.
+
+    Attributes:
+        policy_: the learned policy.
+        certificate_: its certificate (None with certificate=None).
+        score_: the score with the hyper-parameter that was used.
+        rule_: where that hyper-parameter came from, in words.
+        path_: hyper-parameter -> `PathPoint`.
+
+    >>> import numpy as np, piwo
+    >>> rng = np.random.default_rng(0)
+    >>> X, A = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
+    >>> log = piwo.Log.from_arrays(context=X, action=A, reward=(A == (X[:, 0] > 0)) * 1.0, propensity=np.full(400, 0.5))
+    >>> learner = PIWO().fit(log)
+    >>> learner.policy_.act([[-2.0], [2.0]]).actions.tolist(), learner.certificate_.certified
+    ([0, 1], True)
+    """
+
+    def __init__(
+        self,
+        score: Score | None = None,
+        oracle: Oracle | None = None,
+        *,
+        delta: float = 0.05,
+        certificate: Literal["held-out", "in-sample"] | None = "held-out",
+        holdout: float = 0.5,
+        random_state: int = 0,
+    ) -> None:
+        self.score = score
+        self.oracle = oracle
+        self.delta = delta
+        self.certificate = certificate
+        self.holdout = holdout
+        self.random_state = random_state
+
+    # scikit-learn's manners, without importing it
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the constructor arguments by name."""
+        return {name: getattr(self, name) for name in list(inspect.signature(type(self).__init__).parameters)[1:]}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set constructor arguments by name.
+
+        Raises:
+            UsageError: for a name that is none.
+        """
+        for name, value in parameters.items():
+            if name not in self.get_params():
+                raise UsageError(f"PIWO has no parameter {name!r}, expected one of {', '.join(self.get_params())}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        return f"PIWO(score={self.score!r}, oracle={self.oracle!r})"
+
+    def fit(self, log: Log) -> Self:
+        """Learn a policy from a log and certify it.
+
+        Args:
+            log: the logged decisions, with context where the oracle needs it.
+
+        Returns:
+            The learner itself, with `policy_` and `certificate_`.
+
+        Raises:
+            DataError: for rows that break a rule, or a log that lacks what the oracle needs.
+            UsageError: for arguments that do not go together.
+        """
+        asked, oracle = self.score or IX(), self.oracle or Classifier()
+        self._check(asked, oracle)
+        oracle.fit_for(log)
+        training, test, facts = self._parts(log)
+        scores, self.rule_ = settle(asked, oracle, training, self.delta)
+        policies = oracle.solve_path(training, scores)
+        found = self._certificates(test, oracle, scores, policies, {**facts, "log_rows": len(log)})
+        points = zip(scores, policies, found, strict=True)
+        self.path_ = {score.value: PathPoint(score, policy, one) for score, policy, one in points}
+        best = max(self.path_.values(), key=_promise)
+        self.policy_, self.certificate_, self.score_ = best.policy, best.certificate, best.score
+        return self
+
+    def _check(self, score: Score, oracle: Oracle) -> None:
+        if not score.linear:
+            raise UsageError(f"{score.label} is not linear in the policy, so no oracle can maximise it; use LSLinear")
+        if self.certificate not in ("held-out", "in-sample", None):
+            raise UsageError(f"certificate is {self.certificate!r}, expected 'held-out', 'in-sample' or None")
+        if self.certificate == "in-sample" and oracle.log_class_size() is None:
+            raise UsageError(
+                f"the {oracle.name} oracle searches a class whose size is not known, so no in-sample certificate holds; "
+                "use certificate='held-out'"
+            )
+        if self.certificate is None and isinstance(score.asked, tuple):
+            raise UsageError("a path is chosen from by certificate, and certificate is None; give one hyper-parameter")
+
+    def _parts(self, log: Log) -> tuple[Log, Log | None, dict[str, Any]]:
+        """Return the rows to learn from, the rows to certify on, and what to record of the split."""
+        if self.certificate is None:
+            return log, None, {}
+        if self.certificate == "in-sample":
+            return log, log, {"training_rows": len(log)}
+        split = log.split(holdout=self.holdout, seed=self.random_state)
+        made = {"holdout": self.holdout, "seed": self.random_state, "stratified_actions": split.stratified}
+        return split.train, split.test, {"training_rows": len(split.train), "split": made}
+
+    def _certificates(
+        self, test: Log | None, oracle: Oracle, scores: Sequence[Score], policies: Sequence[Policy], facts: Mapping[str, Any]
+    ) -> list[Certificate | None]:
+        if test is None or self.certificate is None:
+            return [None] * len(policies)
+        size = oracle.log_class_size() if self.certificate == "in-sample" else 0.0
+        made = certify(
+            test,
+            dict(enumerate(policies)),
+            delta=self.delta,
+            kind=self.certificate,
+            log_class_size=size or 0.0,
+            facts={**facts, "oracle": oracle.name},
+        )
+        return [replace(made[i], score=score.name, parameter=score.value) for i, score in enumerate(scores)]
+
+
+def _promise(point: PathPoint) -> tuple[float, float]:
+    """Return what is certified; of equal promises the more pessimistic score wins."""
+    least = point.certificate.value_lower if point.certificate is not None else None
+    return (-math.inf if least is None else least, point.score.value or 0.0)
+
+
+def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[Score], str]:
+    """Return the scores with numbers for hyper-parameters, and where those came from, in words.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
+    >>> both = piwo.oracles.Exhaustive([piwo.policies.Constant(x, log.actions) for x in log.actions])
+    >>> settle(IX(), both, log, 0.05)[1]
+    'gamma = sqrt(log(2|Pi|/delta)/n), the theory for a finite class'
+    """
+    asked, name = score.asked, score.parameter
+    if asked is None:
+        return [score], "the score has no hyper-parameter"
+    if isinstance(asked, tuple):
+        return [score.at(value) for value in asked], f"chosen by certificate among {len(asked)} values of {name}"
+    if asked != "auto":
+        return [score], f"{name} as given"
+    twice, factor = ("2 ", 2.0) if isinstance(score, LSLinear) else ("", 1.0)
+    size = oracle.log_class_size()
+    if size is not None:
+        gamma = bounds.gamma_auto(len(log), size, delta)
+        return [score.at(factor * gamma)], f"{name} = {twice}sqrt(log(2|Pi|/delta)/n), the theory for a finite class"
+    assert log.features is not None
+    gamma = bounds.gamma_linear(len(log), log.features.width)
+    return [score.at(factor * gamma)], f"{name} = {twice}sqrt(d/n), as the paper uses for linear policies"

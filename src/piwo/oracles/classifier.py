@@ -1,0 +1,145 @@
+"""Classifier oracle: weighted classification of the logged actions, with any scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.logs.batch import Floats
+from piwo.logs.log import Log
+from piwo.oracles.oracle import Oracle
+from piwo.policies import Classifier as ClassifierPolicy
+from piwo.policies import Constant, LinearGreedy, Policy
+from piwo.scores import Score
+
+__all__ = ["Classifier"]
+
+
+@dataclass(frozen=True)
+class _Examples:
+    """The rewarded rows: context (m, d), action codes (m,), gains (S, m)."""
+
+    context: Floats
+    action: npt.NDArray[np.int32]
+    gains: Floats
+
+
+@dataclass(frozen=True)
+class Classifier(Oracle):
+    """Policies by weighted classification: label A_t, weight G[t, A_t].
+
+    Answers: which policy, of any class that a classifier can learn? With non-negative sparse gains, maximising
+    sum_t pi(A_t|X_t) G[t, A_t] IS weighted classification; the classifier is a surrogate for it. Weights are scaled
+    to mean 1, so that the result does not depend on the unit of the reward; rows without reward carry no weight and
+    are left out. Only rewarded rows are held in memory.
+
+    Without a model: multinomial logistic regression (C = 1) on standardised columns, returned as a linear policy.
+
+    Formula: min over classifiers of sum_t G[t, A_t] loss(A_t, f(X_t)).
+    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 4 (oracle); docs/theory.md, section "Oracles".
+
+    Args:
+        model: any scikit-learn classifier (or a Pipeline that ends in one) whose `fit` takes `sample_weight`.
+
+    Raises:
+        UsageError: for a model whose `fit` takes no `sample_weight`.
+
+    >>> import numpy as np, piwo
+    >>> X = np.array([[0.0], [1.0]] * 50)
+    >>> log = piwo.Log.from_arrays(context=X, action=[0, 1] * 50, reward=[1, 1] * 50, propensity=[0.5] * 100)
+    >>> Classifier().solve(log, piwo.IX(0.1)).act([[0.0], [1.0]]).actions.tolist()
+    [0, 1]
+    """
+
+    model: Any = None
+    name: ClassVar[str] = "classifier"
+
+    def __post_init__(self) -> None:
+        if self.model is not None:
+            _weight_key(self.model)
+
+    def fit_for(self, log: Log) -> None:
+        """Raise where the log has no context.
+
+        Raises:
+            DataError: then.
+        """
+        if log.features is None:
+            raise DataError("the classifier oracle needs the context, and the log was read without one; read it with context=[...]")
+
+    def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
+        """Return one policy a score; the log is read once."""
+        self.fit_for(log)
+        if any(score.penalty > 0 for score in scores):
+            raise UsageError("pseudo-loss gains are negative and dense, so they are no classification weights; use the ridge oracle")
+        examples = _rewarded(log, scores)
+        return [self._fitted(examples, gains, log) for gains in examples.gains]
+
+    def _fitted(self, examples: _Examples, gains: Floats, log: Log) -> Policy:
+        weight = gains * (len(gains) / gains.sum())
+        classes = np.unique(examples.action)
+        if len(classes) == 1:
+            return Constant(log.actions.labels[int(classes[0])], log.actions)
+        if self.model is None:
+            return _logistic(examples, weight, log)
+        from sklearn.base import clone
+
+        model = clone(self.model)
+        model.fit(examples.context, examples.action, **{_weight_key(model): weight})
+        return ClassifierPolicy(model, log.actions, log.features, classes=[log.actions.labels[int(c)] for c in model.classes_])
+
+
+def _weight_key(model: Any) -> str:
+    """Return the name under which `fit` takes weights; for a Pipeline the last step's."""
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import has_fit_parameter
+
+    last, key = model, "sample_weight"
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        key = f"{step}__{key}"
+    if not (hasattr(last, "fit") and has_fit_parameter(last, "sample_weight")):
+        raise UsageError(f"{type(last).__name__}.fit takes no sample_weight, which the gains need; use another classifier")
+    return key
+
+
+def _rewarded(log: Log, scores: Sequence[Score]) -> _Examples:
+    contexts, actions, gains = [], [], []
+    for batch in log.each_batch(context=True):
+        part = batch.take(np.flatnonzero(batch.reward > 0))
+        assert part.context is not None
+        contexts.append(part.context)
+        actions.append(part.action)
+        gains.append(np.stack([score.gains(part) for score in scores]))
+    if sum(len(x) for x in actions) == 0:
+        raise DataError("no row has a reward above the lowest: there is nothing to learn from; check reward_range")
+    return _Examples(np.concatenate(contexts), np.concatenate(actions), np.concatenate(gains, axis=1))
+
+
+def _logistic(examples: _Examples, weight: Floats, log: Log) -> LinearGreedy:
+    """Return weighted multinomial logistic regression as linear coefficients of the columns as they are."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    center, scale = examples.context.mean(axis=0), examples.context.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    model = LogisticRegression(max_iter=1000)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.fit((examples.context - center) / scale, examples.action, sample_weight=weight)
+    if any(issubclass(x.category, ConvergenceWarning) for x in caught):
+        warnings.warn("the logistic regression stopped after 1000 steps, short of its optimum", PiwoWarning, stacklevel=2)
+    coef, intercept = model.coef_, model.intercept_
+    if len(model.classes_) == 2:  # one row of coefficients for two classes
+        coef, intercept = np.vstack([-coef, coef]) / 2.0, np.concatenate([-intercept, intercept]) / 2.0
+    full = np.zeros((len(log.actions), len(center)))
+    offset = np.full(len(log.actions), -np.inf)  # an action never rewarded is never played
+    full[model.classes_] = coef / scale
+    offset[model.classes_] = intercept - (coef / scale) @ center
+    return LinearGreedy(full, offset, log.actions, log.features)

@@ -1,0 +1,73 @@
+"""Exhaustive oracle: the best of an explicit list of policies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from piwo.engines.engine import reduce
+from piwo.errors import UsageError
+from piwo.logs.log import Log
+from piwo.oracles.oracle import Oracle
+from piwo.policies import Policy, aligned
+from piwo.reductions.credit_sums import CreditSums
+from piwo.scores import Score
+
+__all__ = ["Exhaustive"]
+
+
+@dataclass(frozen=True)
+class Exhaustive(Oracle):
+    """The exact best of N policies; of equal ones the first.
+
+    Answers: which of these? The class is finite and known, so an in-sample certificate with log N in it holds.
+
+    Args:
+        policies: N policies, or an (N, n) array of labels: row i holds the action that policy i takes in each row
+            of the log (then they are policies of that log only).
+
+    Raises:
+        UsageError: for an empty list.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
+    >>> best = Exhaustive([piwo.policies.Constant(x, log.actions) for x in log.actions]).solve(log, piwo.IX(0.1))
+    >>> best.act(n=1).actions.tolist()
+    ['a']
+    """
+
+    policies: Any
+    name: ClassVar[str] = "exhaustive"
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.policies, np.ndarray):
+            object.__setattr__(self, "policies", tuple(self.policies))
+        if len(self.policies) == 0:
+            raise UsageError("no policies to choose from; give at least one")
+        if isinstance(self.policies, np.ndarray) and self.policies.ndim != 2:
+            raise UsageError(f"the array of choices has shape {self.policies.shape}, expected (N, n): one row a policy")
+
+    def log_class_size(self) -> float:
+        """Return log N."""
+        return math.log(len(self.policies))
+
+    def candidates(self, log: Log) -> tuple[Policy, ...]:
+        """Return the policies over the log's action list."""
+        from piwo.policies.row_choices import RowChoices
+
+        if isinstance(self.policies, np.ndarray):
+            return tuple(RowChoices(row, log.actions) for row in self.policies)
+        return tuple(aligned(policy, log.actions) for policy in self.policies)
+
+    def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
+        """Return the best policy for each score; one pass for all policies and scores."""
+        if any(score.penalty > 0 for score in scores):
+            raise UsageError("the exhaustive oracle takes sparse scores; use IX, Clip, LS, LSLinear or IW")
+        candidates = self.candidates(log)
+        credit = reduce(log, CreditSums(candidates, tuple(scores))).credit
+        return [candidates[int(best)] for best in credit.argmax(axis=1)]

@@ -1,0 +1,43 @@
+"""What an oracle is: it turns gains into the policy that collects most of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from piwo.logs.log import Log
+from piwo.policies import Policy
+from piwo.scores import Score
+
+__all__ = ["Oracle"]
+
+
+class Oracle(ABC):
+    """Cost-sensitive classification: argmax over a class of policies of sum_t sum_a pi(a|X_t) G[t, a].
+
+    Concrete oracles are small frozen dataclasses; `solve` leaves them unchanged.
+    """
+
+    name: ClassVar[str]
+    exact: ClassVar[bool] = False
+    """Whether it finds the maximum over its class, or a surrogate's."""
+
+    @abstractmethod
+    def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
+        """Return one policy a score, in as few passes over the log as the oracle can."""
+
+    def solve(self, log: Log, score: Score) -> Policy:
+        """Return the policy for one score."""
+        return self.solve_path(log, [score])[0]
+
+    def log_class_size(self) -> float | None:
+        """Return log |Pi|, None where the class is infinite or unknown."""
+        return None
+
+    def fit_for(self, log: Log) -> None:
+        """Raise where the log lacks what the oracle needs; called before any work.
+
+        Raises:
+            DataError: saying what is missing.
+        """

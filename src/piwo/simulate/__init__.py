@@ -1,0 +1,1 @@
+"""Bandit environments with known value."""
