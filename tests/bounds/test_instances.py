@@ -1,0 +1,113 @@
+"""Value, improvement, missing mass and the propensity test: what the mixture bound is used for."""
+
+import math
+
+import numpy as np
+import pytest
+
+from piwo import bounds
+from piwo.reductions.bets import BETS, bet_sums
+
+LOG20 = math.log(20.0)
+N = 400
+W = np.tile([2.0, 0.0, 1.25, 0.75], N // 4)
+R = np.tile([1.0, 1.0, 0.25, 0.0, 1.0], N // 5)
+
+
+def test_value_lower_is_the_mixture_of_weighted_rewards():
+    sums = bet_sums(W * R)
+    assert bounds.value_lower(sums, N, LOG20) == bounds.lower(sums, N, LOG20)
+    assert bounds.value_lower(sums, N, LOG20, horizon=10**6) == bounds.lower(sums, N, LOG20, horizon=10**6)
+
+
+def test_value_upper_by_hand():
+    # one bet, lambda = 32, would give 1 - (33/20^(1/n) - 1)/32 if every loss weight were 1
+    sums = bet_sums(np.ones(1000))
+    one_bet = 1 - (33 * 20 ** (-1 / 1000) - 1) / 32
+    grid = bounds.grid_size(1000, LOG20)
+    paid = 1 - (33 * (20 * grid) ** (-1 / 1000) - 1) / 32
+    assert one_bet < bounds.value_upper(sums, 1000, LOG20) < paid < 0.01
+
+
+def test_value_interval_gives_half_of_delta_to_each_side():
+    rewards, losses = bet_sums(W * R), bet_sums(W * (1 - R))
+    interval = bounds.value_interval(rewards, losses, N, LOG20)
+    assert interval.lower == bounds.value_lower(rewards, N, LOG20 + math.log(2))
+    assert interval.upper == bounds.value_upper(losses, N, LOG20 + math.log(2))
+    assert interval.lower < (W * R).mean() < interval.upper
+    assert interval.guarantee == "finite-sample"
+
+
+def test_mirror():
+    """A policy's losses are the rewards of the opposite question."""
+    rewards, losses = bet_sums(W * R), bet_sums(W * (1 - R))
+    there, back = (bounds.value_interval(a, b, N, LOG20) for a, b in [(rewards, losses), (losses, rewards)])
+    assert (back.lower, back.upper) == pytest.approx((1 - there.upper, 1 - there.lower), abs=1e-15)
+
+
+def test_rewards_without_a_ceiling_have_no_upper_end():
+    interval = bounds.value_interval(bet_sums(50 * W), None, N, LOG20)
+    assert interval.upper is None
+    assert interval.lower == bounds.value_lower(bet_sums(50 * W), N, LOG20) > 1.0
+
+
+def test_no_rows_say_nothing():
+    interval = bounds.value_interval(np.zeros(48), np.zeros(48), 0, LOG20)
+    assert (interval.lower, interval.upper) == (0.0, 1.0)
+    assert interval.says_nothing_below()
+    assert interval.says_nothing_above()
+    assert bounds.improvement_lower(np.zeros(48), 0, LOG20) == -1.0
+    assert bounds.missing_mass_upper(np.zeros(48), 0, LOG20) == 1.0
+    assert bounds.propensity_e_test(np.zeros(48), 0).p_value == pytest.approx(1.0)
+
+
+def test_improvement_is_the_mixture_less_one():
+    sums = bet_sums(W * R + 1 - R)
+    assert bounds.improvement_lower(sums, N, LOG20) == bounds.lower(sums, N, LOG20) - 1
+
+
+def test_improvement_beats_the_difference_of_two_bounds():
+    """Both values are measured on the same rows; treating them as strangers loses the certificate."""
+    rng = np.random.default_rng(3)
+    n, share = 3000, bounds.log_inv_delta(0.05, statements=2)
+    # arms earn .3 and .7 and are logged evenly; the policy takes the better one: improvement .2
+    good = rng.random(n) < 0.5
+    rewards = (rng.random(n) < np.where(good, 0.7, 0.3)).astype(float)
+    weights = np.where(good, 2.0, 0.0)
+    paired = bounds.improvement_lower(bet_sums(weights * rewards + 1 - rewards), n, LOG20)
+    naive = bounds.value_lower(bet_sums(weights * rewards), n, share) - bounds.value_upper(
+        bet_sums(1 - rewards), n, share
+    )
+    assert 0.2 > paired > naive
+
+
+def test_logging_policy_does_not_improve_on_itself():
+    rewards = np.tile([1.0, 0.0, 0.5], 300)
+    bound = bounds.improvement_lower(bet_sums(np.ones(900)), 900, LOG20)
+    assert -0.02 < bound < 0.0
+    assert bounds.improvement_lower(bet_sums(rewards + 1 - rewards), 900, LOG20) == bound
+
+
+def test_missing_mass_finds_the_half_that_was_never_logged():
+    """Case D16 in the large: the policy spends half of its probability where the log has nothing."""
+    weights = np.tile([0.4, 0.4, 0.6, 0.6], 2500)
+    bound = bounds.missing_mass_upper(bet_sums(weights), 10_000, LOG20)
+    assert 0.5 < bound < 0.53
+    assert bound == 1 - bounds.lower(bet_sums(weights), 10_000, LOG20)
+
+
+def test_propensities_that_are_too_small_are_found():
+    """Case D12: an arm that was shown nine times in ten is logged with propensity one half."""
+    weights = np.repeat([2.0, 0.0], [900, 100])
+    test = bounds.propensity_e_test(bet_sums(weights), 1000)
+    assert test.log_e_value > 100
+    assert test.p_value == pytest.approx(math.exp(-test.log_e_value))
+    by_hand = np.logaddexp.reduce(900 * np.log1p(2 * BETS) - 1000 * np.log1p(BETS)) - math.log(48)
+    assert test.log_e_value == pytest.approx(by_hand)
+
+
+def test_right_or_too_large_propensities_raise_no_alarm():
+    assert bounds.propensity_e_test(bet_sums(np.tile([2.0, 0.0], 500)), 1000).p_value == 1.0
+    assert bounds.propensity_e_test(bet_sums(np.full(1000, 0.5)), 1000).p_value == 1.0
+    # an e-value beyond floating point is a p-value of 0, not an error
+    assert bounds.propensity_e_test(bet_sums(np.full(10**5, 50.0)), 10**5).p_value == 0.0

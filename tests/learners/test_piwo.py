@@ -1,0 +1,143 @@
+"""PIWO: one score, one oracle, a certificate that holds."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import piwo
+
+
+def make_log(n=2000, seed=0, **roles):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    A = rng.integers(0, 2, n)
+    p = np.where(X[:, 1] > 0, 0.8, 0.2)
+    A = (rng.random(n) < p).astype(int)
+    R = (rng.random(n) < np.where(A == (X[:, 0] > 0), 0.8, 0.3)).astype(float)
+    return piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=np.where(A == 1, p, 1 - p), **roles)
+
+
+def true_value(policy, seed=99, n=20_000):
+    X = np.random.default_rng(seed).normal(size=(n, 4))
+    pi = policy.probabilities(X)
+    right = (X[:, 0] > 0).astype(int)
+    return float((pi * np.where(np.arange(2) == right[:, None], 0.8, 0.3)).sum(axis=1).mean())
+
+
+SCORES = [piwo.IW(), piwo.IX(), piwo.Clip(), piwo.LSLinear()]
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda s: s.label)
+@pytest.mark.parametrize("oracle", [piwo.oracles.Ridge(), piwo.oracles.Classifier()], ids=lambda o: o.name)
+def test_every_score_learns_and_is_certified(score, oracle):
+    learner = piwo.PIWO(score, oracle).fit(make_log())
+    value = true_value(learner.policy_)
+    assert value > 0.75
+    assert learner.certificate_.value_lower <= value
+    assert learner.certificate_.certified
+    assert learner.certificate_.rows + learner.certificate_.training_rows == 2000
+
+
+def test_auto_gamma_says_which_rule():
+    learner = piwo.PIWO(piwo.IX(), piwo.oracles.Ridge()).fit(make_log())
+    assert "sqrt(d/n)" in learner.rule_
+    assert learner.score_.gamma == pytest.approx(math.sqrt(4 / learner.certificate_.training_rows))
+    log = make_log()
+    both = piwo.oracles.Exhaustive([piwo.policies.Constant(x, log.actions) for x in log.actions])
+    finite = piwo.PIWO(piwo.IX(), both, certificate="in-sample").fit(log)
+    assert "theory for a finite class" in finite.rule_
+    assert finite.score_.gamma == pytest.approx(math.sqrt(math.log(2 * 2 / 0.05) / 2000))
+    linear = piwo.PIWO(piwo.LSLinear(), piwo.oracles.Ridge()).fit(make_log())
+    assert linear.score_.lam == pytest.approx(2 * learner.score_.gamma)  # lam = 2 gamma
+
+
+def test_a_path_is_chosen_from_by_certificate_and_pays_for_it():
+    log = make_log()
+    learner = piwo.PIWO(piwo.IX((0.001, 0.05, 0.5)), piwo.oracles.Ridge()).fit(log)
+    assert sorted(learner.path_) == [0.001, 0.05, 0.5]
+    assert learner.certificate_.candidates == 3
+    assert learner.certificate_.value_lower == max(p.certificate.value_lower for p in learner.path_.values())
+    alone = piwo.PIWO(learner.score_, piwo.oracles.Ridge()).fit(log)
+    assert alone.certificate_.value_lower > learner.certificate_.value_lower
+
+
+def test_the_same_seed_gives_the_same_answer_and_another_another():
+    log = make_log()
+    one, two, other = (piwo.PIWO(random_state=s).fit(log) for s in (0, 0, 1))
+    assert (one.policy_.coef == two.policy_.coef).all()
+    assert one.certificate_.value_lower == two.certificate_.value_lower
+    assert one.certificate_.log_digest == two.certificate_.log_digest
+    assert (one.policy_.coef != other.policy_.coef).any()
+
+
+def test_fit_leaves_the_constructor_arguments_alone():
+    from sklearn.base import clone
+
+    learner = piwo.PIWO(piwo.IX(), piwo.oracles.Ridge(), delta=0.1)
+    before = learner.get_params()
+    learner.fit(make_log(300))
+    assert learner.get_params() == before
+    assert clone(learner).get_params() == before
+    assert not hasattr(clone(learner), "policy_")
+    with pytest.raises(piwo.UsageError, match="no parameter 'gama'"):
+        learner.set_params(gama=1)
+
+
+def test_held_out_certificates_hold():
+    """The certificate of a learned policy is wrong at most delta of the time; the in-sample estimate is not so careful."""
+    wrong = boasts = 0
+    runs = 60
+    for seed in range(runs):
+        learner = piwo.PIWO(piwo.IW(), piwo.oracles.Ridge(), delta=0.2).fit(make_log(120, seed=seed))
+        value = true_value(learner.policy_, n=5000)
+        wrong += learner.certificate_.value_lower > value + 0.01
+        alone = piwo.PIWO(piwo.IW(), piwo.oracles.Ridge(), certificate=None).fit(make_log(120, seed=seed))
+        boasts += piwo.evaluate(make_log(120, seed=seed), alone.policy_).value > true_value(alone.policy_, n=5000)
+    assert wrong <= 0.2 * runs
+    assert boasts >= 0.6 * runs  # the same rows praise the policy that was made for them
+
+
+def test_no_in_sample_certificate_for_a_class_of_unknown_size():
+    with pytest.raises(piwo.UsageError, match="held-out"):
+        piwo.PIWO(piwo.IX(), piwo.oracles.Ridge(), certificate="in-sample").fit(make_log(200))
+
+
+def test_scores_that_no_oracle_can_maximise():
+    with pytest.raises(piwo.UsageError, match="LSLinear"):
+        piwo.PIWO(piwo.LS(0.1)).fit(make_log(200))
+
+
+def test_thinned_logs_carry_no_certificate():
+    log = make_log(200, weight=np.full(200, 2.0))
+    with pytest.raises(piwo.UsageError, match="thinned"):
+        piwo.PIWO().fit(log)
+    assert piwo.PIWO(certificate=None).fit(log).certificate_ is None
+
+
+def test_pseudo_loss_learns_from_full_vectors():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    mu = np.column_stack([np.full(2000, 0.3), np.full(2000, 0.7)])
+    A = (rng.random(2000) < 0.7).astype(int)
+    R = (A == (X[:, 0] > 0)).astype(float)
+    log = piwo.Log.from_arrays(context=X, action=A, reward=R, propensities=mu, actions=[0, 1])
+    learner = piwo.PIWO(piwo.PseudoLoss(), piwo.oracles.Ridge()).fit(log)
+    assert (learner.policy_.act(X).actions == (X[:, 0] > 0)).mean() > 0.9
+
+
+def test_policy_and_certificate_survive_a_new_process(tmp_path):
+    log = make_log()
+    learner = piwo.PIWO().fit(log)
+    path = tmp_path / "p.piwo"
+    learner.policy_.save(path, metadata={"certificate": learner.certificate_.to_dict()})
+    code = (
+        "import sys, piwo; s = piwo.policies.load_with_metadata(sys.argv[1]);"
+        "c = piwo.Certificate.from_dict(s.metadata['certificate']);"
+        "print(s.policy.act([[3.0, 0, 0, 0], [-3.0, 0, 0, 0]]).actions.tolist(), c.value_lower)"
+    )
+    out = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True).stdout.split("] ")
+    assert out[0] == "[1, 0"
+    assert float(out[1]) == learner.certificate_.value_lower
