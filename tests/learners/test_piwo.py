@@ -35,7 +35,7 @@ SCORES = [piwo.IW(), piwo.IX(), piwo.Clip(), piwo.LSLinear()]
 def test_every_score_learns_and_is_certified(score, oracle):
     learner = piwo.PIWO(score, oracle).fit(make_log())
     value = true_value(learner.policy_)
-    assert value > 0.75
+    assert value > 0.7  # the best is .8, the logger .55
     assert learner.certificate_.value_lower <= value
     assert learner.certificate_.certified
     assert learner.certificate_.rows + learner.certificate_.training_rows == 2000

@@ -66,7 +66,7 @@ def test_actions_get_labels_in_the_order_of_multi(tmp_path: Path) -> None:
     assert read_silently(path).actions.labels == (1, 2)
     log = read_silently(path, actions=["tea", "cake"])
     assert log.actions.take(next(log.each_batch()).action).tolist() == ["cake"]
-    with pytest.raises(UsageError, match="got 3 actions, but every event .* has 2"):
+    with pytest.raises(UsageError, match=r"got 3 actions, but every event .* has 2"):
         read_dsjson(path, actions=["a", "b", "c"])
 
 
@@ -102,8 +102,12 @@ BROKEN = {
 
 @pytest.mark.parametrize("rule", sorted(BROKEN))
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
-def test_a_contradictory_event_is_refused_whatever_the_option(rule: str, on_error: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "log.dsjson", event([1, 2], [0.6, 0.4]), "", BROKEN[rule], event([1, 2], [0.6, 0.4]))
+def test_a_contradictory_event_is_refused_whatever_the_option(
+    rule: str, on_error: str, tmp_path: Path
+) -> None:
+    path = written(
+        tmp_path / "log.dsjson", event([1, 2], [0.6, 0.4]), "", BROKEN[rule], event([1, 2], [0.6, 0.4])
+    )
     words = "ranking" if rule == "zero-based" else rule
     with pytest.raises(DataError) as refused:
         read_dsjson(path, on_error=on_error)  # type: ignore[arg-type]
@@ -113,8 +117,25 @@ def test_a_contradictory_event_is_refused_whatever_the_option(rule: str, on_erro
     assert "\n" not in str(refused.value)
 
 
+def test_line_numbers_go_on_from_piece_to_piece_and_all_broken_lines_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[dict[str, Any] | str] = [event([1, 2], [0.6, 0.4]) for _ in range(100)]
+    for i in (3, 40, 41, 77, 80, 99):
+        events[i] = event([1, 2], [0.6, 0.4], _labelIndex=1)
+    path = written(tmp_path / "log.dsjson", *events)
+    monkeypatch.setattr(module, "_CHUNK", 1000)
+    with pytest.raises(DataError, match="in 6 lines") as refused:
+        read_dsjson(path)
+    for line in (4, 41, 42, 78, 81):
+        assert f"line {line}" in str(refused.value)
+    assert "line 100" not in str(refused.value)
+
+
 def test_probabilities_as_float32_writers_print_them_agree(tmp_path: Path) -> None:
-    path = written(tmp_path / "log.dsjson", event([2, 1], [0.05, 0.95], _label_probability=0.05000000074505806))
+    path = written(
+        tmp_path / "log.dsjson", event([2, 1], [0.05, 0.95], _label_probability=0.05000000074505806)
+    )
     assert len(read_silently(path)) == 1
 
 
@@ -152,10 +173,16 @@ def test_roles_are_not_given_for_dsjson(tmp_path: Path) -> None:
     path = written(tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]))
     with pytest.raises(UsageError, match="say themselves"):
         read(path, propensity="p")
-    with pytest.raises(UsageError, match="on_error"):
-        read_dsjson(path, on_error="ignore")  # type: ignore[arg-type]
     with pytest.raises(FileError, match="no file"):
         read_dsjson(tmp_path / "none.dsjson")
+
+
+def test_on_error_is_one_of_two_words(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if request.config.pluginmanager.has_plugin("pytest_runtime_types"):
+        pytest.skip("the plugin refuses it first")
+    path = written(tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]))
+    with pytest.raises(UsageError, match="on_error"):
+        read_dsjson(path, on_error="ignore")  # type: ignore[arg-type]
 
 
 def test_an_outcome_by_itself_is_no_decision(tmp_path: Path) -> None:
@@ -186,7 +213,10 @@ def test_a_real_event_with_pdrop(shared_data: Path) -> None:
     assert batch.weight.tolist() == pytest.approx([10.0])
 
 
-@pytest.mark.parametrize(("name", "rule"), [("cb_features_w_zero_vals.dsjson", "not a ranking"), ("ccb_reuse_medium.dsjson", "multi-slot")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("cb_features_w_zero_vals.dsjson", "not a ranking"), ("ccb_reuse_medium.dsjson", "multi-slot")],
+)
 def test_real_files_of_other_kinds_are_refused(name: str, rule: str, shared_data: Path) -> None:
     with pytest.raises(DataError, match=rule):
         read_dsjson(shared_data / "vw" / name)

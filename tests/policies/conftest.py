@@ -66,7 +66,7 @@ EXAMPLES: dict[str, Callable[[], Policy]] = {
 }
 
 
-def aligned_actions():  # noqa: ANN201
+def aligned_actions():
     from piwo.logs.actions import Actions
 
     return Actions(["new", *sorted(LABELS)])
@@ -94,3 +94,8 @@ def batch() -> Batch:
         propensity=np.array([0.5, 0.1, 0.02, 0.8, 0.3, 0.05]),
         policies={"new": np.array([1.0, 0.0, 0.5, 0.25, 1.0, 1.0])},
     )
+
+
+@pytest.fixture
+def examples() -> dict[str, Policy]:
+    return {name: make() for name, make in EXAMPLES.items()}

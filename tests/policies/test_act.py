@@ -18,7 +18,7 @@ def test_propensities_are_the_probabilities_of_the_actions(policy: Policy, conte
 
 
 def test_frequencies_agree_with_propensities(policy: Policy, contexts: np.ndarray) -> None:
-    # Pearson's statistic has mean (cells - rows) and here at most 24 degrees of freedom; 70 is beyond 1 in 10^6.
+    # Pearson's statistic has here at most 24 degrees of freedom; 70 is beyond 1 in 10^6.
     rows = 4_000
     table = policy.probabilities(contexts)
     codes = policy.actions.codes(policy.act(np.repeat(contexts, rows, axis=0), random_state=7).actions)
@@ -38,12 +38,12 @@ def test_the_same_seed_gives_the_same_actions(policy: Policy, contexts: np.ndarr
 
 def test_a_generator_advances_and_the_global_state_does_not() -> None:
     policy, rng = Uniform(range(1000)), np.random.default_rng(0)
-    np.random.seed(5)
-    before = np.random.get_state()[1].copy()
+    np.random.seed(5)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
     first, second = policy.act(n=50, random_state=rng).actions, policy.act(n=50, random_state=rng).actions
     assert (first != second).any()
     assert (policy.act(n=50).actions != policy.act(n=50).actions).any()
-    np.testing.assert_array_equal(np.random.get_state()[1], before)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
 def test_draws_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +88,20 @@ class Last(np.random.Generator):
 
     def random(self, size: int) -> np.ndarray:  # type: ignore[override]
         return np.full(size, 1.0 - 2.0**-53)
+
+
+class First(np.random.Generator):
+    """The smallest number that a generator can return."""
+
+    def random(self, size: int) -> np.ndarray:  # type: ignore[override]
+        return np.zeros(size)
+
+
+def test_the_smallest_random_number_passes_by_impossible_actions() -> None:
+    assert draw_rows(np.array([[0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]), First(np.random.PCG64(0))).tolist() == [
+        2,
+        0,
+    ]
 
 
 def test_the_largest_random_number_still_finds_a_possible_action() -> None:

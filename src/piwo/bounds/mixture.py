@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from piwo.bounds.checks import check_count, check_delta, check_non_negative, check_positive
+from piwo.bounds.checks import check_count, check_non_negative, check_positive
 from piwo.bounds.union import log_inv_delta as log_inverse
 from piwo.errors import UsageError
 from piwo.reductions.bets import BETS
@@ -183,9 +183,9 @@ def lcb_mean(y: ArrayLike, delta: float, horizon: Horizon = None) -> float:
 
     Source: docs/theory.md, section "The mixture bound".
     """
-    check_delta(delta)
+    penalty = log_inverse(delta)
     values = _checked_values(y)
-    return lower(sum_bets(values), values.size, log_inverse(delta), horizon=horizon)
+    return lower(sum_bets(values), values.size, penalty, horizon=horizon)
 
 
 def _log_sum_exp(terms: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from piwo.scores.ratio import log1p_ratio
 __all__ = ["ActionEvidence", "EvidenceState"]
 
 _BETS = BETS[2:26:2]
-"""8, 2, 1/2, ..., 2e-6: a policy that plays one of K actions c times too often is best caught by about (c - 1)/K."""
+"""8, 2, 1/2, ..., 2e-6: an action of K taken c times too often is best caught by about (c - 1)/K."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class EvidenceState(State):
     sums: Floats
 
     def p_values(self) -> Floats:
-        """Return, for each action, a p-value of "E 1{A = a}/mu <= 1", which holds where the propensities are right.
+        """Return, for each action, a p-value of "E 1{A = a}/mu <= 1", true where the propensities are right.
 
-        One over the average wealth of twelve bets, valid at every n and at any time; one action each, not corrected
-        for the number of actions.
+        One over the average wealth of twelve bets, valid at every n and at any time; one action each, not
+        corrected for the number of actions.
 
         >>> import numpy as np
         >>> EvidenceState(0, np.zeros((2, 12))).p_values().tolist()
@@ -45,8 +45,8 @@ class EvidenceState(State):
 class ActionEvidence:
     """Reduction: for each action, the bets that its mean of 1{A = a}/mu is above 1.
 
-    The mean over all actions can be right while single ones are wrong by much: a log that states 1/K for a logger that
-    prefers one action.
+    The mean over all actions can be right while single ones are wrong by much: a log that states 1/K for a
+    logger that prefers one action.
 
     Args:
         actions: K.
@@ -66,7 +66,9 @@ class ActionEvidence:
         """Return the sums with a batch added."""
         ones, sums = np.ones(len(batch)), np.empty((self.actions, len(_BETS)))
         for j, bet in enumerate(_BETS):
-            sums[:, j] = np.bincount(batch.action, log1p_ratio(float(bet), ones, batch), minlength=self.actions)
+            sums[:, j] = np.bincount(
+                batch.action, log1p_ratio(float(bet), ones, batch), minlength=self.actions
+            )
         return state.merge(EvidenceState(len(batch), sums))
 
     def merge(self, one: EvidenceState, other: EvidenceState) -> EvidenceState:

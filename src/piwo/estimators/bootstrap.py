@@ -57,7 +57,7 @@ class Bootstrap:
     delta: float
     replicates: int
     empty_replicates: int
-    """Replicates without an estimate, because no row in them had any weight; they are left out of the interval."""
+    """Replicates without an estimate, as no row in them had any weight; they are left out of the interval."""
     rows: int
     guarantee: str = "asymptotic"
 
@@ -80,11 +80,12 @@ def bootstrap(
 ) -> Bootstrap:
     """Return a percentile bootstrap interval for the value of a policy.
 
-    For comparison with what other tools print. Where rare rows carry the value, no replicate holds the rows that were
-    never drawn, and the interval is wrong far more often than delta: prefer `piwo.evaluate`, whose interval holds.
+    For comparison with what other tools print. Where rare rows carry the value, no replicate holds the rows
+    that were never drawn, and the interval is wrong far more often than delta: prefer `piwo.evaluate`, whose
+    interval holds.
 
-    Formula: B times, n rows are drawn with replacement and the estimate is computed from them anew, numerator and
-    denominator; the ends are the delta/2 and 1 - delta/2 quantiles of the B estimates.
+    Formula: B times, n rows are drawn with replacement and the estimate is computed from them anew, numerator
+    and denominator; the ends are the delta/2 and 1 - delta/2 quantiles of the B estimates.
 
     Args:
         log: the logged decisions.
@@ -144,7 +145,7 @@ def bootstrap_interval(
     random_state: RandomState = 0,
     n_jobs: int | None = None,
 ) -> BootstrapResult:
-    """Return the replicates and their percentile interval, on the unit scale, for a policy over the log's actions.
+    """Return the replicates and their percentile interval, on the unit scale.
 
     Holds four numbers a row in memory: drawing rows again needs the rows.
 
@@ -156,7 +157,8 @@ def bootstrap_interval(
         replicates: B.
         delta: nominal chance of error, both sides together.
         random_state: None, a seed, or a numpy Generator, which advances.
-        n_jobs: workers, as joblib counts them. Every replicate has a seed of its own, so numbers do not depend on it.
+        n_jobs: workers, as joblib counts them. Every replicate has a seed of its own, so numbers do not
+            depend on it.
 
     Raises:
         UsageError: for arguments out of range.
@@ -170,7 +172,7 @@ def bootstrap_interval(
 
 @dataclass(frozen=True)
 class RowState:
-    """Pieces of the columns, each with the number of its first row; in order whatever the order of merging."""
+    """Pieces of the columns, each with the number of its first row, in the order of the rows."""
 
     pieces: tuple[tuple[int, Floats], ...] = ()
 
@@ -181,7 +183,7 @@ class RowState:
 
 @dataclass(frozen=True)
 class RowCredits:
-    """Reduction: the columns `COLUMNS` of one policy and score, which every replicate sums over other rows."""
+    """Reduction: the columns `COLUMNS` of one policy and score; replicates sum them over drawn rows."""
 
     policy: Policy
     score: Score
@@ -273,7 +275,8 @@ def _replicates(rows: Floats, seeds: Sequence[np.random.SeedSequence]) -> Floats
 
 
 def _moments(sums: Floats, rows: int) -> MomentState:
-    return MomentState(rows=rows, **{name: float(x) for name, x in zip(COLUMNS, sums, strict=True)})
+    total, w, wr, rho = (float(x) for x in sums)
+    return MomentState(rows=rows, total=total, w=w, wr=wr, rho=rho)
 
 
 def _estimate(rows: Floats, estimator: Estimator) -> float | None:

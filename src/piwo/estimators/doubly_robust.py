@@ -14,21 +14,24 @@ __all__ = ["doubly_robust"]
 def doubly_robust(
     log: Log, policy: Any, q: Any, gamma: float = 0.0, *, delta: float = 0.05, name: str | None = None
 ) -> ModelEstimate:
-    """Return the doubly robust value of a policy: right on average where the propensities or the model are right.
+    """Return the doubly robust value of a policy: right on average if the propensities or the model are.
 
-    Less variance than importance weighting where the model is good. The interval is asymptotic; `piwo.evaluate` has
-    one that holds.
+    Less variance than importance weighting where the model is good. The interval is asymptotic;
+    `piwo.evaluate` has one that holds.
 
-    Formula: V = (1/n) sum_t [ sum_a pi(a|X_t) q(X_t, a) + pi(A_t|X_t) / (mu(A_t|X_t) + gamma) (R_t - q(X_t, A_t)) ].
+    Formula: V = (1/n) sum_t [ sum_a pi(a|X_t) q(X_t, a) + pi(A_t|X_t) / (mu(A_t|X_t) + gamma) (R_t - q(X_t,
+    A_t)) ].
 
     Args:
         log: the logged decisions.
         policy: see `piwo.evaluate`; it must give full vectors.
-        q: predicted rewards, in the reward's own unit (minus the cost for costs), made from other rows than these: an
-            (n, K) array with columns in the order of the log's explicit action list; or a data frame with one column
+        q: predicted rewards, in the reward's own unit (minus the cost for costs), made from other rows than
+            these: an (n, K) array with columns in the order of the log's explicit action list; or a data
+                frame with one column
             an action, matched by name; or a function of the (m, d) context matrix, or a fitted object with
             `predict`, that gives (m, K) in the order of `log.actions`.
-        gamma: 0 for plain weights; above 0, those of implicit exploration, at most 1 / gamma, at the price of a bias.
+        gamma: 0 for plain weights; above 0, those of implicit exploration, at most 1 / gamma, at the price of
+            a bias.
         delta: nominal chance of error of the normal interval.
         name: what to call the policy in the result.
 

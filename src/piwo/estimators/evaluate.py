@@ -16,10 +16,11 @@ from piwo.estimators.bootstrap import bootstrap_interval
 from piwo.estimators.evaluation import Evaluation
 from piwo.estimators.point import Estimate, Estimator, estimator_named
 from piwo.estimators.prepare import name_of, prepare, resolve_gamma
+from piwo.estimators.support import unsupported_masses
+from piwo.estimators.weight_sums import effective_size, weight_z
 from piwo.logs.log import Log
-from piwo.policies import Logging, Policy
-from piwo.reductions import ActionTable, PolicyState, PolicySums, Together
-from piwo.reductions.action_mass import ActionMass
+from piwo.policies import Policy
+from piwo.reductions import ActionCount, PolicyState, PolicySums, Together
 from piwo.scores import IW, Score
 
 __all__ = ["INTERVALS", "compare", "evaluate"]
@@ -42,16 +43,17 @@ def evaluate(
     """Return the value of a policy with an interval that holds. Answers: what would it have earned?
 
     Formula: `value` is the point estimate named by `estimator`; [lower, upper] contains the true value with
-    probability at least 1 - delta, delta/2 a side, by the mixture bound on w R and on w (1 - R): no bound on the
-    weights, no normality, valid where the policy plays what the logger never did.
+    probability at least 1 - delta, delta/2 a side, by the mixture bound on w R and on w (1 - R): no bound on
+    the weights, no normality, valid where the policy plays what the logger never did.
 
     Args:
         log: the logged decisions.
-        policy: a `Policy`; or an array, (n,) pi(A_t|X_t) or (n, K) with columns in the order of the log's explicit
-            action list; or a data frame with one column an action, matched by name.
+        policy: a `Policy`; or an array, (n,) pi(A_t|X_t) or (n, K) with columns in the order of the log's
+            explicit action list; or a data frame with one column an action, matched by name.
         estimator: "iw", "snips", "ix", "clip", "ls" or "ls-linear".
         gamma: for ix and clip, and half of lam for ls and ls-linear; "auto": sqrt(log(2/delta) / n).
-        interval: "mixture" (the default), "ix", "ls"; "normal" and "bootstrap" are asymptotic, for comparison.
+        interval: "mixture" (the default), "ix", "ls"; "normal" and "bootstrap" are asymptotic, for
+            comparison.
         delta: how often the interval may be wrong, both sides together.
         name: what to call the policy in the result.
         random_state: seed of the bootstrap.
@@ -93,10 +95,10 @@ def compare(
     delta: float = 0.05,
     random_state: Any = 0,
 ) -> dict[str, Evaluation]:
-    """Return the evaluations of several policies, whose intervals all hold together with probability 1 - delta.
+    """Return the evaluations of several policies; their intervals hold together with probability 1 - delta.
 
-    One pass over the log serves all policies. Each interval, and each improvement bound, is at level delta / N, so
-    the best may be picked: its bound still holds.
+    One pass over the log serves all policies. Each interval, and each improvement bound, is at level delta /
+    N, so the best may be picked: its bound still holds.
 
     Args:
         log: the logged decisions.
@@ -122,23 +124,22 @@ def compare(
         raise UsageError(f"interval {interval!r} is not known, expected one of {', '.join(INTERVALS)}")
     chosen = estimator_named(estimator)
     if chosen.name not in _SCORES_OF.get(interval, (chosen.name,)):
-        raise UsageError(f"interval={interval!r} comes from that score, got estimator={estimator!r}; use the same for both")
+        raise UsageError(
+            f"interval={interval!r} comes from that score, got estimator={estimator!r}; use the same for both"
+        )
     asked = _Question(chosen, interval, delta, bounds.log_inv_delta(delta), len(policies), random_state)
     log, ready = prepare(log, policies)
     score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
     bounded = math.isfinite(log.reward_range[1])
     sums = tuple(PolicySums(policy, score, bounded) for policy in ready.values())
-    if log.columns.weight is not None:  # the mean reward of a thinned log is a weighted one
-        sums = (*sums, PolicySums(Logging(log.actions), IW(), bounded=False))
-    table, *states = reduce(log, Together((ActionTable(len(log.actions)), *sums)))
-    masses = _unsupported(log, ready, np.flatnonzero(table.count == 0))
-    mean_reward = float(table.reward.sum() / table.count.sum())
-    if len(states) > len(ready):
-        logged = states.pop().moments
-        mean_reward = logged.wr / logged.total
+    counted = (
+        () if log.declared_actions is None else (ActionCount(len(log.actions)),)
+    )  # else every action was seen
+    *states, count = (*reduce(log, Together((*sums, *counted))), None)[: len(sums) + 1]
+    masses = unsupported_masses(log, ready, () if count is None else np.flatnonzero(count.count == 0))
     return {
-        name: _finish(asked, log, name, policy, score, state, mass, mean_reward)
-        for (name, policy), state, mass in zip(ready.items(), states, masses, strict=True)
+        name: _finish(asked, log, name, policy, score, state, masses[name])
+        for (name, policy), state in zip(ready.items(), states, strict=True)
     }
 
 
@@ -163,21 +164,14 @@ class _Question:
         return self.log_inv_delta + math.log(self.simultaneous)
 
 
-def _unsupported(log: Log, policies: Mapping[str, Policy], unlogged: Any) -> list[float | None]:
-    """Return each policy's mean probability of actions never logged; None where only logged actions are known."""
-    nowhere = None if len(unlogged) or log.declared_actions is None else 0.0
-    masses = {name: 0.0 if isinstance(policy, Logging) else nowhere for name, policy in policies.items()}
-    telling = {name: policy for name, policy in policies.items() if policy.tells_all}
-    masses.update(dict.fromkeys(telling, 0.0))
-    if len(unlogged) and telling:
-        codes = tuple(int(a) for a in unlogged)
-        states = reduce(log, Together(tuple(ActionMass(policy, codes) for policy in telling.values())))
-        masses.update({name: state.mass / state.rows for name, state in zip(telling, states, strict=True)})
-    return list(masses.values())
-
-
 def _finish(
-    asked: _Question, log: Log, name: str, policy: Policy, score: Score, state: PolicyState, mass: float | None, mean: float
+    asked: _Question,
+    log: Log,
+    name: str,
+    policy: Policy,
+    score: Score,
+    state: PolicyState,
+    mass: float | None,
 ) -> Evaluation:
     sums, bets = state.moments, state.bets
     bounded = math.isfinite(log.reward_range[1])
@@ -204,14 +198,14 @@ def _finish(
         simultaneous=asked.simultaneous,
         rows=sums.rows,
         mean_weight=sums.w / sums.total if sums.total else 0.0,
-        mean_weight_z=_z(sums.w, sums.w2, sums.rows) if not thinned else None,
-        ess=_ess(sums.w, sums.w2),
-        ess_used=_ess(sums.u, sums.u2),
+        mean_weight_z=weight_z(sums.w, sums.w2, sums.rows) if not thinned else None,
+        ess=effective_size(sums.w, sums.w2),
+        ess_used=effective_size(sums.u, sums.u2),
         changed_rows=sums.changed,
         max_weight=sums.max_weight,
         unsupported_mass=mass,
         missing_mass_upper=None if thinned else min(1.0, max(0.0, missing)),
-        logging_value=value(mean),
+        logging_value=value(sums.reward / sums.total),
         improvement_lower=None if improvement is None or thinned else span * max(-1.0, improvement),
         propensity_p=None if thinned else bounds.propensity_e_test(bets.weight, sums.rows).p_value,
         reward_range=log.reward_range,
@@ -235,7 +229,9 @@ def _interval(
         level = asked.delta / asked.simultaneous
         if asked.interval == "normal":
             return bounds.normal_interval(estimate.value, estimate.standard_error, level)
-        return bootstrap_interval(log, policy, score, asked.estimator, delta=level, random_state=asked.random_state).interval
+        return bootstrap_interval(
+            log, policy, score, asked.estimator, delta=level, random_state=asked.random_state
+        ).interval
     if log.columns.weight is not None:
         # a thinned log of which the dropped rows are not counted carries no finite-sample statement
         return bounds.Interval(None, None)
@@ -247,23 +243,6 @@ def _interval(
     return bounds.score_interval([sums.rho / n], [sums.loss_rho / n], [score.bet], n, asked.each)
 
 
-def _ess(total: float, squares: float) -> float | None:
-    """Return (sum w)^2 / sum w^2, None where all weights are 0 or one overflows."""
-    if not (0 < squares < math.inf):
-        return None
-    return total * (total / squares)
-
-
-def _z(total: float, squares: float, n: int) -> float | None:
-    if n < 2 or not math.isfinite(squares):
-        return None
-    mean = total / n
-    variance = squares / n - mean * mean
-    if variance <= 1e-12 * max(1.0, mean * mean):
-        return None if abs(mean - 1.0) > 1e-9 else 0.0
-    return (mean - 1.0) / math.sqrt(variance / n)
-
-
 def _notes(made: Evaluation, thinned: bool) -> tuple[str, ...]:
     notes = []
     doubtful = made.propensity_p is not None and made.propensity_p < 1e-3
@@ -271,29 +250,42 @@ def _notes(made: Evaluation, thinned: bool) -> tuple[str, ...]:
         evidence = [f"z = {made.mean_weight_z:.3g}"] if made.mean_weight_z is not None else []
         evidence += [f"p = {made.propensity_p:.2g}"] if made.propensity_p is not None else []
         notes.append(
-            f"logged propensities do not match action frequencies: the mean weight is {made.mean_weight:.4g}, expected 1 "
-            f"({', '.join(evidence)}); propensities that are too small make every value too high"
+            "logged propensities do not match action frequencies: "
+            f"the mean weight is {made.mean_weight:.4g}, expected 1 ({', '.join(evidence)}); "
+            "propensities that are too small make every value too high"
         )
     elif made.mean_weight_z is not None and made.mean_weight_z < -4:
         notes.append(
-            f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what the logger never did, "
-            "or the logged propensities are too large"
+            f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what the logger "
+            "never did, or the logged propensities are too large"
         )
     if made.unsupported_mass:
         notes.append(
             f"the policy gives probability {made.unsupported_mass:.4g} to actions that were never logged; "
-            f"what they would have earned is unknown, and the value counts it as the lowest reward{_reach(made)}"
+            f"what they would have earned is unknown, the value counts it as the lowest reward{_reach(made)}"
         )
     if made.ess is not None and made.ess < min(50, made.rows):
-        notes.append(f"the effective sample size is {made.ess:.3g} of {made.rows} rows: a few rows carry the estimate")
+        notes.append(
+            f"the effective sample size is {made.ess:.3g} of {made.rows} rows: a few rows carry the estimate"
+        )
     if thinned:
-        notes.append("the log was thinned (sampling weights) and the dropped rows are not counted: no finite-sample interval")
+        notes.append(
+            "the log was thinned (sampling weights) and the dropped rows are not counted: "
+            "no finite-sample interval"
+        )
     if made.changed_rows and made.estimator == "clip":
-        notes.append(f"clipping at propensity {made.gamma:.4g} changed {made.changed_rows} rows")
+        notes.append(
+            f"clipping at propensity {made.gamma:.4g} changed {made.changed_rows} "
+            f"row{'' if made.changed_rows == 1 else 's'}"
+        )
     if made.guarantee == "asymptotic":
         notes.append(f"the {made.interval} interval is asymptotic and may be wrong far more often than delta")
     low, high = made.reward_range
-    if made.guarantee == "finite-sample" and (made.lower is None or made.lower <= low) and (made.upper is None or made.upper >= high):
+    if (
+        made.guarantee == "finite-sample"
+        and (made.lower is None or made.lower <= low)
+        and (made.upper is None or made.upper >= high)
+    ):
         notes.append("the interval is vacuous: this log says nothing about this policy at this delta")
     return tuple(notes)
 

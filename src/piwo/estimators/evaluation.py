@@ -57,7 +57,7 @@ class Evaluation:
     improvement_lower: float | None
     """Lower bound (at delta) on value minus the logging policy's value; above 0: certified better."""
     propensity_p: float | None
-    """p-value of "the propensities are not too small" (E w <= 1), valid at any time; None for a thinned log."""
+    """p-value of "propensities are not too small" (E w <= 1), valid at any time; None for a thinned log."""
     reward_range: tuple[float, float]
     cost: bool
     """Rewards are negative costs."""
@@ -76,7 +76,9 @@ class Evaluation:
     def __str__(self) -> str:
         value = _text(self.value)
         ends = f"[{_text(self.lower)}, {_text(self.upper)}]"
-        return f"{self.name}: {value} ({self.estimator}), {1 - self.delta:.0%} interval {ends} ({self.interval})"
+        return (
+            f"{self.name}: {value} ({self.estimator}), {1 - self.delta:.0%} interval {ends} ({self.interval})"
+        )
 
 
 def _text(number: float | None) -> str:
@@ -84,7 +86,7 @@ def _text(number: float | None) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value as JSON can hold it: NaN and infinities as None, tuples as lists, NumPy numbers as Python's."""
+    """Return a value as JSON holds it: NaN and infinity as None, tuples as lists, plain numbers."""
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -42,11 +42,11 @@ def mean_of_credits(sums: MomentState) -> Estimate:
     if sums.total <= 0:
         return Estimate(None, None)
     value = sums.rho / sums.total
-    if sums.rows < 2 or not math.isfinite(value):
+    if sums.rows < 2 or not math.isfinite(value) or not math.isfinite(sums.rho2):
         return Estimate(value, None)
     scale = sums.rows / sums.total  # 1 for a log that was not thinned
     spread = max(0.0, scale * scale * sums.rho2 / sums.rows - value * value)
-    return Estimate(value, _finite(math.sqrt(spread / (sums.rows - 1))))
+    return Estimate(value, math.sqrt(spread / (sums.rows - 1)))
 
 
 def self_normalized(sums: MomentState) -> Estimate:
@@ -58,26 +58,21 @@ def self_normalized(sums: MomentState) -> Estimate:
     if sums.w <= 0:
         return Estimate(None, None)
     value = sums.wr / sums.w
-    if sums.rows < 2 or not math.isfinite(value):
+    if sums.rows < 2 or not math.isfinite(value) or not math.isfinite(sums.w2):
         return Estimate(value if math.isfinite(value) else None, None)
     spread = max(0.0, sums.w2r2 - 2.0 * value * sums.w2r + value * value * sums.w2)
-    return Estimate(value, _finite(math.sqrt(spread) / sums.w))
-
-
-def _finite(error: float) -> float | None:
-    """Return a standard error, None where the squares of the weights are beyond float64."""
-    return error if math.isfinite(error) else None
+    return Estimate(value, math.sqrt(spread) / sums.w)
 
 
 ESTIMATORS = {
     made.name: made
     for made in (
-        Estimator("iw", lambda _: IW(), False, mean_of_credits),
-        Estimator("snips", lambda _: IW(), False, self_normalized),
-        Estimator("ix", IX, True, mean_of_credits),
-        Estimator("clip", Clip, True, mean_of_credits),
-        Estimator("ls", lambda gamma: LS(2.0 * gamma), True, mean_of_credits),
-        Estimator("ls-linear", lambda gamma: LSLinear(2.0 * gamma), True, mean_of_credits),
+        Estimator("iw", lambda _: IW(), smoothed=False, finish=mean_of_credits),
+        Estimator("snips", lambda _: IW(), smoothed=False, finish=self_normalized),
+        Estimator("ix", IX, smoothed=True, finish=mean_of_credits),
+        Estimator("clip", Clip, smoothed=True, finish=mean_of_credits),
+        Estimator("ls", lambda gamma: LS(2.0 * gamma), smoothed=True, finish=mean_of_credits),
+        Estimator("ls-linear", lambda gamma: LSLinear(2.0 * gamma), smoothed=True, finish=mean_of_credits),
     )
 }
 """Every point estimate by name."""

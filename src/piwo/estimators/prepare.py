@@ -1,4 +1,4 @@
-"""Policies and a log brought together: one action list, the context that the policies need, the right number of rows."""
+"""Policies and a log brought together: one action list, one context, the right number of rows."""
 
 from __future__ import annotations
 
@@ -103,5 +103,5 @@ def _widened(actions: Actions, extra: list[Any]) -> Actions:
 
 
 def whole_length(log: Log) -> int | None:
-    """Return the number of rows that row numbers count, that of the log before it was split; None if unknown."""
+    """Return how many rows the row numbers count, those of the log before a split; None if unknown."""
     return log.source.rows if log.source.rows is not None or log.selector is not None else len(log)

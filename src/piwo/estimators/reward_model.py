@@ -1,4 +1,4 @@
-"""Reward models q(x, a): what a model predicts that each action would have earned, as part of a value estimate."""
+"""Reward models q(x, a): predictions of what each action would have earned, as part of a value estimate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ __all__ = ["ModelEstimate", "estimate_with_model"]
 class ModelEstimate:
     """A value estimate that rests on a reward model, in the reward's own unit. Its interval is asymptotic.
 
-    >>> made = ModelEstimate("new", "dm", None, 0.5, 0.01, 0.48, 0.52, 0.05, 100, 0.5, None, (0.0, 1.0), False)
+    >>> made = ModelEstimate(
+    ...     "new", "dm", None, 0.5, 0.01, 0.48, 0.52, 0.05, 100, 0.5, None, (0.0, 1.0), False
+    ... )
     >>> made.to_dict()["guarantee"]
     'asymptotic'
     """
@@ -106,7 +108,9 @@ class RewardModel:
             )
         if not np.isfinite(found).all():
             row = int(batch.row_numbers[np.flatnonzero(~np.isfinite(found).all(axis=1))[0]])
-            raise DataError(f"the reward model gives NaN or infinity in row {row}; expected a number for every action")
+            raise DataError(
+                f"the reward model gives NaN or infinity in row {row}; expected a number for every action"
+            )
         return (found - self.low) / self.span
 
 
@@ -114,31 +118,37 @@ def reward_model(q: Any, log: Log, rows: int | None) -> RewardModel:
     """Return the model of what a user calls q; see `piwo.estimators.doubly_robust`.
 
     Raises:
-        UsageError: for arrays that do not say which column is which action, and for anything that is no model.
+        UsageError: for arrays that do not say which column is which action, and for anything that is no
+            model.
     """
     low, span, actions = log.reward_range[0], log.schema.span, len(log.actions)
     predict = getattr(q, "predict", None) or (q if callable(q) else None)
     if predict is not None:
         if log.features is None:
-            raise UsageError("a fitted reward model needs the context; read the log with context=[...], or give an array")
+            raise UsageError(
+                "a fitted reward model needs the context; read the log with context=[...], or give an array"
+            )
         return RewardModel(None, predict, actions, low, span)
     if isinstance(q, str) or not (is_frame(q) or np.ndim(q) == 2):
         raise UsageError(
-            f"q is {type(q).__name__}, expected an (n, {actions}) array of predicted rewards, a data frame with one column "
-            "an action, a function of the context, or an object with predict"
+            f"q is {type(q).__name__}, expected an (n, {actions}) array of predicted rewards, a data frame "
+            "with one column an action, a function of the context, or an object with predict"
         )
     values, named = named_table(q, log.actions if is_frame(q) else _declared(log))
     assert named == log.actions
     table = np.asarray(values, np.float64)
     if rows is not None and len(table) != rows:
-        raise UsageError(f"q has {len(table)} rows, the log has {rows}; give one row a row of the log, in its order")
+        raise UsageError(
+            f"q has {len(table)} rows, the log has {rows}; give one row a row of the log, in its order"
+        )
     return RewardModel(table, None, actions, low, span)
 
 
 def _declared(log: Log) -> Actions:
     if log.declared_actions is None:
         raise UsageError(
-            "an array of predicted rewards does not say which column is which action; read the log with actions=[...], "
+            "an array of predicted rewards does not say which column is which action; read the log with "
+            "actions=[...], "
             "or give a data frame with one column an action"
         )
     return log.declared_actions
@@ -185,7 +195,10 @@ class ModelSums:
         s = np.ones(len(batch)) if batch.weight is None else batch.weight
         return (
             MomentState(
-                rows=len(batch), total=float(s.sum()), rho=float((s * credit).sum()), rho2=float(((s * credit) ** 2).sum())
+                rows=len(batch),
+                total=float(s.sum()),
+                rho=float((s * credit).sum()),
+                rho2=float(((s * credit) ** 2).sum()),
             ),
             float((s * direct).sum()),
         )
@@ -196,7 +209,9 @@ class ModelSums:
             return IX(self.gamma).rho(batch.with_reward(np.ones(len(batch))), pi)
         return importance_weights(batch, pi, lambda: self.policy.log_logged(batch)).w
 
-    def merge(self, one: tuple[MomentState, float], other: tuple[MomentState, float]) -> tuple[MomentState, float]:
+    def merge(
+        self, one: tuple[MomentState, float], other: tuple[MomentState, float]
+    ) -> tuple[MomentState, float]:
         """Return the sums of both parts together."""
         return one[0].merge(other[0]), one[1] + other[1]
 
@@ -212,18 +227,22 @@ def estimate_with_model(
     target = ready[name]
     if not target.tells_all and not (target.kind == "logging" and _full_vectors(log)):
         raise UsageError(
-            "the policy tells the probabilities of the logged actions only; a reward model needs full vectors, (n, K)"
+            "the policy tells the probabilities of the logged actions only; a reward model needs full "
+            "vectors, (n, K)"
         )
     model = reward_model(q, log, whole_length(log))
     if model.predict is not None and fitted_on is not None and fitted_on != log.features:
         raise UsageError(
-            "the policy encodes the context in its own way, so the reward model would see other columns than the log's; "
+            "the policy encodes the context in its own way, so the reward model would see other columns than "
+            "the log's; "
             "give its predictions as an (n, K) array"
         )
     sums, direct = reduce(log, ModelSums(target, model, gamma))
     found = mean_of_credits(sums)
     if found.value is None or not math.isfinite(found.value):
-        raise DataError("a weight pi/mu is beyond float64; give gamma > 0, which keeps every weight below 1/gamma")
+        raise DataError(
+            "a weight pi/mu is beyond float64; give gamma > 0, which keeps every weight below 1/gamma"
+        )
     span, value = log.schema.span, log.value
     ends = bounds.normal_interval(found.value, found.standard_error, delta)
     alone = direct / sums.total
@@ -245,10 +264,10 @@ def estimate_with_model(
     )
 
 
-_ERROR_OF_MODEL = (
-    "the interval knows nothing of the model's own error: it says where the model's mean would be on other contexts",
+_ERROR_OF_MODEL = ("the interval is asymptotic, and knows nothing of the model's own error",)
+_INDEPENDENT = (
+    "the interval is asymptotic, and supposes that the model was made from other rows than these",
 )
-_INDEPENDENT = ("the interval is asymptotic, and supposes that the model was made from other rows than these",)
 
 
 def _full_vectors(log: Log) -> bool:

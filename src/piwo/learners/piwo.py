@@ -148,8 +148,8 @@ class PIWO:
         if self.certificate == "in-sample":
             return log, log, {"training_rows": len(log)}
         split = log.split(holdout=self.holdout, seed=self.random_state)
-        made = {"holdout": self.holdout, "seed": self.random_state, "stratified_actions": split.stratified}
-        return split.train, split.test, {"training_rows": len(split.train), "split": made}
+        made = {"holdout": self.holdout, "seed": self.random_state, "notes": list(split.notes)}
+        return split.train, split.test, {"training_rows": split.train_rows, "split": made}
 
     def _certificates(
         self, test: Log | None, oracle: Oracle, scores: Sequence[Score], policies: Sequence[Policy], facts: Mapping[str, Any]

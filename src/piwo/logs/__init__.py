@@ -5,9 +5,8 @@ from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
 from piwo.logs.dsjson import DsjsonSource, read_dsjson
 from piwo.logs.features import Feature, Features
-from piwo.logs.log import Log
+from piwo.logs.log import Log, Split
 from piwo.logs.reading import read
-from piwo.logs.split import Split
 
 __all__ = [
     "Actions",

@@ -1,4 +1,4 @@
-"""The actions of a log or a policy: an ordered set of labels, and the codes that stand for them inside piwo."""
+"""The actions of a log or a policy: an ordered set of labels, and the codes that stand for them."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def _large(values: Any, column: str) -> pa.Array:
 class Actions:
     """An ordered set of action labels, all text or all whole numbers.
 
-    Inside piwo an action is its position in this list, a code 0..K-1. Labels are met only where data comes in and
-    results go out. A label equals another when their text is equal: 1 is "1", and "01" is neither.
+    Inside piwo an action is its position in this list, a code 0..K-1. Labels are met only where data comes in
+    and results go out. A label equals another when their text is equal: 1 is "1", and "01" is neither.
 
     Args:
         labels: K distinct labels, in the order that coefficient rows and probability columns have.
@@ -127,7 +127,8 @@ class Actions:
             listed = tuple(str(x).lower() for x in listed)
         if not (all(isinstance(x, str) for x in listed) or all(type(x) is int for x in listed)):
             raise UsageError(
-                f"action labels are text or whole numbers, all of one kind; got {sorted({type(x).__name__ for x in listed})}"
+                "action labels are text or whole numbers, all of one kind; got "
+                f"{sorted({type(x).__name__ for x in listed})}"
             )
         if len(set(listed)) != len(listed):
             doubled = next(label for label, count in Counter(listed).items() if count > 1)
@@ -201,8 +202,31 @@ class Actions:
             indices = pc.fill_null(array.indices, len(table)).to_numpy(zero_copy_only=False)
             coded: npt.NDArray[np.int32] = np.append(table, np.int32(-1))[indices]
             return coded
+        if self._numbers(array.type) and array.null_count == 0:
+            return self._looked_up(array)
         found = pc.index_in(self._comparable(array), value_set=self._values(array.type))
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int32)
+
+    def _looked_up(self, array: pa.Array) -> npt.NDArray[np.int32]:
+        """Return the codes of whole numbers without nulls, by a table where the labels lie close together."""
+        numbers = array.to_numpy(zero_copy_only=False)
+        table, low = self._table
+        if table is None or len(numbers) == 0 or numbers.min() < low or numbers.max() - low >= len(table):
+            found = pc.index_in(array, value_set=self._values(array.type))
+            return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int32)
+        coded: npt.NDArray[np.int32] = table[numbers - numbers.dtype.type(low)]
+        return coded
+
+    @cached_property
+    def _table(self) -> tuple[npt.NDArray[np.int32] | None, int]:
+        """Return codes by (label - lowest label), -1 in the gaps; None where the labels are too far apart."""
+        numbers = [x for x in self.labels if isinstance(x, int)]
+        low, high = min(numbers), max(numbers)
+        if high - low > 64 * len(numbers) + 1024 or low < 0:
+            return None, low
+        table = np.full(high - low + 1, -1, np.int32)
+        table[np.array(numbers) - low] = np.arange(len(numbers), dtype=np.int32)
+        return table, low
 
     def _comparable(self, array: pa.Array) -> pa.Array:
         return array if self._numbers(array.type) else array.cast(pa.string())

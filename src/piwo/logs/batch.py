@@ -18,9 +18,9 @@ Floats = npt.NDArray[np.float64]
 class Batch:
     """n rows of a log, after the door (`piwo.logs.door`) has let them in; trusted from here on.
 
-    Rewards are on the unit scale: (R - lo) / (hi - lo) for a declared range [lo, hi], R - lo where hi is infinite.
-    Actions are codes 0..K-1. A field is None where the log has no such column. `propensity` may be 0 (underflow)
-    only where `log_propensity` is there.
+    Rewards are on the unit scale: (R - lo) / (hi - lo) for a declared range [lo, hi], R - lo where hi is
+    infinite. Actions are codes 0..K-1. A field is None where the log has no such column. `propensity` may be
+    0 (underflow) only where `log_propensity` is there.
     """
 
     start: int
@@ -53,16 +53,20 @@ class Batch:
         return np.arange(self.start, self.start + len(self)) if self.rows is None else self.rows
 
     def losses(self) -> Batch:
-        """Return the same rows with 1 - R in place of R: a lower bound on losses is an upper bound on rewards."""
+        """Return the same rows with 1 - R in place of R: a lower bound on losses is an upper one."""
         return replace(self, reward=1.0 - self.reward)
 
     def with_reward(self, reward: Floats) -> Batch:
         """Return the same rows with other rewards, (n,) on the unit scale."""
         return replace(self, reward=reward)
 
-    def take(self, keep: npt.NDArray[Any]) -> Batch:
-        """Return the rows that a mask or an index array keeps, with their row numbers."""
-        kept: dict[str, Any] = {"rows": self.row_numbers[keep]}
+    def take(self, keep: npt.NDArray[Any] | slice) -> Batch:
+        """Return the rows that a mask, an index array or a slice keeps, with their row numbers."""
+        kept: dict[str, Any] = {}
+        if isinstance(keep, slice) and self.rows is None:
+            kept["start"] = self.start + (keep.start or 0)
+        else:
+            kept["rows"] = self.row_numbers[keep]
         for item in fields(self):
             value = getattr(self, item.name)
             if isinstance(value, np.ndarray) and item.name != "rows":

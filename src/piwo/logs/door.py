@@ -1,15 +1,15 @@
 """The door: raw columns come in, validated batches go out, and what is wrong is named.
 
-Nothing is clipped, filled, dropped or normalised here, with two stated exceptions: a probability above 1 by no more
-than `TOLERANCE` is taken as 1 and counted, and rows of full propensity vectors are divided by their sum where the
-user asked for it (`normalize=True`).
+Nothing is clipped, filled, dropped or normalised here, with two stated exceptions: a probability above 1 by
+no more than `TOLERANCE` is taken as 1 and counted, and rows of full propensity vectors are divided by their
+sum where the user asked for it (`normalize=True`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,12 @@ from piwo.logs.features import Features, list_matrix
 __all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "admit", "merge_findings"]
 
 TOLERANCE = 1e-4
-"""How far above 1 a probability, and how far from 1 the sum of a propensity vector may be (float32 writers)."""
+"""How far above 1 a probability, and how far from 1 the sum of a vector may be (float32 writers)."""
 
 _SHOWN = 5
 
 
+@runtime_checkable
 class Behavior(Protocol):
     """The behavior policy as an object: gives the full propensity vector of every context."""
 
@@ -70,10 +71,11 @@ class Finding:
     def __str__(self) -> str:
         rows = "row" if self.count == 1 else "rows"
         first = ", ".join(str(x) for x in self.rows) + (", ..." if self.count > len(self.rows) else "")
-        return f"column {self.column!r} {self.rule} in {self.count} {rows} (row numbers from 0: {first}); {self.advice}"
+        where = f"in {self.count} {rows} (row numbers from 0: {first})"
+        return f"column {self.column!r} {self.rule} {where}; {self.advice}"
 
 
-class Refused(DataError):
+class Refused(DataError):  # noqa: N818 - it says what happened at the door
     """A batch that does not pass; `findings` says why."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
@@ -90,10 +92,12 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     merged: dict[tuple[str, str], Finding] = {}
     for one in findings:
         key = (one.column, one.rule)
-        if key in merged:
-            rows = tuple(sorted(merged[key].rows + one.rows)[:_SHOWN])
-            one = replace(merged[key], count=merged[key].count + one.count, rows=rows)
-        merged[key] = one
+        known = merged.get(key)
+        if known is None:
+            merged[key] = one
+        else:
+            rows = tuple(sorted(known.rows + one.rows)[:_SHOWN])
+            merged[key] = replace(known, count=known.count + one.count, rows=rows)
     return tuple(merged.values())
 
 
@@ -118,7 +122,8 @@ def admit(record: pa.RecordBatch, schema: Schema, start: int) -> tuple[Batch, tu
     """Return a validated batch and the harmless findings (each counted, none silent).
 
     Args:
-        record: the columns that the schema names; context and propensity vectors may be left out where unused.
+        record: the columns that the schema names; context and propensity vectors may be left out where
+            unused.
         schema: what the columns mean.
         start: the row number of the first row.
 
@@ -161,7 +166,8 @@ def _action(values: pa.Array, schema: Schema, desk: _Desk) -> npt.NDArray[np.int
         unknown &= ~missing
         if unknown.any():
             label = values[int(np.flatnonzero(unknown)[0])].as_py()
-            rule = f"holds labels that are not among the {len(schema.actions)} actions ({schema.actions.preview()})"
+            listed = f"{len(schema.actions)} actions ({schema.actions.preview()})"
+            rule = f"holds labels that are not among the {listed}"
             advice = f"such as {label!r}; add them to actions=[...] or correct the column"
             desk.note(name, rule, advice, unknown)
     return codes
@@ -197,8 +203,10 @@ def _number(values: pa.Array, name: str, desk: _Desk) -> Floats | None:
 def _number_of_text(values: pa.Array, name: str, desk: _Desk) -> pa.Array:
     """Return numbers written as text as numbers; note the texts that are none."""
     trimmed = pc.utf8_trim_whitespace(values)
+    truth = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(["false", "true"]))
+    trimmed = pc.coalesce(truth.cast(pa.string()), trimmed)
     looks = pc.match_substring_regex(trimmed, r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
-    wrong = pc.invert(pc.fill_null(looks, True)).to_numpy(zero_copy_only=False)
+    wrong = pc.invert(pc.fill_null(looks, fill_value=True)).to_numpy(zero_copy_only=False)
     if wrong.any():
         text = values[int(np.flatnonzero(wrong)[0])].as_py()
         advice = f"such as {text!r}; correct or drop such rows yourself"
@@ -293,7 +301,8 @@ def _vectors(values: pa.Array, name: str, schema: Schema, desk: _Desk) -> Floats
 def _checked_vectors(matrix: Floats, name: str, schema: Schema, desk: _Desk) -> Floats | None:
     if matrix.ndim != 2 or matrix.shape[1] != len(schema.actions):
         raise DataError(
-            f"{name!r} has shape {matrix.shape}, expected one probability for each of {len(schema.actions)} actions"
+            f"{name!r} has shape {matrix.shape}, expected one probability for each of "
+            f"{len(schema.actions)} actions"
         )
     sums = matrix.sum(axis=1)
     wrong = desk.note(name, "has missing or infinite probabilities", "correct the log", ~np.isfinite(sums))
@@ -307,7 +316,7 @@ def _checked_vectors(matrix: Floats, name: str, schema: Schema, desk: _Desk) -> 
         return matrix / np.where(sums > 0, sums, 1.0)[:, None]
     off = np.abs(sums - 1.0)
     example = float(sums[int(np.argmax(off))]) if len(sums) else 1.0
-    advice = f"such as a sum of {example:.6g}; correct the log, or pass normalize=True to divide each row by its sum"
+    advice = f"such as a sum of {example:.6g}; correct the log, or pass normalize=True to divide by the sum"
     desk.note(name, f"does not sum to 1 within {TOLERANCE:g}", advice, off > TOLERANCE)
     return matrix
 

@@ -25,6 +25,8 @@ __all__ = ["DsjsonSource", "read_dsjson"]
 
 _CHUNK = 1 << 24
 """Bytes of a file that are parsed at once."""
+_PIECE = 1024
+"""Lines that one core parses at a time."""
 _SHOWN = 5
 
 _SHAPE = (
@@ -61,17 +63,23 @@ _RULES = {
     "has a _labelIndex that is not _label_Action - 1": "e._labelIndex <> e.a[1] - 1",
     "has a p with entries that are no numbers": "len(list_filter(e.p, lambda x: x is null)) > 0",
     "has a _label_probability that is not the first of p": (
-        "e._label_probability is null or abs(e._label_probability - e.p[1]) > 1e-5 * greatest(e.p[1], e._label_probability)"
+        "e._label_probability is null or abs(e._label_probability - e.p[1]) > 1e-5 * "
+        "greatest(e.p[1], e._label_probability)"
     ),
     "has no number in _label_cost": "e._label_cost is null",
-    "has a pdrop outside [0, 1), the chance that an event was dropped": "e.pdrop < 0 or e.pdrop >= 1 or isnan(e.pdrop)",
+    "has a pdrop outside [0, 1), the chance that an event was dropped": (
+        "e.pdrop < 0 or e.pdrop >= 1 or isnan(e.pdrop)"
+    ),
 }
 _SKIPPED = ("blank", "not JSON", "skip-learn", "no decision", "broken JSON")
 
 
 @dataclass(frozen=True)
 class DsjsonSource:
-    """The events of dsjson files, as columns in memory; `skipped` counts the lines that are no events, by reason."""
+    """The events of dsjson files, as columns in memory.
+
+    `skipped` counts the lines that are no events, by reason.
+    """
 
     table: TableSource
     skipped: Mapping[str, int] = field(default_factory=dict)
@@ -111,14 +119,15 @@ def read_dsjson(
 ) -> Log:
     """Return the log of Vowpal Wabbit dsjson files (one decision a line).
 
-    `a` is a ranking with the chosen action first, and p[j] is the probability of action a[j]; both are checked
-    against `_label_Action`, `_labelIndex` and `_label_probability`. The reward is minus `_label_cost`. A `pdrop`
-    becomes the sampling weight 1 / (1 - pdrop), in numerator and denominator of every mean.
+    `a` is a ranking with the chosen action first, and p[j] is the probability of action a[j]; both are
+    checked against `_label_Action`, `_labelIndex` and `_label_probability`. The reward is minus
+    `_label_cost`. A `pdrop` becomes the sampling weight 1 / (1 - pdrop), in numerator and denominator of
+    every mean.
 
-    Lines that are no events are left out and counted by reason in one warning and in `log.source.skipped`: blank,
-    not JSON, skip-learn (deferred and never shown), no decision (an outcome by itself). The files are read once, in
-    pieces; what is kept is about 8 (K + 5) bytes an event. Every event must have the same K actions in `c._multi`;
-    a log whose number of actions varies is refused.
+    Lines that are no events are left out and counted by reason in one warning and in `log.source.skipped`:
+    blank, not JSON, skip-learn (deferred and never shown), no decision (an outcome by itself). The files are
+    read once, in pieces; what is kept is about 8 (K + 5) bytes an event. Every event must have the same K
+    actions in `c._multi`; a log whose number of actions varies is refused.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
@@ -135,7 +144,8 @@ def read_dsjson(
         DataError: for broken or contradictory events, with their line numbers, and for a log without any.
         FileError: for files that are missing or cannot be read.
 
-    Source: the dsjson format of Vowpal Wabbit's wiki; the ranked order is that of its reinforcement-learning client.
+    Source: the dsjson format of Vowpal Wabbit's wiki; the ranked order is that of its reinforcement-learning
+        client.
 
     >>> with open("log.dsjson", "w") as file:
     ...     written = file.write(
@@ -168,8 +178,8 @@ def read_dsjson(
     )
     if source.skipped:
         left_out = ", ".join(f"{reason} {count}" for reason, count in source.skipped.items())
-        message = f"{name}: {sum(source.skipped.values())} of {reader.counts.total()} lines are no events ({left_out})"
-        warnings.warn(message, PiwoWarning, stacklevel=2)
+        counts = f"{sum(source.skipped.values())} of {reader.counts.total()} lines"
+        warnings.warn(f"{name}: {counts} are no events ({left_out})", PiwoWarning, stacklevel=2)
     return Log.of(source, columns, labels, reward_range=reward_range)
 
 
@@ -203,7 +213,7 @@ def _text(data: bytes, path: str, number: int) -> str:
 
 
 class _Reader:
-    """Collects the columns of the events, the counts of other lines, and the broken rules with their lines."""
+    """Collects the columns of the events, the counts of other lines, and the broken rules."""
 
     def __init__(self, context: tuple[str, ...], skip_broken: bool) -> None:
         import duckdb
@@ -219,35 +229,34 @@ class _Reader:
         rules = " ".join(f"when {broken} then '{rule}'" for rule, broken in _RULES.items())
         pointers = [quoted("/c/" + path.strip("/"), "'") for path in context]
         extra = "".join(
-            f", json_extract_string(line, {at}) as v{i}, json_type(line, {at}) as t{i}"
+            f", case when e is not null then json_extract_string(line, {at}) end as v{i}, "
+            f"case when e is not null then json_type(line, {at}) end as t{i}"
             for i, at in enumerate(pointers)
         )
-        self._kinds = f"select *, {_KIND} as kind from ({_PARSED})"
-        self._events = f"""
-            select number, e.a as a, e.p as p, e._label_cost as cost, coalesce(e.pdrop, 0) as pdrop,
-                   len(e.c._multi) as k, case {rules} end as fault {extra}
-            from kinds where kind = 'event' order by number
+        self._query = f"""
+            select number, kind, e.a as a, e.p as p, e._label_cost as cost, coalesce(e.pdrop, 0) as pdrop,
+                   len(e.c._multi) as k, case when kind = 'event' then case {rules} end end as fault {extra}
+            from (select *, {_KIND} as kind from ({_PARSED})) order by number
         """
 
     def add(self, file: str, number: int, lines: list[str]) -> None:
         """Take in lines of a file, whose first has the given number."""
         numbers = np.arange(number, number + len(lines))
         chunk = pa.table({"number": numbers, "line": pa.array(lines, pa.large_string())})
-        connection = self._connection
-        connection.register("chunk", chunk)
-        connection.execute(f"create or replace temp table kinds as {self._kinds}")
-        found = connection.execute("select kind, count(*), min(number) from kinds group by kind").fetchall()
-        self.counts.update({kind: count for kind, count, _ in found})
+        # small pieces, so that DuckDB parses them on all cores
+        self._connection.register("chunk", pa.Table.from_batches(chunk.to_batches(max_chunksize=_PIECE)))
+        parsed = pa.RecordBatchReader.from_stream(self._connection.sql(self._query)).read_all()
+        kinds = parsed["kind"].to_numpy()
+        for kind in _SKIPPED:
+            self.counts[kind] += int((kinds == kind).sum())
         if not self._skip_broken:
-            broken = connection.execute("select number from kinds where kind = 'broken JSON'").fetchnumpy()[
-                "number"
-            ]
-            self._fault("is broken JSON", file, broken)
-        events = pa.RecordBatchReader.from_stream(connection.sql(self._events)).read_all()
+            self._fault("is broken JSON", file, parsed["number"].to_numpy()[kinds == "broken JSON"])
+        events = parsed.filter(pa.array(kinds == "event"))
+        self.counts["event"] += events.num_rows
         faults = events["fault"].to_numpy()
         for rule in _RULES:
             self._fault(rule, file, events["number"].to_numpy()[faults == rule])
-        events = events.filter(pc.is_null(events["fault"]))
+        events = events.filter(pc.is_null(events["fault"])).drop_columns(["kind", "fault"])
         if events.num_rows:
             self._same_actions(events, file)
             self._check_context(events, file)
@@ -263,7 +272,7 @@ class _Reader:
         self._k = self._k or int(k[0])
         other = np.flatnonzero(k != self._k)
         if len(other):
-            rule = f"has another number of actions than the first event ({self._k}); such logs are not supported yet"
+            rule = f"has another number of actions than the first event ({self._k}), which is not supported,"
             self._fault(rule, file, events["number"].to_numpy()[other])
 
     def _check_context(self, events: pa.Table, file: str) -> None:
@@ -276,7 +285,8 @@ class _Reader:
         """Return the columns of all events, and the action list."""
         if self._faults:
             shown = (
-                f"{rule} in {count} {'line' if count == 1 else 'lines'} ({'; '.join(self._fault_lines[rule][:_SHOWN])})"
+                f"{rule} in {count} {'line' if count == 1 else 'lines'} "
+                f"({'; '.join(self._fault_lines[rule][:_SHOWN])})"
                 for rule, count in self._faults.items()
             )
             hint = (
@@ -286,7 +296,7 @@ class _Reader:
             )
             raise DataError(f"dsjson: an event {' | an event '.join(shown)}{hint}")
         if self._k is None:
-            counted = ", ".join(f"{kind} {count}" for kind, count in self.counts.items())
+            counted = ", ".join(f"{kind} {count}" for kind, count in self.counts.items() if count)
             raise DataError(f"no rows in {name!r}: no line is an event (lines: {counted or 0})")
         actions = Actions(range(1, self._k + 1)) if actions is None else actions
         if len(actions) != self._k:

@@ -104,6 +104,7 @@ def list_matrix(
     lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     if not (lists and (_is_number(kind.value_type) or pa.types.is_null(kind.value_type))):
         raise DataError(f"column {column!r} has type {kind}, expected lists of {size} numbers")
+    # a missing fixed-size list has its length all the same in some versions of Arrow
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(values), -1).to_numpy(zero_copy_only=False)
     wrong = np.asarray(missing | (lengths != size), np.bool_)
@@ -122,9 +123,9 @@ def _is_number(kind: pa.DataType) -> bool:
 class Features:
     """The context of a log or a policy: which columns, in which order, encoded how.
 
-    Numbers are used as they are; text becomes one column a level (one-hot, every level kept); a list column becomes
-    one column an entry. Data frames are matched by column name, so their order does not matter; plain arrays are
-    taken as (n, d) in this order, unchecked.
+    Numbers are used as they are; text becomes one column a level (one-hot, every level kept); a list column
+    becomes one column an entry. Data frames are matched by column name, so their order does not matter; plain
+    arrays are taken as (n, d) in this order, unchecked.
 
     >>> features = Features((Feature("age"), Feature("color", "levels", ("blue", "red"))))
     >>> features.names
@@ -167,7 +168,8 @@ class Features:
             DataError: for a missing column, a missing or infinite value, or an array of another width.
 
         Warns:
-            PiwoWarning: where a text column holds levels never seen before; such a row gets zeros for that column.
+            PiwoWarning: where a text column holds levels never seen before; such a row gets zeros for that
+                column.
         """
         if not is_frame(context):
             return self._checked_array(context)
@@ -176,7 +178,8 @@ class Features:
         matrix, unseen = self.encode_columns({name: table[name] for name in self.columns}, table.num_rows)
         if unseen:
             warnings.warn(
-                f"{unseen} context values were never seen when the levels were learned; their columns are all 0",
+                f"{unseen} context values were never seen when the levels were learned; their "
+                "columns are all 0",
                 PiwoWarning,
                 stacklevel=2,
             )
@@ -190,7 +193,7 @@ class Features:
         return matrix
 
     def encode_columns(self, columns: dict[str, Any], rows: int) -> tuple[npt.NDArray[np.float64], int]:
-        """Return the (n, d) matrix of Arrow columns, NaN where a value is missing, and the count of unseen levels."""
+        """Return the (n, d) matrix of Arrow columns, NaN where missing, and the count of unseen levels."""
         matrix = np.empty((rows, self.width))
         at = unseen = 0
         for item in self.items:
@@ -209,7 +212,8 @@ class Features:
             ) from None
         if matrix.ndim != 2 or matrix.shape[1] != self.width:
             raise DataError(
-                f"the context has shape {matrix.shape}, expected (n, {self.width}): {', '.join(self.names[:8])}"
+                f"the context has shape {matrix.shape}, expected (n, {self.width}): "
+                f"{', '.join(self.names[:8])}"
             )
         if not np.isfinite(matrix).all():
             row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])

@@ -44,19 +44,22 @@ def to_table(frame: Any) -> pa.Table:
             return pa.table({str(name): _column(values) for name, values in frame.items()})
         if hasattr(frame, "__arrow_c_stream__"):
             return _table(frame)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as cause:
+    except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as cause:
         raise DataError(
             f"the data frame cannot be read as columns: {_first_line(cause)}; give each column one type"
         ) from None
     raise UsageError(
-        f"expected a data frame (pandas, polars, Arrow, DuckDB, ...) or a mapping of arrays, got {type(frame).__name__}"
+        "expected a data frame (pandas, polars, Arrow, DuckDB, ...) or a mapping of arrays, got "
+        f"{type(frame).__name__}"
     )
 
 
 def _table(frame: Any) -> pa.Table:
     if type(frame).__module__.split(".")[0] == "pandas":
         return pa.Table.from_pandas(frame, preserve_index=False)
-    return pa.table(_plain(frame))
+    if _is_polars(frame):
+        return _polars_table(frame)
+    return pa.table(frame)
 
 
 def _column(values: Any) -> Any:
@@ -67,18 +70,30 @@ def _column(values: Any) -> Any:
         return pa.FixedSizeListArray.from_arrays(
             pa.array(np.ascontiguousarray(values).ravel()), values.shape[1]
         )
-    return pa.array(values)
+    if _is_polars(values):
+        return values.to_arrow()
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array(values, pa.uint64())
 
 
-def _plain(frame: Any) -> Any:
-    """Cast a polars Categorical or Enum to text first: its codes do not survive the stream in every version."""
-    if type(frame).__module__.split(".")[0] != "polars":
-        return frame
+def _is_polars(value: Any) -> bool:
+    return type(value).__module__.split(".")[0] == "polars"
+
+
+def _polars_table(frame: Any) -> pa.Table:
+    """Return a polars frame by its own export: older Arrow cannot cast the text views of its stream.
+
+    A Categorical or Enum becomes text first: its codes do not survive every version.
+    """
     import narwhals as nw
 
     wrapped = nw.from_native(frame)
     texts = [name for name, kind in wrapped.collect_schema().items() if kind in (nw.Categorical, nw.Enum)]
-    return nw.to_native(wrapped.with_columns(nw.col(*texts).cast(nw.String))) if texts else frame
+    plain = wrapped.with_columns(nw.col(*texts).cast(nw.String)) if texts else wrapped
+    table: pa.Table = plain.to_arrow()
+    return table
 
 
 def same_index(columns: Mapping[str, Any]) -> None:
@@ -98,7 +113,8 @@ def same_index(columns: Mapping[str, Any]) -> None:
             first = (name, index)
         elif not (len(index) == len(first[1]) and bool((index == first[1]).all())):
             raise DataError(
-                f"columns {first[0]!r} and {name!r} have different indexes, expected the same labels in the same order; "
+                f"columns {first[0]!r} and {name!r} have different indexes, expected the same "
+                "labels in the same order; "
                 "align them (df.loc / join) or drop the indexes (.to_numpy()) first"
             )
 

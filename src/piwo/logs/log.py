@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +22,14 @@ from piwo.logs.door import Behavior, Finding, Refused, Schema, admit, merge_find
 from piwo.logs.features import Features
 from piwo.logs.sources import Fragment, QuerySource, Source
 
-if TYPE_CHECKING:
-    from piwo.logs.split import Split
-
-__all__ = ["Log", "Selector", "warn_of"]
+__all__ = ["Log", "Selector", "Split", "warn_of"]
 
 
 _MISSING_MARKS = frozenset({"na", "n/a", "nan", "null", "none", "?", "-", ".", "missing"})
 _NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$")
 
 
+@runtime_checkable
 class Selector(Protocol):
     """Chooses rows of a batch, by row number and action only, never by reward."""
 
@@ -44,9 +42,9 @@ class Selector(Protocol):
 class Log:
     """Logged decisions: context, action, reward, and the probability with which the action was taken.
 
-    Made by `piwo.read`, `Log.from_arrays`, `Log.from_frame` or `Log.from_sql`. A log is a description: rows are
-    read, validated and folded batch by batch each time something is asked of it, and are never all in memory
-    (unless they were to begin with).
+    Made by `piwo.read`, `Log.from_arrays`, `Log.from_frame` or `Log.from_sql`. A log is a description: rows
+    are read, validated and folded batch by batch each time something is asked of it, and are never all in
+    memory (unless they were to begin with).
 
     Attributes:
         actions: the action list. Given explicitly, or the distinct labels of the action column, sorted.
@@ -153,7 +151,8 @@ class Log:
             propensity: (n,) mu(A_t | X_t).
             context: (n, d) array, or a data frame.
             log_propensity: (n,) log mu(A_t | X_t), where propensities underflow.
-            propensities: (n, K) mu(a | X_t), columns in the order of `actions`; a data frame is matched by name.
+            propensities: (n, K) mu(a | X_t), columns in the order of `actions`; a data frame is matched by
+                name.
             weight: (n,) sampling weights.
             policies: name -> (n,) pi(A_t | X_t) of target policies.
             actions: the action list; None: the sorted distinct labels.
@@ -188,6 +187,8 @@ class Log:
         """Return the action list: the declared one, or the sorted distinct labels of the log."""
         if self.declared_actions is not None:
             return self.declared_actions
+        kind = self.source.schema.field(self.columns.action).type
+        label_array(pa.array([], kind), self.columns.action)  # refuses types that are no labels
         seen = pc.drop_null(label_array(self.source.distinct(self.columns.action), self.columns.action))
         if len(seen) == 0:
             self._raise_empty_or_missing()
@@ -202,7 +203,7 @@ class Log:
 
     @cached_property
     def features(self) -> Features | None:
-        """Return how the context is encoded; levels of text columns are learned in one pass over those columns."""
+        """Return how the context is encoded; the levels of text columns are learned in one pass."""
         if self.declared_features is not None:
             return self.declared_features
         return self._learn_features() if self.columns.context else None
@@ -265,22 +266,22 @@ class Log:
     def split(self, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False) -> Split:
         """Return the log in two parts, one to learn from and one to certify with.
 
-        Which rows are held out depends on seed and row number alone: not on batches, threads, files, or anything
-        in the rows. It must not depend on the actions either: what is learned would then tell which actions to
-        expect among the held-out rows, and certificates would fail (docs/theory.md, section "A held-out split must
-        not look at the actions"). Actions that were logged too rarely to be on both sides are named in `notes`
-        and in a warning.
+        Which rows are held out depends on seed and row number alone: not on batches, threads, files, or
+        anything in the rows. It must not depend on the actions either: what is learned would then tell which
+        actions to expect among the held-out rows, and certificates would fail (docs/theory.md, section "A
+        held-out split must not look at the actions"). Actions that were logged too rarely to be on both sides
+        are named in `notes` and in a warning.
 
         Args:
             holdout: fraction of the rows to hold out, above 0 and below 1.
             seed: chooses the rows; choose it before seeing any result.
             min_rows: least number of rows on each side.
-            tail: hold out the last rows instead, as adaptive logging needs: what is certified comes after what
-                was learned from.
+            tail: hold out the last rows instead, as adaptive logging needs: what is certified comes after
+                what was learned from.
 
         Returns:
-            A `Split` with `train` and `test`. Row numbers stay those of the whole log. The answer to a query is
-            read into memory first, because a query may give its rows in another order at each pass.
+            A `Split` with `train` and `test`. Row numbers stay those of the whole log. The answer to a query
+            is read into memory first, because a query may give its rows in another order at each pass.
 
         Raises:
             DataError: where a side has fewer than `min_rows` rows.
@@ -347,7 +348,7 @@ class Log:
         return Refused(merge_findings(found) or first.findings)
 
     def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:
-        """Yield the validated batches in order, in this thread; harmless findings become one warning at the end."""
+        """Yield the validated batches in order, in this thread; harmless findings become one warning."""
         notes: list[Finding] = []
         for fragment in self.fragments(context, propensities):
             for batch, findings in self.batches(fragment):
@@ -355,6 +356,17 @@ class Log:
                 if len(batch):
                     yield batch
         warn_of(notes)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Two parts of one log. `notes` says what its user must know, such as actions that only one part has."""
+
+    train: Log
+    test: Log
+    train_rows: int
+    test_rows: int
+    notes: tuple[str, ...] = ()
 
 
 def _refuse_marked_numbers(name: str, levels: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ def files_of(pattern: str) -> list[str]:
 
     >>> files_of("no/such/*.csv")
     Traceback (most recent call last):
-    piwo.errors.FileError: no file 'no/such/*.csv', expected a path, a glob that matches, or a query (select ...)
+    piwo.errors.FileError: no file 'no/such/*.csv', expected a path, a glob that matches, or a query ...
     """
     path = os.path.expanduser(pattern)  # noqa: PTH111 - pathlib raises for names that are too long to exist
     if os.path.isdir(path):  # noqa: PTH112
@@ -38,7 +38,7 @@ def files_of(pattern: str) -> list[str]:
         )
     if os.path.exists(path):  # noqa: PTH110
         return [path]
-    found = sorted(x for x in glob.glob(path, recursive=True) if not Path(x).is_dir())  # noqa: PTH207
+    found = sorted(x for x in glob.glob(path, recursive=True) if not Path(x).is_dir())
     if not found:
         raise FileError(f"no file {pattern!r}, expected a path, a glob that matches, or a query (select ...)")
     return found

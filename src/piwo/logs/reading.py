@@ -44,15 +44,16 @@ def read(
     behavior: Behavior | None = None,
     normalize: bool = False,
 ) -> Log:
-    """Return a log over files, a query or a data frame. Which question it answers: what was logged, and what means what?
+    """Return a log over files, a query or a data frame: what was logged, and what means what.
 
-    Rows are validated whenever they are read: a missing or impossible value is an error that names the column, the
-    rule, how many rows and the first of them. Nothing is filled, clipped or dropped.
+    Rows are validated whenever they are read: a missing or impossible value is an error that names the
+    column, the rule, how many rows and the first of them. Nothing is filled, clipped or dropped.
 
     Args:
         source: a path or glob (Parquet, CSV, JSON lines), a list of them, a DuckDB query, any data frame,
             or a `Source`.
-        action: column of the action taken. In CSV and JSON it is kept as text, so "01" is not 1 and NA is a label.
+        action: column of the action taken. In CSV and JSON it is kept as text, so "01" is not 1 and NA is a
+            label.
         reward: column of the reward; "reward" unless `cost` is given.
         cost: column of a cost, in place of the reward; piwo then works with reward = -cost throughout.
         propensity: column of mu(A | X) in (0, 1]; "propensity" unless another way is given.
@@ -150,12 +151,13 @@ def source_of(source: Any, columns: Columns) -> Source:
         return QuerySource(source)
     lazy = "; call .collect() on it first" if hasattr(source, "collect") else ""
     raise UsageError(
-        f"cannot read a log from {type(source).__name__}, expected a path, a glob, a query or a data frame{lazy}"
+        f"cannot read a log from {type(source).__name__}, expected a path, a glob, a query or a "
+        f"data frame{lazy}"
     )
 
 
 def _paths(source: Any) -> list[str] | None:
-    """Return the files that a path, a glob or a list of them means; None for a query and for other objects."""
+    """Return the files that a path, a glob or a list of them means; None for a query and other objects."""
     if isinstance(source, str) and _SQL.match(source) and not os.path.exists(source):  # noqa: PTH110
         return None
     if isinstance(source, str | os.PathLike):
@@ -167,10 +169,10 @@ def _paths(source: Any) -> list[str] | None:
 
 
 def text_source(paths: Sequence[str], kind: str, columns: Columns) -> Source:
-    """Return a source over CSV or JSON lines: roles as text, which the door turns into numbers; the context as found.
+    """Return a source over CSV or JSON lines: roles as text, the context as found.
 
-    Read as text, a label keeps its zeros and digits, and a word in a number column is counted and named by the door
-    instead of ending the read.
+    Read as text, a label keeps its zeros and digits, and a word in a number column is counted and named by
+    the door instead of ending the read.
     """
     files = file_list(paths)
     if kind == "csv":
@@ -258,7 +260,7 @@ def _context_columns(context: Any) -> dict[str, Any]:
 
 
 def _vector_columns(vectors: Any, known: Actions | None) -> Any:
-    """Return (n, K) propensities as an array in the order of the action list; frames are matched by column name."""
+    """Return (n, K) propensities in the order of the action list; frames are matched by column name."""
     if known is None:
         raise UsageError("full propensity vectors need actions=[...], the labels of their columns in order")
     if is_frame(vectors):
@@ -267,7 +269,8 @@ def _vector_columns(vectors: Any, known: Actions | None) -> Any:
         order = known.positions_in(named)
         if len(named) != len(known) or (order < 0).any():
             raise DataError(
-                f"the propensity columns are {named.preview()}, expected exactly the actions {known.preview()}"
+                f"the propensity columns are {named.preview()}, expected exactly the actions "
+                f"{known.preview()}"
             )
         return np.column_stack([table[int(i)].to_numpy() for i in order]).astype(np.float64)
     matrix = np.asarray(vectors, np.float64)

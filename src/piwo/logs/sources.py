@@ -1,7 +1,8 @@
 """Where the rows of a log come from. A source knows its columns and cuts itself into fragments.
 
-A fragment is small, picklable and re-readable; engines map over fragments. Parquet is cut by row groups, tables by
-slices; a query (SQL, CSV, JSON) is one fragment, streamed by DuckDB, which reads it with all its own threads.
+A fragment is small, picklable and re-readable; engines map over fragments. Parquet is cut by row groups,
+tables by slices; a query (SQL, CSV, JSON) is one fragment, streamed by DuckDB, which reads it with all its
+own threads.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +33,7 @@ BATCH_ROWS = 65_536
 """Rows a batch: the arrays of a batch stay in a core's cache."""
 
 
+@runtime_checkable
 class Fragment(Protocol):
     """A part of a source that can be read on its own, anywhere."""
 
@@ -45,6 +47,7 @@ class Fragment(Protocol):
         ...
 
 
+@runtime_checkable
 class Source(Protocol):
     """Rows in some place."""
 
@@ -189,7 +192,9 @@ class ParquetSource:
         self._check_same([column])
         names = [x.casefold() for schema in self._schemas for x in schema.names]
         if names.count(column.casefold()) == len(self.paths):
-            return _ask(f"select distinct {quoted(column)} from read_parquet({file_list(self.paths)})")
+            sql = f"select distinct {quoted(column)} from read_parquet({file_list(self.paths)})"
+            with _relation(sql, None) as relation:
+                return _first_column(relation)
         # DuckDB takes "a" and "A" for one name
         seen = [pc.unique(x[column]) for part in self.fragments([column]) for x in part.records()]
         return _decoded(pc.unique(pa.chunked_array([_decoded(x) for x in seen])))
@@ -226,16 +231,17 @@ def _family(kind: pa.DataType) -> str:
 
 @dataclass(frozen=True)
 class QueryFragment:
-    """The whole answer to a query."""
+    """Columns of the whole answer to a query."""
 
     sql: str
+    columns: tuple[str, ...]
     connection: Any = None
     start: int = 0
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches."""
-        with _duckdb_errors(self.sql):
-            for record in pa.RecordBatchReader.from_stream(_relation(self.sql, self.connection)):
+        with _relation(self.sql, self.connection) as relation:
+            for record in pa.RecordBatchReader.from_stream(_columns(relation, self.columns)):
                 for at in range(0, record.num_rows, BATCH_ROWS):
                     yield record.slice(at, BATCH_ROWS)
 
@@ -249,43 +255,63 @@ class QuerySource:
         self, sql: str, name: str = "the query", connection: Any = None, steady: bool = False
     ) -> None:
         self.sql, self.name, self._connection, self.steady = _one_statement(sql), name, connection, steady
-        with _duckdb_errors(self.sql):
-            empty = _relation(f"select * from ({self.sql}\n) limit 0", connection)
-            self.schema: pa.Schema = pa.RecordBatchReader.from_stream(empty).schema
+        with _relation(self.sql, connection) as relation:
+            self.schema: pa.Schema = pa.RecordBatchReader.from_stream(relation.limit(0)).schema
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return the one fragment that there is."""
-        names = ", ".join(quoted(x) for x in columns)
-        return [QueryFragment(f"select {names} from ({self.sql}\n)", self._connection)]
+        return [QueryFragment(self.sql, tuple(columns), self._connection)]
 
     def distinct(self, column: str) -> pa.Array:
         """Return the distinct values of a column."""
-        return _ask(f"select distinct {quoted(column)} from ({self.sql}\n)", self._connection)
+        with _relation(self.sql, self._connection) as relation:
+            return _first_column(_columns(relation, [column]).distinct())
 
 
 def _one_statement(sql: str) -> str:
-    """Return the text of the one query that there must be, without its semicolon."""
+    """Return the text of the one query that there must be, without a semicolon and comments at its end."""
     import duckdb
 
     with _duckdb_errors(sql):
         statements = duckdb.extract_statements(sql)
+        tokens = duckdb.tokenize(sql)
     if len(statements) != 1:
         raise UsageError(f"got {len(statements)} SQL statements, expected one query that gives the rows")
-    return str(statements[0].query).strip().rstrip(";")
+    end = len(sql.encode())
+    while tokens and (
+        tokens[-1][1] == duckdb.token_type.comment or sql.encode()[tokens[-1][0] :][:1] == b";"
+    ):
+        end = tokens.pop()[0]
+    return sql.encode()[:end].decode().strip()
 
 
-def _relation(sql: str, connection: Any) -> Any:
-    """Return a fresh DuckDB relation on a cursor of its own: an open reader owns its connection."""
+@contextmanager
+def _relation(sql: str, connection: Any) -> Iterator[Any]:
+    """Give a DuckDB relation on a cursor of its own, closed at the end: an open reader owns it."""
     import duckdb
 
-    cursor = duckdb.connect() if connection is None else connection.cursor()
-    return cursor.sql(sql)
+    # a table name must never mean a Python variable that happens to have it
+    own: dict[str, Any] = {"python_enable_replacements": "false"}
+    with (
+        _duckdb_errors(sql),
+        duckdb.connect(config=own) if connection is None else connection.cursor() as cursor,
+    ):
+        try:
+            relation = cursor.sql(sql)
+        except duckdb.CatalogException:
+            if connection is None:
+                raise
+            # temporary tables and registered data frames are known to the user's own connection only
+            relation = connection.sql(sql)
+        yield relation
 
 
-def _ask(sql: str, connection: Any = None) -> pa.Array:
-    with _duckdb_errors(sql):
-        table = pa.RecordBatchReader.from_stream(_relation(sql, connection)).read_all()
-    return _decoded(table.column(0))
+def _columns(relation: Any, names: Sequence[str]) -> Any:
+    return relation.project(", ".join(quoted(x) for x in names))
+
+
+def _first_column(relation: Any) -> pa.Array:
+    return _decoded(pa.RecordBatchReader.from_stream(relation).read_all().column(0))
 
 
 @contextmanager

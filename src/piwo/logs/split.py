@@ -12,10 +12,10 @@ import pyarrow as pa
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs.batch import Batch
 from piwo.logs.hashing import uniform
-from piwo.logs.log import Log
+from piwo.logs.log import Log, Split
 from piwo.logs.sources import TableSource
 
-__all__ = ["HeldOut", "Split", "split"]
+__all__ = ["HeldOut", "split"]
 
 _SHOWN = 5
 
@@ -44,17 +44,6 @@ class HeldOut:
         """Return the (n,) mask of rows that stay."""
         held = self.held(batch.row_numbers)
         return held if self.test else ~held
-
-
-@dataclass(frozen=True)
-class Split:
-    """Two parts of one log. `notes` says what its user must know, such as actions that only one part has."""
-
-    train: Log
-    test: Log
-    train_rows: int
-    test_rows: int
-    notes: tuple[str, ...] = ()
 
 
 def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False) -> Split:
@@ -91,7 +80,7 @@ def _in_memory(log: Log) -> TableSource:
 
 
 def _count_actions(log: Log, selector: HeldOut) -> npt.NDArray[np.int64]:
-    """Return (2, K + 1) row counts by side (to learn from, held out) and action; the last column: not an action."""
+    """Return (2, K + 1) row counts by side (learned from, held out) and action; last column: no action."""
     actions, column = log.actions, log.columns.action
     counts = np.zeros((2, len(actions) + 1), np.int64)
     for fragment in log.source.fragments([column]):
@@ -116,6 +105,7 @@ def _one_sided(log: Log, counts: npt.NDArray[np.int64]) -> tuple[str, ...]:
             more = ", ..." if len(lacking) > _SHOWN else ""
             what = "1 action has" if len(lacking) == 1 else f"{len(lacking)} actions have"
             notes.append(
-                f"{what} {meaning} (rows in brackets: {shown}{more}); it was logged too rarely to be on both sides"
+                f"{what} {meaning} (rows in brackets: {shown}{more}); it was logged too rarely to "
+                "be on both sides"
             )
     return tuple(notes)

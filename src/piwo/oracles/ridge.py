@@ -112,7 +112,7 @@ def ridge_solution(
     penalties = np.array([score.penalty for score in scores])
     # dense pseudo-loss gains are the sparse ones minus beta / mu(a|x)
     g = state.g.T - _dense(penalties, state.inverse)
-    gx = state.gx.transpose(1, 0, 2) - _dense(penalties, state.inverse_x)
+    gx = state.gx.transpose(2, 0, 1) - _dense(penalties, state.inverse_x)
     center = state.x / n if intercept else np.zeros(d)
     xx = state.xx - n * np.outer(center, center)
     xg = (gx - g[:, :, None] * center).reshape(-1, d).T

@@ -11,9 +11,11 @@ from piwo.policies.files import SavedPolicy, load, load_with_metadata
 from piwo.policies.fits import check_fits
 from piwo.policies.linear_greedy import LinearGreedy
 from piwo.policies.linear_softmax import LinearSoftmax
+from piwo.policies.linear_stack import LinearStack
 from piwo.policies.logging_policy import Logging
 from piwo.policies.mixture import Mixture
 from piwo.policies.policy import DeterministicPolicy, Policy
+from piwo.policies.row_choices import RowChoices
 from piwo.policies.row_wise import RowWise
 from piwo.policies.sampling import Decisions
 from piwo.policies.tabular import Tabular
@@ -30,9 +32,11 @@ __all__ = [
     "EpsilonGreedy",
     "LinearGreedy",
     "LinearSoftmax",
+    "LinearStack",
     "Logging",
     "Mixture",
     "Policy",
+    "RowChoices",
     "RowWise",
     "SavedPolicy",
     "Tabular",

@@ -158,7 +158,8 @@ def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]
     if (places < 0).any():
         unknown = labels[int(np.flatnonzero(places < 0)[0])]
         raise UsageError(
-            f"the model's class {unknown!r} is not one of the {len(actions)} actions ({actions.preview()}); "
+            f"the model's class {unknown!s:.80} is not one of the {len(actions)} actions "
+            f"({actions.preview()}); "
             "fit it on the log's labels, or say which label each class is: classes=[...]"
         )
     if len(set(places.tolist())) != len(places):

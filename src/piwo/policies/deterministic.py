@@ -64,7 +64,8 @@ class Deterministic(DeterministicPolicy):
         if (codes < 0).any():
             row = int(np.flatnonzero(codes < 0)[0])
             raise UsageError(
-                f"the rule returned {np.asarray(labels)[row]!r} for row {row}, expected one of the actions "
+                f"the rule returned {np.asarray(labels)[row]!s:.80} for row {row}, "
+                f"expected one of the actions "
                 f"({self.actions.preview()}); a rule returns labels, not positions in the list"
             )
         return codes

@@ -34,6 +34,8 @@ __all__ = ["FORMAT", "FORMAT_VERSION", "KINDS", "SavedPolicy", "load", "load_wit
 
 FORMAT = "piwo-policy"
 FORMAT_VERSION = 1
+# A policy in a policy in a policy: deeper than anyone means, and shallower than Python's stack.
+_MAX_DEPTH = 20
 
 KINDS: Mapping[str, Callable[[State], Policy]] = {
     Aligned.kind: Aligned.from_state,
@@ -98,6 +100,8 @@ def _entry(policy: Policy, place: str, members: dict[str, bytes]) -> dict[str, A
             f"one log; "
             "save a linear, tabular or classifier policy, or write its probabilities into a column of the log"
         )
+    if place.count("/") > _MAX_DEPTH:
+        raise UsageError(f"the policy holds policies more than {_MAX_DEPTH} deep; write it as one mixture")
     state = policy.state()
     entry: dict[str, Any] = {"kind": policy.kind, "parameters": dict(state.parameters)}
     if state.actions is not None:
@@ -218,7 +222,9 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"policy.json holds {text}, expected finite numbers")
 
 
-def _policy(entry: Mapping[str, Any], members: Mapping[str, bytes], file: Path) -> Policy:
+def _policy(entry: Mapping[str, Any], members: Mapping[str, bytes], file: Path, depth: int = 0) -> Policy:
+    if depth > _MAX_DEPTH:
+        raise RecursionError
     kind = entry["kind"]
     if kind not in KINDS:
         raise FileError(
@@ -232,7 +238,7 @@ def _policy(entry: Mapping[str, Any], members: Mapping[str, bytes], file: Path) 
         None if features is None else Features.from_spec(features),
         dict(entry["parameters"]),
         {name: array_from(members[place]) for name, place in entry.get("arrays", {}).items()},
-        tuple(_policy(part, members, file) for part in entry.get("parts", [])),
+        tuple(_policy(part, members, file, depth + 1) for part in entry.get("parts", [])),
         None if model is None else model_from(members[model]),
     )
     return KINDS[kind](state)

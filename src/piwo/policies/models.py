@@ -124,37 +124,43 @@ def _canonical(data: bytes) -> bytes:
     return pack({"schema.json": json.dumps(schema).encode()} | renamed, zipfile.ZIP_STORED)
 
 
-def _check_trees(part: Any, seen: set[int]) -> None:
-    """Refuse trees whose links or columns point outside: scikit-learn follows them without looking."""
+# scikit-learn follows a tree's links and columns without looking, so they are looked at here. These
+# attributes hold trees that get the same columns as their owner, which compares its input with
+# `n_features_in_`.
+_OF_SAME_COLUMNS = ("estimators_", "_predictors", "tree_")
+
+
+def _check_trees(part: Any, seen: set[int], most: int | None = None) -> None:
+    """Refuse trees whose links point outside the tree, or that read columns from `most` on."""
     if id(part) in seen or isinstance(part, str | bytes | int | float | None):
         return
     seen.add(id(part))
-    name = type(part).__name__
-    if name == "Tree" and hasattr(part, "children_left"):
-        _check_links(
-            part.children_left, part.children_right, part.feature, part.children_left < 0, part.n_features
-        )
-    elif name == "TreePredictor":
+    if type(part).__name__ == "Tree" and hasattr(part, "children_left"):
+        width = part.n_features if most is None else min(most, part.n_features)
+        _check_links(part.children_left, part.children_right, part.feature, part.children_left >= 0, width)
+    elif type(part).__name__ == "TreePredictor":
         nodes = part.nodes
-        _check_links(nodes["left"], nodes["right"], nodes["feature_idx"], nodes["is_leaf"] != 0, None)
+        _check_links(nodes["left"], nodes["right"], nodes["feature_idx"], nodes["is_leaf"] == 0, most or 0)
         categorical = nodes["bitset_idx"][nodes["is_categorical"] != 0]
         if len(categorical) and categorical.max() >= len(part.raw_left_cat_bitsets):
             raise ValueError("a tree's categories point outside its table")
     elif isinstance(part, dict):
         for value in part.values():
-            _check_trees(value, seen)
+            _check_trees(value, seen, most)
     elif isinstance(part, list | tuple) or (isinstance(part, np.ndarray) and part.dtype == object):
         for value in part:
-            _check_trees(value, seen)
+            _check_trees(value, seen, most)
     elif hasattr(part, "__dict__"):
-        _check_trees(vars(part), seen)
+        own = getattr(part, "n_features_in_", None)
+        width = min((x for x in (own, most) if x is not None), default=None)
+        for name, value in vars(part).items():
+            _check_trees(value, seen, width if name in _OF_SAME_COLUMNS else None)
 
 
-def _check_links(left: Any, right: Any, feature: Any, leaf: Any, features: int | None) -> None:
+def _check_links(left: Any, right: Any, feature: Any, inner: Any, columns: int) -> None:
     # A child stands after its parent, so following links ends.
-    inner, own, count = ~leaf, np.arange(len(left)), len(left)
+    own, count = np.arange(len(left))[inner], len(left)
     below, above = np.minimum(left, right)[inner], np.maximum(left, right)[inner]
-    most = np.iinfo(np.int32).max if features is None else features
-    outside = (below <= own[inner]) | (above >= count) | (feature[inner] < 0) | (feature[inner] >= most)
+    outside = (below <= own) | (above >= count) | (feature[inner] < 0) | (feature[inner] >= columns)
     if not count or outside.any():
-        raise ValueError("a tree's links point outside the tree")
+        raise ValueError("a tree's links or columns point outside")

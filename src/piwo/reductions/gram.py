@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from piwo.scores.pseudo_loss import inverse_propensities
 from piwo.scores.score import Score
 
 __all__ = ["Gram", "GramState"]
+
+_BLOCK = 2000
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class GramState(State):
     g: Floats
     """(K, S) sum g by action and score."""
     gx: Floats
-    """(K, S, d) sum g x by action and score."""
+    """(K, d, S) sum g x by action and score."""
     inverse: Floats
     """(K,) sum 1/mu(a|x), where a score has a dense penalty; else empty."""
     inverse_x: Floats
@@ -60,25 +62,35 @@ class Gram:
         """Return the state of no rows."""
         d, k, s = len(self.shift), self.actions, len(self.scores)
         dense = k if self.propensities else 0
-        shapes = [(d,), (d, d), (k, s), (k, s, d), (dense,), (dense, d)]
+        shapes = [(d,), (d, d), (k, s), (k, d, s), (dense,), (dense, d)]
         return GramState(0.0, *(np.zeros(shape) for shape in shapes))
 
     def update(self, state: GramState, batch: Batch) -> GramState:
         """Return the sums with a batch added."""
+        assert batch.context is not None
+        added = self.empty()
+        for at in range(0, len(batch), _BLOCK):
+            self._add(added, batch.take(slice(at, at + _BLOCK)))
+        return state.merge(replace(added, rows=float(len(batch))))
+
+    def _add(self, sums: GramState, block: Batch) -> None:
+        """Add the rows of a block, whose arrays stay in cache, to sums that nobody else holds yet."""
         from piwo.reductions.kernels import add_gains
 
-        assert batch.context is not None
-        x = batch.context - self.shift
-        rewarded = np.flatnonzero(batch.reward > 0)
-        part = batch.take(rewarded)
-        gains = np.stack([score.gains(part) for score in self.scores], axis=1)
-        g, gx = np.zeros_like(state.g), np.zeros_like(state.gx)
-        add_gains(x[rewarded], part.action, gains, g, gx)
-        inverse, inverse_x = np.zeros_like(state.inverse), np.zeros_like(state.inverse_x)
+        assert block.context is not None
+        x = block.context - self.shift
+        sums.x[:] += x.sum(axis=0)
+        sums.xx[:] += x.T @ x
+        rewarded = np.flatnonzero(block.reward > 0)
+        part = replace(block, context=None, propensities=None, policies={}).take(rewarded)
+        gains = np.empty((len(part), len(self.scores)))
+        for s, score in enumerate(self.scores):
+            gains[:, s] = score.gains(part)
+        add_gains(x[rewarded], part.action, gains, sums.g, sums.gx)
         if self.propensities:
-            dense = inverse_propensities(batch)
-            inverse, inverse_x = dense.sum(axis=0), dense.T @ x
-        return state.merge(GramState(float(len(batch)), x.sum(axis=0), x.T @ x, g, gx, inverse, inverse_x))
+            dense = inverse_propensities(block)
+            sums.inverse[:] += dense.sum(axis=0)
+            sums.inverse_x[:] += dense.T @ x
 
     def merge(self, one: GramState, other: GramState) -> GramState:
         """Return the sums of both parts together."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.policy import Policy
-from piwo.reductions.bets import BETS, bet_sums
+from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
 from piwo.reductions.state import State, largest
 from piwo.scores.iw import IW
 from piwo.scores.ratio import Weights, importance_weights
@@ -43,32 +45,8 @@ class MomentState(State):
 
     loss_rho: float = 0.0
     """sum of the credits of the losses 1 - R, for pessimistic scores of rewards with an upper end."""
-
-    def add(self, batch: Batch, weights: Weights, pi: Floats, score: Score, bounded: bool) -> MomentState:
-        """Return the sums with a batch added."""
-        w, wr = weights.w, weights.times(batch.reward)
-        plain = isinstance(score, IW)
-        u = w if plain else score.rho(batch.with_reward(np.ones(len(batch))), pi)
-        rho = wr if plain else score.rho(batch, pi)
-        sw, swr, su, srho = (w, wr, u, rho) if batch.weight is None else (batch.weight * x for x in (w, wr, u, rho))
-        return self.merge(
-            MomentState(
-                rows=len(batch),
-                total=float(len(batch) if batch.weight is None else batch.weight.sum()),
-                w=float(sw.sum()),
-                w2=float((sw * sw).sum()),
-                wr=float(swr.sum()),
-                w2r=float((sw * swr).sum()),
-                w2r2=float((swr * swr).sum()),
-                u=float(su.sum()),
-                u2=float((su * su).sum()),
-                rho=float(srho.sum()),
-                rho2=float((srho * srho).sum()),
-                changed=0 if plain else int((u != w).sum()),
-                max_weight=float(w.max()) if len(w) else 0.0,
-                loss_rho=float(score.rho(batch.losses(), pi).sum()) if score.pessimistic and bounded else 0.0,
-            )
-        )
+    reward: float = 0.0
+    """sum s R: what the logging policy earned."""
 
 
 @dataclass(frozen=True)
@@ -83,19 +61,6 @@ class BetState(State):
     """Y = w R + 1 - R."""
     weight: Floats = field(default_factory=_no_bets)
     """Y = w."""
-
-    def add(self, batch: Batch, weights: Weights, bounded: bool) -> BetState:
-        """Return the sums with a batch added; losses exist only for rewards with an upper end."""
-        reward, ones = batch.reward, np.ones(len(batch))
-        value = weights.times(reward)
-        log_value = weights.log_times(reward)
-        added = BetState(value=bet_sums(value, log_value), weight=bet_sums(weights.w, weights.log_times(ones)))
-        if bounded:
-            loss = 1.0 - reward
-            of_loss = bet_sums(weights.times(loss), weights.log_times(loss))
-            # an overflowing w R is so large that 1 - R beside it is less than rounding
-            added = replace(added, loss=of_loss, improvement=bet_sums(value + loss, log_value))
-        return self.merge(added)
 
 
 @dataclass(frozen=True)
@@ -134,8 +99,53 @@ class PolicySums:
         """Return the state with the rows of a batch added."""
         pi = self.policy.logged(batch)
         weights = importance_weights(batch, pi, lambda: self.policy.log_logged(batch))
-        moments = state.moments.add(batch, weights, pi, self.score, self.bounded)
-        return PolicyState(moments, state.bets.add(batch, weights, self.bounded))
+        lost = np.flatnonzero(~np.isfinite(weights.w)) if len(batch) and not np.isfinite(weights.w.max()) else None
+        moments, bets = self._rows(batch, weights.w) if lost is None else self._lost(batch, weights, lost)
+        return state.merge(PolicyState(self._credits(moments, batch, weights, pi), bets))
+
+    def _rows(self, batch: Batch, w: Floats) -> tuple[MomentState, BetState]:
+        """Return the sums of rows whose weights are finite."""
+        from piwo.reductions.kernels import add_policy
+
+        s, totals = batch.weight, np.zeros(6)
+        value, loss, better = np.empty_like(w), np.empty_like(w), np.empty_like(w)
+        add_policy(w if s is None else s * w, batch.reward, value, loss, better, totals)
+        sums = (float(x) for x in totals)
+        total = float(len(batch) if s is None else s.sum())
+        moments = MomentState(len(batch), total, *islice(sums, 5), max_weight=float(w.max(initial=0.0)), reward=next(sums))
+        if s is not None:
+            moments = replace(moments, reward=float((s * batch.reward).sum()))
+        bets = BetState(value=bet_sums(value), weight=bet_sums(w))
+        if self.bounded:
+            bets = replace(bets, loss=bet_sums(loss), improvement=bet_sums(better))
+        return moments, bets
+
+    def _lost(self, batch: Batch, weights: Weights, lost: npt.NDArray[np.intp]) -> tuple[MomentState, BetState]:
+        """Return the sums where some weights are beyond float64: their logarithms bet, their moments are infinite."""
+        kept = np.delete(np.arange(len(batch)), lost)
+        moments, bets = self._rows(batch.take(kept), weights.w[kept])
+        with np.errstate(divide="ignore"):
+            log_w, log_r, log_loss = weights.logarithm()[lost], np.log(batch.reward[lost]), np.log(1.0 - batch.reward[lost])
+        added = BetState(value=bet_sums_of_logs(log_w + log_r), weight=bet_sums_of_logs(log_w))
+        if self.bounded:
+            better = bet_sums_of_logs(np.logaddexp(log_w + log_r, log_loss))
+            added = replace(added, loss=bet_sums_of_logs(log_w + log_loss), improvement=better)
+        credit = np.inf if (batch.reward[lost] > 0).any() else 0.0
+        infinite = MomentState(len(lost), float(len(lost)), np.inf, np.inf, credit, credit, credit, max_weight=np.inf)
+        return moments.merge(replace(infinite, reward=float(batch.reward[lost].sum()))), bets.merge(added)
+
+    def _credits(self, moments: MomentState, batch: Batch, weights: Weights, pi: Floats) -> MomentState:
+        """Return the moments with the score's own sums; plain importance weighting has them already."""
+        if isinstance(self.score, IW):
+            same = {"u": moments.w, "u2": moments.w2, "rho": moments.wr, "rho2": moments.w2r2}
+            return replace(moments, **same)
+        used = self.score.rho(batch.with_reward(np.ones(len(batch))), pi)
+        rho = self.score.rho(batch, pi)
+        loss = float(self.score.rho(batch.losses(), pi).sum()) if self.score.pessimistic and self.bounded else 0.0
+        changed = int((used != weights.w).sum())
+        u, rho = (used, rho) if batch.weight is None else (batch.weight * used, batch.weight * rho)
+        own = {"u": float(u.sum()), "u2": float((u * u).sum()), "rho": float(rho.sum()), "rho2": float((rho * rho).sum())}
+        return replace(moments, **own, changed=changed, loss_rho=loss)
 
     def merge(self, one: PolicyState, other: PolicyState) -> PolicyState:
         """Return the state of both parts together."""

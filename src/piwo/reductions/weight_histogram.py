@@ -66,7 +66,7 @@ class WeightHistogram:
         w = importance_weights(batch, self.policy.logged(batch), lambda: self.policy.log_logged(batch)).w
         bins = bin_of(w)
         count = np.bincount(bins, minlength=BINS).astype(np.float64)
-        weight = np.bincount(bins, w, minlength=BINS)
+        weight = np.bincount(bins, w, minlength=BINS).astype(np.float64, copy=False)
         heaviest = np.argpartition(w, -TOP)[-TOP:] if len(w) > TOP else np.arange(len(w))
         least = w[heaviest].min() if len(heaviest) else 0.0
         near = np.flatnonzero(w >= least)[: 4 * TOP]  # ties at the edge: the first rows, whatever the batches

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.ratio import over
 from piwo.scores.score import Score, check_parameter
 
 __all__ = ["Clip"]
@@ -43,6 +42,6 @@ class Clip(Score):
             object.__setattr__(self, "gamma", tuple(self.gamma))
         check_parameter("gamma", self.gamma)
 
-    def rho(self, batch: Batch, pi: Floats) -> Floats:
-        """Return pi R / max(mu, gamma), (n,)."""
-        return over(pi * batch.reward, np.maximum(batch.propensity, self.gamma))
+    def gains(self, batch: Batch) -> Floats:
+        """Return R / max(mu, gamma), (n,)."""
+        return batch.reward / np.maximum(batch.propensity, self.gamma)

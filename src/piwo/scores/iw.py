@@ -31,6 +31,10 @@ class IW(Score):
     name: ClassVar[str] = "iw"
     label: ClassVar[str] = "IW"
 
+    def gains(self, batch: Batch) -> Floats:
+        """Return R / mu, (n,)."""
+        return over_propensity(batch.reward, batch)
+
     def rho(self, batch: Batch, pi: Floats) -> Floats:
-        """Return pi R / mu, (n,)."""
+        """Return pi R / mu, (n,); 0 where pi is 0, however large the gain."""
         return over_propensity(pi * batch.reward, batch)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.ratio import over
 from piwo.scores.score import Score, check_parameter
 
 __all__ = ["IX"]
@@ -44,9 +43,9 @@ class IX(Score):
             object.__setattr__(self, "gamma", tuple(self.gamma))
         check_parameter("gamma", self.gamma)
 
-    def rho(self, batch: Batch, pi: Floats) -> Floats:
-        """Return pi R / (mu + gamma), (n,)."""
-        return over(pi * batch.reward, batch.propensity + self.gamma)
+    def gains(self, batch: Batch) -> Floats:
+        """Return R / (mu + gamma), (n,)."""
+        return batch.reward / (batch.propensity + self.gamma)
 
     @property
     def bet(self) -> float:

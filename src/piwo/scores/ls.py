@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
+from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.scores.ratio import log1p_ratio
 from piwo.scores.score import Score, check_parameter
@@ -42,6 +43,10 @@ class LS(Score):
         if isinstance(self.lam, list):
             object.__setattr__(self, "lam", tuple(self.lam))
         check_parameter("lam", self.lam)
+
+    def gains(self, batch: Batch) -> NoReturn:  # noqa: ARG002
+        """Raise: log(1 + lam pi R / mu) is not linear in pi."""
+        raise UsageError("LS is not linear in the policy, so it gives no gains; learn with LSLinear")
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return log(1 + lam pi R / mu) / lam, (n,)."""
@@ -82,9 +87,9 @@ class LSLinear(Score):
             object.__setattr__(self, "lam", tuple(self.lam))
         check_parameter("lam", self.lam)
 
-    def rho(self, batch: Batch, pi: Floats) -> Floats:
-        """Return pi log(1 + lam R / mu) / lam, (n,)."""
-        return pi * (log1p_ratio(self.lam, batch.reward, batch) / self.lam)
+    def gains(self, batch: Batch) -> Floats:
+        """Return log(1 + lam R / mu) / lam, (n,)."""
+        return log1p_ratio(self.lam, batch.reward, batch) / self.lam
 
     @property
     def bet(self) -> float:

@@ -44,6 +44,10 @@ class PseudoLoss(Score):
             object.__setattr__(self, "beta", tuple(self.beta))
         check_parameter("beta", self.beta, positive=False)
 
+    def gains(self, batch: Batch) -> Floats:
+        """Return the sparse part R / mu, (n,)."""
+        return over_propensity(batch.reward, batch)
+
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return the importance-weighted part pi R / mu, (n,); the penalty needs the whole policy."""
         return over_propensity(pi * batch.reward, batch)

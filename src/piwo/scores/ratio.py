@@ -68,7 +68,8 @@ def log1p_ratio(scale: float, numerator: Floats, batch: Batch) -> Floats:
     [1000.0]
     """
     ratio = over_propensity(numerator, batch)
-    result = np.log1p(scale * ratio)
+    with np.errstate(over="ignore"):
+        result = np.log1p(scale * ratio)
     lost = np.flatnonzero(~np.isfinite(result))
     if len(lost):
         result[lost] = np.logaddexp(0.0, np.log(scale) + log_ratio(numerator, batch, lost))
@@ -80,19 +81,15 @@ class Weights:
     """Importance weights of one policy on one batch, with their logarithms within reach where they overflow."""
 
     w: Floats
-    """(n,) pi(A_t | X_t) / mu(A_t | X_t)."""
-    log_pi: Callable[[], Floats]
-    log_mu: Callable[[], Floats]
+    """(n,) pi(A_t | X_t) / mu(A_t | X_t); inf where that is beyond float64."""
+    logarithm: Callable[[], Floats]
+    """Gives (n,) log w, -inf where w is 0."""
 
     def times(self, factor: Floats) -> Floats:
         """Return w * factor, (n,), 0 wherever the factor is 0."""
         with np.errstate(invalid="ignore"):
             product = self.w * factor
         return product if np.isfinite(product.sum()) else np.where(factor > 0, product, 0.0)
-
-    def log_times(self, factor: Floats) -> Callable[[npt.NDArray[np.intp]], Floats]:
-        """Return a function that gives log(w * factor) at row positions."""
-        return lambda rows: self.log_pi()[rows] - self.log_mu()[rows] + np.log(factor[rows])
 
 
 def importance_weights(batch: Batch, pi: Floats, log_pi: Callable[[], Floats] | None = None) -> Weights:
@@ -108,14 +105,12 @@ def importance_weights(batch: Batch, pi: Floats, log_pi: Callable[[], Floats] | 
     [2.0, 0.0]
     """
 
-    def log_of_pi() -> Floats:
+    def logarithm() -> Floats:
         with np.errstate(divide="ignore"):
-            return log_pi() if log_pi is not None else np.log(pi)
-
-    def log_of_mu() -> Floats:
-        return np.log(batch.propensity) if batch.log_propensity is None else batch.log_propensity
+            log_of_pi = np.log(pi) if log_pi is None else log_pi()
+            return log_of_pi - (np.log(batch.propensity) if batch.log_propensity is None else batch.log_propensity)
 
     if batch.log_propensity is None:
-        return Weights(over(pi, batch.propensity), log_of_pi, log_of_mu)
+        return Weights(over(pi, batch.propensity), logarithm)
     with np.errstate(over="ignore"):
-        return Weights(np.exp(log_of_pi() - batch.log_propensity), log_of_pi, log_of_mu)
+        return Weights(np.exp(logarithm()), logarithm)

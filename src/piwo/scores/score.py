@@ -34,18 +34,16 @@ class Score(ABC):
     """Name of the one hyper-parameter, None where there is none."""
 
     @abstractmethod
-    def rho(self, batch: Batch, pi: Floats) -> Floats:
-        """Return the (n,) credits of a policy with probabilities pi, (n,), of the logged actions."""
-
     def gains(self, batch: Batch) -> Floats:
         """Return the (n,) sparse gains: what action A_t is worth to a policy that plays it in row t.
 
         Raises:
             UsageError: for a score that is not linear in the policy.
         """
-        if not self.linear:
-            raise UsageError(f"{self.label} is not linear in the policy and gives no gains; use LSLinear for learning")
-        return self.rho(batch, np.ones(len(batch)))
+
+    def rho(self, batch: Batch, pi: Floats) -> Floats:
+        """Return the (n,) credits of a policy with probabilities pi, (n,), of the logged actions."""
+        return pi * self.gains(batch)
 
     @property
     def value(self) -> float | None:

@@ -1,1 +1,6 @@
-"""Bandit environments with known value."""
+"""Bandits whose true values are known: labelled data turned into one, and small hard ones to test with."""
+
+from piwo.simulate.bandits import Bandit, Cells, adversarial_bandits
+from piwo.simulate.supervised import ClassificationBandit
+
+__all__ = ["Bandit", "Cells", "ClassificationBandit", "adversarial_bandits"]

@@ -1,0 +1,26 @@
+"""What the benchmarks share: alternate runs of several ways of doing the same, and print ratios of medians."""
+
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+
+def alternate(ways: Mapping[str, Callable[[], object]], repeats: int = 5) -> dict[str, float]:
+    """Run every way once to warm up, then all in turn; return the median seconds of each."""
+    for way in ways.values():
+        way()
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(repeats):
+        for name, way in ways.items():
+            start = time.perf_counter()
+            way()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def peak_memory() -> float:
+    """Return the largest resident memory of this process so far, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)

@@ -1,0 +1,72 @@
+"""What a command has to say, before anything is printed: as text, as a JSON document, as an exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from piwo import __version__
+from piwo.report.visible import visible
+
+__all__ = ["Answer", "document", "say", "table", "utf8_streams"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found."""
+
+    text: str
+    document: Mapping[str, Any] = field(default_factory=dict)
+    """The same for `--json`: plain data, no NaN."""
+    code: int = 0
+    """0: done; 1: it ran, and the answer is no."""
+
+
+def document(answer: Answer, heard: Iterable[str]) -> str:
+    """Return the JSON document of an answer; warnings stand among its notes, so that `--quiet` hides none.
+
+    >>> document(Answer("", {"rows": 2, "notes": ["a"]}), ["b"]).splitlines()[-1]
+    '}'
+    """
+    notes = [*answer.document.get("notes", ()), *heard]
+    page = {"piwo": __version__, **answer.document, "notes": notes}
+    return json.dumps(page, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
+    """Return the lines of a table: first column to the left, the others to the right; no text is markup.
+
+    >>> table(["name", "value"], [["a", "0.25"], ["long name", "1"]])
+    ['name       value', 'a           0.25', 'long name      1']
+    """
+    cells = [[visible(cell) for cell in row] for row in [list(header), *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    return [
+        "  ".join(
+            x.rjust(w) if i else x.ljust(w) for i, (x, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def utf8_streams() -> None:
+    """Write UTF-8 to files and pipes whatever the locale is; a terminal gets escapes for what it lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            if not stream.isatty():
+                stream.reconfigure(encoding="utf-8")
+            stream.reconfigure(errors="backslashreplace")
+
+
+def say(text: str) -> None:
+    """Print to standard output. A reader that went away (`| head`) has seen enough: nothing is said then."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # the interpreter flushes once more at its end, and would complain then
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

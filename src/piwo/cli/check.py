@@ -1,0 +1,39 @@
+"""`piwo check`: is the log fit for use?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+import piwo
+from piwo.cli.answer import Answer
+from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.shared_options import AS_USUAL, OutputOptions, named_policy
+
+__all__ = ["check"]
+
+
+def check(
+    log: LogPaths,
+    *,
+    policy: Annotated[
+        str | None,
+        Parameter(help="What the log is for: uniform, logging, constant:LABEL or a file. [default: uniform]"),
+    ] = None,
+    columns: LogOptions = AS_NAMED,
+    output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
+) -> Answer:
+    """Is the log fit for use? The exit code is 1 where it is not."""
+    named = None if policy is None else named_policy(policy)
+    rows = columns.read(log, context=() if named is None else named.columns)
+    health = piwo.check(rows, None if named is None else named.make(rows.actions))
+    if health.fit:
+        step = f"piwo evaluate {columns.words(log, context=False)} --policy uniform"
+    else:
+        step = "repair the log first: what is computed from it as it stands would mislead"
+    return Answer(
+        text=f"{health}\n\nnext: {step}",
+        document={"log": log_facts(rows, health.rows), **health.to_dict()},
+        code=int(not health.fit),
+    )

@@ -1,0 +1,125 @@
+"""`piwo evaluate`: what would other policies have earned?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import piwo
+from piwo.cli.answer import Answer, table
+from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.shared_options import (
+    AS_USUAL,
+    BY_DEFAULT,
+    NO_POLICY,
+    EstimateOptions,
+    Named,
+    OutputOptions,
+    PolicyOptions,
+    gamma_of,
+)
+from piwo.errors import UsageError
+from piwo.report.visible import number, visible
+
+__all__ = ["evaluate", "evaluated"]
+
+
+def evaluate(
+    log: LogPaths,
+    *,
+    policies: PolicyOptions = NO_POLICY,
+    columns: LogOptions = AS_NAMED,
+    estimate: EstimateOptions = BY_DEFAULT,
+    output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
+) -> Answer:
+    """What would other policies have earned? A value and an interval that holds, for each."""
+    rows, found = evaluated(log, policies.named(), policies, columns, estimate)
+    first = next(iter(found.values()))
+    step = f"piwo learn {columns.words(log)}{'' if columns.context else ' --context ...'} --out policy.piwo"
+    return Answer(
+        text="\n".join([*_told(rows, found), "", f"next: {step}"]),
+        document={
+            "log": log_facts(rows, first.rows),
+            "policies": [one.to_dict() for one in found.values()],
+            "notes": [_together(found)],
+        },
+    )
+
+
+def evaluated(
+    paths: list[str],
+    named: Mapping[str, Named],
+    policies: PolicyOptions,
+    columns: LogOptions,
+    estimate: EstimateOptions,
+) -> tuple[piwo.Log, dict[str, piwo.Evaluation]]:
+    """Return the log, and the evaluations by name."""
+    gamma = gamma_of(estimate.gamma)
+    if isinstance(gamma, tuple):
+        raise UsageError(f"--gamma got {estimate.gamma!r}, expected one number or auto")
+    needed = tuple(dict.fromkeys(x for one in named.values() for x in one.columns))
+    log = columns.read(paths, policies.columns, context=needed)
+    found = piwo.compare(
+        log,
+        {name: one.make(log.actions) for name, one in named.items()},
+        estimator=estimate.estimator,
+        gamma=gamma,
+        interval=estimate.interval,
+        delta=estimate.delta,
+    )
+    return log, found
+
+
+def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation]) -> list[str]:
+    first = next(iter(found.values()))
+    reward = f"-{log.columns.reward}" if log.columns.cost else log.columns.reward
+    low, high = log.reward_range
+    lines = [
+        f"{visible(log.source.name)}: {first.rows} rows, {len(log.actions)} actions",
+        f"reward {visible(reward)} in [{low:g}, {high:g}]; logged: {number(first.logging_value)} a row",
+        "",
+    ]
+    header = [
+        "policy",
+        f"value ({_method(first)})",
+        "lower",
+        "upper",
+        "better by at least",
+        "ESS",
+        "mean weight",
+        "unsupported",
+    ]
+    cells = [
+        [
+            name,
+            number(one.value),
+            number(one.lower),
+            number(one.upper),
+            number(one.improvement_lower),
+            number(one.ess),
+            number(one.mean_weight),
+            number(one.unsupported_mass),
+        ]
+        for name, one in found.items()
+    ]
+    lines += [*table(header, cells), "", _together(found)]
+    lines += [f"note: {visible(name)}: {visible(note)}" for name, one in found.items() for note in one.notes]
+    return lines
+
+
+def _method(one: piwo.Evaluation) -> str:
+    return one.estimator if one.gamma is None else f"{one.estimator}, gamma {one.gamma:.4g}"
+
+
+def _together(found: Mapping[str, piwo.Evaluation]) -> str:
+    """Say what the intervals claim."""
+    first = next(iter(found.values()))
+    level, many = f"{100 * (1 - first.delta):.6g} %", len(found)
+    if first.guarantee != "finite-sample":
+        return (
+            f"{first.interval} intervals at {level}: {first.guarantee} guarantee"
+            if first.guarantee != "none"
+            else "no interval"
+        )
+    if many == 1:
+        return f"{first.interval} interval: contains the true value with probability at least {level}"
+    return f"{first.interval} intervals, simultaneous: all {many} hold with probability at least {level}"

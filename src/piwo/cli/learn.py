@@ -1,0 +1,72 @@
+"""`piwo learn`: which policy should run, and what is it worth at least?"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+import piwo
+from piwo.certificates import Certificate
+from piwo.cli.answer import Answer
+from piwo.cli.learn_options import USUAL_LEARNING, LearnOptions
+from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.shared_options import AS_USUAL, OutputOptions
+from piwo.errors import FileError, UsageError
+from piwo.report.visible import visible
+
+__all__ = ["learn"]
+
+
+def learn(
+    log: LogPaths,
+    *,
+    out: Annotated[Path, Parameter(help="File for the policy and its certificate; an old one is replaced.")],
+    gate: Annotated[
+        bool, Parameter(help="Exit with 1 unless the policy is certified better than the logging policy.")
+    ] = False,
+    learning: LearnOptions = USUAL_LEARNING,
+    columns: LogOptions = AS_NAMED,
+    output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
+) -> Answer:
+    """Which policy should run? Learns one, certifies it on rows that learning never saw, and saves both."""
+    if not out.parent.is_dir() or out.is_dir():
+        raise FileError(f"--out: {str(out)!r} cannot be written, expected a file in a folder that exists")
+    learner = learning.learner()
+    rows = columns.read(log)
+    if not rows.columns.context:
+        raise UsageError(f"the {learning.oracle} oracle needs the context; name it: --context 'user_*,hour'")
+    certificate = learner.fit(rows).certificate_
+    assert certificate is not None
+    facts = log_facts(rows, certificate.log_rows)
+    training = {
+        "log": rows.source.name,
+        "rows": certificate.training_rows,
+        "score": learner.score_.name,
+        "parameter": learner.score_.value,
+        "rule": learner.rule_,
+        "oracle": learning.oracle,
+        "holdout": learning.holdout,
+        "seed": learning.seed,
+        "columns": facts["columns"],
+    }
+    kept = {"certificate": certificate.to_dict(), "training": training}
+    learner.policy_.save(out, metadata=kept)
+    act = f"piwo policy act {shlex.join([str(out), log[0]])} --seed 0"
+    return Answer(
+        text="\n".join(
+            [*_told(learner, certificate, learning), f"saved to {visible(out)}", "", f"next: {act}"]
+        ),
+        document={"log": facts, "policy": str(out), **kept, "notes": list(certificate.notes)},
+        code=int(gate and not certificate.certified),
+    )
+
+
+def _told(learner: piwo.PIWO, certificate: Certificate, learning: LearnOptions) -> list[str]:
+    score = learner.score_
+    lines = [f"learned from {certificate.training_rows} rows: score {score.name}, oracle {learning.oracle}"]
+    if score.value is not None:
+        lines.append(f"  {score.parameter} = {score.value:.4g}; {learner.rule_}")
+    return lines + [visible(line) for line in str(certificate).splitlines()]

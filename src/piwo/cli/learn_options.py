@@ -1,0 +1,103 @@
+"""The options that say how a policy is learned: one score, one oracle, one split."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Annotated, Any, TypeVar
+
+from cyclopts import Group, Parameter
+
+import piwo
+from piwo.cli.shared_options import gamma_of
+from piwo.errors import UsageError
+from piwo.oracles import Oracle
+from piwo.scores import Score
+
+__all__ = ["ORACLES", "SCORES", "USUAL_LEARNING", "LearnOptions", "score_of"]
+
+T = TypeVar("T")
+
+
+def _concrete(module: ModuleType, kind: type) -> list[Any]:
+    named = [vars(module)[name] for name in module.__all__]
+    return [x for x in named if isinstance(x, type) and issubclass(x, kind) and not inspect.isabstract(x)]
+
+
+def _needs_nothing(kind: type) -> bool:
+    return all(x.default is not x.empty for x in inspect.signature(kind).parameters.values())
+
+
+SCORES: Mapping[str, type[Score]] = {x.name: x for x in _concrete(piwo.scores, Score) if x.linear}
+"""The scores that an oracle can maximise, by name."""
+ORACLES: Mapping[str, type[Oracle]] = {
+    x.name: x for x in _concrete(piwo.oracles, Oracle) if _needs_nothing(x)
+}
+"""The oracles that need no further description, by name."""
+
+
+@Parameter(name="*", group=Group("Learning", sort_key=1))
+@dataclass(frozen=True)
+class LearnOptions:
+    """How to learn."""
+
+    oracle: Annotated[
+        str,
+        Parameter(help=f"How a policy is sought: {', '.join(ORACLES)} (classifier: logistic regression)."),
+    ] = "classifier"
+    score: Annotated[str, Parameter(help=f"How a row is credited: {', '.join(SCORES)}.")] = "ix"
+    gamma: Annotated[
+        str,
+        Parameter(
+            help="A number, several separated by commas (the best certificate decides), or auto: sqrt(d/n). "
+            "lam = 2 gamma for ls-linear; for pl it is beta; iw has none."
+        ),
+    ] = "auto"
+    holdout: Annotated[float, Parameter(help="Fraction of the rows that only the certificate sees.")] = 0.5
+    seed: Annotated[int, Parameter(help="Chooses those rows.")] = 0
+    delta: Annotated[float, Parameter(help="How often the certificate may be wrong.")] = 0.05
+
+    def learner(self) -> piwo.PIWO:
+        """Return the learner.
+
+        Raises:
+            UsageError: for an unknown score or oracle, and for a gamma that the score cannot have.
+        """
+        return piwo.PIWO(
+            score_of(self.score, self.gamma),
+            _chosen(ORACLES, self.oracle, "oracle")(),
+            delta=self.delta,
+            holdout=self.holdout,
+            random_state=self.seed,
+        )
+
+
+USUAL_LEARNING = LearnOptions()
+
+
+def score_of(name: str, gamma: str) -> Score:
+    """Return the score that was named, with its hyper-parameter in its own terms: lam = 2 gamma.
+
+    Raises:
+        UsageError: for an unknown name, or a gamma for a score without one.
+
+    >>> score_of("ls-linear", "0.1")
+    LSLinear(lam=0.2)
+    """
+    kind, value = _chosen(SCORES, name, "score"), gamma_of(gamma)
+    if kind.parameter is None:
+        if value != "auto":
+            raise UsageError(f"--gamma got {gamma!r}, but the score {name} has no gamma; leave it out")
+        return kind()
+    if kind.parameter == "lam" and not isinstance(value, str):
+        value = tuple(2 * x for x in value) if isinstance(value, tuple) else 2 * value
+    arguments: dict[str, Any] = {kind.parameter: value}
+    return kind(**arguments)
+
+
+def _chosen(known: Mapping[str, type[T]], name: str, what: str) -> type[T]:
+    if name not in known:
+        raise UsageError(f"--{what} got {name!r}, expected one of {', '.join(known)}")
+    return known[name]

@@ -1,0 +1,185 @@
+"""The options that say what a log's columns mean; shared by every command that reads a log."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+import piwo
+from piwo.errors import FileError, UsageError
+
+__all__ = ["AS_NAMED", "LogOptions", "LogPaths", "action_labels", "comma_list", "log_facts", "number_of"]
+
+LogPaths = Annotated[list[str], Parameter(help="Files, globs, or one DuckDB query (select ...).")]
+
+
+@Parameter(name="*", group=Group("Columns of the log", sort_key=2))
+@dataclass(frozen=True)
+class LogOptions:
+    """What the columns mean."""
+
+    action: Annotated[str, Parameter(help="Column of the action taken; text stays text (01 is not 1).")] = (
+        "action"
+    )
+    reward: Annotated[str | None, Parameter(help="Column of the reward. [default: reward]")] = None
+    cost: Annotated[
+        str | None, Parameter(help="Column of a cost, in place of the reward: reward = -cost.")
+    ] = None
+    propensity: Annotated[
+        str | None,
+        Parameter(help="Column of the probability with which the action was taken. [default: propensity]"),
+    ] = None
+    log_propensity: Annotated[str | None, Parameter(help="Column of its natural logarithm.")] = None
+    propensities: Annotated[str | None, Parameter(help="List column: the probability of every action.")] = (
+        None
+    )
+    context: Annotated[
+        list[str] | None, Parameter(help="Context columns: names or globs, separated by commas or repeated.")
+    ] = None
+    weight: Annotated[
+        str | None, Parameter(help="Column of sampling weights, where the log was thinned.")
+    ] = None
+    reward_range: Annotated[
+        str,
+        Parameter(
+            help="Declared range LO,HI of the reward (of -cost for costs); never inferred.",
+            allow_leading_hyphen=True,
+        ),
+    ] = "0,1"
+    actions: Annotated[
+        str | None,
+        Parameter(help="All actions: a,b,c, or @FILE with one a line, or 0..79. [default: those in the log]"),
+    ] = None
+    normalize: Annotated[bool, Parameter(help="Divide each row of --propensities by its sum.")] = False
+
+    def read(
+        self, paths: Sequence[str], policy_columns: Sequence[str] = (), context: Sequence[str] = ()
+    ) -> piwo.Log:
+        """Return the log.
+
+        Args:
+            paths: what was typed as LOG.
+            policy_columns: target-policy columns to read beside the others.
+            context: context columns that are needed, where the user named none.
+        """
+        return piwo.read(
+            paths[0] if len(paths) == 1 else list(paths),
+            action=self.action,
+            reward=self.reward,
+            cost=self.cost,
+            propensity=self.propensity,
+            log_propensity=self.log_propensity,
+            propensities=self.propensities,
+            context=comma_list(self.context) or list(context),
+            weight=self.weight,
+            policy_columns=list(policy_columns),
+            actions=None if self.actions is None else action_labels(self.actions),
+            reward_range=_range(self.reward_range),
+            normalize=self.normalize,
+        )
+
+    def words(self, paths: Sequence[str], context: bool = True) -> str:
+        """Return LOG and these options as they would be typed, for the commands that we suggest."""
+        words = [*paths]
+        for name, default in vars(LogOptions()).items():
+            value = getattr(self, name)
+            if value == default or (name == "context" and not context):
+                continue
+            option = "--" + name.replace("_", "-")
+            text = ",".join(value) if isinstance(value, list) else str(value)
+            words += [option] if value is True else [f"{option}={text}" if text.startswith("-") else option]
+            words += [] if value is True or text.startswith("-") else [text]
+        return shlex.join(words)
+
+
+AS_NAMED = LogOptions()
+"""The columns are called what they are."""
+
+
+def comma_list(values: Sequence[str] | None) -> list[str]:
+    """Return the entries of repeated comma lists.
+
+    >>> comma_list(["a,b", "c"])
+    ['a', 'b', 'c']
+    """
+    return [x for value in values or () for x in (part.strip() for part in value.split(",")) if x]
+
+
+def number_of(text: str, option: str) -> float:
+    """Return a number that was typed.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"{option} got {text!r}, expected a number") from None
+
+
+def _range(text: str) -> tuple[float, float]:
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise UsageError(f"--reward-range got {text!r}, expected LO,HI such as 0,1 or -1,0 or 0,inf")
+    return number_of(parts[0], "--reward-range"), number_of(parts[1], "--reward-range")
+
+
+def action_labels(text: str) -> list[str] | list[int]:
+    """Return the labels that --actions means: a comma list, @FILE with one a line, or a range.
+
+    Raises:
+        FileError: where the file cannot be read.
+        UsageError: for an empty range.
+
+    >>> action_labels("0..3"), action_labels("a,b"), action_labels("01,1")
+    ([0, 1, 2, 3], ['a', 'b'], ['01', '1'])
+    """
+    first, dots, last = text.partition("..")
+    if dots and _whole(first) and _whole(last):
+        if int(last) < int(first):
+            raise UsageError(f"--actions got {text!r}, expected FIRST..LAST with FIRST at most LAST")
+        return list(range(int(first), int(last) + 1))
+    labels = _lines(text[1:]) if text.startswith("@") else [x.strip() for x in text.split(",")]
+    return [int(x) for x in labels] if all(_whole(x) for x in labels) else labels
+
+
+def _whole(text: str) -> bool:
+    """Tell whether a text is a whole number written as piwo would write it: 7, not 07."""
+    return text.removeprefix("-").isdecimal() and text.isascii() and str(int(text)) == text
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeError) as cause:
+        raise FileError(
+            f"--actions: {path!r} cannot be read: {cause}; expected UTF-8 text, one label a line"
+        ) from None
+
+
+def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:
+    """Return what a JSON document says of the log."""
+    columns = log.columns
+    return {
+        "source": log.source.name,
+        "rows": rows,
+        "actions": len(log.actions),
+        "reward_range": [
+            log.reward_range[0],
+            log.reward_range[1] if log.reward_range[1] < float("inf") else None,
+        ],
+        "columns": {
+            "action": columns.action,
+            "cost" if columns.cost else "reward": columns.reward,
+            "propensity": columns.propensity,
+            "log_propensity": columns.log_propensity,
+            "propensities": columns.propensities,
+            "weight": columns.weight,
+            "context": list(columns.context),
+        },
+    }

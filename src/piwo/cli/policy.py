@@ -1,0 +1,109 @@
+"""`piwo policy show` and `piwo policy act`: what a policy file holds, and what it does."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from cyclopts import Parameter
+
+import piwo
+from piwo.certificates import Certificate
+from piwo.cli.answer import Answer
+from piwo.cli.contexts import read_contexts
+from piwo.cli.shared_options import AS_USUAL, OutputOptions
+from piwo.policies import SavedPolicy
+from piwo.policies.archive import write_file
+from piwo.report.visible import visible
+
+__all__ = ["act", "show"]
+
+PolicyFile = Annotated[str, Parameter(help="A policy file.")]
+
+
+def show(file: PolicyFile, *, output: OutputOptions = AS_USUAL) -> Answer:  # noqa: ARG001 (read by main)
+    """What a policy file holds: the kind of policy, its actions and context, its certificate and training."""
+    saved = piwo.policies.load_with_metadata(file)
+    facts = _facts(saved)
+    certificate, training = saved.metadata.get("certificate"), saved.metadata.get("training")
+    lines = [f"{visible(file)}: {visible(saved.policy)}"]
+    lines += [f"  {name:<12} {_shown(value)}" for name, value in facts.items() if value is not None]
+    if training:
+        lines += [
+            "training",
+            *(f"  {visible(k):<12} {_shown(v)}" for k, v in training.items() if not isinstance(v, dict)),
+        ]
+    if certificate:
+        lines += [visible(line) for line in str(Certificate.from_dict(certificate)).splitlines()]
+    else:
+        lines.append("no certificate; piwo evaluate LOG --policy FILE says what the policy is worth")
+    return Answer(
+        "\n".join(lines), {"policy": file, **facts, "certificate": certificate, "training": training}
+    )
+
+
+def _facts(saved: SavedPolicy) -> dict[str, Any]:
+    policy = saved.policy
+    return {
+        "kind": policy.kind,
+        "actions": None if policy.listed is None else list(policy.listed.labels),
+        "context": None if policy.features is None else list(policy.features.columns),
+        "library": saved.library,
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        few = ", ".join(visible(x) for x in value[:8]) + (", ..." if len(value) > 8 else "")
+        return f"{len(value)}: {few}"
+    return visible(f"{value:.4g}" if isinstance(value, float) else value)
+
+
+def act(
+    file: PolicyFile,
+    contexts: Annotated[str, Parameter(help="File, glob or query with the policy's context columns.")],
+    *,
+    seed: Annotated[
+        int | None, Parameter(help="Makes the draws repeatable. [default: another draw each time]")
+    ] = None,
+    out: Annotated[Path | None, Parameter(help="Write there instead of to standard output.")] = None,
+    format: Annotated[  # noqa: A002 (its name on the command line)
+        Literal["csv", "jsonl"] | None,
+        Parameter(help="csv or jsonl. [default: by the ending of --out, else csv]"),
+    ] = None,
+    output: OutputOptions = AS_USUAL,
+) -> Answer:
+    """Act on contexts: one action a row, and the probability of drawing it. Log both, to learn from later."""
+    policy = piwo.load(file)
+    table = read_contexts(contexts, policy.features if policy.needs_context else None)
+    rows = table.num_rows
+    chosen = policy.act(table, seed) if policy.needs_context else policy.act(None, seed, n=rows)
+    labels, propensities = chosen.actions.tolist(), chosen.propensities
+    ending = "jsonl" if out is not None and out.suffix.lower() in {".jsonl", ".ndjson", ".json"} else "csv"
+    text = _jsonl(labels, propensities) if (format or ending) == "jsonl" else _csv(labels, propensities)
+    document: dict[str, Any] = {"policy": file, "rows": rows}
+    if out is not None:
+        write_file(out, text.encode())
+        return Answer(f"wrote {rows} decisions to {visible(out)}", {**document, "out": str(out)})
+    if output.json:
+        pairs = zip(labels, propensities.tolist(), strict=True)
+        document["decisions"] = [{"action": a, "propensity": p} for a, p in pairs]
+    return Answer(text.removesuffix("\n"), document)
+
+
+def _csv(labels: list[Any], propensities: npt.NDArray[np.float64]) -> str:
+    page = io.StringIO()
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(["action", "propensity"])
+    writer.writerows(zip(labels, propensities.tolist(), strict=True))
+    return page.getvalue()
+
+
+def _jsonl(labels: list[Any], propensities: npt.NDArray[np.float64]) -> str:
+    pairs = zip(labels, propensities.tolist(), strict=True)
+    return "".join(f"{json.dumps({'action': a, 'propensity': p}, ensure_ascii=False)}\n" for a, p in pairs)

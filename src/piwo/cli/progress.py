@@ -1,0 +1,61 @@
+"""How far a pass over the log has come: on a terminal, on standard error, gone when it is done."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+import piwo
+
+__all__ = ["progress"]
+
+PATIENCE = 0.5
+"""Seconds before anything is shown: most passes are over by then."""
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[None]:
+    """Show rows done and the time left inside the block; nothing with `quiet` or where nobody watches."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.completed:,.0f} rows"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    try:
+        with piwo.reporting(teller(bar)):
+            yield
+    finally:
+        bar.stop()
+
+
+def teller(bar: object) -> Callable[[int, int | None], None]:
+    """Return what engines tell of their rows: a bar that starts late, and anew with each pass."""
+    from rich.progress import Progress
+
+    assert isinstance(bar, Progress)
+    task = bar.add_task("", total=None)
+    started, lock, done = time.monotonic(), Lock(), 0
+
+    def tell(rows: int, total: int | None) -> None:
+        nonlocal done
+        with lock:
+            if total is not None and done >= total:  # the next pass begins
+                done = 0
+                bar.reset(task)
+            done += rows
+            if not bar.live.is_started and time.monotonic() - started > PATIENCE:
+                bar.start()
+            bar.update(task, completed=done, total=total)
+
+    return tell

@@ -1,0 +1,54 @@
+"""`piwo report`: a page to show to colleagues."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+import piwo
+from piwo.certificates import Certificate
+from piwo.cli.answer import Answer
+from piwo.cli.evaluate import evaluated
+from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.shared_options import (
+    AS_USUAL,
+    BY_DEFAULT,
+    NO_POLICY,
+    EstimateOptions,
+    OutputOptions,
+    PolicyOptions,
+)
+from piwo.report import summarize, write
+from piwo.report.visible import visible
+
+__all__ = ["report"]
+
+
+def report(
+    log: LogPaths,
+    *,
+    out: Annotated[Path, Parameter(help="The page to write, one HTML file; an old one is replaced.")],
+    policies: PolicyOptions = NO_POLICY,
+    columns: LogOptions = AS_NAMED,
+    estimate: EstimateOptions = BY_DEFAULT,
+    output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
+) -> Answer:
+    """Write a page for colleagues: values of policies, health of the log, certificates; one file."""
+    named = policies.named()
+    rows, found = evaluated(log, named, policies, columns, estimate)
+    kept = {
+        name: one.saved.metadata.get("certificate") for name, one in named.items() if one.saved is not None
+    }
+    certificates = {name: Certificate.from_dict(one) for name, one in kept.items() if one}
+    page = summarize(rows, list(found.values()), piwo.check(rows), certificates)
+    write(page, out)
+    return Answer(
+        text=f"wrote {visible(out)}; open it in a browser",
+        document={
+            "log": log_facts(rows, next(iter(found.values())).rows),
+            "out": str(out),
+            "policies": [one.to_dict() for one in found.values()],
+        },
+    )

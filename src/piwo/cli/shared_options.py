@@ -1,0 +1,185 @@
+"""Options that several commands have: what is printed, how values are estimated, which policies are meant."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+
+import piwo
+from piwo.cli.log_options import number_of
+from piwo.errors import DataError, UsageError
+from piwo.estimators.evaluate import INTERVALS
+from piwo.estimators.point import ESTIMATORS
+from piwo.policies import Policy, SavedPolicy
+
+__all__ = [
+    "AS_USUAL",
+    "BY_DEFAULT",
+    "NO_POLICY",
+    "EstimateOptions",
+    "Named",
+    "OutputOptions",
+    "PolicyOptions",
+    "gamma_of",
+    "named_policy",
+]
+
+
+@Parameter(name="*", group=Group("Output", sort_key=4))
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is printed where."""
+
+    json: Annotated[bool, Parameter(help="Print one JSON document on standard output, and nothing else.")] = (
+        False
+    )
+    quiet: Annotated[bool, Parameter(help="No progress and no warnings on standard error.")] = False
+    debug: Annotated[bool, Parameter(help="Show the traceback of an error.")] = False
+
+
+AS_USUAL = OutputOptions()
+
+
+@Parameter(name="*", group=Group("Estimate", sort_key=3))
+@dataclass(frozen=True)
+class EstimateOptions:
+    """How values are estimated."""
+
+    estimator: Annotated[str, Parameter(help=f"Point estimate: {', '.join(ESTIMATORS)}.")] = "iw"
+    gamma: Annotated[
+        str,
+        Parameter(
+            help="Implicit exploration of ix; threshold of clip; for ls and ls-linear lam = 2 gamma. "
+            "A number, or auto: sqrt(log(2/delta)/n)."
+        ),
+    ] = "auto"
+    delta: Annotated[float, Parameter(help="How often the intervals may be wrong, all together.")] = 0.05
+    interval: Annotated[
+        str,
+        Parameter(help=f"{', '.join(INTERVALS)}; normal and bootstrap are asymptotic, for comparison only."),
+    ] = "mixture"
+
+
+BY_DEFAULT = EstimateOptions()
+
+
+def gamma_of(text: str) -> float | str | tuple[float, ...]:
+    """Return what --gamma means: "auto", a number, or several.
+
+    Raises:
+        UsageError: for other text.
+
+    >>> gamma_of("auto"), gamma_of(".01"), gamma_of(".1,.2")
+    ('auto', 0.01, (0.1, 0.2))
+    """
+    if text == "auto":
+        return text
+    numbers = tuple(number_of(x, "--gamma") for x in text.split(","))
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+@dataclass(frozen=True)
+class Named:
+    """A policy that was named, not yet brought together with the actions of a log."""
+
+    make: Callable[[piwo.Actions], Policy]
+    saved: SavedPolicy | None = None
+    """What its file holds, for a policy from a file."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the context columns that it was made from."""
+        features = None if self.saved is None else self.saved.policy.features
+        return () if features is None else features.columns
+
+
+_WORDS: Mapping[str, Callable[[piwo.Actions], Policy]] = {
+    "uniform": piwo.policies.Uniform,
+    "logging": piwo.policies.Logging,
+}
+
+
+@Parameter(name="*", group=Group("Policies", sort_key=1))
+@dataclass(frozen=True)
+class PolicyOptions:
+    """Which policies."""
+
+    policy: Annotated[
+        list[str] | None,
+        Parameter(help="A policy: uniform, logging, constant:LABEL, or a policy file; may be repeated."),
+    ] = None
+    policy_column: Annotated[
+        list[str] | None,
+        Parameter(help="Column of the log that holds pi(action | context); may be repeated."),
+    ] = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the target-policy columns."""
+        return self.policy_column or []
+
+    def named(self) -> dict[str, Named]:
+        """Return the policies by name, files read.
+
+        Raises:
+            UsageError: for no policy, one that is named twice, or a word that is neither a policy nor a file.
+            FileError: for a policy file that cannot be used.
+        """
+        words = [*(self.policy or []), *self.columns]
+        if not words:
+            raise UsageError(
+                "no policy was named; give --policy uniform, constant:LABEL or a file, or --policy-column"
+            )
+        doubled = next((x for i, x in enumerate(words) if x in words[:i]), None)
+        if doubled is not None:
+            raise UsageError(f"policy {doubled!r} was named twice; name each once")
+        found = {word: named_policy(word) for word in self.policy or []}
+        for name in self.columns:
+            column = piwo.policies.Column(name)
+            found[name] = Named(lambda _, column=column: column)  # type: ignore[misc]
+        return found
+
+    def words(self) -> str:
+        """Return these options as they would be typed."""
+        pairs = [("--policy", x) for x in self.policy or []] + [("--policy-column", x) for x in self.columns]
+        return shlex.join(word for pair in pairs for word in pair)
+
+
+NO_POLICY = PolicyOptions()
+
+
+def named_policy(word: str) -> Named:
+    """Return the policy that a word means: uniform, logging, constant:LABEL, or a policy file.
+
+    Raises:
+        UsageError: for a word that is none of these.
+        FileError: for a policy file that cannot be used.
+    """
+    if word in _WORDS:
+        return Named(_WORDS[word])
+    kind, colon, label = word.partition(":")
+    if colon and kind == "constant":
+        return Named(lambda actions: piwo.policies.Constant(label, actions))
+    if not os.path.exists(word):  # noqa: PTH110 - pathlib raises for names that are too long to exist
+        near = difflib.get_close_matches(word, [*_WORDS, "constant:LABEL"], n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageError(
+            f"no policy and no file {word!r}; {hint}expected uniform, logging, constant:LABEL or a file"
+        )
+    saved = piwo.policies.load_with_metadata(word)
+    return Named(lambda actions: _of_this_log(saved.policy, actions, word), saved)
+
+
+def _of_this_log(policy: Policy, actions: piwo.Actions, word: str) -> Policy:
+    if policy.listed is not None and not any(label in actions for label in policy.listed):
+        raise DataError(
+            f"{word!r} is a policy for other actions ({policy.listed.preview()}) than the log's "
+            f"({actions.preview()}); was it learned from another log, or is --action another column?"
+        )
+    return policy

@@ -1,0 +1,111 @@
+"""The picture of a report: one line a policy, from the lower to the upper end of its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from piwo.estimators import Evaluation
+from piwo.report.visible import number, visible
+
+__all__ = ["IntervalPlot", "interval_plot"]
+
+LEFT, WIDTH, RIGHT = 210.0, 500.0, 30.0
+TOP, STEP, BOTTOM = 12.0, 34.0, 44.0
+LONGEST = 28
+
+
+@dataclass(frozen=True)
+class Line:
+    """One policy; positions in pixels."""
+
+    y: float
+    name: str
+    low: float
+    high: float
+    value: float | None
+    """None where the estimate is not defined, or off the picture."""
+    open_low: bool
+    """There is no lower end."""
+    open_high: bool
+
+
+@dataclass(frozen=True)
+class IntervalPlot:
+    """Everything that is drawn, in pixels, and the same in words."""
+
+    width: float
+    height: float
+    lines: tuple[Line, ...]
+    ticks: tuple[tuple[float, str], ...]
+    logging: float | None
+    """Where the mean logged reward is."""
+    words: str
+
+
+def interval_plot(evaluations: Sequence[Evaluation]) -> IntervalPlot:
+    """Return the picture of some intervals.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
+    >>> interval_plot([piwo.evaluate(log, piwo.policies.Uniform(log.actions))]).words
+    'uniform: 0.5, between 0 and 1. The logging policy: 0.5.'
+    """
+    ticks = _ticks(*_span(evaluations))
+    first, last = ticks[0], ticks[-1]
+
+    def at(value: float) -> float:
+        share = (value - first) / (last - first)
+        return round(LEFT + WIDTH * min(1.0, max(0.0, share)), 2)
+
+    lines = tuple(
+        Line(
+            y=TOP + STEP * (i + 0.5),
+            name=_short(one.name),
+            low=at(first if one.lower is None else one.lower),
+            high=at(last if one.upper is None else one.upper),
+            value=at(one.value) if one.value is not None and first <= one.value <= last else None,
+            open_low=one.lower is None,
+            open_high=one.upper is None,
+        )
+        for i, one in enumerate(evaluations)
+    )
+    logging = evaluations[0].logging_value
+    return IntervalPlot(
+        width=LEFT + WIDTH + RIGHT,
+        height=TOP + STEP * len(lines) + BOTTOM,
+        lines=lines,
+        ticks=tuple((at(x), number(x)) for x in ticks),
+        logging=None if logging is None else at(logging),
+        words=" ".join([*(_words(one) for one in evaluations), f"The logging policy: {number(logging)}."]),
+    )
+
+
+def _span(evaluations: Sequence[Evaluation]) -> tuple[float, float]:
+    ends = [x for one in evaluations for x in (one.lower, one.upper, one.logging_value) if x is not None]
+    ends += [one.value for one in evaluations if one.value is not None and not (one.lower and one.upper)]
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return round numbers at even steps, the first at most `low` and the last at least `high`.
+
+    >>> _ticks(0.0008, 0.1411)
+    [0.0, 0.05, 0.1, 0.15]
+    """
+    raw = (high - low) / 4.0
+    unit = 10.0 ** math.floor(math.log10(raw))
+    step = next(x * unit for x in (1.0, 2.0, 2.5, 5.0, 10.0) if x * unit >= raw * (1.0 - 1e-9))
+    start, stop = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [float(f"{i * step:.12g}") for i in range(start, max(stop, start + 1) + 1)]
+
+
+def _short(name: str) -> str:
+    shown = visible(name)
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+
+
+def _words(one: Evaluation) -> str:
+    return f"{visible(one.name)}: {number(one.value)}, between {number(one.lower)} and {number(one.upper)}."

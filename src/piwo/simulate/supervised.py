@@ -1,0 +1,345 @@
+"""Labelled data as a bandit: contexts are rows, actions are classes, and every policy has a known value."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from piwo.errors import DataError, UsageError
+from piwo.logs.actions import Actions, Label, label_array
+from piwo.logs.batch import Batch, Floats
+from piwo.logs.columns import Columns
+from piwo.logs.features import Features
+from piwo.logs.frames import is_frame, to_table
+from piwo.logs.log import Log
+from piwo.logs.sources import TableSource
+from piwo.policies import DeterministicPolicy, LinearSoftmax, Policy, aligned
+from piwo.policies.blocks import row_blocks
+from piwo.policies.policy import ActionList, action_list
+from piwo.policies.sampling import RandomState, generator
+
+__all__ = ["ClassificationBandit"]
+
+_SLICE = 65_536
+
+
+@final
+class ClassificationBandit:
+    """A bandit made from n labelled rows: playing action a on a row of class c earns 1 with chance M[a, c].
+
+    Answers: how good is what a learner or an interval says, where the truth can be computed? Rows are drawn
+    evenly; the value of a policy is exact, v(pi) = (1/n) sum_i sum_a pi(a|x_i) M[a, y_i].
+
+    Args:
+        X: the contexts, an (n, d) matrix, or a data frame.
+        y: (n,) class labels.
+        rewards: (K, K) mean rewards M[action, class] in [0, 1]; None: 1 where they agree, else 0.
+        actions: the K labels, of actions and of classes; None: the sorted distinct labels of y.
+        features: how a data frame becomes the context matrix; None: as a log of these columns would.
+
+    Raises:
+        UsageError: for shapes that do not go together, or mean rewards outside [0, 1].
+        DataError: for labels that are not among the actions, or missing or infinite contexts.
+
+    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 6 (the conversion of BNG(letter)).
+
+    >>> import piwo
+    >>> bandit = ClassificationBandit([[0.0], [1.0], [2.0]], ["a", "b", "b"])
+    >>> bandit.best_fixed_action(), round(bandit.value(piwo.policies.Constant("b", bandit.actions)), 6)
+    ('b', 0.666667)
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        rewards: npt.ArrayLike | None = None,
+        actions: ActionList | None = None,
+        features: Features | None = None,
+    ) -> None:
+        labels = label_array(y, "y")
+        self.actions = (
+            Actions(sorted(labels.unique().to_pylist())) if actions is None else action_list(actions)
+        )
+        self.classes = _codes(labels, self.actions)
+        self.table, self.features, self.context = _context(X, features)
+        if len(self.context) != len(self.classes):
+            raise UsageError(
+                f"got {len(self.context)} contexts and {len(self.classes)} labels, expected as many of each"
+            )
+        self.rewards = _mean_rewards(rewards, len(self.actions))
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __repr__(self) -> str:
+        size = f"{len(self)} rows, {self.features.width} columns, {len(self.actions)} actions"
+        return f"ClassificationBandit({size})"
+
+    @cached_property
+    def _by_class(self) -> Floats:
+        """Return M transposed, (class, action): a row of it is the reward vector of a logged row."""
+        return np.ascontiguousarray(self.rewards.T)
+
+    @cached_property
+    def _action_values(self) -> Floats:
+        """Return the (K,) mean rewards over all rows."""
+        counts = np.bincount(self.classes, minlength=len(self.actions))
+        return np.asarray(self.rewards @ counts / len(self))
+
+    def take(self, rows: npt.NDArray[Any]) -> Self:
+        """Return the bandit of some of the rows, such as one part to learn on and another to test on.
+
+        Args:
+            rows: an index array or a mask.
+
+        >>> len(ClassificationBandit([[0.0], [1.0]], ["a", "b"]).take(np.array([0])))
+        1
+        """
+        index = np.arange(len(self))[rows]
+        contexts = self.context[index] if self.table is None else self.table.take(pa.array(index))
+        labels = self.actions.take(self.classes[index])
+        return type(self)(
+            contexts, labels, rewards=self.rewards, actions=self.actions, features=self.features
+        )
+
+    # ------------------------------------------------------------------ what is known
+
+    def value(self, policy: Policy) -> float:
+        """Return the true value of a policy, exactly; block by block, without a table of rows x actions.
+
+        Args:
+            policy: over these actions, in any order.
+
+        Returns:
+            (1/n) sum_i sum_a pi(a|x_i) M[a, y_i].
+
+        >>> import piwo
+        >>> bandit = ClassificationBandit([[0.0], [1.0]], ["a", "b"])
+        >>> bandit.value(piwo.policies.Uniform(bandit.actions))
+        0.5
+        """
+        policy = aligned(policy, self.actions)
+        if not policy.needs_context:
+            return float(policy.distribution(None, 1)[0] @ self._action_values)
+        context = policy.context(self.context)
+        total = 0.0
+        for block in row_blocks(len(self), len(self.actions)):
+            some, classes = None if context is None else context[block], self.classes[block]
+            if isinstance(policy, DeterministicPolicy):
+                total += self.rewards[policy.decide(some, len(classes)), classes].sum()
+            else:
+                # not np.vdot: BLAS starts threads for every block
+                chances = policy.distribution(some, len(classes))
+                total += float(np.einsum("ij,ij->", chances, self._by_class[classes]))
+        return float(total) / len(self)
+
+    def best_fixed_action(self) -> Label:
+        """Return the label of the action with the highest mean reward over all rows; of equal ones the first.
+
+        >>> ClassificationBandit([[0.0], [1.0]], [7, 7], actions=[3, 7]).best_fixed_action()
+        7
+        """
+        return self.actions.labels[int(self._action_values.argmax())]
+
+    # ------------------------------------------------------------------ what acts and what is logged
+
+    def softmax_logger(
+        self, eta: float, rows: float | None = None, *, alpha: float = 1.0, random_state: RandomState = 0
+    ) -> LinearSoftmax:
+        """Return a softmax policy over ridge regressions of the mean rewards on the context.
+
+        Formula: pi(a|x) proportional to exp(eta s_a(x)), s_a the ridge regression of M[a, y] on x, with
+        intercept.
+
+        Args:
+            eta: inverse temperature; 0 is uniform, large is nearly greedy, negative prefers what is bad.
+            rows: fraction of the rows that the regression sees, drawn at random; None: all.
+            alpha: the ridge penalty, as in scikit-learn.
+            random_state: seed of the rows seen.
+
+        >>> bandit = ClassificationBandit([[0.0], [1.0]] * 9, ["a", "b"] * 9)
+        >>> bandit.softmax_logger(0.0).probabilities([[0.5]]).tolist()
+        [[0.5, 0.5]]
+        """
+        if not np.isfinite(eta):
+            raise UsageError(f"eta is {eta!r}, expected a finite number")
+        seen = slice(None) if rows is None else _fraction(rows, len(self), generator(random_state))
+        coef, intercept = _ridge(self.context[seen], self.classes[seen], self._by_class, alpha)
+        return LinearSoftmax(eta * coef, eta * intercept, self.actions, features=self.features)
+
+    def log(
+        self,
+        behavior: Policy,
+        *,
+        rows: int | npt.NDArray[np.integer[Any]] | None = None,
+        random_state: RandomState,
+        full_propensities: bool = False,
+        log_propensities: bool = False,
+    ) -> Log:
+        """Return the log that a behavior policy would have written: one action and one 0/1 reward a row.
+
+        Args:
+            behavior: draws the actions.
+            rows: None: every row once, in order; a number: so many rows drawn evenly with replacement; or
+                the indices of rows.
+            random_state: a seed, or a numpy Generator, which advances.
+            full_propensities: log the whole vector mu(.|X) as well.
+            log_propensities: log the logarithm in place of the propensity: exact where that underflows.
+
+        Returns:
+            A `Log` in memory, whose context is this bandit's.
+
+        >>> import piwo
+        >>> bandit = ClassificationBandit([[0.0], [1.0]] * 50, ["a", "b"] * 50)
+        >>> log = bandit.log(piwo.policies.Uniform(bandit.actions), random_state=0)
+        >>> len(log), log.actions.labels
+        (100, ('a', 'b'))
+        """
+        rng, behavior = generator(random_state), aligned(behavior, self.actions)
+        index = _drawn(rows, len(self), rng)
+        context, classes = self.context[index], self.classes[index]
+        seen = behavior.context(context)
+        codes = behavior.draw(seen, len(classes), rng)
+        # one uniform number a row
+        reward = (rng.random(len(classes)) < self.rewards[codes, classes]).astype(np.float64)
+        batch = Batch(0, codes, reward, reward, context=context)
+        roles = {
+            "action": pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(self.actions.labels)),
+            "reward": reward,
+            "log_propensity" if log_propensities else "propensity": _propensity(
+                behavior, batch, log_propensities
+            ),
+        }
+        if full_propensities:
+            vectors = behavior.probabilities(context)
+            roles["propensities"] = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
+        return self._logged(roles, _columns(self.table, self.features, context, index))
+
+    def _logged(self, roles: dict[str, Any], context: dict[str, Any]) -> Log:
+        clash = next((name for name in context if name in roles), None)
+        if clash is not None:
+            raise UsageError(f"context column {clash!r} has the name of a role; rename it")
+        columns = Columns(
+            propensity="propensity" if "propensity" in roles else None,
+            log_propensity="log_propensity" if "log_propensity" in roles else None,
+            propensities="propensities" if "propensities" in roles else None,
+            context=tuple(context),
+        )
+        source = TableSource(pa.table({**context, **roles}), "the simulated log")
+        return Log(source, columns, declared_actions=self.actions, declared_features=self.features)
+
+    @staticmethod
+    def paper_rewards(actions: int, random_state: RandomState) -> Floats:
+        """Return mean rewards as in the paper: 1 for the right action, uniform on [0, 1) for the others.
+
+        Args:
+            actions: K.
+            random_state: a seed, or a numpy Generator, which advances.
+
+        Returns:
+            (K, K) matrix M[action, class].
+
+        Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 6.
+
+        >>> ClassificationBandit.paper_rewards(2, random_state=0).round(3).tolist()
+        [[1.0, 0.27], [0.041, 1.0]]
+        """
+        made = generator(random_state).random((actions, actions))
+        np.fill_diagonal(made, 1.0)
+        return made
+
+
+def _codes(labels: pa.Array, actions: Actions) -> npt.NDArray[np.int32]:
+    codes = actions.codes(labels, "y")
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        raise DataError(
+            f"y holds {len(unknown)} labels that are missing or not among the {len(actions)} actions "
+            f"({actions.preview()}); first: row {unknown[0]}; give actions=[...] with every label"
+        )
+    return codes
+
+
+def _context(X: Any, features: Features | None) -> tuple[pa.Table | None, Features, Floats]:
+    """Return the data frame (None for a plain matrix), the features and the (n, d) matrix."""
+    if not is_frame(X):
+        matrix = np.asarray(X, np.float64)
+        if matrix.ndim != 2:
+            raise UsageError(
+                f"X has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for one column"
+            )
+        features = Features.numeric(matrix.shape[1]) if features is None else features
+        return None, features, features.encode(matrix)
+    table = to_table(X)
+    if features is None:
+        features = Log(TableSource(table), Columns(context=tuple(table.column_names))).features
+    assert features is not None
+    return table.select(list(features.columns)), features, features.encode(table)
+
+
+def _columns(table: pa.Table | None, features: Features, context: Floats, index: Any) -> dict[str, Any]:
+    """Return the context columns of the drawn rows by name, as the log shall hold them."""
+    if table is None:
+        return {name: np.ascontiguousarray(context[:, i]) for i, name in enumerate(features.names)}
+    drawn = table if isinstance(index, slice) else table.take(pa.array(index))
+    return {name: drawn[name] for name in drawn.column_names}
+
+
+def _propensity(behavior: Policy, batch: Batch, logarithm: bool) -> Floats:
+    """Return mu(A|X), or its logarithm, of the actions drawn, (n,)."""
+    return behavior.log_logged(batch) if logarithm else behavior.logged(batch)
+
+
+def _mean_rewards(rewards: npt.ArrayLike | None, actions: int) -> Floats:
+    matrix = np.eye(actions) if rewards is None else np.array(rewards, np.float64)
+    if matrix.shape != (actions, actions):
+        raise UsageError(
+            f"rewards has shape {matrix.shape}, expected ({actions}, {actions}): M[action, class]"
+        )
+    if not ((matrix >= 0) & (matrix <= 1)).all():
+        raise UsageError("rewards holds numbers outside [0, 1], expected chances of a reward of 1")
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _fraction(rows: float, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    if not 0 < rows <= 1:
+        raise UsageError(f"rows is {rows!r}, expected a fraction of the rows, above 0 and at most 1")
+    return rng.choice(n, size=max(1, round(rows * n)), replace=False, shuffle=False)
+
+
+def _drawn(rows: Any, n: int, rng: np.random.Generator) -> Any:
+    """Return which rows are logged, as an index."""
+    if rows is None:
+        return slice(None)
+    if isinstance(rows, int | np.integer):
+        if rows < 1:
+            raise UsageError(f"rows is {rows}, expected a number of at least 1, or the indices of rows")
+        return rng.integers(0, n, size=int(rows))
+    return np.asarray(rows)
+
+
+def _ridge(
+    context: Floats, classes: npt.NDArray[np.int32], by_class: Floats, alpha: float
+) -> tuple[Floats, Floats]:
+    """Return (K, d) coefficients and (K,) intercepts of the ridge regressions of M[a, y] on x.
+
+    The targets depend on a row through its class alone, so X'G is a product of class sums: no n x K table.
+    """
+    center, d = context.mean(axis=0), context.shape[1]
+    xx, sums = np.zeros((d, d)), np.zeros((len(by_class), d))
+    for start in range(0, len(context), _SLICE):
+        shifted = context[start : start + _SLICE] - center
+        here = classes[start : start + _SLICE]
+        xx += shifted.T @ shifted
+        for j in range(d):
+            sums[:, j] += np.bincount(here, weights=shifted[:, j], minlength=len(by_class))
+    mean = np.bincount(classes, minlength=len(by_class)) @ by_class / len(classes)
+    coef = np.asarray(np.linalg.solve(xx + alpha * np.eye(d), sums.T @ by_class).T, np.float64)
+    return coef, np.asarray(mean - coef @ center, np.float64)

@@ -1,0 +1,52 @@
+"""`piwo check`: a verdict, as text, as JSON, and as an exit code."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+OPEN_BANDIT = ("--action", "item_id", "--reward", "click", "--propensity", "propensity_score")
+
+
+def test_a_fit_log(piwo, learnable: Path, roles) -> None:
+    done = piwo("check", learnable, *roles)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("verdict: fit\n")
+    assert done.out.splitlines()[-1] == f"next: piwo evaluate {learnable} {' '.join(roles)} --policy uniform"
+    page = piwo("check", learnable, *roles, "--json").document
+    assert page["verdict"] == "fit"
+    assert page["rows"] == page["log"]["rows"] == 3000
+
+
+def test_an_unfit_log_is_a_no(piwo, tmp_path: Path) -> None:
+    # the log says 1/2 each, but took one action nine times in ten
+    log = tmp_path / "log.parquet"
+    action = np.repeat(["a", "b"], [900, 100])
+    pq.write_table(
+        pa.table({"action": action, "reward": np.ones(1000), "propensity": np.full(1000, 0.5)}), log
+    )
+    done = piwo("check", log)
+    assert (done.code, done.err) == (1, "")
+    assert done.out.startswith("verdict: unfit\n")
+    page = piwo("check", log, "--json")
+    assert page.code == 1
+    assert page.document["verdict"] == "unfit"
+    assert page.document["findings"]
+
+
+def test_what_the_log_is_for(piwo, small: Path, roles) -> None:
+    page = piwo("check", small, *roles, "--policy", "constant:a", "--json").document
+    assert page["policy"] == "constant"
+    assert page["max_weight"] == 2.0
+
+
+def test_the_open_bandit_log_that_rests_on_two_rows(piwo, shared_data: Path) -> None:
+    path = shared_data / "obd_bts_women.parquet"
+    done = piwo("check", path, *OPEN_BANDIT)
+    assert done.code == 1
+    assert "an effective sample of two rows" in done.out
+    page = piwo("check", path, *OPEN_BANDIT, "--json").document
+    assert 2.0 < page["ess"] < 2.1
+    heavy = pq.read_table(path).column("propensity_score").to_numpy()
+    assert page["heaviest"][0]["row"] == int(np.argmin(heavy))

@@ -1,0 +1,174 @@
+"""`piwo evaluate`: the numbers, the JSON document, and what is said about several policies."""
+
+from pathlib import Path
+
+import pytest
+
+from piwo import __version__
+
+KEYS = {
+    "name", "estimator", "gamma", "value", "lower", "upper", "delta", "mean_weight", "ess", "max_weight",
+    "unsupported_mass", "rows",
+}  # fmt: skip
+OPEN_BANDIT = ("--action", "item_id", "--reward", "click", "--propensity", "propensity_score")
+
+# log, K, estimator, gamma, value: what an independent program found on the Open Bandit sample
+TABLE = [
+    ("obd_bts_all", 80, "iw", None, 0.0023596395),
+    ("obd_bts_all", 80, "snips", None, 0.0023337139),
+    ("obd_bts_all", 80, "ix", 0.01, 0.0010903587),
+    ("obd_bts_all", 80, "ls-linear", 0.01, 0.0011990550),
+    ("obd_bts_women", 46, "iw", None, 0.0074375775),
+    ("obd_bts_women", 46, "snips", None, 0.0023730461),
+    ("obd_bts_women", 46, "ix", 0.01, 0.0018385183),
+    ("obd_bts_women", 46, "ls-linear", 0.01, 0.0021932531),
+]
+
+
+@pytest.mark.parametrize(("log", "k", "estimator", "gamma", "value"), TABLE)
+def test_the_open_bandit_table(piwo, shared_data: Path, log, k, estimator, gamma, value) -> None:
+    words = ["evaluate", shared_data / f"{log}.parquet", *OPEN_BANDIT, "--policy", "uniform", "--json"]
+    words += ["--actions", f"0..{k - 1}", "--estimator", estimator]
+    words += [] if gamma is None else ["--gamma", gamma]
+    (found,) = piwo(*words).document["policies"]
+    assert found["value"] == pytest.approx(value, abs=6e-11)
+    assert found["gamma"] == gamma
+    assert found["estimator"] == estimator
+
+
+@pytest.mark.parametrize(
+    ("log", "policy", "ends", "ess", "mean_weight", "truth"),
+    [
+        ("obd_bts_all", "uniform", (0.00082, 0.1411), 340.4, 1.01111, 0.0038),
+        ("obd_bts_women", "uniform", (0.00158, 0.1018), 2.1, 3.13419, 0.0046),
+        ("obd_random_all", "uniform", (0.0020218, 0.0063744), 10000, 1.0, 0.0038),
+    ],
+)
+def test_the_open_bandit_intervals_contain_the_truth(
+    piwo, shared_data: Path, log, policy, ends, ess, mean_weight, truth
+) -> None:
+    path = shared_data / f"{log}.parquet"
+    (found,) = piwo("evaluate", path, *OPEN_BANDIT, "--policy", policy, "--json").document["policies"]
+    # the printed ends have so many digits, the last of them sometimes cut and not rounded
+    near = 6e-8 if log == "obd_random_all" else 6e-6
+    assert found["lower"] == pytest.approx(ends[0], abs=near)
+    assert found["upper"] == pytest.approx(ends[1], abs=max(near, 6e-5 * (log != "obd_random_all")))
+    assert found["lower"] < truth < found["upper"]
+    assert found["ess"] == pytest.approx(ess, abs=0.05)
+    assert found["mean_weight"] == pytest.approx(mean_weight, abs=6e-6)
+
+
+def test_a_small_log_by_hand(piwo, small: Path, roles) -> None:
+    done = piwo("evaluate", small, *roles, "--policy", "constant:a", "--policy", "uniform", "--json")
+    assert (done.code, done.err) == (0, "")
+    page = done.document
+    assert page["piwo"] == __version__
+    assert page["log"]["rows"] == 4
+    assert page["log"]["columns"]["action"] == "item"
+    always, even = page["policies"]
+    assert set(always) >= KEYS
+    # w R = 1/.5 in one row of four; the other a-row pays nothing
+    assert always["value"] == 0.5
+    assert even["value"] == 0.25
+    assert always["mean_weight"] == 1.0
+    assert always["max_weight"] == 2.0
+    assert always["ess"] == 2.0
+    assert (always["gamma"], always["delta"], always["rows"]) == (None, 0.05, 4)
+    assert 0 <= always["lower"] <= always["value"] <= always["upper"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("estimator", "value"),
+    # gamma = .1: 1/(4 * .6); clipping changes nothing at .5; lam = .2: log(1 + .2/.5)/.2/4
+    [("ix", 1 / 2.4), ("clip", 0.5), ("ls", 0.4205903), ("ls-linear", 0.4205903), ("snips", 0.5)],
+)
+def test_every_estimator_has_a_name(piwo, small: Path, roles, estimator, value) -> None:
+    words = ["--policy", "constant:a", "--estimator", estimator, "--gamma", ".1", "--json"]
+    (found,) = piwo("evaluate", small, *roles, *words).document["policies"]
+    assert found["value"] == pytest.approx(value, abs=1e-7)
+    assert found["gamma"] == (None if estimator == "snips" else 0.1)
+
+
+def test_several_policies_hold_together(piwo, small: Path, roles) -> None:
+    words = ("evaluate", small, *roles, "--policy", "uniform")
+    (alone,) = piwo(*words, "--json").document["policies"]
+    both = piwo(*words, "--policy-column", "new", "--json").document["policies"]
+    assert [x["name"] for x in both] == ["uniform", "new"]
+    assert [x["simultaneous"] for x in both] == [2, 2]
+    assert both[0]["upper"] - both[0]["lower"] >= alone["upper"] - alone["lower"]
+    assert both[1]["value"] == 0.5
+    told = piwo(*words, "--policy-column", "new")
+    assert "simultaneous: all 2 hold with probability at least 95 %" in told.out
+
+
+def test_the_text_ends_with_what_to_do_next(piwo, small: Path, roles) -> None:
+    last = piwo("evaluate", small, *roles, "--policy", "logging").out.splitlines()[-1]
+    assert last.startswith(f"next: piwo learn {small} --action item --reward click --propensity p")
+
+
+def test_the_next_line_can_be_typed(piwo, learnable: Path, roles, monkeypatch) -> None:
+    import shlex
+
+    words = ("evaluate", learnable, *roles, "--context", "shop,user x", "--policy", "uniform")
+    line = piwo(*words).out.splitlines()[-1].removeprefix("next: piwo ")
+    done = piwo(*shlex.split(line))
+    assert (done.code, done.err) == (0, "")
+    line = done.out.splitlines()[-1].removeprefix("next: piwo ")
+    acted = piwo(*shlex.split(line))
+    assert acted.code == 0
+    assert acted.out.splitlines()[0] == "action,propensity"
+
+
+def test_costs_are_negative_rewards(piwo, small: Path) -> None:
+    words = ["--action", "item", "--cost", "click", "--propensity", "p", "--reward-range", "-1,0"]
+    (found,) = piwo("evaluate", small, *words, "--policy", "constant:a", "--json").document["policies"]
+    assert found["cost"] is True
+    assert found["reward_range"] == [-1.0, 0.0]
+    assert found["lower"] >= -1.0
+    assert found["upper"] <= 0.0
+
+
+def test_a_reward_without_an_upper_end(piwo, small: Path, roles) -> None:
+    words = ["--reward-range", "0,inf", "--policy", "uniform", "--json"]
+    page = piwo("evaluate", small, *roles, *words).document
+    assert page["log"]["reward_range"] == [0.0, None]
+    assert page["policies"][0]["upper"] is None
+
+
+@pytest.mark.parametrize("form", ["a,b,c", "@labels.txt"])
+def test_the_action_list(piwo, small: Path, roles, form, tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n", encoding="utf-8")
+    words = ["--policy", "uniform", "--actions", form, "--json"]
+    (found,) = piwo("evaluate", small, *roles, *words).document["policies"]
+    assert found["unsupported_mass"] == pytest.approx(1 / 3)
+
+
+def test_several_files_are_one_log(piwo, small: Path, roles, tmp_path: Path) -> None:
+    other = tmp_path / "small2.csv"
+    other.write_bytes(small.read_bytes())
+    words = (*roles, "--policy", "uniform", "--json")
+    assert piwo("evaluate", small, other, *words).document["log"]["rows"] == 8
+    assert piwo("evaluate", tmp_path / "small*.csv", *words).document["log"]["rows"] == 8
+    query = f"select * from '{small}' where item = 'a'"
+    assert piwo("evaluate", query, *words, "--actions", "a,b").document["log"]["rows"] == 2
+
+
+def test_warnings_are_single_lines_and_notes(piwo, tmp_path: Path) -> None:
+    log = tmp_path / "hair.csv"
+    log.write_text("action,reward,propensity\na,1,1.00000978\na,0,1\n", encoding="utf-8")
+    words = ("evaluate", log, "--policy", "logging", "--json")
+    done = piwo(*words)
+    assert done.code == 0
+    (line,) = done.err.splitlines()
+    assert line.startswith("piwo: warning: column 'propensity' is above 1 by no more than 0.0001 in 1 row")
+    quiet = piwo(*words, "--quiet")
+    assert quiet.err == ""
+    assert any("is above 1" in note for note in quiet.document["notes"])
+
+
+def test_numbers_keep_every_digit(piwo, learnable: Path, roles) -> None:
+    import piwo as library
+
+    (found,) = piwo("evaluate", learnable, *roles, "--policy", "uniform", "--json").document["policies"]
+    log = library.read(str(learnable), action="item", reward="click", propensity="p")
+    assert found["lower"] == library.evaluate(log, library.policies.Uniform(log.actions)).lower

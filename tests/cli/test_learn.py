@@ -1,0 +1,158 @@
+"""`piwo learn`: learns, certifies, saves; and what it saved acts in another process."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import piwo as library
+
+CONTEXT = ("--context", "user x,shop")
+OPEN_BANDIT = ("--action", "item_id", "--reward", "click", "--propensity", "propensity_score")
+
+
+def act_elsewhere(*words: object) -> list[dict[str, str]]:
+    """What `piwo policy act` prints in a new process."""
+    command = [sys.executable, "-m", "piwo", "policy", "act", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True)
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+@pytest.mark.parametrize("oracle", ["classifier", "ridge"])
+def test_learn_certify_save_and_act_in_a_new_process(
+    piwo, learnable: Path, roles, oracle, tmp_path: Path
+) -> None:
+    out = tmp_path / "policy.piwo"
+    done = piwo("learn", learnable, *roles, *CONTEXT, "--oracle", oracle, "--out", out, "--gate")
+    assert (done.code, done.err) == (0, "")
+    assert "certified better" in done.out
+    assert done.out.splitlines()[-1] == f"next: piwo policy act {out} {learnable} --seed 0"
+
+    saved = library.policies.load_with_metadata(out)
+    certificate = library.Certificate.from_dict(saved.metadata["certificate"])
+    assert certificate.certified
+    assert certificate.kind == "held-out"
+    assert certificate.rows + certificate.training_rows == 3000
+    assert saved.metadata["training"]["oracle"] == oracle
+
+    rows = act_elsewhere(out, learnable, "--seed", 0)
+    best = pq.read_table(learnable)
+    here = saved.policy.act(best, 0)
+    assert [row["action"] for row in rows] == list(here.actions)
+    assert [float(row["propensity"]) for row in rows] == list(here.propensities)
+    x, shop = best["user x"].to_numpy(), best["shop"].to_numpy(zero_copy_only=False)
+    right = np.where(x > 0, "apple", np.where(shop == "north", "bread", "01"))
+    assert np.mean([row["action"] for row in rows] == right) > 0.8
+
+
+def test_what_is_printed_is_also_json(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    words = ("learn", learnable, *roles, *CONTEXT, "--out", tmp_path / "p.piwo", "--json")
+    page = piwo(*words).document
+    kept = library.policies.load_with_metadata(tmp_path / "p.piwo").metadata
+    assert page["certificate"] == kept["certificate"]
+    assert page["training"] == kept["training"]
+    assert page["training"]["columns"]["context"] == ["user x", "shop"]
+    assert page["certificate"]["certified"] is True
+
+
+@pytest.mark.parametrize(
+    ("score", "gamma", "parameter"),
+    [
+        ("iw", "auto", None),
+        ("ix", ".02", 0.02),
+        ("clip", ".02", 0.02),
+        ("ls-linear", ".02", 0.04),
+        ("ix", ".01,.1", None),
+    ],
+)
+def test_every_score(piwo, learnable: Path, roles, score, gamma, parameter, tmp_path: Path) -> None:
+    words = ["--score", score, "--gamma", gamma, "--out", tmp_path / "p.piwo", "--json"]
+    page = piwo("learn", learnable, *roles, *CONTEXT, *words).document
+    assert page["training"]["score"] == score
+    if "," in gamma:
+        assert page["training"]["parameter"] in (0.01, 0.1)
+        assert page["certificate"]["candidates"] == 2
+    else:
+        assert page["training"]["parameter"] == parameter
+
+
+def test_the_pseudo_loss_reads_full_vectors(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    table = pq.read_table(learnable)
+    log = tmp_path / "full.parquet"
+    pq.write_table(table.append_column("mu", pa.array([[1 / 3] * 3] * table.num_rows)), log)
+    words = [
+        "--propensities",
+        "mu",
+        "--actions",
+        "01,apple,bread",
+        "--score",
+        "pl",
+        "--oracle",
+        "ridge",
+        "--gamma",
+        ".001",
+    ]
+    done = piwo("learn", log, *roles, *CONTEXT, *words, "--out", tmp_path / "p.piwo", "--json")
+    assert done.code == 0, done.err
+    assert done.document["training"]["parameter"] == 0.001
+
+
+def test_the_gate_says_no_to_noise(piwo, tmp_path: Path, roles) -> None:
+    rng = np.random.default_rng(1)
+    n = 400
+    table = {
+        "item": rng.integers(0, 3, n),
+        "click": rng.integers(0, 2, n),
+        "p": np.full(n, 1 / 3),
+        "x": rng.normal(size=n),
+    }
+    pq.write_table(pa.table(table), tmp_path / "noise.parquet")
+    words = ("learn", tmp_path / "noise.parquet", *roles, "--context", "x", "--out", tmp_path / "p.piwo")
+    assert piwo(*words).code == 0
+    gated = piwo(*words, "--gate")
+    assert gated.code == 1
+    assert gated.err == ""
+    assert "not certified" in gated.out
+    assert (tmp_path / "p.piwo").exists()
+
+
+def test_an_old_file_is_replaced_whole_or_not_at_all(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    out = tmp_path / "p.piwo"
+    library.policies.Uniform(["a"]).save(out)
+    before = out.read_bytes()
+    assert piwo("learn", learnable, *roles, "--context", "nowhere", "--out", out).code == 2
+    assert out.read_bytes() == before
+    assert piwo("learn", learnable, *roles, *CONTEXT, "--out", out).code == 0
+    assert out.read_bytes() != before
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("oracle", ["ridge", "classifier"])
+def test_the_open_bandit_log(piwo, shared_data: Path, oracle, tmp_path: Path) -> None:
+    log, out = shared_data / "obd_bts_all.parquet", tmp_path / "policy.piwo"
+    words = ["--context", "user_feature_*,user-item_affinity_*", "--oracle", oracle, "--out", out]
+    done = piwo("learn", log, *OPEN_BANDIT, *words, "--gate")
+    # 42 clicks in 10,000 rows prove next to nothing, and the certificate says so
+    assert done.code == 1
+    assert "little can be proved from so little" in done.out
+    certificate = library.policies.load_with_metadata(out).metadata["certificate"]
+    assert certificate["value_lower"] < 0.01
+    assert certificate["improvement_lower"] <= 0
+    assert not certificate["certified"]
+    rows = act_elsewhere(out, log, "--seed", 0)
+    assert len(rows) == 10_000
+    assert {int(row["action"]) for row in rows} <= set(range(80))
+    shown = piwo("policy", "show", out, "--json").document
+    assert len(shown["context"]) == 84
+    assert json.dumps(shown["certificate"]) == json.dumps(certificate)
+    assert (
+        piwo("evaluate", log, *OPEN_BANDIT, "--policy", out, "--json").document["policies"][0]["rows"]
+        == 10_000
+    )

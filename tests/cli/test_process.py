@@ -1,0 +1,142 @@
+"""What only a process of its own can show: interrupts, closed pipes, terminals."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ENDLESS = "select 'a' as action, 1 as reward, 0.5 as propensity from range(100000000000)"
+READY = "import sys; from piwo.cli.main import main; print('ready', flush=True); sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.mark.parametrize("words", [["evaluate", ENDLESS, "--policy", "uniform"], ["check", ENDLESS]])
+@pytest.mark.parametrize("actions", [[], ["--actions", "a,b"]], ids=["seeking actions", "in a pass"])
+def test_interrupt(words: list[str], actions: list[str]) -> None:
+    command = [sys.executable, "-c", READY, *words, *actions]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    import piwo
+
+    piwo.policies.Uniform(["a", "b"]).save(tmp_path / "p.piwo")
+    query = "select range as x from range(300000)"
+    command = [sys.executable, "-m", "piwo", "policy", "act", str(tmp_path / "p.piwo"), query]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"action,propensity\n"
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_the_gate_is_not_opened_by_a_closed_pipe(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("action,reward,propensity\n" + "a,1,0.5\n" * 1000, "utf-8")
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "piwo", "check", str(log)], stdout=write, stderr=subprocess.PIPE, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_alone_it_prints_help() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "piwo"], capture_output=True, text=True, encoding="utf-8", check=True
+    )
+    asked = subprocess.run(
+        [sys.executable, "-m", "piwo", "--help"], capture_output=True, text=True, encoding="utf-8", check=True
+    )
+    assert done.stdout == asked.stdout
+    assert done.stderr == ""
+    for command in ("check", "evaluate", "learn", "policy", "report"):
+        assert command in done.stdout
+
+
+def test_help_loads_no_heavy_library() -> None:
+    code = (
+        "import sys\nfrom piwo.cli.main import main\nmain(['--help'])\n"
+        "print(sorted({'sklearn', 'numba', 'pandas', 'jinja2', 'skops', 'matplotlib'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
+def test_progress_is_for_terminals_and_goes_away(tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty")
+    query = "select 'a' as action, 1 as reward, 0.5 as propensity from range(60000000)"
+    command = [
+        sys.executable,
+        "-m",
+        "piwo",
+        "evaluate",
+        query,
+        "--policy",
+        "uniform",
+        "--actions",
+        "a,b",
+        "--json",
+    ]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([*command], stdout=subprocess.PIPE, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            shown += part
+        assert process.stdout is not None
+        out = process.stdout.read()
+    os.close(ours)
+    assert process.returncode == 0
+    assert out.startswith(b"{")
+    assert b" rows" in shown
+
+
+def test_quiet_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    from piwo.cli import progress as module
+
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with module.progress(quiet=True):
+        pass
+
+
+def test_progress_starts_anew_with_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from piwo.cli import progress as module
+
+    monkeypatch.setattr(module, "PATIENCE", -1.0)
+    bar = Progress(console=Console(file=io.StringIO(), force_terminal=True))
+    tell = module.teller(bar)
+    tell(60, 100)
+    tell(40, 100)
+    (task,) = bar.tasks
+    assert (task.completed, task.total) == (100, 100)
+    tell(10, 100)
+    assert task.completed == 10
+    bar.stop()

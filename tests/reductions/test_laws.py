@@ -1,0 +1,238 @@
+"""The laws that every reduction obeys, on every engine. A new reduction is one line in `REDUCTIONS`."""
+
+import dataclasses
+import functools
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from piwo.engines import reduce, using
+from piwo.logs import Batch, Log, read
+from piwo.logs import sources as sources_module
+from piwo.policies import Column, Constant, Logging, Tabular, Uniform
+from piwo.reductions import (
+    ActionTable,
+    Digest,
+    Gram,
+    PolicySums,
+    Reduction,
+    Together,
+    WeightHistogram,
+)
+from piwo.reductions.action_mass import ActionMass
+from piwo.reductions.credit_sums import CreditSums
+from piwo.scores import IW, IX, LS, Clip, LSLinear, PseudoLoss
+
+N, ACTIONS, WIDTH = 997, 5, 3
+
+
+def table() -> pa.Table:
+    random = np.random.default_rng(7)
+    mu = random.dirichlet(np.full(ACTIONS, 0.3), N).clip(1e-9)
+    mu /= mu.sum(axis=1, keepdims=True)
+    action = np.array([random.choice(ACTIONS, p=row) for row in mu])
+    context = random.normal(size=(N, WIDTH)) + 100.0
+    return pa.table(
+        {
+            "action": action,
+            "reward": np.where(random.random(N) < 0.5, 0.0, random.random(N)),
+            "propensity": mu[np.arange(N), action],
+            "mu": pa.FixedSizeListArray.from_arrays(pa.array(mu.ravel()), ACTIONS),
+            "weight": 1.0 + random.random(N),
+            "pi": random.random(N),
+            **{f"x{i}": context[:, i] for i in range(WIDTH)},
+        }
+    )
+
+
+@functools.cache
+def log() -> Log:
+    return read(
+        table(),
+        action="action",
+        propensity="propensity",
+        propensities="mu",
+        weight="weight",
+        policy_columns="pi",
+        context="x*",
+        actions=range(ACTIONS),
+    )
+
+
+LABELS = range(ACTIONS)
+REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
+    "digest": Digest,
+    "action table": lambda: ActionTable(ACTIONS),
+    "weight histogram": lambda: WeightHistogram(Uniform(LABELS)),
+    "policy sums, IW": lambda: PolicySums(Uniform(LABELS), IW()),
+    "policy sums, IX, without an upper end": lambda: PolicySums(Column("pi", LABELS), IX(0.1), bounded=False),
+    "policy sums, LS": lambda: PolicySums(Constant(2, LABELS), LS(0.1)),
+    "policy sums, logging": lambda: PolicySums(Logging(LABELS), Clip(0.1)),
+    "credits": lambda: CreditSums((Uniform(LABELS), Constant(0, LABELS)), (IX(0.1), LS(0.2), IW())),
+    "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
+    "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
+    "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),
+    "together": lambda: Together((Digest(), ActionTable(ACTIONS), PolicySums(Uniform(LABELS), IX(0.5)))),
+}
+
+
+def numbers(state: Any) -> list[float]:
+    """Every number of a state, in order."""
+    if dataclasses.is_dataclass(state):
+        return [x for item in dataclasses.fields(state) for x in numbers(getattr(state, item.name))]
+    if isinstance(state, tuple | list):
+        return [x for item in state for x in numbers(item)]
+    if isinstance(state, np.ndarray):
+        return [float(x) for x in state.ravel()]
+    return [float(state % (1 << 52)) if isinstance(state, int) else float(state)]
+
+
+def same(one: Any, other: Any) -> None:
+    assert np.allclose(numbers(one), numbers(other), rtol=1e-12, atol=1e-12)
+    assert len(numbers(one)) == len(numbers(other))
+
+
+@functools.cache
+def whole() -> Batch:
+    (batch,) = log().each_batch(context=True, propensities=True)
+    return batch
+
+
+def folded(reduction: Reduction[Any], rows: np.ndarray) -> Any:
+    return reduction.update(reduction.empty(), whole().take(rows))
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@settings(max_examples=15)
+@given(cuts=st.tuples(st.integers(0, N), st.integers(0, N)))
+def test_merging(name: str, cuts: tuple[int, int]) -> None:
+    reduction = REDUCTIONS[name]()
+    first, second = sorted(cuts)
+    rows = np.arange(N)
+    a, b, c = (folded(reduction, x) for x in (rows[:first], rows[first:second], rows[second:]))
+    empty = reduction.empty()
+    same(reduction.merge(empty, a), a)
+    same(reduction.merge(a, empty), a)
+    same(reduction.merge(a, b), reduction.merge(b, a))
+    same(reduction.merge(reduction.merge(a, b), c), reduction.merge(a, reduction.merge(b, c)))
+    # split anywhere: the same as at once, and as one batch after the other
+    same(reduction.merge(reduction.merge(a, b), c), folded(reduction, rows))
+    same(reduction.update(a, whole().take(rows[first:])), folded(reduction, rows))
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_the_order_of_rows_does_not_matter(name: str) -> None:
+    reduction = REDUCTIONS[name]()
+    same(folded(reduction, np.random.default_rng(0).permutation(N)), folded(reduction, np.arange(N)))
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_states_are_not_changed_by_what_is_done_with_them(name: str) -> None:
+    reduction = REDUCTIONS[name]()
+    state = folded(reduction, np.arange(10))
+    before = numbers(state)
+    reduction.update(state, whole())
+    reduction.merge(state, state)
+    assert numbers(state) == before
+    assert numbers(reduction.empty()) == numbers(reduction.empty())
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_an_empty_batch_changes_nothing(name: str) -> None:
+    reduction = REDUCTIONS[name]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nothing = folded(reduction, np.arange(0))
+    same(nothing, reduction.empty())
+
+
+# ------------------------------------------------------------------------------------------------- on engines
+
+
+class Serial:
+    """A mapper that does one fragment after the other."""
+
+    def map(self, fn: Callable[[Any], Any], fragments: Any) -> Any:
+        return [fn(x) for x in fragments]
+
+
+@pytest.fixture(scope="module")
+def processes() -> Any:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("rows", [1, 10, N])
+def test_threads_give_the_same_numbers_for_every_cut(
+    name: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = folded(REDUCTIONS[name](), np.arange(N if rows > 1 else 40))
+    monkeypatch.setattr(sources_module, "BATCH_ROWS", rows)
+    source = table() if rows > 1 else table().slice(0, 40)
+    cut = dataclasses.replace(log(), source=sources_module.TableSource(source))
+    results = [reduce(cut, REDUCTIONS[name]())]
+    with using(Serial()):
+        results.append(reduce(cut, REDUCTIONS[name]()))
+    with ThreadPoolExecutor(7) as pool, using(pool):
+        results.append(reduce(cut, REDUCTIONS[name]()))
+    for result in results:
+        same(result, expected)
+        # the same cut: the same bits, whoever was first
+        assert numbers(result) == numbers(results[0])
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_processes_give_the_same_numbers(name: str, processes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources_module, "BATCH_ROWS", 100)
+    with using(processes):
+        result = reduce(log(), REDUCTIONS[name]())
+    same(result, folded(REDUCTIONS[name](), np.arange(N)))
+
+
+def test_a_tabular_policy_crosses_processes(processes: Any) -> None:
+    policy = Tabular(np.full((1, ACTIONS), 1 / ACTIONS), actions=LABELS)
+    with using(processes):
+        result = reduce(log(), PolicySums(policy, IW()))
+    same(result, reduce(log(), PolicySums(Uniform(LABELS), IW())))
+
+
+# ----------------------------------------------------------------------------------------------------- digest
+
+
+def test_the_digest_sees_every_decision_and_no_order() -> None:
+    digest = Digest()
+
+    def text(rows: np.ndarray, **changes: Any) -> str:
+        batch = dataclasses.replace(whole().take(rows), **changes)
+        return digest.update(digest.empty(), batch).text(log().actions)
+
+    rows = np.arange(50)
+    first = text(rows)
+    assert text(rows[::-1]) == first
+    part = whole().take(rows)
+    for column in ("action", "reward", "propensity"):
+        values = getattr(part, column).copy()
+        values[7] = (values[7] + 1) % 5 if column == "action" else np.nextafter(values[7], 2.0)
+        assert text(rows, **{column: values}) != first
+    assert text(rows[:-1]) != first
+    assert text(np.append(rows[:-1], 0)) != first
+    assert text(rows, reward=np.where(part.reward == 0, -0.0, part.reward)) == first
+    state = digest.update(digest.empty(), part)
+    assert state.text(log().actions) != state.text(read(table(), actions=[4, 3, 2, 1, 0]).actions)
+
+
+def test_the_digest_does_not_change_from_release_to_release() -> None:
+    small = Log.from_arrays(action=["a", "b"], reward=[0.0, 1.0], propensity=[0.5, 0.25])
+    assert reduce(small, Digest()).text(small.actions) == GOLDEN_DIGEST
+
+
+GOLDEN_DIGEST = "8e253b87f34ebde0"

@@ -1,0 +1,69 @@
+"""The page says what was found, and is whole."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import piwo
+from piwo.errors import FileError, UsageError
+from piwo.report import page, summarize, write
+
+pytest.importorskip("jinja2")
+
+
+@pytest.fixture
+def log() -> piwo.Log:
+    rng = np.random.default_rng(0)
+    x, a = rng.normal(size=(500, 1)), rng.integers(0, 2, 500)
+    return piwo.Log.from_arrays(
+        context=x, action=a, reward=(a == (x[:, 0] > 0)) * 1.0, propensity=np.full(500, 0.5)
+    )
+
+
+def test_values_health_and_certificate(log: piwo.Log) -> None:
+    learner = piwo.PIWO().fit(log)
+    found = piwo.compare(log, {"uniform": piwo.policies.Uniform(log.actions), "learned": learner.policy_})
+    text = page(summarize(log, list(found.values()), piwo.check(log), {"learned": learner.certificate_}))
+    assert "All 2 intervals hold together with probability at least 95 %" in text
+    assert "Certified better than the logging policy" in text
+    assert "Verdict for the uniform policy" in text
+    assert f"<td>{found['learned'].lower:.4g}</td>" in text
+    assert learner.certificate_.log_digest in text
+    assert "None" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
+    assert "nan" not in re.findall(r"<td>([^<]*)</td>", text)
+
+
+def test_without_health_and_certificate(log: piwo.Log) -> None:
+    text = page(summarize(log, [piwo.evaluate(log, piwo.policies.Uniform(log.actions), interval="normal")]))
+    assert "carry no guarantee" in text
+    assert "Health" not in text
+    assert "Certificate" not in text
+
+
+def test_it_is_written_whole(log: piwo.Log, tmp_path: Path) -> None:
+    summary = summarize(log, [piwo.evaluate(log, piwo.policies.Uniform(log.actions), name="Łódź")])
+    write(summary, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_bytes().decode("utf-8") == page(summary)
+    assert [x.name for x in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(FileError, match="cannot be written"):
+        write(summary, tmp_path / "no" / "report.html")
+
+
+def test_nothing_to_report(log: piwo.Log) -> None:
+    with pytest.raises(UsageError, match="no evaluations"):
+        summarize(log, [])
+
+
+def test_without_jinja2(log: piwo.Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(UsageError, match=r"pip install 'piwo\[report\]'"):
+        page(summarize(log, [piwo.evaluate(log, piwo.policies.Uniform(log.actions))]))
+
+
+def test_the_import_is_light() -> None:
+    code = "import sys, piwo.report; sys.exit('jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

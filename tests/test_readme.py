@@ -1,0 +1,93 @@
+"""The README and the guide do what they say: their Python is run as it stands, and so are their commands."""
+
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+RUN = [sys.executable, "-c", "import sys; from piwo.cli.main import main; sys.exit(main())"]
+
+
+def blocks(page, language):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def run_python(page):
+    """Run all Python blocks of a page, one after the other, as one program; return what they print."""
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        names = {"__name__": "__main__"}
+        for block in blocks(page, "python"):
+            exec(compile(block, page, "exec"), names)
+    return told.getvalue(), names
+
+
+def commands(page):
+    lines = "".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.startswith("piwo ")]
+
+
+def test_quick_start_is_short_and_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len(blocks("README.md", "python")[0].splitlines()) <= 30
+    told, names = run_python("README.md")
+    assert "fit" in told.splitlines()[0]
+    assert "held-out certificate" in told
+    result, learner, bandit = names["result"], names["learner"], names["bandit"]
+    assert result.lower <= bandit.value(names["uniform"]) <= result.upper
+    assert learner.certificate_.certified
+    assert learner.certificate_.value_lower <= bandit.value(learner.policy_)
+
+
+@pytest.mark.parametrize("page", ["docs/guide.md"])
+def test_pages_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_python(page)
+    for line in commands(page):
+        done = subprocess.run(
+            [*RUN, *shlex.split(line, comments=True)[1:]],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (line, done.stderr)
+
+
+def test_commands_of_the_readme_run(tmp_path):
+    listed = commands("README.md")
+    assert listed[0].startswith("piwo demo")
+    assert {line.split()[1] for line in listed} >= {"demo", "check", "evaluate", "learn", "policy", "report"}
+    for line in listed:
+        done = subprocess.run(
+            [*RUN, *shlex.split(line)[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (line, done.stderr)
+        assert done.stdout.strip()
+
+
+def test_links_lead_somewhere():
+    for page in ("README.md", "docs/guide.md", "docs/reference.md", "docs/theory.md", "docs/design.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+            assert ((ROOT / page).parent / target).exists(), (page, target)
+
+
+def test_sections_that_docstrings_cite_exist():
+    """`docs/theory.md, section "..."` in a docstring names a heading of that page."""
+    headings = set(re.findall(r"^## (.+)$", (ROOT / "docs" / "theory.md").read_text(encoding="utf-8"), re.MULTILINE))
+    package = ROOT / "src" / "piwo"
+    cited = set()
+    for path in package.rglob("*.py"):
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        for rest in text.split("docs/theory.md, section")[1:]:
+            head = rest[:120].lstrip("s").lstrip()
+            names = re.match(r'"[^"]+"(?:(?:,| and) "[^"]+")*', head)
+            assert names, (path, head)
+            cited |= set(re.findall(r'"([^"]+)"', names.group()))
+    assert cited
+    assert cited <= headings
