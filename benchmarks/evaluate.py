@@ -63,9 +63,13 @@ def main() -> None:
         write_log(path, asked.rows)
         ways = {"piwo": lambda: evaluate(path), "stream": lambda: stream(path), "sql": lambda: log_sums(path)}
         seconds = alternate(ways, repeats=5)
-        memory = subprocess.run([sys.executable, __file__, "--only", str(path)], capture_output=True, text=True, check=True)
+        memory = subprocess.run(
+            [sys.executable, __file__, "--only", str(path)], capture_output=True, text=True, check=True
+        )
     print(f"rows                                        {asked.rows:,}")
-    print(f"full two-sided evaluation                   {seconds['piwo']:.3f} s, {asked.rows / seconds['piwo'] / 1e6:.1f} M rows/s")
+    print(
+        f"full two-sided evaluation                   {seconds['piwo']:.3f} s, {asked.rows / seconds['piwo'] / 1e6:.1f} M/s"
+    )
     print(f"DuckDB streams the same columns             {seconds['stream']:.3f} s")
     print(f"DuckDB sums twenty logarithms               {seconds['sql']:.3f} s")
     print(f"ratio to streaming (at most 2.5)            {seconds['piwo'] / seconds['stream']:.2f}")

@@ -23,9 +23,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     n = parser.parse_args().rows
     rng = np.random.default_rng(0)
-    X, action, gain = rng.normal(size=(n, FEATURES)), rng.integers(0, ACTIONS, n).astype(np.int32), rng.random(n)
+    X, action, gain = (
+        rng.normal(size=(n, FEATURES)),
+        rng.integers(0, ACTIONS, n).astype(np.int32),
+        rng.random(n),
+    )
     policies = [
-        LinearGreedy(rng.normal(size=(ACTIONS, FEATURES)), rng.normal(size=ACTIONS), range(ACTIONS)) for _ in range(POLICIES)
+        LinearGreedy(rng.normal(size=(ACTIONS, FEATURES)), rng.normal(size=ACTIONS), range(ACTIONS))
+        for _ in range(POLICIES)
     ]
     stack = LinearStack(policies)
     single = X[:8192].astype(np.float32).T.copy()

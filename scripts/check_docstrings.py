@@ -63,9 +63,7 @@ def faults(thing: object) -> Iterator[str]:
 def home(path: str | None) -> Path:
     """The file in `src` from which an installed file was built."""
     parts = Path(path or "").parts
-    return (
-        Path("src", *parts[len(parts) - 1 - parts[::-1].index("piwo") :]) if "piwo" in parts else Path(*parts)
-    )
+    return Path("src", *parts[len(parts) - 1 - parts[::-1].index("piwo") :]) if "piwo" in parts else Path(*parts)
 
 
 def place(thing: object, module: ModuleType) -> tuple[Path, int]:

@@ -25,9 +25,7 @@ def shared_data() -> Path:
         return folder
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip(
-            "needs real logs: set PIWO_SHARED to the folder whose data/ holds them, or put it at ../shared"
-        )
+        pytest.skip("needs real logs: set PIWO_SHARED to the folder whose data/ holds them, or put it at ../shared")
     return folder
 
 

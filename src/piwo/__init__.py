@@ -1,10 +1,10 @@
 """piwo: evaluate, learn and certify policies from logged decisions.
 
-    log = piwo.read("logs/*.parquet", action="item", reward="click", propensity="p", context=["user_*"])
-    piwo.check(log)                                             # is the log fit for use?
-    piwo.evaluate(log, piwo.policies.Uniform(log.actions))      # what would another policy have earned?
-    learner = piwo.PIWO(piwo.IX()).fit(log)                     # which policy should run?
-    learner.certificate_                                        # and is it better than today's?
+log = piwo.read("logs/*.parquet", action="item", reward="click", propensity="p", context=["user_*"])
+piwo.check(log)                                             # is the log fit for use?
+piwo.evaluate(log, piwo.policies.Uniform(log.actions))      # what would another policy have earned?
+learner = piwo.PIWO(piwo.IX()).fit(log)                     # which policy should run?
+learner.certificate_                                        # and is it better than today's?
 """
 
 from piwo import bounds, estimators, logs, oracles, policies, scores, simulate

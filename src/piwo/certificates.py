@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from piwo import bounds
@@ -63,7 +64,7 @@ class Certificate:
     parameter: float | None = None
     oracle: str | None = None
     split: Mapping[str, Any] | None = None
-    """How the rows were held out: fraction, seed, stratified actions."""
+    """How the rows were held out: fraction, seed, and which actions only one side has."""
     log_rows: int = 0
     log_digest: str | None = None
     """Digest of action, reward and propensity of the rows used, whatever their order."""
@@ -98,18 +99,20 @@ class Certificate:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the record as JSON."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.to_dict(), file, indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
 
     def __str__(self) -> str:
-        value, least = _text(self.value), _text(self.value_lower)
+        verdict = "certified better" if self.certified else "not certified"
+        vacuous = " (vacuous)" if self._vacuous else ""
+        gain, logged = _text(self.improvement_lower), _text(self.logging_value)
+        plural = "" if self.candidates == 1 else "s"
+        size = f"(effective sample size {_text(self.ess)}), {self.candidates} candidate{plural}"
         lines = [
             f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}",
-            f"  value        {value} estimated, at least {least}{' (vacuous)' if self._vacuous else ''}",
-            f"  improvement  at least {_text(self.improvement_lower)} over the logging policy ({_text(self.logging_value)})"
-            f" - {'certified better' if self.certified else 'not certified'}",
-            f"  rests on     {self.rows} rows (effective sample size {_text(self.ess)}), "
-            f"{self.candidates} candidate{'s' if self.candidates != 1 else ''}",
+            f"  value        {_text(self.value)} estimated, at least {_text(self.value_lower)}{vacuous}",
+            f"  improvement  at least {gain} over the logging policy ({logged}): {verdict}",
+            f"  rests on     {self.rows} rows {size}",
         ]
         return "\n".join(lines + [f"  note         {note}" for note in self.notes])
 
@@ -158,7 +161,9 @@ def certify(
     True
     """
     if log.columns.weight is not None:
-        raise UsageError("the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds")
+        raise UsageError(
+            "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"
+        )
     if kind == "held-out" and log_class_size > 0:
         raise UsageError("a held-out certificate pays for its candidates only; leave log_class_size out")
     bounded = math.isfinite(log.reward_range[1])
@@ -197,7 +202,10 @@ def certify(
 def _notes(rows: int, low: float, reward: float) -> tuple[str, ...]:
     notes = []
     if rows and reward < 100:
-        notes.append(f"the {rows} rows hold a total reward of {reward:.4g} on the unit scale; little can be proved from so little")
+        notes.append(
+            f"the {rows} rows hold a total reward of {reward:.4g} on the unit scale; "
+            "little can be proved from so little"
+        )
     if low <= 0:
         notes.append("the value bound is vacuous: it says no more than the reward range does")
     return tuple(notes)

@@ -50,9 +50,7 @@ class Bandit:
 
     def coverage(self, gamma):
         """C_gamma(pi)."""
-        return float(
-            (self.context[:, None] * self.pi * self.high * self.chance / (np.exp(self.log_mu) + gamma)).sum()
-        )
+        return float((self.context[:, None] * self.pi * self.high * self.chance / (np.exp(self.log_mu) + gamma)).sum())
 
     def cells(self):
         """What a row can be: probability, log mu, pi, reward; (2CK,) each."""
@@ -156,8 +154,7 @@ def score_intervals(scores, counts, log_mu, pi, rewards, n, settings, penalty, i
     wins = np.stack([scores(counts, log_mu, pi, rewards, n, s) for s in settings])
     fails = np.stack([scores(counts, log_mu, pi, 1 - rewards, n, s) for s in settings])
     intervals = [
-        interval(list(win), list(fail), settings, n, penalty)
-        for win, fail in zip(wins.T, fails.T, strict=True)
+        interval(list(win), list(fail), settings, n, penalty) for win, fail in zip(wins.T, fails.T, strict=True)
     ]
     return np.array([i.lower for i in intervals]), np.array([i.upper for i in intervals])
 
@@ -193,9 +190,7 @@ def test_ix_interval(make, n):
     counts, log_mu, pi, rewards = bandit.logs(n, seed=n + 1)
     best = math.sqrt((penalty + math.log(2)) / n)
     for gammas in ([best], [best / 4], [4 * best], [best / 4, best, 4 * best]):
-        low, high = score_intervals(
-            ix_scores, counts, log_mu, pi, rewards, n, gammas, penalty, bounds.ix_interval
-        )
+        low, high = score_intervals(ix_scores, counts, log_mu, pi, rewards, n, gammas, penalty, bounds.ix_interval)
         assert np.mean((low > bandit.value) | (bandit.value > high)) <= allowed(DELTA)
 
 
@@ -217,9 +212,7 @@ def test_ls_interval(make, n):
     counts, log_mu, pi, rewards = bandit.logs(n, seed=n + 3)
     best = 2 * math.sqrt((penalty + math.log(2)) / n)
     for lambdas in ([best], [best / 4], [4 * best], [best / 4, best, 4 * best]):
-        low, high = score_intervals(
-            ls_scores, counts, log_mu, pi, rewards, n, lambdas, penalty, bounds.ls_interval
-        )
+        low, high = score_intervals(ls_scores, counts, log_mu, pi, rewards, n, lambdas, penalty, bounds.ls_interval)
         assert np.mean((low > bandit.value) | (bandit.value > high)) <= allowed(DELTA)
 
 
@@ -294,9 +287,7 @@ def mixture_scan(penalty):
     size = bounds.grid_size(EXACT_N, PENALTY)
 
     def lower(hits, mu, reward):
-        return bounds.lower(
-            hits * np.log1p(BETS * reward / mu), EXACT_N, penalty, prior=np.full(size, 1 / size)
-        )
+        return bounds.lower(hits * np.log1p(BETS * reward / mu), EXACT_N, penalty, prior=np.full(size, 1 / size))
 
     return worst_violation(lower, propensities=60)
 
@@ -338,9 +329,7 @@ def test_normal_interval_on_clicks_is_caught():
     y = pi * rewards / np.exp(log_mu)
     means = counts @ y / n
     errors = np.sqrt((counts @ y**2 / n - means**2) / (n - 1))
-    intervals = [
-        bounds.normal_interval(mean, error, DELTA) for mean, error in zip(means, errors, strict=True)
-    ]
+    intervals = [bounds.normal_interval(mean, error, DELTA) for mean, error in zip(means, errors, strict=True)]
     missed = np.mean([not i.lower <= bandit.value <= i.upper for i in intervals])
     assert missed > 0.5
     low, high = mixture_interval(counts, log_mu, pi, rewards, n, bounds.log_inv_delta(DELTA))

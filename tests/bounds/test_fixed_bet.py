@@ -52,9 +52,7 @@ def test_best_of_a_thousand_policies():
     picks = rng.integers(0, 10, (1000, 500))
     best = float(((picks == actions) * rewards / 0.12).mean(axis=1).max())
     assert best == pytest.approx(0.716667, abs=1e-6)
-    assert bounds.ix_linear_lower(best, 500, 0.02, bounds.log_inv_delta(0.05)) == pytest.approx(
-        0.566880, abs=1e-6
-    )
+    assert bounds.ix_linear_lower(best, 500, 0.02, bounds.log_inv_delta(0.05)) == pytest.approx(0.566880, abs=1e-6)
     paid = bounds.log_inv_delta(0.05, log_class_size=math.log(1000))
     assert bounds.ix_linear_lower(best, 500, 0.02, paid) == pytest.approx(0.221492, abs=1e-6)
     assert bounds.ix_lower(best, 500, 0.02, paid) < 0.5

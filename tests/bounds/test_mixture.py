@@ -51,9 +51,7 @@ def test_one_bet_by_hand():
 def test_two_bets_by_hand():
     # (33/(1 + 32 v) + 17/(1 + 16 v))/2 = 2  =>  2048 v^2 - 880 v - 46 = 0
     by_hand = (880 + math.sqrt(880**2 + 4 * 2048 * 46)) / 4096
-    assert bounds.lower(bet_sums([1.0]), 1, math.log(2), prior=[0.5, 0.5]) == pytest.approx(
-        by_hand, rel=1e-12
-    )
+    assert bounds.lower(bet_sums([1.0]), 1, math.log(2), prior=[0.5, 0.5]) == pytest.approx(by_hand, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -210,12 +208,8 @@ def test_horizon_fixes_the_grid():
 
 def test_e_value_by_hand():
     y, null = np.array([3.0, 0.5]), 0.7
-    assert bounds.log_e_value(bet_sums(y), 2, null) == pytest.approx(
-        math.log(naive_wealth(y, null, BETS)), rel=1e-12
-    )
-    assert bounds.log_e_value(bet_sums(y), 2, 0.0) == pytest.approx(
-        math.log(naive_wealth(y, 0.0, BETS)), rel=1e-12
-    )
+    assert bounds.log_e_value(bet_sums(y), 2, null) == pytest.approx(math.log(naive_wealth(y, null, BETS)), rel=1e-12)
+    assert bounds.log_e_value(bet_sums(y), 2, 0.0) == pytest.approx(math.log(naive_wealth(y, 0.0, BETS)), rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,7 @@ def test_rows_by_hand():
 @given(st.floats(0.01, 1.0), st.floats(0.0, 100.0), st.floats(0.0, 1e3), st.floats(1e-6, 0.5))
 def test_rows_are_enough_and_not_too_many(target, coverage, log_class_size, delta):
     def regret(n):
-        return bounds.regret_bound(
-            n, bounds.gamma_auto(n, log_class_size, delta), coverage, log_class_size, delta
-        )
+        return bounds.regret_bound(n, bounds.gamma_auto(n, log_class_size, delta), coverage, log_class_size, delta)
 
     rows = bounds.rows_for_regret(target, coverage, log_class_size, delta)
     assert regret(rows) <= target * (1 + 1e-9)

@@ -12,9 +12,7 @@ from piwo.policies import Constant
 
 @pytest.mark.parametrize("bad", [0.0, -0.0, np.nan, np.inf, -0.1, None])
 @pytest.mark.parametrize("gamma", [0.0, 0.1])
-def test_an_impossible_propensity_is_refused_with_its_row(
-    bad: float | None, gamma: float, value: Any
-) -> None:
+def test_an_impossible_propensity_is_refused_with_its_row(bad: float | None, gamma: float, value: Any) -> None:
     log = Log.from_arrays(action=["a", "a"], reward=[1, 1], propensity=[0.5, bad], actions=["a", "b"])
     with pytest.raises(DataError, match=r"column 'propensity' .* in 1 row \(row numbers from 0: 1\)"):
         value(log, Constant("a", log.actions), gamma)

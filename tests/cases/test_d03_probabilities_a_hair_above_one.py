@@ -36,9 +36,7 @@ def test_row_sums_of_float32_vectors_are_taken_in_float64() -> None:
 
 @pytest.mark.parametrize("k", [2, 7, 100_000])
 def test_a_row_of_zeros_is_refused_for_every_k(k: int) -> None:
-    log = Log.from_arrays(
-        action=[1], reward=[1], propensity=[0.5], propensities=np.zeros((1, k)), actions=range(k)
-    )
+    log = Log.from_arrays(action=[1], reward=[1], propensity=[0.5], propensities=np.zeros((1, k)), actions=range(k))
     with pytest.raises(DataError, match="does not sum to 1"):
         only(log)
 

@@ -28,8 +28,6 @@ def test_labels_of_any_base(labels: list[int], value: Any) -> None:
 
 def test_the_wrapped_position_is_another_number() -> None:
     zero_based, mu, reward = np.array([0, 1, 2]), np.array([0.5, 0.25, 0.25]), np.array([1, 0, 2])
-    assert np.mean(PI[zero_based - 1] / mu * reward) == pytest.approx(
-        0.2 / 3 + 1.6 / 3
-    )  # the naive answer, 0.6
+    assert np.mean(PI[zero_based - 1] / mu * reward) == pytest.approx(0.2 / 3 + 1.6 / 3)  # the naive answer, 0.6
     with pytest.raises(DataError, match="not among the 3 actions"):
         list(log_of([0, 1, 2], [1, 2, 3]).each_batch())

@@ -30,7 +30,5 @@ def test_a_model_equal_to_the_reward_is_the_direct_method_for_every_propensity()
     q[np.arange(200), action] = reward
     pi = rng.dirichlet(np.ones(3), 200)
     for low in (1e-6, 0.01, 0.5):
-        log = piwo.Log.from_arrays(
-            action=action, reward=reward, propensity=rng.uniform(low, 1, 200), actions=range(3)
-        )
+        log = piwo.Log.from_arrays(action=action, reward=reward, propensity=rng.uniform(low, 1, 200), actions=range(3))
         assert doubly_robust(log, pi, q).value == pytest.approx(direct_method(log, pi, q).value, rel=1e-9)

@@ -36,9 +36,7 @@ def test_the_winner_of_a_thousand_guesses() -> None:
     assert alone.lower is not None
     assert alone.lower > 0.5
     assert winner.simultaneous == 1000
-    assert winner.lower == pytest.approx(
-        bounds.ix_lower(winner.value, 500, 0.02, math.log(1000 * 2 / 0.05)), rel=1e-9
-    )
+    assert winner.lower == pytest.approx(bounds.ix_lower(winner.value, 500, 0.02, math.log(1000 * 2 / 0.05)), rel=1e-9)
     assert winner.lower is not None
     assert winner.lower < 0.5
 

@@ -64,10 +64,8 @@ def test_one_row(tmp_path: Path) -> None:
     (found,) = page["policies"]
     assert found["value"] == pytest.approx(1.666667, abs=5e-7)
     assert found["standard_error"] is None
-    # ln(1/.05) / (2 * .1 * 1) below 1.666667 in the linear form; the exact inverse, which is reported, is higher
-    assert bounds.score_linear_lower(found["value"], 1, 0.2, math.log(20)) == pytest.approx(
-        -13.311995, abs=5e-7
-    )
+    # ln(1/.05) / (2 * .1 * 1) below 1.666667 in the linear form; reported is the exact inverse, which is higher
+    assert bounds.score_linear_lower(found["value"], 1, 0.2, math.log(20)) == pytest.approx(-13.311995, abs=5e-7)
     assert found["lower_raw"] == pytest.approx(math.expm1(0.2 / 0.6 - math.log(20)) / 0.2, rel=1e-12)
     assert found["lower"] == 0
     assert b"NaN" not in done.stdout

@@ -37,9 +37,7 @@ def test_named_columns_are_matched_by_name(frame: Any, order: list[str], columns
 def test_arrays_without_names_need_the_action_list() -> None:
     with pytest.raises(UsageError, match=r"need actions=\[...\]"):
         Log.from_arrays(action=["10"], reward=[1], propensities=np.array([ROW]))
-    batch, _ = propensities_of(
-        Log.from_arrays(action=["10"], reward=[1], propensities=np.array([ROW]), actions=LABELS)
-    )
+    batch, _ = propensities_of(Log.from_arrays(action=["10"], reward=[1], propensities=np.array([ROW]), actions=LABELS))
     assert batch.propensity.tolist() == [0.1]
 
 

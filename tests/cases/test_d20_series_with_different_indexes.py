@@ -54,6 +54,4 @@ def test_the_same_odd_labels_in_the_same_order_pass(value: Any) -> None:
     index = ["x", "x", "y"]
     log = log_of(*(pd.Series(x, index=index) for x in (PI, MU, R)))
     assert value(log, Column("pi", ["a"])) == pytest.approx(1.333333, abs=1e-6)
-    assert value(log_of(pd.Series(PI, index=index), np.array(MU), R), Column("pi", ["a"])) == pytest.approx(
-        4 / 3
-    )
+    assert value(log_of(pd.Series(PI, index=index), np.array(MU), R), Column("pi", ["a"])) == pytest.approx(4 / 3)

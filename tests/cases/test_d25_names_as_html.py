@@ -51,9 +51,7 @@ def report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Report:
         def cell(text: str) -> str:
             return '"' + text.replace('"', '""') + '"'
 
-        rows = [f"{cell(label)},{i % 2},0.5,{i}" for i in range(4)] + [
-            f"{cell(other)},1,0.5,{i}" for i in range(4)
-        ]
+        rows = [f"{cell(label)},{i % 2},0.5,{i}" for i in range(4)] + [f"{cell(other)},1,0.5,{i}" for i in range(4)]
         log.write_text("\n".join([f"item,click,p,{cell(column)}", *rows]) + "\n", encoding="utf-8")
         piwo.policies.Constant(label, [label, other]).save(policy)
         words = ["report", str(log), "--action", "item", "--reward", "click", "--propensity", "p"]
@@ -101,9 +99,7 @@ def test_no_element_or_attribute_beyond_the_templates_own(report: Report) -> Non
         {"script", "img", "iframe", "object", "link", "base", "form"}
     )
     assert not any(
-        name.startswith("on") or name in ("style", "href", "src")
-        for _, names in hostile.elements
-        for name in names
+        name.startswith("on") or name in ("style", "href", "src") for _, names in hostile.elements for name in names
     )
 
 

@@ -23,9 +23,7 @@ def test_an_unfit_log_is_a_no(piwo, tmp_path: Path) -> None:
     # the log says 1/2 each, but took one action nine times in ten
     log = tmp_path / "log.parquet"
     action = np.repeat(["a", "b"], [900, 100])
-    pq.write_table(
-        pa.table({"action": action, "reward": np.ones(1000), "propensity": np.full(1000, 0.5)}), log
-    )
+    pq.write_table(pa.table({"action": action, "reward": np.ones(1000), "propensity": np.full(1000, 0.5)}), log)
     done = piwo("check", log)
     assert (done.code, done.err) == (1, "")
     assert done.out.startswith("verdict: unfit\n")

@@ -26,9 +26,7 @@ def act_elsewhere(*words: object) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("oracle", ["classifier", "ridge"])
-def test_learn_certify_save_and_act_in_a_new_process(
-    piwo, learnable: Path, roles, oracle, tmp_path: Path
-) -> None:
+def test_learn_certify_save_and_act_in_a_new_process(piwo, learnable: Path, roles, oracle, tmp_path: Path) -> None:
     out = tmp_path / "policy.piwo"
     done = piwo("learn", learnable, *roles, *CONTEXT, "--oracle", oracle, "--out", out, "--gate")
     assert (done.code, done.err) == (0, "")
@@ -152,7 +150,4 @@ def test_the_open_bandit_log(piwo, shared_data: Path, oracle, tmp_path: Path) ->
     shown = piwo("policy", "show", out, "--json").document
     assert len(shown["context"]) == 84
     assert json.dumps(shown["certificate"]) == json.dumps(certificate)
-    assert (
-        piwo("evaluate", log, *OPEN_BANDIT, "--policy", out, "--json").document["policies"][0]["rows"]
-        == 10_000
-    )
+    assert piwo("evaluate", log, *OPEN_BANDIT, "--policy", out, "--json").document["policies"][0]["rows"] == 10_000

@@ -45,9 +45,7 @@ def test_a_missing_column_is_named(piwo, greedy: Path, tmp_path: Path) -> None:
 
 def test_levels_keep_their_zeros(piwo, tmp_path: Path) -> None:
     features = Features((Feature("shop", "levels", ("07", "7")),))
-    library.policies.LinearGreedy(np.eye(2), np.zeros(2), ["first", "second"], features).save(
-        tmp_path / "p.piwo"
-    )
+    library.policies.LinearGreedy(np.eye(2), np.zeros(2), ["first", "second"], features).save(tmp_path / "p.piwo")
     (tmp_path / "contexts.csv").write_text("shop\n07\n7\n", encoding="utf-8")
     done = piwo("policy", "act", tmp_path / "p.piwo", tmp_path / "contexts.csv")
     assert decisions(done.out) == [("first", 1.0), ("second", 1.0)]

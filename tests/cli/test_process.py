@@ -54,9 +54,7 @@ def test_the_gate_is_not_opened_by_a_closed_pipe(tmp_path: Path) -> None:
 
 
 def test_alone_it_prints_help() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "piwo"], capture_output=True, text=True, encoding="utf-8", check=True
-    )
+    done = subprocess.run([sys.executable, "-m", "piwo"], capture_output=True, text=True, encoding="utf-8", check=True)
     asked = subprocess.run(
         [sys.executable, "-m", "piwo", "--help"], capture_output=True, text=True, encoding="utf-8", check=True
     )
@@ -69,7 +67,8 @@ def test_alone_it_prints_help() -> None:
 def test_help_loads_no_heavy_library() -> None:
     code = (
         "import sys\nfrom piwo.cli.main import main\nmain(['--help'])\n"
-        "print(sorted({'sklearn', 'numba', 'pandas', 'jinja2', 'skops', 'matplotlib'} & set(sys.modules)), file=sys.stderr)"
+        "heavy = {'sklearn', 'numba', 'pandas', 'jinja2', 'skops', 'matplotlib'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"

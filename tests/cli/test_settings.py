@@ -38,15 +38,10 @@ def test_subcommands_have_tables_too(piwo, tmp_path: Path) -> None:
     library.policies.Uniform(["a", "b"]).save(tmp_path / "p.piwo")
     (tmp_path / "c.csv").write_text("x\n" + "1\n" * 30, "utf-8")
     (tmp_path / "piwo.toml").write_text("[policy.act]\nseed = 3\n", "utf-8")
-    assert (
-        piwo("policy", "act", "p.piwo", "c.csv").out
-        == piwo("policy", "act", "p.piwo", "c.csv", "--seed", 3).out
-    )
+    assert piwo("policy", "act", "p.piwo", "c.csv").out == piwo("policy", "act", "p.piwo", "c.csv", "--seed", 3).out
 
 
-def test_variables_win_over_files_and_words_over_variables(
-    piwo, small: Path, tmp_path: Path, monkeypatch
-) -> None:
+def test_variables_win_over_files_and_words_over_variables(piwo, small: Path, tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "piwo.toml").write_text(ROLES + "delta = 0.1\n", "utf-8")
     monkeypatch.setenv("PIWO_DELTA", "0.2")
     monkeypatch.setenv("PIWO_LOG", f"select * from '{small}'")

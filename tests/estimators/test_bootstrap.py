@@ -13,9 +13,7 @@ from piwo.estimators import bootstrap
 def rows(n: int = 400, seed: int = 3) -> tuple[piwo.Log, Any]:
     rng = np.random.default_rng(seed)
     mu = rng.choice([0.2, 0.5, 0.8], n)
-    log = piwo.Log.from_arrays(
-        action=rng.integers(0, 2, n), reward=rng.random(n), propensity=mu, actions=[0, 1]
-    )
+    log = piwo.Log.from_arrays(action=rng.integers(0, 2, n), reward=rng.random(n), propensity=mu, actions=[0, 1])
     return log, rng.random(n)
 
 
@@ -68,9 +66,7 @@ def test_how_the_log_is_cut_does_not_matter(tmp_path: Any) -> None:
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(0)
-    table = pa.table(
-        {"action": rng.integers(0, 2, 90_000), "reward": rng.random(90_000), "propensity": [0.5] * 90_000}
-    )
+    table = pa.table({"action": rng.integers(0, 2, 90_000), "reward": rng.random(90_000), "propensity": [0.5] * 90_000})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=1000)
     whole, cut = piwo.read(table), piwo.read(tmp_path / "a.parquet")
     uniform = piwo.policies.Uniform([0, 1])
@@ -103,9 +99,7 @@ def test_sampling_weights_count() -> None:
     assert 0.8 < found.lower < 10 / 11 < found.upper < 1
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"replicates": 1}, {"replicates": 2.5}, {"delta": 2}, {"random_state": "x"}]
-)
+@pytest.mark.parametrize("wrong", [{"replicates": 1}, {"replicates": 2.5}, {"delta": 2}, {"random_state": "x"}])
 def test_arguments_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(piwo.UsageError):
         bootstrap(*rows(), **wrong)

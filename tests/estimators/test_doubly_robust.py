@@ -70,9 +70,7 @@ def test_a_constant_zero_model_is_importance_weighting() -> None:
 def test_the_reward_s_own_unit_and_the_prediction_s_are_the_same() -> None:
     log, pi, q, data = made()
     options = {k: v for k, v in data.items() if k != "reward"}
-    wide = piwo.Log.from_arrays(
-        **options, reward=8 * data["reward"] - 2, reward_range=(-2, 6), actions=range(K)
-    )
+    wide = piwo.Log.from_arrays(**options, reward=8 * data["reward"] - 2, reward_range=(-2, 6), actions=range(K))
     one, other = doubly_robust(log, pi, q), doubly_robust(wide, pi, 8 * q - 2)
     assert other.value == pytest.approx(8 * one.value - 2)
     assert one.standard_error is not None

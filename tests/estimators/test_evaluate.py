@@ -105,9 +105,7 @@ def test_the_interval_is_the_mixture_bound_of_both_sides() -> None:
     losses = bet_sums(w * (1 - made["reward"]))
     assert result.upper == pytest.approx(1 - bounds.lower(losses, 3000, half), rel=1e-9)
     gain = bet_sums(w * made["reward"] + 1 - made["reward"])
-    assert result.improvement_lower == pytest.approx(
-        bounds.lower(gain, 3000, math.log(1 / 0.1)) - 1, rel=1e-6
-    )
+    assert result.improvement_lower == pytest.approx(bounds.lower(gain, 3000, math.log(1 / 0.1)) - 1, rel=1e-6)
 
 
 @pytest.mark.parametrize(("interval", "estimator"), [("ix", "ix"), ("ls", "ls"), ("ls", "ls-linear")])
@@ -157,9 +155,7 @@ def test_the_logging_policy_earns_the_mean_reward(estimator: str) -> None:
 
 
 def test_the_logging_policy_where_propensities_underflow() -> None:
-    log = piwo.Log.from_arrays(
-        action=[0, 1, 1, 0], reward=[1, 0, 1, 0.5], log_propensity=[-0.1, -900.0, -2000.0, -1e5]
-    )
+    log = piwo.Log.from_arrays(action=[0, 1, 1, 0], reward=[1, 0, 1, 0.5], log_propensity=[-0.1, -900.0, -2000.0, -1e5])
     result = piwo.evaluate(log, piwo.policies.Logging())
     assert (result.value, result.mean_weight, result.max_weight, result.ess) == (0.625, 1.0, 1.0, 4.0)
 
@@ -222,9 +218,7 @@ def test_negative_rewards_with_a_range_keep_the_bound_below_the_truth() -> None:
 
 
 def test_costs_are_negative_rewards() -> None:
-    log = piwo.read(
-        {"action": [0, 1], "cost": [1.0, 0.0], "propensity": [0.5, 0.5]}, cost="cost", reward_range=(-1, 0)
-    )
+    log = piwo.read({"action": [0, 1], "cost": [1.0, 0.0], "propensity": [0.5, 0.5]}, cost="cost", reward_range=(-1, 0))
     result = piwo.evaluate(log, piwo.policies.Constant(0, log.actions))
     assert (result.value, result.cost) == (-1.0, True)
     assert result.lower is not None

@@ -36,9 +36,7 @@ def test_the_per_action_table_against_numpy() -> None:
     rng = np.random.default_rng(1)
     n, mu = 500, rng.uniform(0.2, 0.9, 500)
     action, reward = rng.integers(0, 3, n), rng.random(n)
-    health = piwo.check(
-        piwo.Log.from_arrays(action=action, reward=4 * reward, propensity=mu, reward_range=(0, 4))
-    )
+    health = piwo.check(piwo.Log.from_arrays(action=action, reward=4 * reward, propensity=mu, reward_range=(0, 4)))
     for row in health.by_action:
         mine = action == row.action
         inverse = np.where(mine, 1 / mu, 0.0)
@@ -80,15 +78,11 @@ def test_evidence_is_a_p_value_in_honest_logs_and_finds_one_wrong_action() -> No
     for _ in range(400):
         mu = np.array([0.01, 0.19, 0.8])
         action = rng.choice(3, 300, p=mu)
-        log = piwo.Log.from_arrays(
-            action=action, reward=np.ones(300), propensity=mu[action], actions=range(3)
-        )
+        log = piwo.Log.from_arrays(action=action, reward=np.ones(300), propensity=mu[action], actions=range(3))
         rejected += bool(reduce(log, ActionEvidence(3)).p_values().min() * 3 < 0.05)
     assert rejected <= 20  # 5 %
     action = rng.choice(3, 3000, p=[0.03, 0.17, 0.8])
-    log = piwo.Log.from_arrays(
-        action=action, reward=np.ones(3000), propensity=np.array([0.01, 0.19, 0.8])[action]
-    )
+    log = piwo.Log.from_arrays(action=action, reward=np.ones(3000), propensity=np.array([0.01, 0.19, 0.8])[action])
     p = reduce(log, ActionEvidence(3)).p_values()
     assert p[0] < 1e-6
     assert p[1:].min() > 0.05
@@ -99,9 +93,7 @@ def test_evidence_is_the_same_however_the_log_is_cut() -> None:
     batch = next(iter(log.each_batch()))
     reduction = ActionEvidence(4)
     whole = reduction.update(reduction.empty(), batch)
-    parts = [
-        reduction.update(reduction.empty(), batch.take(np.arange(a, b))) for a, b in ((0, 130), (130, 500))
-    ]
+    parts = [reduction.update(reduction.empty(), batch.take(np.arange(a, b))) for a, b in ((0, 130), (130, 500))]
     merged = reduction.merge(reduction.merge(parts[1], reduction.empty()), parts[0])
     assert merged.rows == whole.rows == 500
     np.testing.assert_allclose(merged.sums, whole.sums, rtol=1e-12)
@@ -118,17 +110,13 @@ def test_few_rows_are_no_proof_of_wrong_propensities() -> None:
 def test_constant_weights_above_one_are_found() -> None:
     # One of two actions, always, at a stated probability of one half: its standard error is 0.
     health = piwo.check(
-        piwo.Log.from_arrays(
-            action=["a"] * 100, reward=[0.5] * 100, propensity=[0.5] * 100, actions=["a", "b"]
-        )
+        piwo.Log.from_arrays(action=["a"] * 100, reward=[0.5] * 100, propensity=[0.5] * 100, actions=["a", "b"])
     )
     assert "action 'a' was taken in 100 of 100 rows" in texts(health, "unfit")
 
 
 def test_a_logger_that_never_explored() -> None:
-    health = piwo.check(
-        piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[1.0] * 100)
-    )
+    health = piwo.check(piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[1.0] * 100))
     assert health.verdict == "unfit"
     assert "never explored" in texts(health, "unfit")
 
@@ -156,9 +144,7 @@ def test_missing_mass_within_logged_actions() -> None:
     rng = np.random.default_rng(0)
     first = np.arange(4000) < 400
     action = np.where(first & (rng.random(4000) < 0.5), "b", "a")
-    log = piwo.Log.from_arrays(
-        action=action, reward=rng.integers(0, 2, 4000), propensity=np.where(first, 0.5, 1.0)
-    )
+    log = piwo.Log.from_arrays(action=action, reward=rng.integers(0, 2, 4000), propensity=np.where(first, 0.5, 1.0))
     health = piwo.check(log, piwo.policies.Constant("b", log.actions))
     assert health.verdict == "unfit"
     assert "is not in the log" in texts(health, "unfit")
@@ -166,9 +152,7 @@ def test_missing_mass_within_logged_actions() -> None:
 
 
 def test_a_policy_that_plays_nothing_logged() -> None:
-    log = piwo.Log.from_arrays(
-        action=["a"] * 20, reward=[1, 0] * 10, propensity=[0.5] * 20, actions=["a", "b"]
-    )
+    log = piwo.Log.from_arrays(action=["a"] * 20, reward=[1, 0] * 10, propensity=[0.5] * 20, actions=["a", "b"])
     health = piwo.check(log, piwo.policies.Constant("b", log.actions))
     assert "never takes a logged action" in texts(health, "unfit")
     assert health.ess is None
@@ -185,9 +169,7 @@ def test_one_action_one_row_and_weights_beyond_float64() -> None:
     assert "one action only" in texts(
         piwo.check(piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0])), "care"
     )
-    log = piwo.Log.from_arrays(
-        action=[0, 1] * 50, reward=[0, 1] * 50, log_propensity=[-5000.0] + [math.log(0.5)] * 99
-    )
+    log = piwo.Log.from_arrays(action=[0, 1] * 50, reward=[0, 1] * 50, log_propensity=[-5000.0] + [math.log(0.5)] * 99)
     health = piwo.check(log)
     assert health.verdict == "unfit"
     assert "row 0" in texts(health, "unfit")

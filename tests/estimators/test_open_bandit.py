@@ -9,9 +9,7 @@ import piwo
 
 
 def log_of(folder: Path, name: str) -> piwo.Log:
-    return piwo.read(
-        folder / f"{name}.parquet", action="item_id", reward="click", propensity="propensity_score"
-    )
+    return piwo.read(folder / f"{name}.parquet", action="item_id", reward="click", propensity="propensity_score")
 
 
 TABLE: dict[str, dict[str, Any]] = {
@@ -30,9 +28,7 @@ TABLE: dict[str, dict[str, Any]] = {
 def test_the_uniform_policy_on_the_sample(name: str, shared_data: Path) -> None:
     log, expected = log_of(shared_data, name), TABLE[name]
     uniform = piwo.policies.Uniform(log.actions)
-    results = {
-        x: piwo.evaluate(log, uniform, estimator=x, gamma=0.01) for x in ("iw", "snips", "ix", "ls-linear")
-    }
+    results = {x: piwo.evaluate(log, uniform, estimator=x, gamma=0.01) for x in ("iw", "snips", "ix", "ls-linear")}
     for estimator, result in results.items():
         assert result.value == pytest.approx(expected[estimator], abs=5.1e-11)
     plain = results["iw"]

@@ -24,9 +24,7 @@ GOOD: dict[str, list[Any]] = {
 
 
 def log_of(**changes: Any) -> Log:
-    options = {
-        x: changes.pop(x) for x in list(changes) if x in ("reward_range", "actions", "normalize", "behavior")
-    }
+    options = {x: changes.pop(x) for x in list(changes) if x in ("reward_range", "actions", "normalize", "behavior")}
     return Log.from_arrays(**(GOOD | changes), **options)
 
 
@@ -52,9 +50,7 @@ BAD_PROPENSITIES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("rule", "value"), [(rule, x) for rule, values in BAD_PROPENSITIES.items() for x in values]
-)
+@pytest.mark.parametrize(("rule", "value"), [(rule, x) for rule, values in BAD_PROPENSITIES.items() for x in values])
 def test_a_bad_propensity_is_named(rule: str, value: float | None) -> None:
     column = [0.5, value, 1.0]
     message = refusal(log_of(propensity=column if value is None else np.array(column)))
@@ -80,9 +76,7 @@ def test_a_null_in_any_role_is_named(role: str) -> None:
                 "action": pa.array(["a", "b", None if role == "action" else "a"]),
                 "reward": pa.array([0.0, 1.0, None if role == "reward" else 1.0]),
                 "propensity": pa.array([0.5, 0.5, None if role == "propensity" else 0.5]),
-                "log_propensity": pa.array(
-                    [log_half, log_half, None if role == "log_propensity" else log_half]
-                ),
+                "log_propensity": pa.array([log_half, log_half, None if role == "log_propensity" else log_half]),
                 "weight": pa.array([1.0, 1.0, None if role == "weight" else 1.0]),
                 "pi": pa.array([1.0, 1.0, None if role == "pi" else 1.0]),
                 "x0": pa.array([1.0, 1.0, None if role == "x0" else 1.0]),
@@ -100,9 +94,7 @@ def test_a_null_in_any_role_is_named(role: str) -> None:
     assert "row numbers from 0: 2" in message
 
 
-def test_counts_and_row_numbers_are_those_of_the_whole_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counts_and_row_numbers_are_those_of_the_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources_module, "BATCH_ROWS", 10)
     propensity = np.full(100, 0.5)
     propensity[[7, 33, 64, 65, 66, 67, 99]] = 0.0
@@ -167,9 +159,7 @@ def test_actions_of_every_whole_number_and_text_type_keep_their_labels(values: A
     assert [str(declared.actions.labels[c]) for c in only(declared).action] == kept
 
 
-@pytest.mark.parametrize(
-    "values", [[2**70, 1, 1], [1, "a", 2], [b"a", 1, None], [[1], [2], [3]], [1.5, "a", 1]]
-)
+@pytest.mark.parametrize("values", [[2**70, 1, 1], [1, "a", 2], [b"a", 1, None], [[1], [2], [3]], [1.5, "a", 1]])
 def test_actions_that_are_no_labels_are_refused(values: Any) -> None:
     with pytest.raises(DataError):
         list(log_of(action=values).each_batch())
@@ -177,9 +167,7 @@ def test_actions_that_are_no_labels_are_refused(values: Any) -> None:
 
 def test_unknown_labels_are_counted_with_an_example() -> None:
     message = refusal(log_of(action=["a", "z", "y"], actions=["a", "b"]))
-    assert (
-        "labels that are not among the 2 actions ('a', 'b') in 2 rows (row numbers from 0: 1, 2)" in message
-    )
+    assert "labels that are not among the 2 actions ('a', 'b') in 2 rows (row numbers from 0: 1, 2)" in message
     assert "'z'" in message
 
 
@@ -251,9 +239,7 @@ def test_log_propensities_may_underflow() -> None:
     assert batch.propensity.tolist() == [0.0, np.exp(-0.5), 1.0]
     assert batch.log_propensity is not None
     assert batch.log_propensity[0] == -1000.0
-    both = only(
-        log_of(propensity=[0.0, float(np.exp(np.float32(-0.5))), 1.0], log_propensity=[-1000.0, -0.5, 0.0])
-    )
+    both = only(log_of(propensity=[0.0, float(np.exp(np.float32(-0.5))), 1.0], log_propensity=[-1000.0, -0.5, 0.0]))
     assert both.propensity[0] == 0.0
 
 
@@ -261,15 +247,9 @@ def test_log_propensities_may_underflow() -> None:
     ("propensity", "log_propensity"),
     [(0.5, np.log(0.25)), (0.5, -1000.0), (0.0, np.log(0.5)), (1e-10, np.log(2e-10)), (1e-300, np.log(0.5))],
 )
-def test_a_propensity_and_a_logarithm_that_disagree_are_refused(
-    propensity: float, log_propensity: float
-) -> None:
-    message = refusal(
-        log_of(propensity=[0.5, propensity, 1.0], log_propensity=[np.log(0.5), log_propensity, 0.0])
-    )
-    assert (
-        "column 'propensity' disagrees with the log-propensity in column 'log_propensity' in 1 row" in message
-    )
+def test_a_propensity_and_a_logarithm_that_disagree_are_refused(propensity: float, log_propensity: float) -> None:
+    message = refusal(log_of(propensity=[0.5, propensity, 1.0], log_propensity=[np.log(0.5), log_propensity, 0.0]))
+    assert "column 'propensity' disagrees with the log-propensity in column 'log_propensity' in 1 row" in message
 
 
 @pytest.mark.parametrize(
@@ -337,9 +317,7 @@ def test_a_vector_that_disagrees_with_the_propensity_is_refused(scale: float) ->
     log = log_of(action=["a"] * 3, propensity=p, propensities=right, actions=["a", "b"])
     assert only(log, propensities=True).propensity.tolist() == p.tolist()
     swapped = log_of(action=["a"] * 3, propensity=p[[1, 0, 2]], propensities=right, actions=["a", "b"])
-    assert "disagrees with the propensity of the logged action in 2 rows" in refusal(
-        swapped, propensities=True
-    )
+    assert "disagrees with the propensity of the logged action in 2 rows" in refusal(swapped, propensities=True)
 
 
 def test_normalize_is_something_the_user_asks_for() -> None:
@@ -393,9 +371,8 @@ def test_a_timestamp_is_no_context() -> None:
 
 def test_lists_of_differing_length_and_null_lists_in_the_context() -> None:
     ragged = read(pa.table({**GOOD, "v": [None, [1.0, 2.0], [1.0]]}), context="v")
-    assert (
-        "column 'v' has missing or infinite context values in 2 rows (row numbers from 0: 0, 2)"
-        in refusal(ragged, context=True)
+    assert "column 'v' has missing or infinite context values in 2 rows (row numbers from 0: 0, 2)" in refusal(
+        ragged, context=True
     )
     none = read(pa.table({**GOOD, "v": pa.array([None] * 3, pa.list_(pa.float64()))}), context="v")
     with pytest.raises(DataError, match="no lists at all"):
@@ -434,9 +411,7 @@ def test_levels_that_a_policy_never_saw_are_counted() -> None:
         lambda: Log.from_arrays(action=["a"], reward=[0], propensity=[1], actions=["a", 1]),
         lambda: Log.from_arrays(action=["a"], reward=[0], propensity=[1], actions="a"),
         lambda: Log.from_arrays(action=["a"], reward=[0], propensities=[[1.0]]),
-        lambda: read(
-            pa.table([["a"], ["b"], [1.0], [1.0]], names=["action", "action", "reward", "propensity"])
-        ),
+        lambda: read(pa.table([["a"], ["b"], [1.0], [1.0]], names=["action", "action", "reward", "propensity"])),
     ],
 )
 def test_wrong_arguments_end_in_one_line(call: Any) -> None:
@@ -446,9 +421,7 @@ def test_wrong_arguments_end_in_one_line(call: Any) -> None:
 
 
 def test_missing_columns_are_refused_with_near_names() -> None:
-    with pytest.raises(
-        DataError, match="no column 'propensty' for the propensity; did you mean 'propensity'"
-    ):
+    with pytest.raises(DataError, match="no column 'propensty' for the propensity; did you mean 'propensity'"):
         read(GOOD, propensity="propensty")
 
 

@@ -37,9 +37,7 @@ def read_silently(path: Path, **options: Any) -> Log:
         return read_dsjson(path, **options)
 
 
-def test_many_events_with_small_chunks_are_the_twin_of_a_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_events_with_small_chunks_are_the_twin_of_a_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     events = []
     for _ in range(300):
@@ -102,12 +100,8 @@ BROKEN = {
 
 @pytest.mark.parametrize("rule", sorted(BROKEN))
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
-def test_a_contradictory_event_is_refused_whatever_the_option(
-    rule: str, on_error: str, tmp_path: Path
-) -> None:
-    path = written(
-        tmp_path / "log.dsjson", event([1, 2], [0.6, 0.4]), "", BROKEN[rule], event([1, 2], [0.6, 0.4])
-    )
+def test_a_contradictory_event_is_refused_whatever_the_option(rule: str, on_error: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "log.dsjson", event([1, 2], [0.6, 0.4]), "", BROKEN[rule], event([1, 2], [0.6, 0.4]))
     words = "ranking" if rule == "zero-based" else rule
     with pytest.raises(DataError) as refused:
         read_dsjson(path, on_error=on_error)  # type: ignore[arg-type]
@@ -133,9 +127,7 @@ def test_line_numbers_go_on_from_piece_to_piece_and_all_broken_lines_are_counted
 
 
 def test_probabilities_as_float32_writers_print_them_agree(tmp_path: Path) -> None:
-    path = written(
-        tmp_path / "log.dsjson", event([2, 1], [0.05, 0.95], _label_probability=0.05000000074505806)
-    )
+    path = written(tmp_path / "log.dsjson", event([2, 1], [0.05, 0.95], _label_probability=0.05000000074505806))
     assert len(read_silently(path)) == 1
 
 

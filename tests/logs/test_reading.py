@@ -192,18 +192,14 @@ def test_columns_of_any_name(kind: str, name: str, tmp_path: Path) -> None:
 
 def test_parquet_columns_that_differ_only_in_case(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
-    pq.write_table(
-        TABLE.append_column("Action", pa.array(["X"] * 4)).select(["Action", *TABLE.column_names]), path
-    )
+    pq.write_table(TABLE.append_column("Action", pa.array(["X"] * 4)).select(["Action", *TABLE.column_names]), path)
     assert contents(read(path)) == EXPECTED
 
 
 def test_a_column_is_not_the_field_of_another(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     struct = pa.array([{"b": i} for i in range(4)])
-    pq.write_table(
-        TABLE.append_column("a", struct).append_column("a.b", pa.array([5.0, 6.0, 7.0, 8.0])), path
-    )
+    pq.write_table(TABLE.append_column("a", struct).append_column("a.b", pa.array([5.0, 6.0, 7.0, 8.0])), path)
     batch = next(read(path, context="a.b").each_batch(context=True))
     assert batch.context is not None
     assert batch.context[:, 0].tolist() == [5.0, 6.0, 7.0, 8.0]
@@ -273,9 +269,7 @@ def test_a_number_column_with_a_mark_for_missing_is_no_label(tmp_path: Path) -> 
 
 
 def test_a_word_after_the_rows_that_were_looked_at_first(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "log.csv", "action,reward,propensity,age\n" + "a,1,0.5,1\n" * 30_000 + "a,1,0.5,old\n"
-    )
+    path = write(tmp_path / "log.csv", "action,reward,propensity,age\n" + "a,1,0.5,1\n" * 30_000 + "a,1,0.5,old\n")
     assert "old" in refusal(lambda: list(read(path, context="age").each_batch(context=True)))
     path = write(tmp_path / "log2.csv", HEAD + "a,1,0.5\n" * 30_000 + "a,x,0.5\n")
     assert "(row numbers from 0: 30000); such as 'x'" in refusal(lambda: reduce(read(path), Digest()))
@@ -304,9 +298,7 @@ def test_json_lines_in_the_wild(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     write(path, '{"action":1582218195625938945,"reward":true,"propensity":0.5,"mu":[0.5,0.5],"x":1}\n'
                 '{"action":7,"reward":0,"propensity":0.5,"mu":[0.5,0.5],"x":2}\n')  # fmt: skip
-    log = read(
-        path, context="x", actions=[7, 1582218195625938945], propensities="mu", propensity="propensity"
-    )
+    log = read(path, context="x", actions=[7, 1582218195625938945], propensities="mu", propensity="propensity")
     assert contents(log) == ([1582218195625938945, 7], [1.0, 0.0], [0.5, 0.5])
 
 

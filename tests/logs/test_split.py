@@ -27,9 +27,7 @@ def rows_of(log: Log) -> list[int]:
 
 
 def table(n: int, actions: int = 2) -> pa.Table:
-    return pa.table(
-        {"action": np.arange(n) % actions, "reward": np.arange(n) / n, "propensity": np.full(n, 0.5)}
-    )
+    return pa.table({"action": np.arange(n) % actions, "reward": np.arange(n) / n, "propensity": np.full(n, 0.5)})
 
 
 def test_the_parts_are_all_rows_once_and_do_not_depend_on_how_the_log_is_cut(
@@ -39,9 +37,7 @@ def test_the_parts_are_all_rows_once_and_do_not_depend_on_how_the_log_is_cut(
     parts = read(whole).split(0.3, seed=5)
     train, test = rows_of(parts.train), rows_of(parts.test)
     assert sorted(train + test) == list(range(3000))
-    assert (
-        (len(train), len(test)) == (parts.train_rows, parts.test_rows) == (len(parts.train), len(parts.test))
-    )
+    assert (len(train), len(test)) == (parts.train_rows, parts.test_rows) == (len(parts.train), len(parts.test))
     assert abs(len(test) - 900) < 4 * np.sqrt(3000 * 0.3 * 0.7)
     monkeypatch.setattr(sources_module, "BATCH_ROWS", 97)
     for half in range(2):
@@ -85,9 +81,7 @@ def test_a_query_is_read_once_because_its_order_may_change() -> None:
     sql = "select (random() * 1e6)::int as action, 0 as reward, 1 as propensity from range(1000)"
     with pytest.warns(PiwoWarning):
         parts = read(sql).split()
-    twice = [
-        [parts.train.actions.take(b.action).tolist() for b in parts.train.each_batch()] for _ in range(2)
-    ]
+    twice = [[parts.train.actions.take(b.action).tolist() for b in parts.train.each_batch()] for _ in range(2)]
     assert twice[0] == twice[1]
     assert not read(sql).source.steady
 
@@ -178,11 +172,7 @@ def certified(random: np.random.Generator, stratified: bool) -> float:
     """Lower bound on the value of "play evenly what was seen in training", which is 1, as every reward is."""
     actions, n = 10_000, 2_000
     action = random.integers(0, actions, n)
-    held = (
-        by_action(random, action, 0.5)
-        if stratified
-        else uniform(int(random.integers(2**62)), np.arange(n)) < 0.5
-    )
+    held = by_action(random, action, 0.5) if stratified else uniform(int(random.integers(2**62)), np.arange(n)) < 0.5
     learned = np.unique(action[~held])
     weight = np.isin(action[held], learned) * (actions / len(learned))
     return float(lcb_mean(weight, 0.05))

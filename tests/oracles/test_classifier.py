@@ -18,7 +18,12 @@ def make_log(n=2000, seed=0, scale=1.0, actions=("a", "b", "c"), reward_range=(0
     R = ((best == A) | (rng.random(n) < 0.1)) * scale
     labels = np.array(["a", "b", "c"])
     log = piwo.Log.from_arrays(
-        context=X, action=labels[A], reward=R, propensity=np.full(n, 1 / 3), actions=actions, reward_range=reward_range
+        context=X,
+        action=labels[A],
+        reward=R,
+        propensity=np.full(n, 1 / 3),
+        actions=actions,
+        reward_range=reward_range,
     )
     return log, X, A, R, labels, best
 
@@ -40,7 +45,7 @@ def test_it_learns():
 
 
 def test_the_unit_of_the_reward_does_not_matter():
-    one, X, *_ = make_log()
+    one, *_ = make_log()
     two, *_ = make_log(scale=50.0, reward_range=(0.0, 50.0))
     first, second = (piwo.oracles.Classifier().solve(log, piwo.IX(0.1)) for log in (one, two))
     assert np.allclose(first.coef, second.coef)
@@ -49,7 +54,11 @@ def test_the_unit_of_the_reward_does_not_matter():
 
 
 @pytest.mark.parametrize(
-    "model", [DecisionTreeClassifier(max_depth=3), make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3))]
+    "model",
+    [
+        DecisionTreeClassifier(max_depth=3),
+        make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3)),
+    ],
 )
 def test_any_classifier_with_weights(model, tmp_path):
     log, X, _, _, labels, best = make_log()

@@ -13,7 +13,12 @@ def noise_log(seed, n=500, policies=1000):
     A = r.integers(0, 10, n)
     R = r.integers(0, 2, n)
     choices = r.integers(0, 10, (policies, n))
-    return piwo.Log.from_arrays(action=A, reward=R, propensity=np.full(n, 0.1), actions=range(10)), A, R, choices
+    return (
+        piwo.Log.from_arrays(action=A, reward=R, propensity=np.full(n, 0.1), actions=range(10)),
+        A,
+        R,
+        choices,
+    )
 
 
 def test_the_best_of_a_matrix_of_choices():

@@ -72,9 +72,13 @@ def test_pseudo_loss_needs_full_vectors_and_full_support():
     with pytest.raises(piwo.UsageError, match="full propensity vector"):
         piwo.oracles.Ridge().solve(log, piwo.PseudoLoss(0.1))
     zero = piwo.Log.from_arrays(
-        context=[[1.0], [2.0]], action=[0, 0], reward=[1, 1], propensities=[[1.0, 0.0], [1.0, 0.0]], actions=[0, 1]
+        context=[[1.0], [2.0]],
+        action=[0, 0],
+        reward=[1, 1],
+        propensities=[[1.0, 0.0], [1.0, 0.0]],
+        actions=[0, 1],
     )
-    with pytest.raises(piwo.UsageError, match="positive propensity"):
+    with pytest.raises(piwo.UsageError, match="positive propensity for every action"):
         piwo.oracles.Ridge().solve(zero, piwo.PseudoLoss(0.1))
 
 
@@ -87,13 +91,17 @@ def test_standardize_equals_ridge_on_standardised_columns():
 
 
 def test_folds_are_merged_states():
-    log, X, A, R, mu = make_log()
+    _, X, A, R, mu = make_log()
     gram = Gram((piwo.IX(0.1),), 5, X.mean(axis=0))
     parts = [np.arange(len(A)) % 3 == fold for fold in range(3)]
     states = [
         reduce(
             piwo.Log.from_arrays(
-                context=X[p], action=A[p], reward=R[p], propensity=mu[np.arange(len(A)), A][p], actions=range(5)
+                context=X[p],
+                action=A[p],
+                reward=R[p],
+                propensity=mu[np.arange(len(A)), A][p],
+                actions=range(5),
             ),
             gram,
         )
@@ -108,7 +116,9 @@ def test_folds_are_merged_states():
 def test_collinear_columns_without_penalty_give_the_minimum_norm_answer():
     rng = np.random.default_rng(0)
     x = rng.normal(size=500)
-    log = piwo.Log.from_arrays(context=np.column_stack([x, x]), action=[0, 1] * 250, reward=np.ones(500), propensity=[0.5] * 500)
+    log = piwo.Log.from_arrays(
+        context=np.column_stack([x, x]), action=[0, 1] * 250, reward=np.ones(500), propensity=[0.5] * 500
+    )
     coef = piwo.oracles.Ridge(alpha=0.0).solve(log, piwo.IX(0.1)).coef
     assert np.isfinite(coef).all()
     assert np.allclose(coef[:, 0], coef[:, 1], atol=1e-6)

@@ -1,24 +1,17 @@
 """One policy of every kind, and the contexts that they all take."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from piwo.logs.batch import Batch
-from piwo.policies import (
-    Classifier,
-    Constant,
-    Deterministic,
-    EpsilonGreedy,
-    LinearGreedy,
-    LinearSoftmax,
-    Mixture,
-    Policy,
-    Tabular,
-    Uniform,
-    aligned,
-)
+if TYPE_CHECKING:
+    # piwo is imported inside the functions: plugins are set up after this file has been read.
+    from piwo.logs.batch import Batch
+    from piwo.policies import LinearGreedy, Policy
 
 LABELS = ["b", "a", "10", "2"]
 COEF = [[1.0, 0.5], [-1.0, 0.25], [0.0, -2.0], [0.5, 0.5]]
@@ -36,46 +29,76 @@ TABLE = np.array(
 )
 
 
+def greedy() -> LinearGreedy:
+    from piwo.policies import LinearGreedy
+
+    return LinearGreedy(COEF, INTERCEPT, LABELS)
+
+
 def classifier(greedy: bool) -> Policy:
     from sklearn.linear_model import LogisticRegression
+
+    from piwo.policies import Classifier
 
     x = np.random.default_rng(0).normal(size=(300, 2))
     y = np.array(["2", "b", "a"])[np.argmax(x @ [[1.0, 0.0, -1.0], [0.0, 1.0, 0.5]], axis=1)]
     return Classifier(LogisticRegression().fit(x, y), LABELS, greedy=greedy)
 
 
-def greedy() -> LinearGreedy:
-    return LinearGreedy(COEF, INTERCEPT, LABELS)
+def rule() -> Policy:
+    from piwo.policies import Deterministic
+
+    return Deterministic(lambda x: np.where(x[:, 0] > 0, "a", "2"), LABELS)
 
 
-# One line a kind: laws, acting and (where `SAVED` has it) files are tested for all of them.
-EXAMPLES: dict[str, Callable[[], Policy]] = {
-    "uniform": lambda: Uniform(LABELS),
-    "constant": lambda: Constant("10", LABELS),
-    "tabular-one": lambda: Tabular(TABLE[0], LABELS),
-    "tabular-contexts": lambda: Tabular(TABLE, LABELS, contexts=CONTEXTS),
-    "linear-greedy": greedy,
-    "linear-softmax": lambda: LinearSoftmax(COEF, INTERCEPT, LABELS, temperature=0.75),
-    "rule": lambda: Deterministic(lambda x: np.where(x[:, 0] > 0, "a", "2"), LABELS),
-    "epsilon-greedy": lambda: EpsilonGreedy(greedy(), 0.25),
-    "epsilon-rule": lambda: EpsilonGreedy(EXAMPLES["rule"](), 0.5),
-    "mixture": lambda: Mixture([greedy(), Uniform(LABELS), Constant("a", sorted(LABELS))], [0.5, 0.25, 0.25]),
-    "classifier": lambda: classifier(greedy=True),
-    "classifier-soft": lambda: classifier(greedy=False),
-    "aligned": lambda: aligned(greedy(), aligned_actions()),
-}
-
-
-def aligned_actions():
+def makers() -> dict[str, Callable[[], Policy]]:
+    """One line a kind: laws, acting and files are tested for all of them."""
+    from piwo import policies as p
     from piwo.logs.actions import Actions
 
-    return Actions(["new", *sorted(LABELS)])
+    parts = [greedy(), p.Uniform(LABELS), p.Constant("a", sorted(LABELS))]
+    return {
+        "uniform": lambda: p.Uniform(LABELS),
+        "constant": lambda: p.Constant("10", LABELS),
+        "tabular-one": lambda: p.Tabular(TABLE[0], LABELS),
+        "tabular-contexts": lambda: p.Tabular(TABLE, LABELS, contexts=CONTEXTS),
+        "linear-greedy": greedy,
+        "linear-softmax": lambda: p.LinearSoftmax(COEF, INTERCEPT, LABELS, temperature=0.75),
+        "rule": rule,
+        "epsilon-greedy": lambda: p.EpsilonGreedy(greedy(), 0.25),
+        "epsilon-rule": lambda: p.EpsilonGreedy(rule(), 0.5),
+        "mixture": lambda: p.Mixture(parts, [0.5, 0.25, 0.25]),
+        "classifier": lambda: classifier(greedy=True),
+        "classifier-soft": lambda: classifier(greedy=False),
+        "aligned": lambda: p.aligned(greedy(), Actions(["new", *sorted(LABELS)])),
+    }
 
 
-@pytest.fixture(params=sorted(EXAMPLES))
+NAMES = (
+    "uniform", "constant", "tabular-one", "tabular-contexts", "linear-greedy", "linear-softmax", "rule",
+    "epsilon-greedy", "epsilon-rule", "mixture", "classifier", "classifier-soft", "aligned",
+)  # fmt: skip
+
+
+@pytest.fixture(params=NAMES)
 def policy(request: pytest.FixtureRequest) -> Policy:
     """One policy of every kind that acts."""
-    return EXAMPLES[request.param]()
+    return makers()[request.param]()
+
+
+@pytest.fixture
+def examples() -> dict[str, Policy]:
+    """All of them by name."""
+    made = {name: make() for name, make in makers().items()}
+    assert tuple(made) == NAMES
+    return made
+
+
+@pytest.fixture
+def wrong_types(request: pytest.FixtureRequest) -> None:
+    """For tests that break annotations on purpose."""
+    if request.config.pluginmanager.has_plugin("pytest_runtime_types"):
+        pytest.skip("annotations are checked first")
 
 
 @pytest.fixture
@@ -86,6 +109,8 @@ def contexts() -> np.ndarray:
 @pytest.fixture
 def batch() -> Batch:
     """Six rows of a log, of which they are rows 100 to 105; actions are codes into LABELS."""
+    from piwo.logs.batch import Batch
+
     return Batch(
         start=100,
         context=CONTEXTS.copy(),
@@ -94,8 +119,3 @@ def batch() -> Batch:
         propensity=np.array([0.5, 0.1, 0.02, 0.8, 0.3, 0.05]),
         policies={"new": np.array([1.0, 0.0, 0.5, 0.25, 1.0, 1.0])},
     )
-
-
-@pytest.fixture
-def examples() -> dict[str, Policy]:
-    return {name: make() for name, make in EXAMPLES.items()}

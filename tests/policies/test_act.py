@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from piwo.errors import UsageError
-from piwo.policies import LinearSoftmax, Policy, Tabular, Uniform
+from piwo.policies import Column, Deterministic, LinearSoftmax, Policy, Tabular, Uniform
 from piwo.policies.sampling import draw_rows
 
 
@@ -72,15 +72,25 @@ def test_rows_without_contexts_are_counted_by_n_or_by_x(contexts: np.ndarray) ->
         Uniform(["a"]).act()
     with pytest.raises(UsageError, match="n=4"):
         Uniform(["a"]).act(contexts, n=4)
-    for n in (-1, 1.5):
-        with pytest.raises(UsageError, match="whole number"):
-            Uniform(["a"]).act(n=n)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="whole number"):
+        Uniform(["a"]).act(n=-1)
 
 
 def test_random_state_is_checked() -> None:
-    for wrong in (-1, "seed"):
-        with pytest.raises(UsageError, match="random_state"):
-            Uniform(["a"]).act(n=1, random_state=wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="random_state"):
+        Uniform(["a"]).act(n=1, random_state=-1)
+
+
+@pytest.mark.usefixtures("wrong_types")
+def test_arguments_of_another_type() -> None:
+    with pytest.raises(UsageError, match="random_state"):
+        Uniform(["a"]).act(n=1, random_state="seed")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="whole number"):
+        Uniform(["a"]).act(n=1.5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="function"):
+        Deterministic([1, 2], [1, 2])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="RowWise"):
+        Column([0.5])  # type: ignore[arg-type]
 
 
 class Last(np.random.Generator):

@@ -34,9 +34,7 @@ def test_d13_a_class_never_seen_has_probability_0() -> None:
     assert Classifier(Fixed(), [0, 1, 2]).probabilities(x).tolist() == [[0.0, 0.0, 1.0]]
     texts = Classifier(Fixed(("10", "2")), ["2", "9", "10"], greedy=False)
     assert texts.probabilities(x).tolist() == [[0.7, 0.0, 0.3]]
-    assert Classifier(Fixed((0, 2)), ["0", "1", "2"], greedy=False).probabilities(x).tolist() == [
-        [0.3, 0.0, 0.7]
-    ]
+    assert Classifier(Fixed((0, 2)), ["0", "1", "2"], greedy=False).probabilities(x).tolist() == [[0.3, 0.0, 0.7]]
     unsorted = Classifier(Fixed(("b", "a")), ["a", "b"])
     assert unsorted.probabilities(x).tolist() == [[1.0, 0.0]]
 
@@ -123,9 +121,7 @@ def test_what_cannot_be_a_classifier_policy() -> None:
     with pytest.raises(DataError, match="floating-point"):
         Classifier(Fixed((0.0, 2.0)), [0, 2])
     with pytest.raises(DataError, match="row 1"):
-        Classifier(DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "b"]), ["a", "b"]).act(
-            [[0.0], [np.nan]]
-        )
+        Classifier(DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "b"]), ["a", "b"]).act([[0.0], [np.nan]])
 
 
 def test_probabilities_that_do_not_sum_to_one_name_the_row() -> None:

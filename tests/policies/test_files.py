@@ -57,9 +57,7 @@ print(json.dumps(out))
 def read_elsewhere(paths: list[Path], contexts: np.ndarray) -> dict[str, list[object]]:
     """What a new process finds in the files."""
     command = [sys.executable, "-c", READER, *map(str, paths)]
-    done = subprocess.run(
-        command, input=json.dumps(contexts.tolist()), capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, input=json.dumps(contexts.tolist()), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, list[object]] = json.loads(done.stdout)
     return found

@@ -49,13 +49,8 @@ def test_softmax_is_its_naive_twin(seed: int, temperature: float) -> None:
     rng = np.random.default_rng(seed)
     coef, intercept, x = rng.normal(size=(4, 3)), rng.normal(size=4), rng.normal(size=(50, 3))
     policy = LinearSoftmax(coef, intercept, range(4), temperature)
-    weights = [
-        [math.exp(float(c @ row + b) / temperature) for c, b in zip(coef, intercept, strict=True)]
-        for row in x
-    ]
-    np.testing.assert_allclose(
-        policy.probabilities(x), [[v / sum(w) for v in w] for w in weights], rtol=1e-10
-    )
+    weights = [[math.exp(float(c @ row + b) / temperature) for c, b in zip(coef, intercept, strict=True)] for row in x]
+    np.testing.assert_allclose(policy.probabilities(x), [[v / sum(w) for v in w] for w in weights], rtol=1e-10)
 
 
 @given(st.integers(0, 2**31), st.permutations(list(range(5))))

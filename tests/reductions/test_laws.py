@@ -172,9 +172,7 @@ def processes() -> Any:
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("rows", [1, 10, N])
-def test_threads_give_the_same_numbers_for_every_cut(
-    name: str, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_give_the_same_numbers_for_every_cut(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = folded(REDUCTIONS[name](), np.arange(N if rows > 1 else 40))
     monkeypatch.setattr(sources_module, "BATCH_ROWS", rows)
     source = table() if rows > 1 else table().slice(0, 40)

@@ -41,10 +41,8 @@ def test_ends_that_are_not_there(one: piwo.Evaluation) -> None:
 
 def test_negative_and_tiny_and_equal(one: piwo.Evaluation) -> None:
     plot = interval_plot([replace(one, lower=-0.9, upper=-0.2, value=-0.5, logging_value=-0.4)])
-    assert [x for _, x in plot.ticks][0] == "-1"
-    assert (
-        interval_plot([replace(one, lower=0.3, upper=0.3, value=0.3, logging_value=0.3)]).lines[0].low > LEFT
-    )
+    assert plot.ticks[0][1] == "-1"
+    assert interval_plot([replace(one, lower=0.3, upper=0.3, value=0.3, logging_value=0.3)]).lines[0].low > LEFT
     plot = interval_plot([replace(one, lower=1e-9, upper=3e-9, value=2e-9, logging_value=2e-9)])
     assert len(plot.ticks) >= 3
 

@@ -19,9 +19,7 @@ pytest.importorskip("jinja2")
 def log() -> piwo.Log:
     rng = np.random.default_rng(0)
     x, a = rng.normal(size=(500, 1)), rng.integers(0, 2, 500)
-    return piwo.Log.from_arrays(
-        context=x, action=a, reward=(a == (x[:, 0] > 0)) * 1.0, propensity=np.full(500, 0.5)
-    )
+    return piwo.Log.from_arrays(context=x, action=a, reward=(a == (x[:, 0] > 0)) * 1.0, propensity=np.full(500, 0.5))
 
 
 def test_values_health_and_certificate(log: piwo.Log) -> None:

@@ -83,14 +83,10 @@ def test_a_pessimistic_score_is_at_most_the_logarithm_of_its_bet(
     assert 0 <= rho <= top * (1 + 1e-12)
 
 
-@given(
-    mu=st.floats(1e-6, 1.0), pi=st.floats(0.0, 1.0), reward=st.floats(0.0, 1.0), gamma=st.floats(1e-6, 5.0)
-)
+@given(mu=st.floats(1e-6, 1.0), pi=st.floats(0.0, 1.0), reward=st.floats(0.0, 1.0), gamma=st.floats(1e-6, 5.0))
 def test_smoothing_dominates_implicit_exploration(mu: float, pi: float, reward: float, gamma: float) -> None:
     rows, p = one(mu, reward), np.array([pi])
-    ix, linear, smooth, iw = (
-        s.rho(rows, p)[0] for s in (IX(gamma), LSLinear(2 * gamma), LS(2 * gamma), IW())
-    )
+    ix, linear, smooth, iw = (s.rho(rows, p)[0] for s in (IX(gamma), LSLinear(2 * gamma), LS(2 * gamma), IW()))
     assert ix <= linear * (1 + 1e-12)
     assert linear <= smooth * (1 + 1e-12)
     assert smooth <= iw * (1 + 1e-12)
@@ -114,9 +110,7 @@ def test_scores_of_propensities_that_underflow() -> None:
         assert LSLinear(0.2).rho(rows, 0.5 * pi)[0] == pytest.approx((1000 + math.log(0.1)) / 0.4, rel=1e-14)
         assert IW().rho(rows, pi)[0] == np.inf
     # a subnormal propensity has few digits; its logarithm has all of them
-    assert IW().rho(one(5e-324, 1e-300, -744.9), pi)[0] == pytest.approx(
-        math.exp(math.log(1e-300) + 744.9), rel=1e-12
-    )
+    assert IW().rho(one(5e-324, 1e-300, -744.9), pi)[0] == pytest.approx(math.exp(math.log(1e-300) + 744.9), rel=1e-12)
     assert LS(1.0).rho(one(5e-324, 1.0), pi)[0] == pytest.approx(-math.log(5e-324), rel=1e-12)
 
 

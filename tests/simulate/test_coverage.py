@@ -56,9 +56,7 @@ def fixed_bet(bandit, counts, n, score):
     states = states_of_cells(bandit, score)
     wins = counts @ np.array([x.moments.rho for x in states]) / n
     fails = counts @ np.array([x.moments.loss_rho for x in states]) / n
-    found = [
-        bounds.score_interval([a], [b], [score.bet], n, PENALTY) for a, b in zip(wins, fails, strict=True)
-    ]
+    found = [bounds.score_interval([a], [b], [score.bet], n, PENALTY) for a, b in zip(wins, fails, strict=True)]
     return np.array([x.lower for x in found]), np.array([x.upper for x in found])
 
 
@@ -158,9 +156,7 @@ def test_best_of_thirty_policies_keeps_its_promise():
     found = piwo.compare(log, policies, delta=2 * DELTA)
     np.testing.assert_allclose([x.lower_raw for x in found.values()], low[:, 0], rtol=1e-9, atol=1e-12)
     # the estimate that looks best is far above its truth in most logs
-    estimates = (
-        np.array([[state.moments.wr for state in states_of_cells(arm, IW())] for arm in arms]) @ counts.T / n
-    )
+    estimates = np.array([[state.moments.wr for state in states_of_cells(arm, IW())] for arm in arms]) @ counts.T / n
     assert np.mean((estimates - values).max(axis=0) > 0.5) > 0.5
 
 

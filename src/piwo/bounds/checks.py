@@ -18,17 +18,13 @@ def check_delta(delta: float) -> None:
 def check_count(name: str, value: int, least: int) -> None:
     """Demand a count of at least `least`."""
     if not (value >= least and value == math.floor(value)):
-        raise UsageError(
-            f"{name} is {value!r}; expected a whole number of at least {least}: pass the count of rows"
-        )
+        raise UsageError(f"{name} is {value!r}; expected a whole number of at least {least}: pass the count of rows")
 
 
 def check_finite(name: str, value: float) -> None:
     """Demand a finite number."""
     if not math.isfinite(value):
-        raise UsageError(
-            f"{name} is {value!r}; expected a finite number: check the rows that it was computed from"
-        )
+        raise UsageError(f"{name} is {value!r}; expected a finite number: check the rows that it was computed from")
 
 
 def check_positive(name: str, value: float) -> None:

@@ -5,9 +5,7 @@ from piwo.bounds.mixture import FloatArray, Horizon, lower
 __all__ = ["improvement_lower"]
 
 
-def improvement_lower(
-    gain_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None
-) -> float:
+def improvement_lower(gain_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None) -> float:
     """Lower bound on v(pi) - v(logging policy), for rewards in [0, 1].
 
     Much tighter than a lower bound minus an upper bound, because both values are measured on the same rows.

@@ -251,9 +251,7 @@ def _log_prior(n: int, log_inv_delta: float, horizon: Horizon, prior: ArrayLike 
         )
     weights = np.asarray(prior, dtype=np.float64)
     if weights.ndim != 1 or not 1 <= weights.size <= BETS.size:
-        raise UsageError(
-            f"prior has shape {weights.shape}; expected up to {BETS.size} weights: give one for each bet"
-        )
+        raise UsageError(f"prior has shape {weights.shape}; expected up to {BETS.size} weights: give one for each bet")
     if not (np.all(weights >= 0.0) and 0.0 < weights.sum() <= 1.0 + 1e-12):
         raise UsageError(
             f"prior sums to {weights.sum()}; expected weights >= 0 that sum to at most 1: divide by the sum"
@@ -265,17 +263,13 @@ def _log_prior(n: int, log_inv_delta: float, horizon: Horizon, prior: ArrayLike 
 def _checked_sums(bet_sums: FloatArray, n: int) -> FloatArray:
     sums = np.asarray(bet_sums, dtype=np.float64)
     if sums.ndim != 2 or sums.shape[1] != BETS.size:
-        raise UsageError(
-            f"bet_sums has shape {sums.shape}; expected (N, {BETS.size}): pass one sum for each bet size"
-        )
+        raise UsageError(f"bet_sums has shape {sums.shape}; expected (N, {BETS.size}): pass one sum for each bet size")
     if not (np.all(np.isfinite(sums)) and np.all(sums >= 0.0)):
         raise UsageError(
             "bet_sums holds a number that is not finite or below 0; expected sums of log(1 + bet * y), y >= 0"
         )
     if n == 0 and sums.any():
-        raise UsageError(
-            "n is 0 but bet_sums is not; expected the number of rows that were summed: pass it as n"
-        )
+        raise UsageError("n is 0 but bet_sums is not; expected the number of rows that were summed: pass it as n")
     return sums
 
 

@@ -53,17 +53,13 @@ def regret_bound_alone(n: int, gamma: float, coverage: float, log_class_size: fl
     return _regret(n, gamma, coverage, log_inv_delta(delta, log_class_size=log_class_size))
 
 
-def regret_bound_one_comparator(
-    n: int, gamma: float, coverage: float, log_class_size: float, delta: float
-) -> float:
+def regret_bound_one_comparator(n: int, gamma: float, coverage: float, log_class_size: float, delta: float) -> float:
     """Return `regret_bound` against one policy that was named before the data were seen.
 
         (log|Pi|/2 + log(1/delta))/(gamma n) + 2 gamma C_gamma
 
     >>> round(
-    ...     regret_bound_one_comparator(
-    ...         100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05
-    ...     ),
+    ...     regret_bound_one_comparator(100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05),
     ...     4,
     ... )
     0.0464

@@ -47,9 +47,7 @@ def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
     cells = [[visible(cell) for cell in row] for row in [list(header), *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return [
-        "  ".join(
-            x.rjust(w) if i else x.ljust(w) for i, (x, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
+        "  ".join(x.rjust(w) if i else x.ljust(w) for i, (x, w) in enumerate(zip(row, widths, strict=True))).rstrip()
         for row in cells
     ]
 

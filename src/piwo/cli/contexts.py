@@ -27,11 +27,7 @@ def read_contexts(text: str, features: Features | None) -> pa.Table:
     """
     source = _source(text, features)
     available = source.schema.names
-    wanted = (
-        available[:1]
-        if features is None
-        else list(match_names(features.columns, available, "policy's context"))
-    )
+    wanted = available[:1] if features is None else list(match_names(features.columns, available, "policy's context"))
     records = [record for part in source.fragments(wanted) for record in part.records()]
     if sum(record.num_rows for record in records) == 0:
         raise DataError(f"no rows in {source.name}, expected at least one context")
@@ -52,7 +48,5 @@ def _source(text: str, features: Features | None) -> Source:
         types = ", ".join(f"{quoted(x, chr(39))}: 'VARCHAR'" for x in texts if x in found.schema.names)
         return QuerySource(f"{reader}, types={{{types}}})", name=text) if types else found
     if kind == "json":
-        return QuerySource(
-            f"select * from read_json({file_list(paths)}, format='newline_delimited')", name=text
-        )
+        return QuerySource(f"select * from read_json({file_list(paths)}, format='newline_delimited')", name=text)
     return source_of(paths, Columns())

@@ -144,9 +144,7 @@ def _learn(story: _Story, log: piwo.Log, bandit: ClassificationBandit) -> None:
         "4. Which policy should run, and is it better?  (piwo learn)",
         f"Learned by PIWO-IX on {certificate.training_rows} rows, certified on the other {certificate.rows}.",
         _fact("gamma", f"{score.value:.3f}", "added to every propensity; sqrt(d/n)"),
-        _fact(
-            "certified value", f"{certificate.value_lower or 0:.3f}", "at least this, with probability 95 %"
-        ),
+        _fact("certified value", f"{certificate.value_lower or 0:.3f}", "at least this, with probability 95 %"),
         _fact("certified gain", f"{gain:+.3f}", "at least this over the logging policy, likewise"),
         _fact("estimate", f"{certificate.value or 0:.3f}", "on the rows that learning never saw"),
         _fact("truth", f"{truth:.3f}", f"known here; the logging policy earns {today:.3f}"),
@@ -167,8 +165,7 @@ def _act(story: _Story, bandit: ClassificationBandit) -> None:
         "It is always sure, so its log would teach nothing new; piwo.policies.EpsilonGreedy(policy, 0.1)",
         "explores. Log the propensity with every action.",
         decisions=[
-            {"action": a, "propensity": p}
-            for a, p in zip(actions.tolist(), propensities.tolist(), strict=True)
+            {"action": a, "propensity": p} for a, p in zip(actions.tolist(), propensities.tolist(), strict=True)
         ],
     )
 

@@ -56,9 +56,7 @@ def learn(
     learner.policy_.save(out, metadata=kept)
     act = f"piwo policy act {shlex.join([str(out), log[0]])} --seed 0"
     return Answer(
-        text="\n".join(
-            [*_told(learner, certificate, learning), f"saved to {visible(out)}", "", f"next: {act}"]
-        ),
+        text="\n".join([*_told(learner, certificate, learning), f"saved to {visible(out)}", "", f"next: {act}"]),
         document={"log": facts, "policy": str(out), **kept, "notes": list(certificate.notes)},
         code=int(gate and not certificate.certified),
     )

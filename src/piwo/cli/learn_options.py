@@ -32,9 +32,7 @@ def _needs_nothing(kind: type) -> bool:
 
 SCORES: Mapping[str, type[Score]] = {x.name: x for x in _concrete(piwo.scores, Score) if x.linear}
 """The scores that an oracle can maximise, by name."""
-ORACLES: Mapping[str, type[Oracle]] = {
-    x.name: x for x in _concrete(piwo.oracles, Oracle) if _needs_nothing(x)
-}
+ORACLES: Mapping[str, type[Oracle]] = {x.name: x for x in _concrete(piwo.oracles, Oracle) if _needs_nothing(x)}
 """The oracles that need no further description, by name."""
 
 

@@ -23,27 +23,19 @@ LogPaths = Annotated[list[str], Parameter(help="Files, globs, or one DuckDB quer
 class LogOptions:
     """What the columns mean."""
 
-    action: Annotated[str, Parameter(help="Column of the action taken; text stays text (01 is not 1).")] = (
-        "action"
-    )
+    action: Annotated[str, Parameter(help="Column of the action taken; text stays text (01 is not 1).")] = "action"
     reward: Annotated[str | None, Parameter(help="Column of the reward. [default: reward]")] = None
-    cost: Annotated[
-        str | None, Parameter(help="Column of a cost, in place of the reward: reward = -cost.")
-    ] = None
+    cost: Annotated[str | None, Parameter(help="Column of a cost, in place of the reward: reward = -cost.")] = None
     propensity: Annotated[
         str | None,
         Parameter(help="Column of the probability with which the action was taken. [default: propensity]"),
     ] = None
     log_propensity: Annotated[str | None, Parameter(help="Column of its natural logarithm.")] = None
-    propensities: Annotated[str | None, Parameter(help="List column: the probability of every action.")] = (
-        None
-    )
+    propensities: Annotated[str | None, Parameter(help="List column: the probability of every action.")] = None
     context: Annotated[
         list[str] | None, Parameter(help="Context columns: names or globs, separated by commas or repeated.")
     ] = None
-    weight: Annotated[
-        str | None, Parameter(help="Column of sampling weights, where the log was thinned.")
-    ] = None
+    weight: Annotated[str | None, Parameter(help="Column of sampling weights, where the log was thinned.")] = None
     reward_range: Annotated[
         str,
         Parameter(
@@ -57,9 +49,7 @@ class LogOptions:
     ] = None
     normalize: Annotated[bool, Parameter(help="Divide each row of --propensities by its sum.")] = False
 
-    def read(
-        self, paths: Sequence[str], policy_columns: Sequence[str] = (), context: Sequence[str] = ()
-    ) -> piwo.Log:
+    def read(self, paths: Sequence[str], policy_columns: Sequence[str] = (), context: Sequence[str] = ()) -> piwo.Log:
         """Return the log.
 
         Args:
@@ -157,9 +147,7 @@ def _lines(path: str) -> list[str]:
     try:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeError) as cause:
-        raise FileError(
-            f"--actions: {path!r} cannot be read: {cause}; expected UTF-8 text, one label a line"
-        ) from None
+        raise FileError(f"--actions: {path!r} cannot be read: {cause}; expected UTF-8 text, one label a line") from None
 
 
 def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:

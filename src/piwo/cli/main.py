@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import BoundArguments
@@ -20,6 +17,7 @@ from piwo import __version__
 from piwo.cli.answer import Answer, document, say, utf8_streams
 from piwo.cli.check import check
 from piwo.cli.evaluate import evaluate
+from piwo.cli.interrupts import INTERRUPTED, interruptible
 from piwo.cli.learn import learn
 from piwo.cli.notices import complain, heard_warnings
 from piwo.cli.policy import act, show
@@ -31,7 +29,7 @@ from piwo.errors import PiwoError
 
 __all__ = ["main", "make_app"]
 
-DONE, UNUSABLE, INTERRUPTED = 0, 2, 130
+DONE, UNUSABLE = 0, 2
 HELP = """Evaluate, learn and certify policies from logged decisions.
 
 Exit codes: 0 done; 1 it ran and the answer is no (an unfit log, or --gate without a certificate);
@@ -80,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     utf8_streams()
     output = OutputOptions(debug="--debug" in (sys.argv if argv is None else argv))
-    with _interruptible() as interrupted:
+    with interruptible() as interrupted:
         try:
             command, bound = _parsed(argv)
             output = _output_of(bound) or output
@@ -130,22 +128,3 @@ def _told(cause: BaseException, interrupted: bool) -> int:
     else:
         complain(f"unexpected {type(cause).__name__}: {cause}; this is a fault of piwo, --debug shows where")
     return UNUSABLE
-
-
-@contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """Yield an event that Ctrl-C sets: a library may turn the interrupt into an exception of its own."""
-    pressed = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield pressed
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        pressed.set()
-        signal.default_int_handler(number, frame)
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)

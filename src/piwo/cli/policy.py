@@ -42,9 +42,7 @@ def show(file: PolicyFile, *, output: OutputOptions = AS_USUAL) -> Answer:  # no
         lines += [visible(line) for line in str(Certificate.from_dict(certificate)).splitlines()]
     else:
         lines.append("no certificate; piwo evaluate LOG --policy FILE says what the policy is worth")
-    return Answer(
-        "\n".join(lines), {"policy": file, **facts, "certificate": certificate, "training": training}
-    )
+    return Answer("\n".join(lines), {"policy": file, **facts, "certificate": certificate, "training": training})
 
 
 def _facts(saved: SavedPolicy) -> dict[str, Any]:
@@ -68,9 +66,7 @@ def act(
     file: PolicyFile,
     contexts: Annotated[str, Parameter(help="File, glob or query with the policy's context columns.")],
     *,
-    seed: Annotated[
-        int | None, Parameter(help="Makes the draws repeatable. [default: another draw each time]")
-    ] = None,
+    seed: Annotated[int | None, Parameter(help="Makes the draws repeatable. [default: another draw each time]")] = None,
     out: Annotated[Path | None, Parameter(help="Write there instead of to standard output.")] = None,
     format: Annotated[  # noqa: A002 (its name on the command line)
         Literal["csv", "jsonl"] | None,

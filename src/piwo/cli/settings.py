@@ -74,9 +74,7 @@ def _for_command(page: Mapping[str, Any], commands: tuple[str, ...], path: Path,
     found = _checked({k: v for k, v in page.items() if not isinstance(v, Mapping)}, every, path)
     for key, value in page.items():
         if isinstance(value, Mapping) and (key,) not in {x[:1] for x in known}:
-            raise UsageError(
-                f"{path}: no command is called {key!r}, expected one of {_listed({x[0] for x in known})}"
-            )
+            raise UsageError(f"{path}: no command is called {key!r}, expected one of {_listed({x[0] for x in known})}")
     for word in commands:
         here = here.get(word, {})
         if not isinstance(here, Mapping):

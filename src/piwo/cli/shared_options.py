@@ -36,9 +36,7 @@ __all__ = [
 class OutputOptions:
     """What is printed where."""
 
-    json: Annotated[bool, Parameter(help="Print one JSON document on standard output, and nothing else.")] = (
-        False
-    )
+    json: Annotated[bool, Parameter(help="Print one JSON document on standard output, and nothing else.")] = False
     quiet: Annotated[bool, Parameter(help="No progress and no warnings on standard error.")] = False
     debug: Annotated[bool, Parameter(help="Show the traceback of an error.")] = False
 
@@ -133,9 +131,7 @@ class PolicyOptions:
         """
         words = [*(self.policy or []), *self.columns]
         if not words:
-            raise UsageError(
-                "no policy was named; give --policy uniform, constant:LABEL or a file, or --policy-column"
-            )
+            raise UsageError("no policy was named; give --policy uniform, constant:LABEL or a file, or --policy-column")
         doubled = next((x for i, x in enumerate(words) if x in words[:i]), None)
         if doubled is not None:
             raise UsageError(f"policy {doubled!r} was named twice; name each once")
@@ -169,9 +165,7 @@ def named_policy(word: str) -> Named:
     if not os.path.exists(word):  # noqa: PTH110 - pathlib raises for names that are too long to exist
         near = difflib.get_close_matches(word, [*_WORDS, "constant:LABEL"], n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(
-            f"no policy and no file {word!r}; {hint}expected uniform, logging, constant:LABEL or a file"
-        )
+        raise UsageError(f"no policy and no file {word!r}; {hint}expected uniform, logging, constant:LABEL or a file")
     saved = piwo.policies.load_with_metadata(word)
     return Named(lambda actions: _of_this_log(saved.policy, actions, word), saved)
 

@@ -45,6 +45,9 @@ def using(mapper: Mapper) -> Iterator[None]:
     Args:
         mapper: has `map(fn, fragments)`, such as a `concurrent.futures` executor.
 
+    Returns:
+        A context manager.
+
     >>> with ThreadPoolExecutor(1) as pool, using(pool):
     ...     pass
     """
@@ -57,7 +60,21 @@ def using(mapper: Mapper) -> Iterator[None]:
 
 @contextmanager
 def reporting(progress: Progress) -> Iterator[None]:
-    """Tell a function of the rows done by passes inside the block."""
+    """Tell a function of the rows done by passes inside the block.
+
+    Args:
+        progress: called with (rows done since the last call, rows of the source or None), from any thread.
+
+    Returns:
+        A context manager.
+
+    >>> import piwo
+    >>> log, told = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0]), []
+    >>> with reporting(lambda done, total: told.append((done, total))):
+    ...     value = piwo.evaluate(log, piwo.policies.Logging()).value
+    >>> told
+    [(1, 1)]
+    """
     token = _progress.set(progress)
     try:
         yield
@@ -121,9 +138,7 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     return state
 
 
-def _states(
-    log: Log, reduction: Reduction[Any], fragments: list[Fragment]
-) -> AbstractContextManager[Iterable[Part]]:
+def _states(log: Log, reduction: Reduction[Any], fragments: list[Fragment]) -> AbstractContextManager[Iterable[Part]]:
     chosen = _mapper.get()
     if chosen is not None:
         return _mapped(chosen, _Task(log, reduction), fragments)
@@ -136,9 +151,7 @@ def _mapped(mapper: Mapper, task: _Task, fragments: list[Fragment]) -> Iterator[
 
 
 @contextmanager
-def _threads(
-    log: Log, reduction: Reduction[Any], fragments: list[Fragment]
-) -> Iterator[Iterable[Part]]:
+def _threads(log: Log, reduction: Reduction[Any], fragments: list[Fragment]) -> Iterator[Iterable[Part]]:
     from threadpoolctl import threadpool_limits
 
     stop = Event()

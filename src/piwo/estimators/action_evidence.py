@@ -66,9 +66,7 @@ class ActionEvidence:
         """Return the sums with a batch added."""
         ones, sums = np.ones(len(batch)), np.empty((self.actions, len(_BETS)))
         for j, bet in enumerate(_BETS):
-            sums[:, j] = np.bincount(
-                batch.action, log1p_ratio(float(bet), ones, batch), minlength=self.actions
-            )
+            sums[:, j] = np.bincount(batch.action, log1p_ratio(float(bet), ones, batch), minlength=self.actions)
         return state.merge(EvidenceState(len(batch), sums))
 
     def merge(self, one: EvidenceState, other: EvidenceState) -> EvidenceState:

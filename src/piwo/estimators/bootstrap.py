@@ -30,7 +30,11 @@ COLUMNS = ("total", "w", "wr", "rho")
 
 @dataclass(frozen=True)
 class BootstrapResult:
-    """What the replicates gave, on the unit scale."""
+    """What the replicates gave, on the unit scale.
+
+    >>> BootstrapResult(Interval(0.4, 0.6, "asymptotic"), np.array([0.4, 0.5, 0.6]), 0).empty_replicates
+    0
+    """
 
     interval: Interval
     estimates: Floats
@@ -162,6 +166,13 @@ def bootstrap_interval(
 
     Raises:
         UsageError: for arguments out of range.
+
+    >>> import piwo
+    >>> from piwo.estimators.point import estimator_named
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> always = piwo.policies.Constant("a", log.actions)
+    >>> len(bootstrap_interval(log, always, piwo.IW(), estimator_named("iw"), replicates=20).estimates)
+    20
     """
     rows = _columns(log, policy, score)
     return _resampled(rows, estimator, replicates, delta, random_state, n_jobs)

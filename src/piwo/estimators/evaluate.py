@@ -132,9 +132,7 @@ def compare(
     score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
     bounded = math.isfinite(log.reward_range[1])
     sums = tuple(PolicySums(policy, score, bounded) for policy in ready.values())
-    counted = (
-        () if log.declared_actions is None else (ActionCount(len(log.actions)),)
-    )  # else every action was seen
+    counted = () if log.declared_actions is None else (ActionCount(len(log.actions)),)  # else every action was seen
     *states, count = (*reduce(log, Together((*sums, *counted))), None)[: len(sums) + 1]
     masses = unsupported_masses(log, ready, () if count is None else np.flatnonzero(count.count == 0))
     return {
@@ -265,13 +263,10 @@ def _notes(made: Evaluation, thinned: bool) -> tuple[str, ...]:
             f"what they would have earned is unknown, the value counts it as the lowest reward{_reach(made)}"
         )
     if made.ess is not None and made.ess < min(50, made.rows):
-        notes.append(
-            f"the effective sample size is {made.ess:.3g} of {made.rows} rows: a few rows carry the estimate"
-        )
+        notes.append(f"the effective sample size is {made.ess:.3g} of {made.rows} rows: a few rows carry the estimate")
     if thinned:
         notes.append(
-            "the log was thinned (sampling weights) and the dropped rows are not counted: "
-            "no finite-sample interval"
+            "the log was thinned (sampling weights) and the dropped rows are not counted: no finite-sample interval"
         )
     if made.changed_rows and made.estimator == "clip":
         notes.append(

@@ -14,6 +14,11 @@ class Evaluation:
     """The value of one policy on one log, with everything that the numbers rest on.
 
     Values, bounds and standard errors are in the reward's own unit. None: not defined, or not to be had.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> print(piwo.evaluate(log, piwo.policies.Logging()))
+    logging: 0.5 (iw), 95% interval [0.3..., 0.6...] (mixture)
     """
 
     name: str
@@ -76,9 +81,7 @@ class Evaluation:
     def __str__(self) -> str:
         value = _text(self.value)
         ends = f"[{_text(self.lower)}, {_text(self.upper)}]"
-        return (
-            f"{self.name}: {value} ({self.estimator}), {1 - self.delta:.0%} interval {ends} ({self.interval})"
-        )
+        return f"{self.name}: {value} ({self.estimator}), {1 - self.delta:.0%} interval {ends} ({self.interval})"
 
 
 def _text(number: float | None) -> str:

@@ -114,11 +114,7 @@ def _measured(
 ) -> Health:
     """Return the record of what was measured, without findings."""
     thinned = log.columns.weight is not None
-    p_values = (
-        np.full(len(log.actions), np.nan)
-        if thinned
-        else np.minimum(1.0, evidence.p_values() * len(log.actions))
-    )
+    p_values = np.full(len(log.actions), np.nan) if thinned else np.minimum(1.0, evidence.p_values() * len(log.actions))
     shown = _most_evident(p_values, table.count)
     unlogged = np.flatnonzero(table.count == 0)
     weight = float(histogram.weight.sum())
@@ -176,11 +172,7 @@ def _action_rows(
     for code in shown.tolist():
         count, inverse, inverse2 = (float(x[code]) for x in (table.count, table.inverse, table.inverse2))
         mean, p = inverse / n, float(p_values[code])
-        error = (
-            math.sqrt(max(0.0, inverse2 / n - mean * mean) / (n - 1))
-            if n > 1 and math.isfinite(inverse2)
-            else None
-        )
+        error = math.sqrt(max(0.0, inverse2 / n - mean * mean) / (n - 1)) if n > 1 and math.isfinite(inverse2) else None
         yield ActionRow(
             action=log.actions.labels[code],
             count=int(count),

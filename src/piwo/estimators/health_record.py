@@ -81,7 +81,13 @@ class WeightBin:
 
 @dataclass(frozen=True)
 class Health:
-    """The health of a log with respect to one policy; see `check` for the rules."""
+    """The health of a log with respect to one policy; see `check` for the rules.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000)
+    >>> piwo.check(log).verdict
+    'fit'
+    """
 
     verdict: Verdict
     findings: tuple[HealthFinding, ...]

@@ -64,9 +64,7 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
     elif ess < FEW or ess < health.rows / 10:
         share = health.top_share[10]
         carried = (
-            ""
-            if share is None
-            else f": the heaviest {len(health.heaviest)} rows carry {_percent(share)} of the weight"
+            "" if share is None else f": the heaviest {len(health.heaviest)} rows carry {_percent(share)} of the weight"
         )
         text = f"{start}{carried}, first {named.split(' (')[0]}; expect wide intervals"
         yield HealthFinding("care", text, tuple(x.row for x in health.heaviest))
@@ -121,9 +119,7 @@ def _coverage(health: Health) -> Iterator[HealthFinding]:
     missing = health.actions - health.actions_logged
     if missing == 0:
         return
-    named = ", ".join(label_text(x) for x in health.never_logged[:_NAMED]) + (
-        ", ..." if missing > _NAMED else ""
-    )
+    named = ", ".join(label_text(x) for x in health.never_logged[:_NAMED]) + (", ..." if missing > _NAMED else "")
     mass, severity = health.unsupported_mass, _severity_of_share(health.unsupported_mass)
     share = "" if mass is None else f"; the {health.policy} policy gives them probability {mass:.4g}"
     text = (
@@ -169,9 +165,7 @@ def _rewards(health: Health) -> Iterator[HealthFinding]:
 
 def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
     """Name actions logged less often than their propensities say; small ones make that happen by chance."""
-    rare = sorted(
-        (x for x in health.by_action if x.z is not None and x.z < -4.0 and x.count), key=lambda x: x.z or 0.0
-    )
+    rare = sorted((x for x in health.by_action if x.z is not None and x.z < -4.0 and x.count), key=lambda x: x.z or 0.0)
     if rare and not health.thinned:
         named = ", ".join(f"{label_text(x.action)}: {x.mean_inverse:.3g}" for x in rare[:3])
         more = ", ..." if len(rare) > 3 else ""

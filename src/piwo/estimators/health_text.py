@@ -97,10 +97,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     cells = [head, *rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     return [
-        "  "
-        + "  ".join(
-            x.ljust(w) if i == 0 else x.rjust(w) for i, (x, w) in enumerate(zip(row, widths, strict=True))
-        )
+        "  " + "  ".join(x.ljust(w) if i == 0 else x.rjust(w) for i, (x, w) in enumerate(zip(row, widths, strict=True)))
         for row in cells
     ]
 

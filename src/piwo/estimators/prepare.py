@@ -40,9 +40,7 @@ def prepare(log: Log, policies: Mapping[str, Any]) -> tuple[Log, dict[str, Polic
             log = replace(log, declared_actions=_widened(log.actions, extra))
     features = {p.features for p in made.values() if p.features is not None and p.needs_context}
     if len(features) > 1:
-        raise UsageError(
-            "these policies were made from different context columns; evaluate them one at a time"
-        )
+        raise UsageError("these policies were made from different context columns; evaluate them one at a time")
     if features:
         log = log.encoded_by(features.pop())
     rows = whole_length(log) if any(policy.rows is not None for policy in made.values()) else None

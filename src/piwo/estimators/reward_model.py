@@ -33,9 +33,7 @@ __all__ = ["ModelEstimate", "estimate_with_model"]
 class ModelEstimate:
     """A value estimate that rests on a reward model, in the reward's own unit. Its interval is asymptotic.
 
-    >>> made = ModelEstimate(
-    ...     "new", "dm", None, 0.5, 0.01, 0.48, 0.52, 0.05, 100, 0.5, None, (0.0, 1.0), False
-    ... )
+    >>> made = ModelEstimate("new", "dm", None, 0.5, 0.01, 0.48, 0.52, 0.05, 100, 0.5, None, (0.0, 1.0), False)
     >>> made.to_dict()["guarantee"]
     'asymptotic'
     """
@@ -108,9 +106,7 @@ class RewardModel:
             )
         if not np.isfinite(found).all():
             row = int(batch.row_numbers[np.flatnonzero(~np.isfinite(found).all(axis=1))[0]])
-            raise DataError(
-                f"the reward model gives NaN or infinity in row {row}; expected a number for every action"
-            )
+            raise DataError(f"the reward model gives NaN or infinity in row {row}; expected a number for every action")
         return (found - self.low) / self.span
 
 
@@ -138,9 +134,7 @@ def reward_model(q: Any, log: Log, rows: int | None) -> RewardModel:
     assert named == log.actions
     table = np.asarray(values, np.float64)
     if rows is not None and len(table) != rows:
-        raise UsageError(
-            f"q has {len(table)} rows, the log has {rows}; give one row a row of the log, in its order"
-        )
+        raise UsageError(f"q has {len(table)} rows, the log has {rows}; give one row a row of the log, in its order")
     return RewardModel(table, None, actions, low, span)
 
 
@@ -209,9 +203,7 @@ class ModelSums:
             return IX(self.gamma).rho(batch.with_reward(np.ones(len(batch))), pi)
         return importance_weights(batch, pi, lambda: self.policy.log_logged(batch)).w
 
-    def merge(
-        self, one: tuple[MomentState, float], other: tuple[MomentState, float]
-    ) -> tuple[MomentState, float]:
+    def merge(self, one: tuple[MomentState, float], other: tuple[MomentState, float]) -> tuple[MomentState, float]:
         """Return the sums of both parts together."""
         return one[0].merge(other[0]), one[1] + other[1]
 
@@ -227,8 +219,7 @@ def estimate_with_model(
     target = ready[name]
     if not target.tells_all and not (target.kind == "logging" and _full_vectors(log)):
         raise UsageError(
-            "the policy tells the probabilities of the logged actions only; a reward model needs full "
-            "vectors, (n, K)"
+            "the policy tells the probabilities of the logged actions only; a reward model needs full vectors, (n, K)"
         )
     model = reward_model(q, log, whole_length(log))
     if model.predict is not None and fitted_on is not None and fitted_on != log.features:
@@ -240,9 +231,7 @@ def estimate_with_model(
     sums, direct = reduce(log, ModelSums(target, model, gamma))
     found = mean_of_credits(sums)
     if found.value is None or not math.isfinite(found.value):
-        raise DataError(
-            "a weight pi/mu is beyond float64; give gamma > 0, which keeps every weight below 1/gamma"
-        )
+        raise DataError("a weight pi/mu is beyond float64; give gamma > 0, which keeps every weight below 1/gamma")
     span, value = log.schema.span, log.value
     ends = bounds.normal_interval(found.value, found.standard_error, delta)
     alone = direct / sums.total
@@ -265,9 +254,7 @@ def estimate_with_model(
 
 
 _ERROR_OF_MODEL = ("the interval is asymptotic, and knows nothing of the model's own error",)
-_INDEPENDENT = (
-    "the interval is asymptotic, and supposes that the model was made from other rows than these",
-)
+_INDEPENDENT = ("the interval is asymptotic, and supposes that the model was made from other rows than these",)
 
 
 def _full_vectors(log: Log) -> bool:

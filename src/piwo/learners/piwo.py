@@ -21,7 +21,12 @@ __all__ = ["PIWO", "PathPoint"]
 
 @dataclass(frozen=True)
 class PathPoint:
-    """One hyper-parameter of a path: the policy learned with it, and that policy's certificate."""
+    """One hyper-parameter of a path: the policy learned with it, and that policy's certificate.
+
+    >>> import piwo
+    >>> PathPoint(IX(0.1), piwo.policies.Constant("a", ["a", "b"]), None).score.gamma
+    0.1
+    """
 
     score: Score
     policy: Policy
@@ -135,7 +140,7 @@ class PIWO:
             raise UsageError(f"certificate is {self.certificate!r}, expected 'held-out', 'in-sample' or None")
         if self.certificate == "in-sample" and oracle.log_class_size() is None:
             raise UsageError(
-                f"the {oracle.name} oracle searches a class whose size is not known, so no in-sample certificate holds; "
+                f"the {oracle.name} oracle searches a class of unknown size, so no in-sample certificate holds; "
                 "use certificate='held-out'"
             )
         if self.certificate is None and isinstance(score.asked, tuple):
@@ -152,7 +157,12 @@ class PIWO:
         return split.train, split.test, {"training_rows": split.train_rows, "split": made}
 
     def _certificates(
-        self, test: Log | None, oracle: Oracle, scores: Sequence[Score], policies: Sequence[Policy], facts: Mapping[str, Any]
+        self,
+        test: Log | None,
+        oracle: Oracle,
+        scores: Sequence[Score],
+        policies: Sequence[Policy],
+        facts: Mapping[str, Any],
     ) -> list[Certificate | None]:
         if test is None or self.certificate is None:
             return [None] * len(policies)

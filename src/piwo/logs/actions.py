@@ -79,9 +79,7 @@ def _arrow(values: Any, column: str) -> pa.Array:
         return _large(values, column)
     except (pa.ArrowException, TypeError, ValueError) as cause:
         line = " ".join(str(cause).split())[:200]
-        raise DataError(
-            f"column {column!r} mixes types, expected text only or whole numbers only: {line}"
-        ) from None
+        raise DataError(f"column {column!r} mixes types, expected text only or whole numbers only: {line}") from None
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
@@ -90,9 +88,7 @@ def _large(values: Any, column: str) -> pa.Array:
         return pa.array(values, pa.uint64())
     except (pa.ArrowException, OverflowError, TypeError) as cause:
         line = " ".join(str(cause).split())[:200]
-        raise DataError(
-            f"column {column!r} holds whole numbers beyond 64 bits; write them as text ({line})"
-        ) from None
+        raise DataError(f"column {column!r} holds whole numbers beyond 64 bits; write them as text ({line})") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +128,7 @@ class Actions:
             )
         if len(set(listed)) != len(listed):
             doubled = next(label for label, count in Counter(listed).items() if count > 1)
-            raise UsageError(
-                f"action label {doubled!r} is listed twice; each action needs one label of its own"
-            )
+            raise UsageError(f"action label {doubled!r} is listed twice; each action needs one label of its own")
         object.__setattr__(self, "labels", listed)
 
     @cached_property

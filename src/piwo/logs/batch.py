@@ -21,6 +21,10 @@ class Batch:
     Rewards are on the unit scale: (R - lo) / (hi - lo) for a declared range [lo, hi], R - lo where hi is
     infinite. Actions are codes 0..K-1. A field is None where the log has no such column. `propensity` may be
     0 (underflow) only where `log_propensity` is there.
+
+    >>> rows = Batch(10, np.array([0, 1], np.int32), np.array([1.0, 0.0]), np.array([0.5, 0.5]))
+    >>> rows.take(np.array([False, True])).row_numbers.tolist()
+    [11]
     """
 
     start: int

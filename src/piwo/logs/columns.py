@@ -51,6 +51,11 @@ class Columns:
         weight: sampling weight of a thinned log.
         policies: target-policy columns that hold pi(A | X).
         cost: the reward column holds costs.
+
+    >>> Columns(action="item", reward="click", context=("user_*",)).resolve(
+    ...     ["item", "click", "propensity", "user_age"]
+    ... ).context
+    ('user_age',)
     """
 
     action: str = "action"
@@ -95,9 +100,7 @@ class Columns:
         context = match_names(self.context, available, "context")
         clash = [x for x in self.context if x in names]
         if clash:
-            raise UsageError(
-                f"column {clash[0]!r} is context and has another role too; leave it out of the context"
-            )
+            raise UsageError(f"column {clash[0]!r} is context and has another role too; leave it out of the context")
         context = tuple(x for x in context if x not in names and x not in self.policies)
         return replace(self, context=context, policies=match_names(self.policies, available, "target policy"))
 

@@ -183,10 +183,7 @@ def _number(values: pa.Array, name: str, desk: _Desk) -> Floats | None:
     elif is_text(kind):
         values = _number_of_text(values.cast(pa.string()), name, desk)
     elif not (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
     ):
         raise DataError(f"column {name!r} has type {kind}, expected numbers; cast it first")
     numbers = np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
@@ -245,9 +242,7 @@ def _probability(values: pa.Array, name: str, desk: _Desk, zero_allowed: bool) -
             rule = "is 0, which cannot happen for an action that was taken,"
             desk.note(name, rule, "correct the log (see log_propensity= if it underflowed)", p == 0)
     if high > 1:
-        desk.note(
-            name, f"is above 1 by more than {TOLERANCE:g}", "probabilities lie in [0, 1]", p > 1 + TOLERANCE
-        )
+        desk.note(name, f"is above 1 by more than {TOLERANCE:g}", "probabilities lie in [0, 1]", p > 1 + TOLERANCE)
         hair = (p > 1) & (p <= 1 + TOLERANCE)
         desk.note(name, f"is above 1 by no more than {TOLERANCE:g}", "taken as 1", hair, fatal=False)
         p = np.minimum(p, 1.0)
@@ -301,14 +296,11 @@ def _vectors(values: pa.Array, name: str, schema: Schema, desk: _Desk) -> Floats
 def _checked_vectors(matrix: Floats, name: str, schema: Schema, desk: _Desk) -> Floats | None:
     if matrix.ndim != 2 or matrix.shape[1] != len(schema.actions):
         raise DataError(
-            f"{name!r} has shape {matrix.shape}, expected one probability for each of "
-            f"{len(schema.actions)} actions"
+            f"{name!r} has shape {matrix.shape}, expected one probability for each of {len(schema.actions)} actions"
         )
     sums = matrix.sum(axis=1)
     wrong = desk.note(name, "has missing or infinite probabilities", "correct the log", ~np.isfinite(sums))
-    wrong |= desk.note(
-        name, "has negative probabilities", "probabilities lie in [0, 1]", (matrix < 0).any(axis=1)
-    )
+    wrong |= desk.note(name, "has negative probabilities", "probabilities lie in [0, 1]", (matrix < 0).any(axis=1))
     if wrong:
         return None
     if schema.normalize:
@@ -330,9 +322,7 @@ def _propensity(
         log_p = _log_probability(record[columns.log_propensity], columns.log_propensity, desk)
         p = np.exp(log_p)
     if columns.propensity is not None:
-        linear = _probability(
-            record[columns.propensity], columns.propensity, desk, zero_allowed=log_p is not None
-        )
+        linear = _probability(record[columns.propensity], columns.propensity, desk, zero_allowed=log_p is not None)
         if log_p is not None and p is not None:
             rule = f"disagrees with the log-propensity in column {columns.log_propensity!r}"
             desk.note(columns.propensity, rule, "one of the two is wrong", _disagrees_in_logs(linear, log_p))
@@ -347,9 +337,7 @@ def _propensity(
             rule = "disagrees with the propensity of the logged action"
             allowed = np.minimum(TOLERANCE, 0.01 * np.maximum(of_action, p))
             positive = of_action > 0
-            desk.note(
-                name, rule, "check the order of the action list", positive & (np.abs(of_action - p) > allowed)
-            )
+            desk.note(name, rule, "check the order of the action list", positive & (np.abs(of_action - p) > allowed))
         p = of_action if p is None else p
     return (np.ones(record.num_rows) if p is None else p), log_p
 

@@ -79,6 +79,10 @@ class DsjsonSource:
     """The events of dsjson files, as columns in memory.
 
     `skipped` counts the lines that are no events, by reason.
+
+    >>> import pyarrow as pa
+    >>> DsjsonSource(TableSource(pa.table({"action": ["1"]})), {"blank": 2}).skipped["blank"]
+    2
     """
 
     table: TableSource
@@ -173,9 +177,7 @@ def read_dsjson(
         weight="weight" if "weight" in table.column_names else None,
         context=reader.context,
     )
-    source = DsjsonSource(
-        TableSource(table, name), {x: reader.counts[x] for x in _SKIPPED if reader.counts[x]}
-    )
+    source = DsjsonSource(TableSource(table, name), {x: reader.counts[x] for x in _SKIPPED if reader.counts[x]})
     if source.skipped:
         left_out = ", ".join(f"{reason} {count}" for reason, count in source.skipped.items())
         counts = f"{sum(source.skipped.values())} of {reader.counts.total()} lines"
@@ -207,9 +209,7 @@ def _text(data: bytes, path: str, number: int) -> str:
         return data.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as cause:
         line = number + data.count(b"\n", 0, cause.start)
-        raise DataError(
-            f"{path!r}, line {line}: not UTF-8 ({cause.reason}); convert the file to UTF-8"
-        ) from None
+        raise DataError(f"{path!r}, line {line}: not UTF-8 ({cause.reason}); convert the file to UTF-8") from None
 
 
 class _Reader:
@@ -285,14 +285,11 @@ class _Reader:
         """Return the columns of all events, and the action list."""
         if self._faults:
             shown = (
-                f"{rule} in {count} {'line' if count == 1 else 'lines'} "
-                f"({'; '.join(self._fault_lines[rule][:_SHOWN])})"
+                f"{rule} in {count} {'line' if count == 1 else 'lines'} ({'; '.join(self._fault_lines[rule][:_SHOWN])})"
                 for rule, count in self._faults.items()
             )
             hint = (
-                "; pass on_error='skip' to leave out and count broken lines"
-                if "is broken JSON" in self._faults
-                else ""
+                "; pass on_error='skip' to leave out and count broken lines" if "is broken JSON" in self._faults else ""
             )
             raise DataError(f"dsjson: an event {' | an event '.join(shown)}{hint}")
         if self._k is None:
@@ -300,9 +297,7 @@ class _Reader:
             raise DataError(f"no rows in {name!r}: no line is an event (lines: {counted or 0})")
         actions = Actions(range(1, self._k + 1)) if actions is None else actions
         if len(actions) != self._k:
-            raise UsageError(
-                f"got {len(actions)} actions, but every event of {name!r} has {self._k} in c._multi"
-            )
+            raise UsageError(f"got {len(actions)} actions, but every event of {name!r} has {self._k} in c._multi")
         events = pa.concat_tables(self._parts).combine_chunks()
         self._parts.clear()
         ranking = events["a"].combine_chunks().flatten().to_numpy().reshape(-1, self._k) - 1
@@ -324,9 +319,7 @@ class _Reader:
     def _context_column(self, events: pa.Table, i: int) -> Any:
         kinds = pc.drop_null(pc.unique(events[f"t{i}"])).to_pylist()
         if not kinds or kinds == ["NULL"]:
-            raise DataError(
-                f"no event has a value at c/{self.context[i]} (context); name paths inside c, such as U/x"
-            )
+            raise DataError(f"no event has a value at c/{self.context[i]} (context); name paths inside c, such as U/x")
         numbers = set(kinds) <= {"UBIGINT", "BIGINT", "HUGEINT", "UHUGEINT", "DOUBLE", "NULL"}
         values = events[f"v{i}"]
         return values.cast(pa.float64()) if numbers else values

@@ -24,7 +24,11 @@ Kind = Literal["number", "levels", "vector"]
 
 @dataclass(frozen=True)
 class Feature:
-    """One context column: a number, one of several levels (one-hot), or a fixed-size list of numbers."""
+    """One context column: a number, one of several levels (one-hot), or a fixed-size list of numbers.
+
+    >>> Feature("color", "levels", ("blue", "red")).names()
+    ('color=blue', 'color=red')
+    """
 
     column: str
     kind: Kind = "number"
@@ -40,11 +44,7 @@ class Feature:
         """Return the names of those matrix columns."""
         if self.kind == "levels":
             return tuple(f"{self.column}={level}" for level in self.levels)
-        return (
-            (self.column,)
-            if self.kind == "number"
-            else tuple(f"{self.column}[{i}]" for i in range(self.size))
-        )
+        return (self.column,) if self.kind == "number" else tuple(f"{self.column}[{i}]" for i in range(self.size))
 
     def fill(self, values: pa.Array, out: npt.NDArray[np.float64]) -> int:
         """Write the (n, width) block of this column into `out`; return the count of unseen levels.
@@ -76,20 +76,14 @@ def _numbers(values: pa.Array, column: str) -> npt.NDArray[np.float64]:
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
     if not _is_number(values.type):
-        raise DataError(
-            f"context column {column!r} has type {values.type}, expected numbers as when it was first read"
-        )
+        raise DataError(f"context column {column!r} has type {values.type}, expected numbers as when it was first read")
     filled = (
-        values.cast(pa.float64())
-        if not pa.types.is_boolean(values.type)
-        else values.cast(pa.int8()).cast(pa.float64())
+        values.cast(pa.float64()) if not pa.types.is_boolean(values.type) else values.cast(pa.int8()).cast(pa.float64())
     )
     return np.asarray(filled.to_numpy(zero_copy_only=False), np.float64)
 
 
-def list_matrix(
-    values: pa.Array, column: str, size: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def list_matrix(values: pa.Array, column: str, size: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Return an Arrow column of lists as an (n, size) matrix, and the (n,) mask of rows of another length.
 
     Rows that are missing or of another length are NaN in the matrix, and so are missing entries.
@@ -178,8 +172,7 @@ class Features:
         matrix, unseen = self.encode_columns({name: table[name] for name in self.columns}, table.num_rows)
         if unseen:
             warnings.warn(
-                f"{unseen} context values were never seen when the levels were learned; their "
-                "columns are all 0",
+                f"{unseen} context values were never seen when the levels were learned; their columns are all 0",
                 PiwoWarning,
                 stacklevel=2,
             )
@@ -212,21 +205,16 @@ class Features:
             ) from None
         if matrix.ndim != 2 or matrix.shape[1] != self.width:
             raise DataError(
-                f"the context has shape {matrix.shape}, expected (n, {self.width}): "
-                f"{', '.join(self.names[:8])}"
+                f"the context has shape {matrix.shape}, expected (n, {self.width}): {', '.join(self.names[:8])}"
             )
         if not np.isfinite(matrix).all():
             row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
-            raise DataError(
-                f"the context is NaN or infinite at row {row}; fill or drop such rows yourself first"
-            )
+            raise DataError(f"the context is NaN or infinite at row {row}; fill or drop such rows yourself first")
         return matrix
 
     def to_spec(self) -> list[dict[str, Any]]:
         """Return a JSON-able description, for policy files."""
-        return [
-            {"column": x.column, "kind": x.kind, "levels": list(x.levels), "size": x.size} for x in self.items
-        ]
+        return [{"column": x.column, "kind": x.kind, "levels": list(x.levels), "size": x.size} for x in self.items]
 
     @classmethod
     def from_spec(cls, spec: Any) -> Features:
@@ -239,17 +227,11 @@ class Features:
         True
         """
         try:
-            items = tuple(
-                Feature(str(x["column"]), x["kind"], tuple(x["levels"]), int(x["size"])) for x in spec
-            )
+            items = tuple(Feature(str(x["column"]), x["kind"], tuple(x["levels"]), int(x["size"])) for x in spec)
         except (KeyError, TypeError, ValueError) as cause:
-            raise FileError(
-                f"the description of the context is damaged ({cause!r}); save the policy again"
-            ) from None
+            raise FileError(f"the description of the context is damaged ({cause!r}); save the policy again") from None
         if any(x.kind not in ("number", "levels", "vector") for x in items):
-            raise FileError(
-                "the description of the context has a kind this version does not know; update piwo"
-            )
+            raise FileError("the description of the context has a kind this version does not know; update piwo")
         return cls(items)
 
     @classmethod
@@ -270,15 +252,11 @@ class Features:
         return cls(tuple(cls._feature(name, schema.field(name).type, levels, sizes) for name in columns))
 
     @staticmethod
-    def _feature(
-        name: str, kind: pa.DataType, levels: dict[str, list[str]], sizes: dict[str, int]
-    ) -> Feature:
+    def _feature(name: str, kind: pa.DataType, levels: dict[str, list[str]], sizes: dict[str, int]) -> Feature:
         if name in levels:
             return Feature(name, "levels", tuple(levels[name]))
         if name in sizes:
             return Feature(name, "vector", size=sizes[name])
         if _is_number(kind):
             return Feature(name)
-        raise UsageError(
-            f"context column {name!r} has type {kind}, expected numbers, text or lists of numbers"
-        )
+        raise UsageError(f"context column {name!r} has type {kind}, expected numbers, text or lists of numbers")

@@ -49,8 +49,7 @@ def to_table(frame: Any) -> pa.Table:
             f"the data frame cannot be read as columns: {_first_line(cause)}; give each column one type"
         ) from None
     raise UsageError(
-        "expected a data frame (pandas, polars, Arrow, DuckDB, ...) or a mapping of arrays, got "
-        f"{type(frame).__name__}"
+        f"expected a data frame (pandas, polars, Arrow, DuckDB, ...) or a mapping of arrays, got {type(frame).__name__}"
     )
 
 
@@ -67,9 +66,7 @@ def _column(values: Any) -> Any:
     import numpy as np
 
     if isinstance(values, np.ndarray) and values.ndim == 2:
-        return pa.FixedSizeListArray.from_arrays(
-            pa.array(np.ascontiguousarray(values).ravel()), values.shape[1]
-        )
+        return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel()), values.shape[1])
     if _is_polars(values):
         return values.to_arrow()
     try:

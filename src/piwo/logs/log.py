@@ -50,6 +50,10 @@ class Log:
         actions: the action list. Given explicitly, or the distinct labels of the action column, sorted.
         features: how context columns become a matrix; None without context.
         reward_range: the declared (lo, hi). Inside piwo rewards are (R - lo) / (hi - lo).
+
+    >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 5], propensity=[0.5, 0.5], reward_range=(0, 5))
+    >>> log.actions.labels, [batch.reward.tolist() for batch in log.each_batch()]
+    (('a', 'b'), [[0.0, 1.0]])
     """
 
     source: Source
@@ -197,9 +201,7 @@ class Log:
     def _raise_empty_or_missing(self) -> None:
         if len(self.source.distinct(self.columns.action)) == 0:
             raise DataError(f"no rows in {self.source.name}, expected at least one logged decision")
-        raise DataError(
-            f"column {self.columns.action!r} is missing in every row; the action taken must be logged"
-        )
+        raise DataError(f"column {self.columns.action!r} is missing in every row; the action taken must be logged")
 
     @cached_property
     def features(self) -> Features | None:
@@ -233,9 +235,7 @@ class Log:
     @property
     def schema(self) -> Schema:
         """Return what the door needs to know."""
-        return Schema(
-            self.columns, self.actions, self.features, self.reward_range, self.normalize, self.behavior
-        )
+        return Schema(self.columns, self.actions, self.features, self.reward_range, self.normalize, self.behavior)
 
     def __len__(self) -> int:
         """Return the number of rows; a pass over the log where the source cannot tell."""
@@ -259,9 +259,7 @@ class Log:
         """Return the rows that a selector keeps; row numbers stay those of the whole log."""
         if self.selector is not None:
             raise UsageError("this log is already part of a split; split the whole log instead")
-        return replace(
-            self, selector=selector, declared_actions=self.actions, declared_features=self.features
-        )
+        return replace(self, selector=selector, declared_actions=self.actions, declared_features=self.features)
 
     def split(self, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False) -> Split:
         """Return the log in two parts, one to learn from and one to certify with.
@@ -302,9 +300,7 @@ class Log:
         Raises:
             DataError: where the log lacks a column that the features need.
         """
-        context = Columns(**{**vars(self.columns), "context": features.columns}).resolve(
-            self.source.schema.names
-        )
+        context = Columns(**{**vars(self.columns), "context": features.columns}).resolve(self.source.schema.names)
         return replace(self, columns=context, declared_features=features, declared_actions=self.actions)
 
     # ------------------------------------------------------------------ reading
@@ -360,7 +356,13 @@ class Log:
 
 @dataclass(frozen=True)
 class Split:
-    """Two parts of one log. `notes` says what its user must know, such as actions that only one part has."""
+    """Two parts of one log. `notes` says what its user must know, such as actions that only one part has.
+
+    >>> log = Log.from_arrays(action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100)
+    >>> parts = log.split(holdout=0.3, seed=1)
+    >>> parts.train_rows + parts.test_rows
+    100
+    """
 
     train: Log
     test: Log

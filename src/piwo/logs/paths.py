@@ -33,9 +33,7 @@ def files_of(pattern: str) -> list[str]:
     """
     path = os.path.expanduser(pattern)  # noqa: PTH111 - pathlib raises for names that are too long to exist
     if os.path.isdir(path):  # noqa: PTH112
-        raise FileError(
-            f"{pattern!r} is a folder, expected files; name them with a glob such as {path}/*.parquet"
-        )
+        raise FileError(f"{pattern!r} is a folder, expected files; name them with a glob such as {path}/*.parquet")
     if os.path.exists(path):  # noqa: PTH110
         return [path]
     found = sorted(x for x in glob.glob(path, recursive=True) if not Path(x).is_dir())

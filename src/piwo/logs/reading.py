@@ -22,9 +22,7 @@ from piwo.logs.sources import ParquetSource, QuerySource, Source, TableSource, f
 
 __all__ = ["log_of_arrays", "read"]
 
-_SQL = re.compile(
-    r"^(\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|from|values)[\s*('\"]", re.IGNORECASE | re.DOTALL
-)
+_SQL = re.compile(r"^(\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|from|values)[\s*('\"]", re.IGNORECASE | re.DOTALL)
 
 
 def read(
@@ -151,8 +149,7 @@ def source_of(source: Any, columns: Columns) -> Source:
         return QuerySource(source)
     lazy = "; call .collect() on it first" if hasattr(source, "collect") else ""
     raise UsageError(
-        f"cannot read a log from {type(source).__name__}, expected a path, a glob, a query or a "
-        f"data frame{lazy}"
+        f"cannot read a log from {type(source).__name__}, expected a path, a glob, a query or a data frame{lazy}"
     )
 
 
@@ -186,9 +183,7 @@ def text_source(paths: Sequence[str], kind: str, columns: Columns) -> Source:
         types = dict.fromkeys(roles, "VARCHAR")
         sql = f"select * from {reader}, types={_struct(types)})"
     else:
-        types = {
-            x: "VARCHAR" if x in roles else _json_type(found.schema.field(x).type) for x in columns.used()
-        }
+        types = {x: "VARCHAR" if x in roles else _json_type(found.schema.field(x).type) for x in columns.used()}
         sql = f"select * from {reader}, columns={_struct(types)})"
     return QuerySource(sql, name=paths[0], steady=True)
 
@@ -269,13 +264,10 @@ def _vector_columns(vectors: Any, known: Actions | None) -> Any:
         order = known.positions_in(named)
         if len(named) != len(known) or (order < 0).any():
             raise DataError(
-                f"the propensity columns are {named.preview()}, expected exactly the actions "
-                f"{known.preview()}"
+                f"the propensity columns are {named.preview()}, expected exactly the actions {known.preview()}"
             )
         return np.column_stack([table[int(i)].to_numpy() for i in order]).astype(np.float64)
     matrix = np.asarray(vectors, np.float64)
     if matrix.ndim != 2 or matrix.shape[1] != len(known):
-        raise DataError(
-            f"propensities have shape {matrix.shape}, expected (n, {len(known)}), one column an action"
-        )
+        raise DataError(f"propensities have shape {matrix.shape}, expected (n, {len(known)}), one column an action")
     return matrix

@@ -251,9 +251,7 @@ class QuerySource:
 
     rows = None
 
-    def __init__(
-        self, sql: str, name: str = "the query", connection: Any = None, steady: bool = False
-    ) -> None:
+    def __init__(self, sql: str, name: str = "the query", connection: Any = None, steady: bool = False) -> None:
         self.sql, self.name, self._connection, self.steady = _one_statement(sql), name, connection, steady
         with _relation(self.sql, connection) as relation:
             self.schema: pa.Schema = pa.RecordBatchReader.from_stream(relation.limit(0)).schema
@@ -278,9 +276,7 @@ def _one_statement(sql: str) -> str:
     if len(statements) != 1:
         raise UsageError(f"got {len(statements)} SQL statements, expected one query that gives the rows")
     end = len(sql.encode())
-    while tokens and (
-        tokens[-1][1] == duckdb.token_type.comment or sql.encode()[tokens[-1][0] :][:1] == b";"
-    ):
+    while tokens and (tokens[-1][1] == duckdb.token_type.comment or sql.encode()[tokens[-1][0] :][:1] == b";"):
         end = tokens.pop()[0]
     return sql.encode()[:end].decode().strip()
 

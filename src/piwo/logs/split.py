@@ -105,7 +105,6 @@ def _one_sided(log: Log, counts: npt.NDArray[np.int64]) -> tuple[str, ...]:
             more = ", ..." if len(lacking) > _SHOWN else ""
             what = "1 action has" if len(lacking) == 1 else f"{len(lacking)} actions have"
             notes.append(
-                f"{what} {meaning} (rows in brackets: {shown}{more}); it was logged too rarely to "
-                "be on both sides"
+                f"{what} {meaning} (rows in brackets: {shown}{more}); it was logged too rarely to be on both sides"
             )
     return tuple(notes)

@@ -64,20 +64,13 @@ class Classifier(Oracle):
         if self.model is not None:
             _weight_key(self.model)
 
-    def fit_for(self, log: Log) -> None:
-        """Raise where the log has no context.
-
-        Raises:
-            DataError: then.
-        """
-        if log.features is None:
-            raise DataError("the classifier oracle needs the context, and the log was read without one; read it with context=[...]")
-
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
         """Return one policy a score; the log is read once."""
         self.fit_for(log)
         if any(score.penalty > 0 for score in scores):
-            raise UsageError("pseudo-loss gains are negative and dense, so they are no classification weights; use the ridge oracle")
+            raise UsageError(
+                "pseudo-loss gains are negative and dense, so they are no classification weights; use the ridge oracle"
+            )
         examples = _rewarded(log, scores)
         return [self._fitted(examples, gains, log) for gains in examples.gains]
 
@@ -92,7 +85,9 @@ class Classifier(Oracle):
 
         model = clone(self.model)
         model.fit(examples.context, examples.action, **{_weight_key(model): weight})
-        return ClassifierPolicy(model, log.actions, log.features, classes=[log.actions.labels[int(c)] for c in model.classes_])
+        return ClassifierPolicy(
+            model, log.actions, log.features, classes=[log.actions.labels[int(c)] for c in model.classes_]
+        )
 
 
 def _weight_key(model: Any) -> str:
@@ -105,7 +100,9 @@ def _weight_key(model: Any) -> str:
         step, last = last.steps[-1]
         key = f"{step}__{key}"
     if not (hasattr(last, "fit") and has_fit_parameter(last, "sample_weight")):
-        raise UsageError(f"{type(last).__name__}.fit takes no sample_weight, which the gains need; use another classifier")
+        raise UsageError(
+            f"{type(last).__name__}.fit takes no sample_weight, which the gains need; use another classifier"
+        )
     return key
 
 
@@ -134,7 +131,11 @@ def _logistic(examples: _Examples, weight: Floats, log: Log) -> LinearGreedy:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit((examples.context - center) / scale, examples.action, sample_weight=weight)
     if any(issubclass(x.category, ConvergenceWarning) for x in caught):
-        warnings.warn("the logistic regression stopped after 1000 steps, short of its optimum", PiwoWarning, stacklevel=2)
+        warnings.warn(
+            "the logistic regression stopped after 1000 steps, short of its optimum",
+            PiwoWarning,
+            stacklevel=2,
+        )
     coef, intercept = model.coef_, model.intercept_
     if len(model.classes_) == 2:  # one row of coefficients for two classes
         coef, intercept = np.vstack([-coef, coef]) / 2.0, np.concatenate([-intercept, intercept]) / 2.0

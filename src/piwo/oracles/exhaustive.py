@@ -52,6 +52,10 @@ class Exhaustive(Oracle):
         if isinstance(self.policies, np.ndarray) and self.policies.ndim != 2:
             raise UsageError(f"the array of choices has shape {self.policies.shape}, expected (N, n): one row a policy")
 
+    def needs_context(self) -> bool:
+        """Tell that policies may or may not look at the context."""
+        return False
+
     def log_class_size(self) -> float:
         """Return log N."""
         return math.log(len(self.policies))

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+from piwo.errors import DataError
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.scores import Score
@@ -35,9 +36,17 @@ class Oracle(ABC):
         """Return log |Pi|, None where the class is infinite or unknown."""
         return None
 
+    def needs_context(self) -> bool:
+        """Tell whether the oracle learns from the context."""
+        return True
+
     def fit_for(self, log: Log) -> None:
         """Raise where the log lacks what the oracle needs; called before any work.
 
         Raises:
             DataError: saying what is missing.
         """
+        if self.needs_context() and log.features is None:
+            raise DataError(
+                f"the {self.name} oracle needs the context, and the log was read without; read it with context=[...]"
+            )

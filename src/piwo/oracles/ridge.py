@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from piwo.engines.engine import reduce
-from piwo.errors import DataError, UsageError
+from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
@@ -37,7 +37,8 @@ class Ridge(Oracle):
     taken count as gain 0), without ever forming them. A heuristic oracle, as in the paper's experiments: its
     policies are good, not provably the best of the class, and certificates come from a split.
 
-    Formula: for every action a, min over c, b of sum_t (G[t, a] - c'X_t - b)^2 + alpha |c|^2; pi(x) = argmax_a c_a'x + b_a.
+    Formula: for every action a, min over c, b of sum_t (G[t, a] - c'X_t - b)^2 + alpha |c|^2;
+    pi(x) = argmax_a c_a'x + b_a.
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 6.
 
     Args:
@@ -61,15 +62,6 @@ class Ridge(Oracle):
     def __post_init__(self) -> None:
         if not (np.isfinite(self.alpha) and self.alpha >= 0):
             raise UsageError(f"alpha is {self.alpha!r}, expected a finite number of at least 0")
-
-    def fit_for(self, log: Log) -> None:
-        """Raise where the log has no context.
-
-        Raises:
-            DataError: then.
-        """
-        if log.features is None:
-            raise DataError("the ridge oracle needs the context, and the log was read without one; read it with context=[...]")
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
         """Return one policy a score; one pass over the log for all of them."""
@@ -96,7 +88,12 @@ def _first_mean(log: Log) -> Floats:
 
 
 def ridge_solution(
-    state: GramState, scores: Sequence[Score], shift: Floats, alpha: float = 1.0, intercept: bool = True, standardize: bool = False
+    state: GramState,
+    scores: Sequence[Score],
+    shift: Floats,
+    alpha: float = 1.0,
+    intercept: bool = True,
+    standardize: bool = False,
 ) -> RidgeSolution:
     """Return the ridge regressions of a Gram state, S scores x K actions at once.
 

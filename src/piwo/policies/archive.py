@@ -43,25 +43,24 @@ def pack(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) 
     return buffer.getvalue()
 
 
-def unpack(data: bytes, budget: int = MAX_BYTES) -> dict[str, bytes]:
+def unpack(data: bytes) -> dict[str, bytes]:
     """Return the pieces of a zip.
 
     Args:
         data: the zip.
-        budget: most bytes, unpacked.
 
     Raises:
-        ValueError: where it is not a zip, is damaged, or declares more than `budget` bytes or `MAX_MEMBERS`
+        ValueError: where it is no zip, is damaged, or declares more than `MAX_BYTES` bytes or `MAX_MEMBERS`
             pieces.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as source:
             entries = source.infolist()
             total = sum(x.file_size for x in entries)
-            if len(entries) > MAX_MEMBERS or total > budget:
+            if len(entries) > MAX_MEMBERS or total > MAX_BYTES:
                 raise ValueError(
-                    f"it would unpack to {total} bytes in {len(entries)} pieces, the limits are {budget} "
-                    f"and {MAX_MEMBERS}"
+                    f"it would unpack to {total} bytes in {len(entries)} pieces, "
+                    f"the limits are {MAX_BYTES} and {MAX_MEMBERS}"
                 )
             if len({x.filename for x in entries}) != len(entries):
                 raise ValueError("a piece is there twice")

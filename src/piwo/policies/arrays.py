@@ -19,9 +19,7 @@ def array_bytes(array: Floats) -> bytes:
     [1.0, 2.0]
     """
     buffer = io.BytesIO()
-    np.lib.format.write_array(
-        buffer, np.ascontiguousarray(array, np.dtype("<f8")), version=(1, 0), allow_pickle=False
-    )
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array, np.dtype("<f8")), version=(1, 0), allow_pickle=False)
     return buffer.getvalue()
 
 

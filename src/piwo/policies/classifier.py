@@ -69,9 +69,7 @@ class Classifier(Policy):
         self.places = _places(model, classes, self.listed)
         names = getattr(model, "feature_names_in_", None)
         self.names = None if names is None else tuple(str(x) for x in names)
-        self.features = (
-            features if features is not None or self.names is None else Features.numeric(self.names)
-        )
+        self.features = features if features is not None or self.names is None else Features.numeric(self.names)
         self.width, self.order = _columns(model, self.features, self.names)
 
     def __repr__(self) -> str:
@@ -82,9 +80,7 @@ class Classifier(Policy):
         matrix = context if self.order is None else context[:, self.order]
         if self.names is None:
             return matrix
-        return pa.table(
-            [np.ascontiguousarray(matrix[:, j]) for j in range(matrix.shape[1])], names=list(self.names)
-        )
+        return pa.table([np.ascontiguousarray(matrix[:, j]) for j in range(matrix.shape[1])], names=list(self.names))
 
     def _decided(self, context: Floats) -> Codes:
         predicted = np.asarray(self.model.predict(self._matrix(context)))
@@ -93,9 +89,7 @@ class Classifier(Policy):
         place = order[np.minimum(np.searchsorted(classes, predicted, sorter=order), len(classes) - 1)]
         strange = classes[place] != predicted
         if strange.any():
-            raise UsageError(
-                f"the model predicted {predicted[strange][0]!r}, which is not one of its classes_"
-            )
+            raise UsageError(f"the model predicted {predicted[strange][0]!r}, which is not one of its classes_")
         return self.places[place]
 
     def _block(self, context: Floats, start: int) -> Floats:
@@ -148,8 +142,7 @@ def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]
     own = getattr(model, "classes_", None)
     if own is None or isinstance(own, list):
         raise UsageError(
-            f"{type(model).__name__} has no classes_, expected a fitted classifier with one output; call "
-            f"fit first"
+            f"{type(model).__name__} has no classes_, expected a fitted classifier with one output; call fit first"
         )
     labels = own if classes is None else classes
     if len(labels) != len(own):

@@ -39,13 +39,10 @@ class Deterministic(DeterministicPolicy):
 
     kind: ClassVar[str] = "rule"
 
-    def __init__(
-        self, rule: Callable[[Floats], Any], actions: ActionList, features: Features | None = None
-    ) -> None:
+    def __init__(self, rule: Callable[[Floats], Any], actions: ActionList, features: Features | None = None) -> None:
         if not callable(rule):
             raise UsageError(
-                f"a rule is a function from contexts to labels, got {type(rule).__name__}; for a table use "
-                f"Tabular"
+                f"a rule is a function from contexts to labels, got {type(rule).__name__}; for a table use Tabular"
             )
         self.listed = action_list(actions)
         self.rule = rule
@@ -58,14 +55,12 @@ class Deterministic(DeterministicPolicy):
         labels = self.rule(context)
         codes = self.actions.codes(labels, "the rule's actions")
         if len(codes) != n:
-            raise UsageError(
-                f"the rule returned {len(codes)} labels for {n} contexts, expected one label a row"
-            )
+            raise UsageError(f"the rule returned {len(codes)} labels for {n} contexts, expected one label a row")
         if (codes < 0).any():
             row = int(np.flatnonzero(codes < 0)[0])
             raise UsageError(
                 f"the rule returned {np.asarray(labels)[row]!s:.80} for row {row}, "
-                f"expected one of the actions "
+                "expected one of the actions "
                 f"({self.actions.preview()}); a rule returns labels, not positions in the list"
             )
         return codes

@@ -26,9 +26,7 @@ def _numbers(values: Any) -> Floats:
     try:
         return np.array(values, np.float64)
     except (TypeError, ValueError):
-        raise DataError(
-            "the probabilities are not numbers, expected an array of numbers between 0 and 1"
-        ) from None
+        raise DataError("the probabilities are not numbers, expected an array of numbers between 0 and 1") from None
 
 
 def checked_distributions(table: Any) -> Floats:
@@ -84,9 +82,7 @@ def checked_probabilities(values: Any) -> Floats:
     bad = ~((found >= 0) & (found <= 1.0 + TOLERANCE))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise RowError(
-            f"the probability is {found[row]:.9g}, expected 0 to 1 ({int(bad.sum())} rows in all)", row
-        )
+        raise RowError(f"the probability is {found[row]:.9g}, expected 0 to 1 ({int(bad.sum())} rows in all)", row)
     above = int((found > 1.0).sum())
     if above:
         warnings.warn(

@@ -100,4 +100,4 @@ class EpsilonGreedy(Policy):
     def from_state(cls, state: State) -> EpsilonGreedy:
         """Return the policy of a state."""
         (policy,) = state.parts
-        return cls(policy, state.parameters["epsilon"])
+        return cls(policy, float(state.parameters["epsilon"]))

@@ -86,9 +86,7 @@ def save(policy: Policy, path: str | PathLike[str], metadata: Mapping[str, Any] 
     try:
         text = json.dumps(page, indent=1, allow_nan=False)
     except (TypeError, ValueError) as cause:
-        raise UsageError(
-            f"the metadata is not JSON: {cause}; give numbers (no NaN), texts, lists and dicts"
-        ) from None
+        raise UsageError(f"the metadata is not JSON: {cause}; give numbers (no NaN), texts, lists and dicts") from None
     write_file(Path(path), pack({"policy.json": text.encode()} | members))
 
 
@@ -185,9 +183,7 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
     except FileError as cause:
         raise FileError(f"{file}: {cause}") from None
     except KeyError as cause:
-        raise FileError(
-            f"{file} is damaged: {cause} is missing; copy it again, or save the policy again"
-        ) from None
+        raise FileError(f"{file} is damaged: {cause} is missing; copy it again, or save the policy again") from None
     except RecursionError:
         raise FileError(f"{file} is damaged: it is nested too deeply; save the policy again") from None
     except (PiwoError, ValueError, TypeError, AttributeError, OverflowError) as cause:
@@ -200,8 +196,7 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
 def _page(members: Mapping[str, bytes]) -> dict[str, Any]:
     if "policy.json" not in members:
         raise FileError(
-            "it is a zip file without policy.json, so it is no policy file; give a file that policy.save "
-            "wrote"
+            "it is a zip file without policy.json, so it is no policy file; give a file that policy.save wrote"
         )
     page = json.loads(members["policy.json"], parse_constant=_no_constant)
     if not isinstance(page, dict) or page.get("format") != FORMAT:
@@ -222,7 +217,7 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"policy.json holds {text}, expected finite numbers")
 
 
-def _policy(entry: Mapping[str, Any], members: Mapping[str, bytes], file: Path, depth: int = 0) -> Policy:
+def _policy(entry: Any, members: Mapping[str, bytes], file: Path, depth: int = 0) -> Policy:
     if depth > _MAX_DEPTH:
         raise RecursionError
     kind = entry["kind"]
@@ -244,7 +239,7 @@ def _policy(entry: Mapping[str, Any], members: Mapping[str, bytes], file: Path, 
     return KINDS[kind](state)
 
 
-def _actions(entry: Mapping[str, Any]) -> Actions:
+def _actions(entry: Any) -> Actions:
     labels = entry["labels"]
     if not all(isinstance(x, str) for x in labels):
         raise ValueError("the action labels are not texts")

@@ -32,16 +32,14 @@ def check_fits(policy: Policy, features: Features | None, actions: Actions, rows
     policy.onto(actions)
     if rows is not None and policy.rows is not None and rows != policy.rows:
         raise UsageError(
-            f"the policy has {policy.rows} rows, the log has {rows}; give one row a row of the log, in its "
-            f"order"
+            f"the policy has {policy.rows} rows, the log has {rows}; give one row a row of the log, in its order"
         )
     if not policy.needs_context:
         return
     if features is None:
         wanted = f": {', '.join(policy.features.columns[:8])}" if policy.features is not None else ""
         raise DataError(
-            f"the policy needs the context{wanted}, but the log was read without one; read it with "
-            f"context=[...]"
+            f"the policy needs the context{wanted}, but the log was read without one; read it with context=[...]"
         )
     if policy.features is not None:
         match_names(policy.features.columns, features.columns, "policy's context")

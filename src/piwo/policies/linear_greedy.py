@@ -42,9 +42,7 @@ class LinearGreedy(DeterministicPolicy):
 
     kind: ClassVar[str] = "linear-greedy"
 
-    def __init__(
-        self, coef: Any, intercept: Any, actions: ActionList, features: Features | None = None
-    ) -> None:
+    def __init__(self, coef: Any, intercept: Any, actions: ActionList, features: Features | None = None) -> None:
         self.listed = action_list(actions)
         self.coef, self.intercept = coefficients(coef, intercept, self.listed, features)
         self.features = features
@@ -70,6 +68,4 @@ class LinearGreedy(DeterministicPolicy):
     def from_state(cls, state: State) -> LinearGreedy:
         """Return the policy of a state."""
         count = len(state.known())
-        return cls(
-            state.array("coef", count, -1), state.array("intercept", count), state.known(), state.features
-        )
+        return cls(state.array("coef", count, -1), state.array("intercept", count), state.known(), state.features)

@@ -17,9 +17,7 @@ from piwo.policies.blocks import Codes, RowError, row_blocks
 __all__ = ["best", "coefficients", "is_plain", "score_blocks"]
 
 
-def coefficients(
-    coef: Any, intercept: Any, actions: Actions, features: Features | None
-) -> tuple[Floats, Floats]:
+def coefficients(coef: Any, intercept: Any, actions: Actions, features: Features | None) -> tuple[Floats, Floats]:
     """Return (K, d) coefficients and (K,) intercepts as float64 copies that nobody can change.
 
     Raises:
@@ -30,20 +28,16 @@ def coefficients(
     if matrix.ndim != 2 or len(matrix) != len(actions):
         raise UsageError(f"coef has shape {matrix.shape}, expected ({len(actions)}, d): one row an action")
     if constant.shape != (len(actions),):
-        raise UsageError(
-            f"intercept has shape {constant.shape}, expected ({len(actions)},): one number an action"
-        )
+        raise UsageError(f"intercept has shape {constant.shape}, expected ({len(actions)},): one number an action")
     if features is not None and features.width != matrix.shape[1]:
         raise UsageError(
-            f"coef has {matrix.shape[1]} columns, the features make {features.width}: "
-            f"{', '.join(features.names[:8])}"
+            f"coef has {matrix.shape[1]} columns, the features make {features.width}: {', '.join(features.names[:8])}"
         )
     if not np.isfinite(matrix).all():
         raise UsageError("coef holds NaN or infinite numbers, expected finite ones")
     if not (constant < np.inf).all():
         raise UsageError(
-            "intercept holds NaN or +inf, expected finite numbers, or -inf for an action that is not "
-            "available"
+            "intercept holds NaN or +inf, expected finite numbers, or -inf for an action that is not available"
         )
     if not (constant > -np.inf).any():
         raise UsageError("every intercept is -inf, so no action is available; make at least one finite")

@@ -37,9 +37,7 @@ class LinearSoftmax(Policy):
             number.
         DataError: where a context makes a score NaN or +inf, or leaves no action; the row is named.
 
-    >>> LinearSoftmax([[1000.0], [999.0], [0.0]], [0, 0, 0], ["a", "b", "c"]).probabilities([[1.0]]).round(
-    ...     6
-    ... ).tolist()
+    >>> LinearSoftmax([[1000.0], [999.0], [0.0]], [0, 0, 0], ["a", "b", "c"]).probabilities([[1.0]]).round(6).tolist()
     [[0.731059, 0.268941, 0.0]]
     """
 
@@ -133,4 +131,4 @@ class LinearSoftmax(Policy):
         """Return the policy of a state."""
         count = len(state.known())
         coef, intercept = state.array("coef", count, -1), state.array("intercept", count)
-        return cls(coef, intercept, state.known(), state.parameters["temperature"], state.features)
+        return cls(coef, intercept, state.known(), float(state.parameters["temperature"]), state.features)

@@ -28,9 +28,7 @@ class Logging(LoggedOnly):
 
     >>> from piwo.logs.batch import Batch
     >>> one = np.ones(1)
-    >>> Logging().logged(
-    ...     Batch(start=0, action=np.zeros(1, np.int32), reward=one, propensity=one / 4)
-    ... ).tolist()
+    >>> Logging().logged(Batch(start=0, action=np.zeros(1, np.int32), reward=one, propensity=one / 4)).tolist()
     [0.25]
     """
 

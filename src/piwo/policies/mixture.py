@@ -45,13 +45,10 @@ class Mixture(Policy):
         self.policies = tuple(x if self.listed is None else _same_actions(x, self.listed) for x in policies)
         shares = np.array(weights, np.float64)
         if shares.shape != (len(self.policies),):
-            raise UsageError(
-                f"weights has shape {shares.shape}, expected ({len(self.policies)},): one a policy"
-            )
+            raise UsageError(f"weights has shape {shares.shape}, expected ({len(self.policies)},): one a policy")
         if not ((shares >= 0).all() and abs(shares.sum() - 1.0) <= TOLERANCE):
             raise UsageError(
-                f"the weights are {shares[:8]} and sum to {shares.sum():.6g}, expected shares >= 0 that sum "
-                f"to 1"
+                f"the weights are {shares[:8]} and sum to {shares.sum():.6g}, expected shares >= 0 that sum to 1"
             )
         shares /= shares.sum()
         shares.flags.writeable = False
@@ -67,9 +64,7 @@ class Mixture(Policy):
         self.rows = next((x.rows for x in self.policies if x.rows is not None), None)
 
     def __repr__(self) -> str:
-        return (
-            f"Mixture({', '.join(f'{w:g} {x!r}' for w, x in zip(self.weights, self.policies, strict=True))})"
-        )
+        return f"Mixture({', '.join(f'{w:g} {x!r}' for w, x in zip(self.weights, self.policies, strict=True))})"
 
     @property
     def tells_all(self) -> bool:
@@ -117,11 +112,7 @@ class Mixture(Policy):
 
     def onto(self, actions: Actions) -> Policy:
         """Return the mixture of the policies over the log's actions."""
-        return (
-            self
-            if self.listed == actions
-            else Mixture([x.onto(actions) for x in self.policies], self.weights)
-        )
+        return self if self.listed == actions else Mixture([x.onto(actions) for x in self.policies], self.weights)
 
     def state(self) -> State:
         """Return the weights and the policies inside."""

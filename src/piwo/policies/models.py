@@ -137,7 +137,7 @@ def _check_trees(part: Any, seen: set[int], most: int | None = None) -> None:
     seen.add(id(part))
     if type(part).__name__ == "Tree" and hasattr(part, "children_left"):
         width = part.n_features if most is None else min(most, part.n_features)
-        _check_links(part.children_left, part.children_right, part.feature, part.children_left >= 0, width)
+        _check_links(part.children_left, part.children_right, part.feature, part.children_left != -1, width)
     elif type(part).__name__ == "TreePredictor":
         nodes = part.nodes
         _check_links(nodes["left"], nodes["right"], nodes["feature_idx"], nodes["is_leaf"] == 0, most or 0)

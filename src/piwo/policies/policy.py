@@ -82,9 +82,7 @@ class Policy(ABC):
         codes = np.empty(n, np.int32)
         for block in row_blocks(n, len(self.actions)):
             count = block.stop - block.start
-            codes[block] = draw_rows(
-                self.distribution(None if context is None else context[block], count), rng
-            )
+            codes[block] = draw_rows(self.distribution(None if context is None else context[block], count), rng)
         return codes
 
     def state(self) -> State:
@@ -131,8 +129,7 @@ class Policy(ABC):
             return None
         if X is None:
             raise UsageError(
-                f"a {self.kind} policy needs the context and got none; give X, or read the log with "
-                f"context=[...]"
+                f"a {self.kind} policy needs the context and got none; give X, or read the log with context=[...]"
             )
         if self.features is not None:
             return self.features.encode(X)
@@ -148,9 +145,7 @@ class Policy(ABC):
             raise DataError("the context array holds text, expected numbers") from None
         if matrix.ndim != 2 or self.width not in {None, matrix.shape[1]}:
             wanted = "d" if self.width is None else self.width
-            raise DataError(
-                f"the context has shape {matrix.shape}, expected (n, {wanted}) as when the policy was made"
-            )
+            raise DataError(f"the context has shape {matrix.shape}, expected (n, {wanted}) as when the policy was made")
         if not np.isfinite(matrix).all():
             raise RowError("the context is NaN or infinite; fill or drop such rows first", _first_bad(matrix))
         return matrix
@@ -190,9 +185,7 @@ class Policy(ABC):
         checked = checked_codes(codes, len(self.actions))
         context = self.context(X)
         if context is not None and len(context) != len(checked):
-            raise UsageError(
-                f"got {len(context)} contexts and {len(checked)} action codes, expected as many of each"
-            )
+            raise UsageError(f"got {len(context)} contexts and {len(checked)} action codes, expected as many of each")
         return self.chances(context, checked)
 
     def logged(self, batch: Batch) -> Floats:

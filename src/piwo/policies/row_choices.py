@@ -61,12 +61,15 @@ class RowChoices(Policy):
     def _of(self, batch: Batch) -> Codes:
         numbers = batch.row_numbers
         if len(numbers) and numbers[-1] >= len(self.codes):
-            raise UsageError(f"the log has a row {int(numbers[-1])}, the policy {len(self.codes)} choices; give one a row")
+            raise UsageError(
+                f"the log has a row {int(numbers[-1])}, the policy {len(self.codes)} choices; give one a row"
+            )
         return self.codes[numbers]
 
     def logged(self, batch: Batch) -> Floats:
         """Return 1 where the logged action is the one chosen, (n,)."""
-        return (self._of(batch) == batch.action).astype(np.float64)
+        same: Floats = (self._of(batch) == batch.action).astype(np.float64)
+        return same
 
     def full(self, batch: Batch) -> Floats:
         """Return 1 in the column of the action chosen, (n, K)."""

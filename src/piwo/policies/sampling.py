@@ -1,7 +1,5 @@
 """Drawing actions: the generator, the draw itself, and the record of what was drawn."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from piwo.logs.actions import Actions
 from piwo.logs.features import Features
-
-if TYPE_CHECKING:
-    from piwo.policies.policy import Policy
 
 __all__ = ["State"]
 
@@ -28,8 +25,8 @@ class State:
     """Numbers, texts and lists of them, as JSON has them."""
     arrays: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     """float64 arrays by name."""
-    parts: tuple[Policy, ...] = ()
-    """Policies inside this one."""
+    parts: tuple[Any, ...] = ()
+    """Policies inside this one. (Policies are defined upon states, so their type has no name here.)"""
     model: Any = None
     """A fitted scikit-learn model."""
 

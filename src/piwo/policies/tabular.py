@@ -53,8 +53,7 @@ class Tabular(Policy):
         if contexts is None:
             if len(self.table) != 1:
                 raise UsageError(
-                    f"got {len(self.table)} distributions and no contexts; give contexts=, or one "
-                    f"distribution"
+                    f"got {len(self.table)} distributions and no contexts; give contexts=, or one distribution"
                 )
             self.contexts = None
             return
@@ -63,9 +62,7 @@ class Tabular(Policy):
         self.contexts = known = self.context(contexts)
         assert known is not None
         if not len(known) or len(known) != len(self.table):
-            raise UsageError(
-                f"got {len(self.table)} distributions and {len(known)} contexts, expected as many of each"
-            )
+            raise UsageError(f"got {len(self.table)} distributions and {len(known)} contexts, expected as many of each")
         self._columns, self._order = _index(known)
 
     def _entries(self, context: Floats | None, n: int) -> npt.NDArray[np.intp]:
@@ -141,7 +138,7 @@ def _index(
 
 
 def _find(contexts: Floats, columns: list[tuple[Floats, npt.NDArray[np.int64]]]) -> npt.NDArray[np.int64]:
-    """Return each context's final key, -1 where it is not in the table. Contexts are distinct: keys are 0..C-1."""
+    """Return each context's final key, 0..C-1 because contexts are distinct; -1: not in the table."""
     key = np.zeros(len(contexts), np.int64)
     known = np.ones(len(contexts), bool)
     for j, (values, joined) in enumerate(columns):
@@ -152,8 +149,6 @@ def _find(contexts: Floats, columns: list[tuple[Floats, npt.NDArray[np.int64]]])
     return np.where(known, key, -1)
 
 
-def _position(
-    values: npt.NDArray[Any], among: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _position(values: npt.NDArray[Any], among: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     place = np.minimum(np.searchsorted(among, values), len(among) - 1)
     return place.astype(np.int64), among[place] == values

@@ -15,7 +15,11 @@ __all__ = ["ActionCount", "ActionState", "ActionTable", "CountState"]
 
 @dataclass(frozen=True)
 class ActionState(State):
-    """Sums by action, each (K,)."""
+    """Sums by action, each (K,).
+
+    >>> ActionTable(2).empty().count.tolist()
+    [0.0, 0.0]
+    """
 
     count: Floats
     reward: Floats
@@ -27,7 +31,13 @@ class ActionState(State):
 
 @dataclass(frozen=True)
 class ActionTable:
-    """Reduction: the per-action table of a log with K actions."""
+    """Reduction: the per-action table of a log with K actions.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> piwo.engines.reduce(log, ActionTable(2)).inverse.tolist()
+    [6.0, 2.0]
+    """
 
     actions: int
     context: bool = False
@@ -62,7 +72,13 @@ class CountState(State):
 
 @dataclass(frozen=True)
 class ActionCount:
-    """Reduction: how often each of K actions was logged, and nothing more."""
+    """Reduction: how often each of K actions was logged, and nothing more.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> piwo.engines.reduce(log, ActionCount(2)).count.tolist()
+    [2.0, 1.0]
+    """
 
     actions: int
     context: bool = False

@@ -9,7 +9,7 @@ from piwo.logs.batch import Floats
 
 __all__ = ["BETS", "bet_sums", "bet_sums_of_logs"]
 
-BETS: Floats = 32.0 * 2.0 ** -np.arange(48)
+BETS: Floats = np.ldexp(32.0, -np.arange(48))
 """lam_j = 32 * 2^-j. All 48 are always summed, so that states merge whatever n, delta and horizon turn out to be."""
 BETS.flags.writeable = False
 

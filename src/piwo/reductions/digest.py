@@ -20,7 +20,11 @@ _MASK = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class DigestState(State):
-    """Row count, and the sum modulo 2^64 of one hash a row."""
+    """Row count, and the sum modulo 2^64 of one hash a row.
+
+    >>> DigestState(1, 2**64 - 1).merge(DigestState(1, 2)).total
+    1
+    """
 
     rows: int = 0
     total: int = 0
@@ -37,7 +41,13 @@ class DigestState(State):
 
 @dataclass(frozen=True)
 class Digest:
-    """Reduction: digest of action, reward and propensity."""
+    """Reduction: digest of action, reward and propensity.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> piwo.engines.reduce(log, Digest()).rows
+    3
+    """
 
     context: bool = False
     propensities: bool = False

@@ -18,7 +18,11 @@ _BLOCK = 2000
 
 @dataclass(frozen=True)
 class GramState(State):
-    """Sums over rows, with x the context minus a fixed shift and g the sparse gain of the logged action."""
+    """Sums over rows, with x the context minus a fixed shift and g the sparse gain of the logged action.
+
+    >>> Gram((), 3, np.zeros(2)).empty().xx.shape
+    (2, 2)
+    """
 
     rows: float
     x: Floats
@@ -46,6 +50,11 @@ class Gram:
         scores: S linear scores.
         actions: K.
         shift: (d,) subtracted from the context before summing, about its mean, so that centring loses no digits.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(context=[[1.0], [3.0]], action=[0, 1], reward=[1, 1], propensity=[0.5, 0.5])
+    >>> piwo.engines.reduce(log, Gram((piwo.IX(0.5),), 2, np.array([2.0]))).gx.tolist()
+    [[[-1.0]], [[1.0]]]
     """
 
     scores: tuple[Score, ...]

@@ -111,25 +111,31 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def add_policy(w: Any, r: Any, value: Any, loss: Any, better: Any, moments: Any) -> None:
-    """Write w R, w (1 - R) and w R + 1 - R, (n,) each, and add six weight moments, in one walk over the rows.
+def add_policy(w: Any, r: Any, s: Any, value: Any, loss: Any, better: Any, sums: Any) -> None:
+    """Write w R, w (1 - R) and w R + 1 - R, (n,) each, and add seven sums, in one walk over the rows.
 
-    The moments are the sums of w, w^2, w R, w^2 R, (w R)^2 and R. Weights are finite.
+    The sums are of s, s w, (s w)^2, s w R, (s w)^2 R, (s w R)^2 and s R, with sampling weights s; an empty s
+    stands for ones. Weights are finite.
     """
-    total = np.zeros(6)
+    thinned = len(s) > 0
+    t0, t1, t2, t3, t4, t5, t6 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for t in range(len(w)):
         weight, reward = w[t], r[t]
         credit = weight * reward
         value[t] = credit
         loss[t] = weight * (1.0 - reward)
         better[t] = credit + (1.0 - reward)
-        total[0] += weight
-        total[1] += weight * weight
-        total[2] += credit
-        total[3] += weight * credit
-        total[4] += credit * credit
-        total[5] += reward
-    moments += total
+        sampled = s[t] if thinned else 1.0
+        weight *= sampled
+        credit *= sampled
+        t0 += sampled
+        t1 += weight
+        t2 += weight * weight
+        t3 += credit
+        t4 += weight * credit
+        t5 += credit * credit
+        t6 += sampled * reward
+    sums += np.array([t0, t1, t2, t3, t4, t5, t6])
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,11 @@ def _no_bets() -> Floats:
 
 @dataclass(frozen=True)
 class MomentState(State):
-    """Sums of weights w = pi/mu, credits rho, and used weights u = rho at reward 1; s is the sampling weight (1 without)."""
+    """Sums of weights w = pi/mu, credits rho, and used weights u = rho at reward 1; s: the sampling weight, or 1.
+
+    >>> MomentState(rows=1, max_weight=2.0).merge(MomentState(rows=2, max_weight=5.0)).max_weight
+    5.0
+    """
 
     rows: int = 0
     total: float = 0.0
@@ -51,7 +54,11 @@ class MomentState(State):
 
 @dataclass(frozen=True)
 class BetState(State):
-    """Bet sums of the four quantities that intervals and tests need, each (48,)."""
+    """Bet sums of the four quantities that intervals and tests need, each (48,).
+
+    >>> BetState().value.shape
+    (48,)
+    """
 
     value: Floats = field(default_factory=_no_bets)
     """Y = w R."""
@@ -65,7 +72,11 @@ class BetState(State):
 
 @dataclass(frozen=True)
 class PolicyState(State):
-    """What one pass learns about one policy."""
+    """What one pass learns about one policy.
+
+    >>> PolicyState().moments.rows
+    0
+    """
 
     moments: MomentState = MomentState()
     bets: BetState = field(default_factory=BetState)
@@ -79,6 +90,11 @@ class PolicySums:
         policy: over the log's action list.
         score: whose credits are summed.
         bounded: rewards have an upper end, so that losses 1 - R exist.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> piwo.engines.reduce(log, PolicySums(piwo.policies.Uniform(log.actions), piwo.IW())).moments.wr
+    3.0
     """
 
     policy: Policy
@@ -107,45 +123,51 @@ class PolicySums:
         """Return the sums of rows whose weights are finite."""
         from piwo.reductions.kernels import add_policy
 
-        s, totals = batch.weight, np.zeros(6)
-        value, loss, better = np.empty_like(w), np.empty_like(w), np.empty_like(w)
-        add_policy(w if s is None else s * w, batch.reward, value, loss, better, totals)
-        sums = (float(x) for x in totals)
-        total = float(len(batch) if s is None else s.sum())
-        moments = MomentState(len(batch), total, *islice(sums, 5), max_weight=float(w.max(initial=0.0)), reward=next(sums))
-        if s is not None:
-            moments = replace(moments, reward=float((s * batch.reward).sum()))
+        s = np.ones(0) if batch.weight is None else batch.weight
+        value, loss, better, sums = np.empty_like(w), np.empty_like(w), np.empty_like(w), np.zeros(7)
+        add_policy(w, batch.reward, s, value, loss, better, sums)
+        total, mean, w2, wr, w2r, w2r2, reward = (float(x) for x in sums)
+        moments = MomentState(
+            len(batch), total, mean, w2, wr, w2r, w2r2, reward=reward, max_weight=float(w.max(initial=0.0))
+        )
         bets = BetState(value=bet_sums(value), weight=bet_sums(w))
         if self.bounded:
             bets = replace(bets, loss=bet_sums(loss), improvement=bet_sums(better))
         return moments, bets
 
     def _lost(self, batch: Batch, weights: Weights, lost: npt.NDArray[np.intp]) -> tuple[MomentState, BetState]:
-        """Return the sums where some weights are beyond float64: their logarithms bet, their moments are infinite."""
-        kept = np.delete(np.arange(len(batch)), lost)
+        """Return the sums where some weights are beyond float64: logarithms bet, the moments are infinite."""
+        kept, few = np.delete(np.arange(len(batch)), lost), batch.take(lost)
         moments, bets = self._rows(batch.take(kept), weights.w[kept])
         with np.errstate(divide="ignore"):
-            log_w, log_r, log_loss = weights.logarithm()[lost], np.log(batch.reward[lost]), np.log(1.0 - batch.reward[lost])
+            log_w, log_r, log_loss = weights.logarithm()[lost], np.log(few.reward), np.log(1.0 - few.reward)
         added = BetState(value=bet_sums_of_logs(log_w + log_r), weight=bet_sums_of_logs(log_w))
         if self.bounded:
             better = bet_sums_of_logs(np.logaddexp(log_w + log_r, log_loss))
             added = replace(added, loss=bet_sums_of_logs(log_w + log_loss), improvement=better)
-        credit = np.inf if (batch.reward[lost] > 0).any() else 0.0
-        infinite = MomentState(len(lost), float(len(lost)), np.inf, np.inf, credit, credit, credit, max_weight=np.inf)
-        return moments.merge(replace(infinite, reward=float(batch.reward[lost].sum()))), bets.merge(added)
+        s = np.ones(len(lost)) if few.weight is None else few.weight
+        credit = np.inf if (few.reward > 0).any() else 0.0
+        infinite = MomentState(
+            len(lost), float(s.sum()), np.inf, np.inf, credit, credit, credit,
+            reward=float((s * few.reward).sum()), max_weight=np.inf,
+        )  # fmt: skip
+        return moments.merge(infinite), bets.merge(added)
 
     def _credits(self, moments: MomentState, batch: Batch, weights: Weights, pi: Floats) -> MomentState:
         """Return the moments with the score's own sums; plain importance weighting has them already."""
         if isinstance(self.score, IW):
-            same = {"u": moments.w, "u2": moments.w2, "rho": moments.wr, "rho2": moments.w2r2}
-            return replace(moments, **same)
+            return replace(moments, u=moments.w, u2=moments.w2, rho=moments.wr, rho2=moments.w2r2)
+        s = 1.0 if batch.weight is None else batch.weight
         used = self.score.rho(batch.with_reward(np.ones(len(batch))), pi)
-        rho = self.score.rho(batch, pi)
-        loss = float(self.score.rho(batch.losses(), pi).sum()) if self.score.pessimistic and self.bounded else 0.0
+        u, rho, loss = s * used, s * self.score.rho(batch, pi), 0.0
+        if self.score.pessimistic and self.bounded:
+            loss = float((s * self.score.rho(batch.losses(), pi)).sum())
+        with np.errstate(over="ignore"):
+            u2, rho2 = float((u * u).sum()), float((rho * rho).sum())
         changed = int((used != weights.w).sum())
-        u, rho = (used, rho) if batch.weight is None else (batch.weight * used, batch.weight * rho)
-        own = {"u": float(u.sum()), "u2": float((u * u).sum()), "rho": float(rho.sum()), "rho2": float((rho * rho).sum())}
-        return replace(moments, **own, changed=changed, loss_rho=loss)
+        return replace(
+            moments, u=float(u.sum()), u2=u2, rho=float(rho.sum()), rho2=rho2, changed=changed, loss_rho=loss
+        )
 
     def merge(self, one: PolicyState, other: PolicyState) -> PolicyState:
         """Return the state of both parts together."""

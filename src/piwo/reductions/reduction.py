@@ -44,7 +44,11 @@ class Reduction(Protocol[S]):
 
 @dataclass(frozen=True)
 class Together:
-    """Several reductions in one pass; the state is the tuple of theirs."""
+    """Several reductions in one pass; the state is the tuple of theirs.
+
+    >>> Together(()).empty()
+    ()
+    """
 
     parts: tuple[Reduction[Any], ...]
 

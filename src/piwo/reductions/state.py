@@ -19,6 +19,10 @@ class State:
     """Base of every state. Subclasses are frozen dataclasses of float64 numbers, arrays and other states.
 
     Merging is associative and commutative up to rounding (1e-12 relative), and the empty state is its identity.
+
+    >>> from piwo.reductions import DigestState
+    >>> DigestState(2, 5).merge(DigestState(1, 1))
+    DigestState(rows=3, total=6)
     """
 
     def merge(self, other: Self) -> Self:

@@ -34,7 +34,11 @@ class TopRows(State):
 
 @dataclass(frozen=True)
 class HistogramState(State):
-    """Counts and weight by power of two, and the heaviest rows."""
+    """Counts and weight by power of two, and the heaviest rows.
+
+    >>> HistogramState().edges().tolist()
+    []
+    """
 
     count: Floats = field(default_factory=lambda: np.zeros(BINS))
     weight: Floats = field(default_factory=lambda: np.zeros(BINS))
@@ -47,7 +51,13 @@ class HistogramState(State):
 
 @dataclass(frozen=True)
 class WeightHistogram:
-    """Reduction: the histogram of w = pi/mu for one policy, by powers of two, with the heaviest rows."""
+    """Reduction: the histogram of w = pi/mu for one policy, by powers of two, with the heaviest rows.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> piwo.engines.reduce(log, WeightHistogram(piwo.policies.Uniform(log.actions))).top.rows[0]
+    (2.0, 2, 0, 0.25)
+    """
 
     policy: Policy
     propensities: bool = False

@@ -82,9 +82,7 @@ def _template(name: str, style: str) -> Any:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
     except ImportError:
-        raise UsageError(
-            "reports need jinja2, which is not installed; python -m pip install 'piwo[report]'"
-        ) from None
+        raise UsageError("reports need jinja2, which is not installed; python -m pip install 'piwo[report]'") from None
 
     def shown(value: Any) -> Any:
         """Make every text that is put into the page printable; it is escaped after that."""
@@ -92,8 +90,6 @@ def _template(name: str, style: str) -> Any:
             return "-"
         return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
-    made = Environment(
-        autoescape=True, undefined=StrictUndefined, finalize=shown, trim_blocks=True, lstrip_blocks=True
-    )
+    made = Environment(autoescape=True, undefined=StrictUndefined, finalize=shown, trim_blocks=True, lstrip_blocks=True)
     made.globals["style"] = Markup(style)  # noqa: S704 (our own file)
     return made.from_string(_source(name))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.score import Score, check_parameter
+from piwo.scores.score import Parameter, Score, check_parameter
 
 __all__ = ["Clip"]
 
@@ -32,7 +32,7 @@ class Clip(Score):
     [20.0, 2.0]
     """
 
-    gamma: Any = "auto"
+    gamma: Parameter = "auto"
     name: ClassVar[str] = "clip"
     label: ClassVar[str] = "Clip"
     parameter: ClassVar[str | None] = "gamma"
@@ -44,4 +44,5 @@ class Clip(Score):
 
     def gains(self, batch: Batch) -> Floats:
         """Return R / max(mu, gamma), (n,)."""
-        return batch.reward / np.maximum(batch.propensity, self.gamma)
+        gamma = self.number
+        return batch.reward / np.maximum(batch.propensity, gamma)

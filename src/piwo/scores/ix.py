@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.score import Score, check_parameter
+from piwo.scores.score import Parameter, Score, check_parameter
 
 __all__ = ["IX"]
 
@@ -32,7 +32,7 @@ class IX(Score):
     [2.0]
     """
 
-    gamma: Any = "auto"
+    gamma: Parameter = "auto"
     name: ClassVar[str] = "ix"
     label: ClassVar[str] = "IX"
     pessimistic: ClassVar[bool] = True
@@ -45,9 +45,10 @@ class IX(Score):
 
     def gains(self, batch: Batch) -> Floats:
         """Return R / (mu + gamma), (n,)."""
-        return batch.reward / (batch.propensity + self.gamma)
+        gamma = self.number
+        return batch.reward / (batch.propensity + gamma)
 
     @property
     def bet(self) -> float:
         """Return lam = 2 gamma."""
-        return 2.0 * self.gamma
+        return 2.0 * self.number

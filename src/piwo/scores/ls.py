@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.scores.ratio import log1p_ratio
-from piwo.scores.score import Score, check_parameter
+from piwo.scores.score import Parameter, Score, check_parameter
 
 __all__ = ["LS", "LSLinear"]
 
@@ -32,7 +32,7 @@ class LS(Score):
     1.386294
     """
 
-    lam: Any = "auto"
+    lam: Parameter = "auto"
     name: ClassVar[str] = "ls"
     label: ClassVar[str] = "LS"
     linear: ClassVar[bool] = False
@@ -50,12 +50,13 @@ class LS(Score):
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return log(1 + lam pi R / mu) / lam, (n,)."""
-        return log1p_ratio(self.lam, pi * batch.reward, batch) / self.lam
+        lam = self.number
+        return log1p_ratio(lam, pi * batch.reward, batch) / lam
 
     @property
     def bet(self) -> float:
         """Return lam."""
-        return self.lam
+        return self.number
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class LSLinear(Score):
     0.693147
     """
 
-    lam: Any = "auto"
+    lam: Parameter = "auto"
     name: ClassVar[str] = "ls-linear"
     label: ClassVar[str] = "LSLinear"
     pessimistic: ClassVar[bool] = True
@@ -89,9 +90,10 @@ class LSLinear(Score):
 
     def gains(self, batch: Batch) -> Floats:
         """Return log(1 + lam R / mu) / lam, (n,)."""
-        return log1p_ratio(self.lam, batch.reward, batch) / self.lam
+        lam = self.number
+        return log1p_ratio(lam, batch.reward, batch) / lam
 
     @property
     def bet(self) -> float:
         """Return lam."""
-        return self.lam
+        return self.number

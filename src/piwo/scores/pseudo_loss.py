@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.scores.ratio import over, over_propensity
-from piwo.scores.score import Score, check_parameter
+from piwo.scores.score import Parameter, Score, check_parameter
 
 __all__ = ["PseudoLoss", "inverse_propensities"]
 
@@ -34,7 +34,7 @@ class PseudoLoss(Score):
     [[1.8, -0.2]]
     """
 
-    beta: Any = "auto"
+    beta: Parameter = "auto"
     name: ClassVar[str] = "pl"
     label: ClassVar[str] = "PL"
     parameter: ClassVar[str | None] = "beta"
@@ -54,14 +54,15 @@ class PseudoLoss(Score):
 
     def dense_gains(self, batch: Batch) -> Floats:
         """Return the (n, K) gains, for small batches and for checks."""
-        gains = -self.beta * inverse_propensities(batch)
+        beta = self.number
+        gains = -beta * inverse_propensities(batch)
         gains[np.arange(len(batch)), batch.action] += self.gains(batch)
         return gains
 
     @property
     def penalty(self) -> float:
         """Return beta."""
-        return self.beta
+        return self.number
 
 
 def inverse_propensities(batch: Batch) -> Floats:
@@ -71,11 +72,13 @@ def inverse_propensities(batch: Batch) -> Floats:
         UsageError: where the log has no full vectors, or one of them has an action of probability 0.
     """
     if batch.propensities is None:
-        raise UsageError("PIWO-PL needs the full propensity vector of every row; give propensities= or behavior=, or use IX")
+        raise UsageError(
+            "PIWO-PL needs the full propensity vector of every row; give propensities= or behavior=, or use IX"
+        )
     if (batch.propensities <= 0).any():
         row, action = (int(x[0]) for x in np.nonzero(batch.propensities <= 0))
         raise UsageError(
-            f"PIWO-PL needs every action to have positive propensity, row {int(batch.row_numbers[row])} gives action code "
+            f"PIWO-PL needs positive propensity for every action, row {int(batch.row_numbers[row])} gives action code "
             f"{action} probability 0; use IX, which needs no such thing"
         )
     flat = batch.propensities.reshape(-1)

@@ -11,7 +11,10 @@ import numpy as np
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 
-__all__ = ["Score", "check_parameter"]
+__all__ = ["Parameter", "Score", "check_parameter"]
+
+Parameter = float | str | tuple[float, ...] | list[float]
+"""A hyper-parameter: a number, "auto", or several numbers (a path)."""
 
 
 class Score(ABC):
@@ -46,14 +49,35 @@ class Score(ABC):
         return pi * self.gains(batch)
 
     @property
+    def number(self) -> float:
+        """Return the hyper-parameter, which must be settled.
+
+        Raises:
+            UsageError: where it is "auto" or a path; `evaluate` and learners settle those.
+        """
+        value = self.value
+        if value is None:
+            raise UsageError(f"{self.label} has no hyper-parameter")
+        return value
+
+    @property
     def value(self) -> float | None:
-        """Return the value of the hyper-parameter, None where there is none."""
-        return None if self.parameter is None else float(getattr(self, self.parameter))
+        """Return the value of the hyper-parameter, None where there is none.
+
+        Raises:
+            UsageError: where it is "auto" or a path; `evaluate` and learners settle those.
+        """
+        asked = self.asked
+        if isinstance(asked, str | tuple):
+            raise UsageError(f"{self.parameter} of {self.label} is {asked!r}, expected one number by now; see .at(0.1)")
+        return None if asked is None else float(asked)
 
     @property
     def asked(self) -> float | str | tuple[float, ...] | None:
         """Return the hyper-parameter as the user gave it: a number, "auto", or several numbers (a path)."""
-        return None if self.parameter is None else getattr(self, self.parameter)
+        asked: float | str | tuple[float, ...] | None
+        asked = None if self.parameter is None else getattr(self, self.parameter)
+        return asked
 
     def at(self, value: float) -> Self:
         """Return the same score with another hyper-parameter."""
@@ -83,7 +107,9 @@ def check_parameter(name: str, value: Any, positive: bool = True) -> None:
         return
     numbers = value if isinstance(value, tuple) and value else (value,)
     for one in numbers:
-        good = isinstance(one, int | float | np.floating | np.integer) and not isinstance(one, bool) and np.isfinite(one)
+        good = (
+            isinstance(one, int | float | np.floating | np.integer) and not isinstance(one, bool) and np.isfinite(one)
+        )
         if not good or one < 0 or (positive and one == 0):
             least = "above 0" if positive else "of at least 0"
             raise UsageError(f"{name} is {one!r}, expected a finite number {least}, several of them, or 'auto'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,9 +54,7 @@ class Bandit:
     Raises:
         UsageError: where the lengths differ, or mu or pi do not sum to 1.
 
-    >>> coin = Bandit(
-    ...     "a fair coin", log_mu=(math.log(0.5), math.log(0.5)), pi=(1.0, 0.0), chance=(0.25, 0.75)
-    ... )
+    >>> coin = Bandit("a fair coin", log_mu=(math.log(0.5), math.log(0.5)), pi=(1.0, 0.0), chance=(0.25, 0.75))
     >>> coin.value, coin.logging_value, len(coin.log(10, random_state=0))
     (0.25, 0.5, 10)
     """
@@ -115,15 +114,13 @@ class Bandit:
             random_state: a seed, or a numpy Generator, which advances.
         """
         rng = generator(random_state)
-        return self.log_of(
-            rng.permutation(np.repeat(np.arange(len(self.cells.chance)), self.counts(n, 1, rng)[0]))
-        )
+        return self.log_of(rng.permutation(np.repeat(np.arange(len(self.cells.chance)), self.counts(n, 1, rng)[0])))
 
     def counts(self, n: int, logs: int, random_state: RandomState) -> npt.NDArray[np.int64]:
         """Return how often each cell occurs in each of many logs of n rows, (logs, C)."""
         return generator(random_state).multinomial(n, self.cells.chance, size=logs)
 
-    def log_of(self, cells: npt.NDArray[np.integer]) -> Log:
+    def log_of(self, cells: npt.NDArray[np.integer[Any]]) -> Log:
         """Return the log whose rows are the given cells, (n,) positions in `cells`.
 
         Propensities are logged as logarithms where one of them underflows.
@@ -158,22 +155,18 @@ def adversarial_bandits() -> tuple[Bandit, ...]:
         ),
         _bandit("clicks", [0.1, 0.9], [1, 0], [0.01, 0.02]),
         _bandit("on-policy", on_policy, on_policy, [0.5, 0.2, 0.9, 0.99]),
-        _bandit(
-            "near the logger, small rewards", [0.7, 0.28, 0.02], [0.6, 0.3, 0.1], [0.5, 0.9, 0.6], high=0.05
-        ),
+        _bandit("near the logger, small rewards", [0.7, 0.28, 0.02], [0.6, 0.3, 0.1], [0.5, 0.9, 0.6], high=0.05),
         _bandit("missing support", [0, 0.5, 0.5], [0.5, 0.5, 0], [0.95, 0.3, 0.6]),
         _bandit("uniform on a peaked logger", [0.997, 1e-3, 1e-3, 1e-3], [0.25] * 4, [0.2, 0.9, 0.5, 0.1]),
         _bandit("thirty rare arms", [0.7, *[0.01] * 30], [0, *[1 / 30] * 30], [0.5, *[0.4, 0.6] * 15]),
     )
 
 
-def _bandit(
-    name: str, mu: npt.ArrayLike, pi: npt.ArrayLike, chance: npt.ArrayLike, high: float = 1.0
-) -> Bandit:
+def _bandit(name: str, mu: Any, pi: Any, chance: Any, high: float = 1.0) -> Bandit:
     with np.errstate(divide="ignore"):
         log_mu = np.log(np.asarray(mu, np.float64))
     return Bandit(name, _tuple(log_mu), _tuple(pi), _tuple(chance), high)
 
 
-def _tuple(numbers: npt.ArrayLike) -> tuple[float, ...]:
+def _tuple(numbers: Any) -> tuple[float, ...]:
     return tuple(np.asarray(numbers, np.float64).tolist())

@@ -58,14 +58,12 @@ class ClassificationBandit:
         X: Any,
         y: Any,
         *,
-        rewards: npt.ArrayLike | None = None,
+        rewards: Any = None,
         actions: ActionList | None = None,
         features: Features | None = None,
     ) -> None:
         labels = label_array(y, "y")
-        self.actions = (
-            Actions(sorted(labels.unique().to_pylist())) if actions is None else action_list(actions)
-        )
+        self.actions = Actions(sorted(labels.unique().to_pylist())) if actions is None else action_list(actions)
         self.classes = _codes(labels, self.actions)
         self.table, self.features, self.context = _context(X, features)
         if len(self.context) != len(self.classes):
@@ -104,9 +102,7 @@ class ClassificationBandit:
         index = np.arange(len(self))[rows]
         contexts = self.context[index] if self.table is None else self.table.take(pa.array(index))
         labels = self.actions.take(self.classes[index])
-        return type(self)(
-            contexts, labels, rewards=self.rewards, actions=self.actions, features=self.features
-        )
+        return type(self)(contexts, labels, rewards=self.rewards, actions=self.actions, features=self.features)
 
     # ------------------------------------------------------------------ what is known
 
@@ -212,9 +208,7 @@ class ClassificationBandit:
         roles = {
             "action": pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(self.actions.labels)),
             "reward": reward,
-            "log_propensity" if log_propensities else "propensity": _propensity(
-                behavior, batch, log_propensities
-            ),
+            "log_propensity" if log_propensities else "propensity": _propensity(behavior, batch, log_propensities),
         }
         if full_propensities:
             vectors = behavior.probabilities(context)
@@ -271,9 +265,7 @@ def _context(X: Any, features: Features | None) -> tuple[pa.Table | None, Featur
     if not is_frame(X):
         matrix = np.asarray(X, np.float64)
         if matrix.ndim != 2:
-            raise UsageError(
-                f"X has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for one column"
-            )
+            raise UsageError(f"X has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for one column")
         features = Features.numeric(matrix.shape[1]) if features is None else features
         return None, features, features.encode(matrix)
     table = to_table(X)
@@ -296,12 +288,10 @@ def _propensity(behavior: Policy, batch: Batch, logarithm: bool) -> Floats:
     return behavior.log_logged(batch) if logarithm else behavior.logged(batch)
 
 
-def _mean_rewards(rewards: npt.ArrayLike | None, actions: int) -> Floats:
+def _mean_rewards(rewards: Any, actions: int) -> Floats:
     matrix = np.eye(actions) if rewards is None else np.array(rewards, np.float64)
     if matrix.shape != (actions, actions):
-        raise UsageError(
-            f"rewards has shape {matrix.shape}, expected ({actions}, {actions}): M[action, class]"
-        )
+        raise UsageError(f"rewards has shape {matrix.shape}, expected ({actions}, {actions}): M[action, class]")
     if not ((matrix >= 0) & (matrix <= 1)).all():
         raise UsageError("rewards holds numbers outside [0, 1], expected chances of a reward of 1")
     matrix.flags.writeable = False
@@ -325,9 +315,7 @@ def _drawn(rows: Any, n: int, rng: np.random.Generator) -> Any:
     return np.asarray(rows)
 
 
-def _ridge(
-    context: Floats, classes: npt.NDArray[np.int32], by_class: Floats, alpha: float
-) -> tuple[Floats, Floats]:
+def _ridge(context: Floats, classes: npt.NDArray[np.int32], by_class: Floats, alpha: float) -> tuple[Floats, Floats]:
     """Return (K, d) coefficients and (K,) intercepts of the ridge regressions of M[a, y] on x.
 
     The targets depend on a row through its class alone, so X'G is a product of class sums: no n x K table.
