@@ -74,23 +74,14 @@ def test_help_loads_no_heavy_library() -> None:
     assert done.stderr == "[]\n"
 
 
-def test_progress_is_for_terminals_and_goes_away(tmp_path: Path) -> None:
+def test_progress_is_for_terminals_and_goes_away() -> None:
     pty = pytest.importorskip("pty")
-    query = "select 'a' as action, 1 as reward, 0.5 as propensity from range(60000000)"
-    command = [
-        sys.executable,
-        "-m",
-        "piwo",
-        "evaluate",
-        query,
-        "--policy",
-        "uniform",
-        "--actions",
-        "a,b",
-        "--json",
-    ]
+    code = f"from piwo.cli import progress; progress.PATIENCE = 0.0; {READY}"
+    query = "select 'a' as action, 1 as reward, 0.5 as propensity from range(2000000)"
+    words = ["evaluate", query, "--policy", "uniform", "--actions", "a,b", "--json"]
+    command = [sys.executable, "-c", code, *words]
     ours, theirs = pty.openpty()
-    with subprocess.Popen([*command], stdout=subprocess.PIPE, stderr=theirs) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
         os.close(theirs)
         shown = b""
         while True:
@@ -105,7 +96,7 @@ def test_progress_is_for_terminals_and_goes_away(tmp_path: Path) -> None:
         out = process.stdout.read()
     os.close(ours)
     assert process.returncode == 0
-    assert out.startswith(b"{")
+    assert out.startswith(b"ready\n{")
     assert b" rows" in shown
 
 

@@ -37,7 +37,7 @@ def interruptible() -> Iterator[threading.Event]:
         signal.default_int_handler(number, frame)
 
     heard, told = socket.socketpair()
-    told.setblocking(False)
+    told.settimeout(0)
     before = signal.signal(signal.SIGINT, stop)
     channel = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(heard, ended), daemon=True)
