@@ -89,6 +89,14 @@ def test_every_estimator_has_a_name(piwo, small: Path, roles, estimator, value) 
     assert found["gamma"] == (None if estimator == "snips" else 0.1)
 
 
+def test_a_gamma_that_nothing_uses_is_said(piwo, small: Path, roles) -> None:
+    words = ("evaluate", small, *roles, "--policy", "uniform", "--gamma", ".1", "--json")
+    done = piwo(*words)
+    assert done.err == "piwo: warning: --gamma is not used: the estimator iw has none\n"
+    assert "--gamma is not used: the estimator iw has none" in done.document["notes"]
+    assert piwo(*words, "--estimator", "ix").err == ""
+
+
 def test_several_policies_hold_together(piwo, small: Path, roles) -> None:
     words = ("evaluate", small, *roles, "--policy", "uniform")
     (alone,) = piwo(*words, "--json").document["policies"]

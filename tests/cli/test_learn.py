@@ -50,6 +50,19 @@ def test_learn_certify_save_and_act_in_a_new_process(piwo, learnable: Path, role
     assert np.mean([row["action"] for row in rows] == right) > 0.8
 
 
+def test_a_value_on_the_log_of_learning_is_called_in_sample(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    out = tmp_path / "p.piwo"
+    piwo("learn", learnable, *roles, *CONTEXT, "--out", out)
+    words = (*roles, "--policy", out, "--policy", "uniform")
+    learned, uniform = piwo("evaluate", learnable, *words, "--json").document["policies"]
+    assert learned["notes"][0].startswith("in-sample: ")
+    assert not any("in-sample" in note for note in uniform["notes"])
+    assert "in-sample: it was learned from part of this log" in piwo("evaluate", learnable, *words).out
+    fresh = f"select * from '{learnable}' limit 500"
+    learned, _ = piwo("evaluate", fresh, *words, "--json").document["policies"]
+    assert not any("in-sample" in note for note in learned["notes"])
+
+
 def test_what_is_printed_is_also_json(piwo, learnable: Path, roles, tmp_path: Path) -> None:
     words = ("learn", learnable, *roles, *CONTEXT, "--out", tmp_path / "p.piwo", "--json")
     page = piwo(*words).document

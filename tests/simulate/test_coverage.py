@@ -152,7 +152,7 @@ def test_best_of_thirty_policies_keeps_its_promise():
     assert np.mean((low > values).any(axis=0)) <= allowed(500)
     # what `compare` does for policies it is given
     log = bandit.log_of(np.repeat(np.arange(len(counts[0])), counts[0]))
-    policies = {a: piwo.policies.Constant(a, bandit.actions) for a in range(1, 31)}
+    policies = {str(a): piwo.policies.Constant(a, bandit.actions) for a in range(1, 31)}
     found = piwo.compare(log, policies, delta=2 * DELTA)
     np.testing.assert_allclose([x.lower_raw for x in found.values()], low[:, 0], rtol=1e-9, atol=1e-12)
     # the estimate that looks best is far above its truth in most logs

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import piwo
 from piwo.cli.answer import Answer, table
@@ -17,7 +20,8 @@ from piwo.cli.shared_options import (
     PolicyOptions,
     gamma_of,
 )
-from piwo.errors import UsageError
+from piwo.errors import PiwoWarning, UsageError
+from piwo.estimators.point import estimator_named
 from piwo.report.visible import number, visible
 
 __all__ = ["evaluate", "evaluated"]
@@ -56,6 +60,8 @@ def evaluated(
     gamma = gamma_of(estimate.gamma)
     if isinstance(gamma, tuple):
         raise UsageError(f"--gamma got {estimate.gamma!r}, expected one number or auto")
+    if gamma != "auto" and not estimator_named(estimate.estimator).smoothed:
+        warnings.warn(f"--gamma is not used: the estimator {estimate.estimator} has none", PiwoWarning, stacklevel=2)
     needed = tuple(dict.fromkeys(x for one in named.values() for x in one.columns))
     log = columns.read(paths, policies.columns, context=needed)
     found = piwo.compare(
@@ -66,7 +72,21 @@ def evaluated(
         interval=estimate.interval,
         delta=estimate.delta,
     )
-    return log, found
+    return log, {name: _marked(one, named[name], log) for name, one in found.items()}
+
+
+def _marked(found: piwo.Evaluation, policy: Named, log: piwo.Log) -> piwo.Evaluation:
+    """Return the evaluation with a note where the policy was learned from this very log."""
+    kept = {} if policy.saved is None else policy.saved.metadata
+    source = kept.get("training", {}).get("log")
+    same_rows = kept.get("certificate", {}).get("log_rows") == found.rows
+    if source is None or not same_rows or Path(source).name != Path(log.source.name).name:
+        return found
+    note = (
+        "in-sample: it was learned from part of this log (same name, same number of rows), so that this value may "
+        "be too high and the interval wrong; its certificate rests on held-out rows alone: piwo policy show"
+    )
+    return replace(found, notes=(note, *found.notes))
 
 
 def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation]) -> list[str]:

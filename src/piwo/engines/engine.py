@@ -12,8 +12,8 @@ from threading import Event
 from typing import Any, Protocol, TypeVar
 
 from piwo.errors import DataError
-from piwo.logs.door import Finding
-from piwo.logs.log import Log, warn_of
+from piwo.logs.door import Finding, Refused
+from piwo.logs.log import Log, Reader, warn_of
 from piwo.logs.sources import Fragment
 from piwo.reductions.reduction import Reduction
 
@@ -22,7 +22,7 @@ __all__ = ["Mapper", "reduce", "reporting", "using"]
 S = TypeVar("S")
 Progress = Callable[[int, int | None], None]
 """Told (rows done since last told, rows in all or None)."""
-Part = tuple[Any, list[Finding], int]
+Folded = tuple[Any, list[Finding], int]
 """State, harmless findings and row count of one fragment."""
 
 
@@ -86,22 +86,22 @@ def reporting(progress: Progress) -> Iterator[None]:
 class _Task:
     """What one worker does: fold the batches of one fragment."""
 
-    log: Log
+    reader: Reader
     reduction: Reduction[Any]
     stop: Event | None = None
-    tell: Progress | None = None
+    tell: Callable[[int], None] | None = None
 
-    def __call__(self, fragment: Fragment) -> Part:
+    def __call__(self, fragment: Fragment) -> Folded:
         state, notes, rows = self.reduction.empty(), list[Finding](), 0
-        for batch, findings in self.log.batches(fragment):
+        for part in self.reader.read(fragment):
             if self.stop is not None and self.stop.is_set():
                 break
-            notes += findings
-            rows += len(batch)
-            if len(batch):
-                state = self.reduction.update(state, batch)
+            notes += part.findings
+            rows += len(part.batch)
+            if len(part.batch):
+                state = self.reduction.update(state, part.batch)
             if self.tell is not None:
-                self.tell(len(batch), self.log.source.rows)
+                self.tell(part.rows)
         return state, notes, rows
 
 
@@ -123,14 +123,16 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     >>> reduce(log, Digest()).rows
     2
     """
-    log.schema  # noqa: B018 - learn actions and levels once, before workers ask for them
     fragments = log.fragments(context=reduction.context, propensities=reduction.propensities)
     state, notes, rows = reduction.empty(), list[Finding](), 0
-    with _states(log, reduction, fragments) as parts:
-        for part, findings, count in parts:
-            state = reduction.merge(state, part)
-            notes += findings
-            rows += count
+    try:
+        with _states(log, reduction, fragments) as parts:
+            for part, findings, count in parts:
+                state = reduction.merge(state, part)
+                notes += findings
+                rows += count
+    except Refused as refused:
+        raise log.counted(refused) from None
     if rows == 0:
         part_of = "" if log.selector is None else "this part of "
         raise DataError(f"no rows in {part_of}{log.source.name}, expected at least one logged decision")
@@ -138,28 +140,29 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     return state
 
 
-def _states(log: Log, reduction: Reduction[Any], fragments: list[Fragment]) -> AbstractContextManager[Iterable[Part]]:
+def _states(log: Log, reduction: Reduction[Any], fragments: list[Fragment]) -> AbstractContextManager[Iterable[Folded]]:
     chosen = _mapper.get()
     if chosen is not None:
-        return _mapped(chosen, _Task(log, reduction), fragments)
+        return _mapped(chosen, _Task(log.reader, reduction), fragments)
     return _threads(log, reduction, fragments)
 
 
 @contextmanager
-def _mapped(mapper: Mapper, task: _Task, fragments: list[Fragment]) -> Iterator[Iterable[Part]]:
+def _mapped(mapper: Mapper, task: _Task, fragments: list[Fragment]) -> Iterator[Iterable[Folded]]:
     yield mapper.map(task, fragments)
 
 
 @contextmanager
-def _threads(log: Log, reduction: Reduction[Any], fragments: list[Fragment]) -> Iterator[Iterable[Part]]:
+def _threads(log: Log, reduction: Reduction[Any], fragments: list[Fragment]) -> Iterator[Iterable[Folded]]:
     from threadpoolctl import threadpool_limits
 
-    stop = Event()
-    workers = min(len(fragments), os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count() or 1)
+    stop, tell = Event(), _progress.get()
+    told = None if tell is None else lambda rows: tell(rows, log.source.rows)
+    workers = max(1, min(len(fragments), os.cpu_count() or 1))
     # our threads are the parallelism; a BLAS that starts its own underneath would fight them
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(max(1, workers)) as pool:
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
         try:
-            yield pool.map(_Task(log, reduction, stop, _progress.get()), fragments)
+            yield pool.map(_Task(log.reader, reduction, stop, told), fragments)
         except BaseException:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)

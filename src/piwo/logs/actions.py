@@ -18,6 +18,7 @@ from piwo.errors import DataError, UsageError
 __all__ = ["Actions", "Label", "is_text", "label_array"]
 
 Label = int | str
+_SHORT = 64
 
 
 def label_array(values: Any, column: str = "action") -> pa.Array:
@@ -133,7 +134,16 @@ class Actions:
 
     @cached_property
     def _array(self) -> npt.NDArray[Any]:
-        return np.asarray(self.labels)
+        """Return the labels as an array that keeps every digit, and does not grow with the longest text."""
+        numbers = [x for x in self.labels if isinstance(x, int)]
+        limits = np.iinfo(np.int64)
+        if numbers and limits.min <= min(numbers) and max(numbers) <= limits.max:
+            return np.array(numbers, np.int64)
+        if not numbers and max(len(str(x)) for x in self.labels) <= _SHORT:
+            return np.array(self.labels)
+        labels = np.empty(len(self.labels), object)
+        labels[:] = self.labels
+        return labels
 
     @cached_property
     def _position(self) -> dict[str, int]:

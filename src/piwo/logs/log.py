@@ -22,7 +22,7 @@ from piwo.logs.door import Behavior, Finding, Refused, Schema, admit, merge_find
 from piwo.logs.features import Features
 from piwo.logs.sources import Fragment, QuerySource, Source
 
-__all__ = ["Log", "Selector", "Split", "warn_of"]
+__all__ = ["Log", "Part", "Reader", "Selector", "Split", "warn_of"]
 
 
 _MISSING_MARKS = frozenset({"na", "n/a", "nan", "null", "none", "?", "-", ".", "missing"})
@@ -36,6 +36,36 @@ class Selector(Protocol):
     def keep(self, batch: Batch) -> npt.NDArray[np.bool_]:
         """Return the (n,) mask of rows that stay."""
         ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """One batch as it was read: the rows that stay, harmless findings, and how many rows there were."""
+
+    batch: Batch
+    findings: tuple[Finding, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads fragments of a log anywhere: what the columns mean and which rows stay."""
+
+    schema: Schema
+    selector: Selector | None = None
+
+    def read(self, fragment: Fragment) -> Iterator[Part]:
+        """Yield the validated batches of one fragment.
+
+        Raises:
+            Refused: where rows break a rule.
+        """
+        start = fragment.start
+        for record in fragment.records():
+            batch, findings = admit(record, self.schema, start)
+            start += record.num_rows
+            kept = batch if self.selector is None else batch.take(self.selector.keep(batch))
+            yield Part(kept, findings, record.num_rows)
 
 
 @dataclass(frozen=True)
@@ -315,42 +345,35 @@ class Log:
             wanted.append(columns.propensities)
         return self.source.fragments(tuple(dict.fromkeys(wanted)))
 
-    def batches(self, fragment: Fragment) -> Iterator[tuple[Batch, tuple[Finding, ...]]]:
-        """Yield the validated batches of one fragment with their harmless findings.
+    @cached_property
+    def reader(self) -> Reader:
+        """Return what a worker needs to read fragments: not the rows."""
+        return Reader(self.schema, self.selector)
 
-        Raises:
-            DataError: where rows break a rule; the whole log is scanned once more to count them all.
-        """
-        schema, start = self.schema, fragment.start
-        for record in fragment.records():
-            try:
-                batch, findings = admit(record, schema, start)
-            except Refused as refused:
-                raise self._counted(refused) from None
-            start += record.num_rows
-            yield (batch if self.selector is None else batch.take(self.selector.keep(batch))), findings
-
-    def _counted(self, first: Refused) -> Refused:
-        """Return the refusal with the count over the whole log: a message that says 3 rows means 3 rows."""
+    def counted(self, refused: Refused) -> Refused:
+        """Return a refusal with the counts over the whole log: a message that says 3 rows means 3 rows."""
         found: list[Finding] = []
         for fragment in self.fragments(context=True, propensities=True):
             start = fragment.start
             for record in fragment.records():
                 try:
                     admit(record, self.schema, start)
-                except Refused as refused:
-                    found += refused.findings
+                except Refused as more:
+                    found += more.findings
                 start += record.num_rows
-        return Refused(merge_findings(found) or first.findings)
+        return Refused(merge_findings(found) or refused.findings)
 
     def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:
         """Yield the validated batches in order, in this thread; harmless findings become one warning."""
         notes: list[Finding] = []
         for fragment in self.fragments(context, propensities):
-            for batch, findings in self.batches(fragment):
-                notes += findings
-                if len(batch):
-                    yield batch
+            try:
+                for part in self.reader.read(fragment):
+                    notes += part.findings
+                    if len(part.batch):
+                        yield part.batch
+            except Refused as refused:
+                raise self.counted(refused) from None
         warn_of(notes)
 
 

@@ -60,9 +60,9 @@ class RowChoices(Policy):
 
     def _of(self, batch: Batch) -> Codes:
         numbers = batch.row_numbers
-        if len(numbers) and numbers[-1] >= len(self.codes):
+        if len(numbers) and numbers.max() >= len(self.codes):
             raise UsageError(
-                f"the log has a row {int(numbers[-1])}, the policy {len(self.codes)} choices; give one a row"
+                f"the log has a row {int(numbers.max())}, the policy {len(self.codes)} choices; give one a row"
             )
         return self.codes[numbers]
 

@@ -23,6 +23,7 @@ TILE = 64
 SPLIT = 24
 SMALL = 512.0
 _LARGE = 1e12
+_HUGE = 1e290
 _FLUSH = 1e280
 _POWERS = 5
 
@@ -88,7 +89,8 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:
         v = y[t]
         if v > _LARGE:
             for j in range(bet_count):
-                sums[j] += np.log1p(bets[j] * v)
+                # beyond _HUGE, lam v would overflow and the 1 is lost anyway
+                sums[j] += np.log1p(bets[j] * v) if v < _HUGE else np.log(bets[j]) + np.log(v)
             continue
         tile[held] = v
         top = max(top, v)
