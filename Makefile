@@ -85,6 +85,7 @@ format: $(VENV)/dev.stamp
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
+	MYPYPATH=src $(BIN)/mypy tests/typing/public_names.py
 
 layers: $(VENV)/dev.stamp
 	PYTHONPATH=src $(BIN)/lint-imports

@@ -5,7 +5,7 @@ from beartype import BeartypeConf
 from beartype.claw import beartype_package
 
 # Set up when pytest loads the plugin, which is before any test can have imported piwo.
-beartype_package("piwo", conf=BeartypeConf(is_color=False, claw_is_pep526=False))
+beartype_package("piwo", conf=BeartypeConf(is_color=False, claw_is_pep526=False, is_pep484_tower=True))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -143,3 +143,13 @@ def test_policy_and_certificate_survive_a_new_process(tmp_path):
     ).stdout.split("] ")
     assert out[0] == "[1, 0"
     assert float(out[1]) == learner.certificate_.value_lower
+
+
+def test_the_tail_can_be_held_out_for_adaptive_logs():
+    log = make_log(1000)
+    learner = piwo.PIWO(holdout=0.25, tail=True).fit(log)
+    last = log.split(holdout=0.25, tail=True)
+    twin = piwo.PIWO(certificate=None).fit(last.train)
+    assert learner.certificate_.training_rows == 750
+    assert (learner.policy_.coef == twin.policy_.coef).all()
+    assert learner.certificate_.value_lower == piwo.certify(last.test, {0: twin.policy_})[0].value_lower

@@ -53,6 +53,8 @@ class PIWO:
             the whole log, paying log|Pi|; only for a finite class, where it is known. None: no certificate.
         holdout: fraction of the rows that is held out.
         random_state: seed of the split, a whole number.
+        tail: hold out the last rows of the log instead of random ones: for adaptive logs, whose logger learned
+            from earlier rows.
 
     Attributes:
         policy_: the learned policy.
@@ -79,6 +81,7 @@ class PIWO:
         certificate: Literal["held-out", "in-sample"] | None = "held-out",
         holdout: float = 0.5,
         random_state: int = 0,
+        tail: bool = False,
     ) -> None:
         self.score = score
         self.oracle = oracle
@@ -86,6 +89,7 @@ class PIWO:
         self.certificate = certificate
         self.holdout = holdout
         self.random_state = random_state
+        self.tail = tail
 
     # scikit-learn's manners, without importing it
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
@@ -152,8 +156,8 @@ class PIWO:
             return log, None, {}
         if self.certificate == "in-sample":
             return log, log, {"training_rows": len(log)}
-        split = log.split(holdout=self.holdout, seed=self.random_state)
-        made = {"holdout": self.holdout, "seed": self.random_state, "notes": list(split.notes)}
+        split = log.split(holdout=self.holdout, seed=self.random_state, tail=self.tail)
+        made = {"holdout": self.holdout, "seed": self.random_state, "tail": self.tail, "notes": list(split.notes)}
         return split.train, split.test, {"training_rows": split.train_rows, "split": made}
 
     def _certificates(

@@ -65,6 +65,8 @@ def _column(values: Any) -> Any:
     """Return one column of a mapping; a two-dimensional array becomes a column of lists."""
     import numpy as np
 
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
     if isinstance(values, np.ndarray) and values.ndim == 2:
         return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel()), values.shape[1])
     if _is_polars(values):

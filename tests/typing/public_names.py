@@ -1,0 +1,32 @@
+"""What the public names promise to a type checker. Checked by `make types`, never run."""
+
+from typing import assert_type
+
+import numpy as np
+import numpy.typing as npt
+
+import piwo
+
+
+def from_log_to_policy(X: npt.NDArray[np.float64], labels: list[str], numbers: npt.NDArray[np.float64]) -> None:
+    log = piwo.Log.from_arrays(context=X, action=labels, reward=numbers, propensity=numbers)
+    assert_type(piwo.read("log.parquet", action="item"), piwo.Log)
+    assert_type(log.actions, piwo.Actions)
+    assert_type(piwo.check(log), piwo.Health)
+    result = piwo.evaluate(log, piwo.policies.Uniform(log.actions), estimator="ix", gamma=0.1)
+    assert_type(result, piwo.Evaluation)
+    assert_type(result.lower, float | None)
+    assert_type(piwo.compare(log, {"a": piwo.policies.Logging()}), dict[str, piwo.Evaluation])
+    learner = piwo.PIWO(piwo.IX(gamma=(0.1, 0.2)), piwo.oracles.Ridge(alpha=2.0)).fit(log)
+    assert_type(learner, piwo.PIWO)
+    assert_type(learner.policy_, piwo.policies.Policy)
+    assert_type(learner.certificate_, piwo.Certificate | None)
+    assert_type(piwo.load("policy.piwo"), piwo.policies.Policy)
+    assert_type(learner.policy_.act(X, random_state=0).propensities, npt.NDArray[np.float64])
+    assert_type(piwo.bounds.lcb_mean(numbers, 0.05), float)
+
+
+def mistakes(log: piwo.Log) -> None:
+    piwo.evaluate(log, piwo.policies.Logging(), gama=0.1)  # type: ignore[call-arg]
+    piwo.IX(gamma=None)  # type: ignore[arg-type]
+    piwo.PIWO(oracle="ridge")  # type: ignore[arg-type]
