@@ -116,6 +116,14 @@ def test_show(piwo, greedy: Path, uniform: Path) -> None:
     assert "no certificate" in piwo("policy", "show", uniform).out
 
 
+@pytest.mark.parametrize("metadata", [{"certificate": 7}, {"training": "x"}, {"certificate": {"kind": 1}}])
+def test_a_damaged_record_is_one_line(piwo, tmp_path: Path, metadata) -> None:
+    library.policies.Uniform(["a"]).save(tmp_path / "p.piwo", metadata)
+    done = piwo("policy", "show", tmp_path / "p.piwo")
+    assert (done.code, done.out) == (2, "")
+    assert "damaged" in done.err
+
+
 def test_show_does_not_obey_labels(piwo, tmp_path: Path) -> None:
     library.policies.Uniform(["[red]a[/red]", "b\x1b[2J"]).save(tmp_path / "p.piwo")
     out = piwo("policy", "show", tmp_path / "p.piwo").out

@@ -74,12 +74,13 @@ def test_help_loads_no_heavy_library() -> None:
     assert done.stderr == "[]\n"
 
 
-def test_progress_is_for_terminals_and_goes_away() -> None:
+def test_progress_is_for_terminals_and_goes_away(tmp_path: Path) -> None:
     pty = pytest.importorskip("pty")
-    code = f"from piwo.cli import progress; progress.PATIENCE = 0.0; {READY}"
+    script = tmp_path / "impatient.py"
+    script.write_text(f"from piwo.cli import progress; progress.PATIENCE = 0.0; {READY}\n", "utf-8")
     query = "select 'a' as action, 1 as reward, 0.5 as propensity from range(2000000)"
     words = ["evaluate", query, "--policy", "uniform", "--actions", "a,b", "--json"]
-    command = [sys.executable, "-c", code, *words]
+    command = [sys.executable, str(script), *words]
     ours, theirs = pty.openpty()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
         os.close(theirs)

@@ -19,6 +19,7 @@ from piwo.cli.shared_options import (
     OutputOptions,
     PolicyOptions,
     gamma_of,
+    kept_with,
 )
 from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.point import estimator_named
@@ -77,10 +78,9 @@ def evaluated(
 
 def _marked(found: piwo.Evaluation, policy: Named, log: piwo.Log) -> piwo.Evaluation:
     """Return the evaluation with a note where the policy was learned from this very log."""
-    kept = {} if policy.saved is None else policy.saved.metadata
-    source = kept.get("training", {}).get("log")
-    same_rows = kept.get("certificate", {}).get("log_rows") == found.rows
-    if source is None or not same_rows or Path(source).name != Path(log.source.name).name:
+    source = kept_with(policy.saved, "training").get("log")
+    same_rows = kept_with(policy.saved, "certificate").get("log_rows") == found.rows
+    if not same_rows or Path(str(source)).name != Path(log.source.name).name:
         return found
     note = (
         "in-sample: it was learned from part of this log (same name, same number of rows), so that this value may "

@@ -16,7 +16,7 @@ import piwo
 from piwo.certificates import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.contexts import read_contexts
-from piwo.cli.shared_options import AS_USUAL, OutputOptions
+from piwo.cli.shared_options import AS_USUAL, OutputOptions, kept_with
 from piwo.policies import SavedPolicy
 from piwo.policies.archive import write_file
 from piwo.report.visible import visible
@@ -30,7 +30,7 @@ def show(file: PolicyFile, *, output: OutputOptions = AS_USUAL) -> Answer:  # no
     """What a policy file holds: the kind of policy, its actions and context, its certificate and training."""
     saved = piwo.policies.load_with_metadata(file)
     facts = _facts(saved)
-    certificate, training = saved.metadata.get("certificate"), saved.metadata.get("training")
+    certificate, training = kept_with(saved, "certificate"), kept_with(saved, "training")
     lines = [f"{visible(file)}: {visible(saved.policy)}"]
     lines += [f"  {name:<12} {_shown(value)}" for name, value in facts.items() if value is not None]
     if training:
@@ -42,7 +42,9 @@ def show(file: PolicyFile, *, output: OutputOptions = AS_USUAL) -> Answer:  # no
         lines += [visible(line) for line in str(Certificate.from_dict(certificate)).splitlines()]
     else:
         lines.append("no certificate; piwo evaluate LOG --policy FILE says what the policy is worth")
-    return Answer("\n".join(lines), {"policy": file, **facts, "certificate": certificate, "training": training})
+    return Answer(
+        "\n".join(lines), {"policy": file, **facts, "certificate": certificate or None, "training": training or None}
+    )
 
 
 def _facts(saved: SavedPolicy) -> dict[str, Any]:

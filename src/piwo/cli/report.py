@@ -19,6 +19,7 @@ from piwo.cli.shared_options import (
     EstimateOptions,
     OutputOptions,
     PolicyOptions,
+    kept_with,
 )
 from piwo.report import summarize, write
 from piwo.report.visible import visible
@@ -38,7 +39,7 @@ def report(
     """Write a page for colleagues: values of policies, health of the log, certificates; one file."""
     named = policies.named()
     rows, found = evaluated(log, named, policies, columns, estimate)
-    kept = {name: one.saved.metadata.get("certificate") for name, one in named.items() if one.saved is not None}
+    kept = {name: kept_with(one.saved, "certificate") for name, one in named.items()}
     certificates = {name: Certificate.from_dict(one) for name, one in kept.items() if one}
     page = summarize(rows, list(found.values()), piwo.check(rows), certificates)
     write(page, out)

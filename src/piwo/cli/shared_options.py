@@ -7,13 +7,13 @@ import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
 import piwo
 from piwo.cli.log_options import number_of
-from piwo.errors import DataError, UsageError
+from piwo.errors import DataError, FileError, UsageError
 from piwo.estimators.evaluate import INTERVALS
 from piwo.estimators.point import ESTIMATORS
 from piwo.policies import Policy, SavedPolicy
@@ -27,6 +27,7 @@ __all__ = [
     "OutputOptions",
     "PolicyOptions",
     "gamma_of",
+    "kept_with",
     "named_policy",
 ]
 
@@ -42,6 +43,20 @@ class OutputOptions:
 
 
 AS_USUAL = OutputOptions()
+
+
+def kept_with(saved: SavedPolicy | None, what: str) -> Mapping[str, Any]:
+    """Return what was kept beside a policy: its "certificate", or its "training"; empty where there is none.
+
+    Raises:
+        FileError: where that is no record.
+    """
+    found = None if saved is None else saved.metadata.get(what)
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise FileError(f"the {what} in the policy file is damaged; learn the policy again")
+    return found
 
 
 @Parameter(name="*", group=Group("Estimate", sort_key=3))

@@ -123,17 +123,20 @@ class PolicySums:
         """Return the sums of rows whose weights are finite."""
         from piwo.reductions.kernels import add_policy
 
-        s = np.ones(0) if batch.weight is None else batch.weight
-        value, loss, better, sums = np.empty_like(w), np.empty_like(w), np.empty_like(w), np.zeros(7)
-        add_policy(w, batch.reward, s, value, loss, better, sums)
-        total, mean, w2, wr, w2r, w2r2, reward = (float(x) for x in sums)
-        moments = MomentState(
-            len(batch), total, mean, w2, wr, w2r, w2r2, reward=reward, max_weight=float(w.max(initial=0.0))
-        )
+        value, loss, better, sums = np.empty_like(w), np.empty_like(w), np.empty_like(w), np.zeros(6)
+        add_policy(w, batch.reward, value, loss, better, sums)
         bets = BetState(value=bet_sums(value), weight=bet_sums(w))
         if self.bounded:
             bets = replace(bets, loss=bet_sums(loss), improvement=bet_sums(better))
-        return moments, bets
+        total, reward, s = float(len(batch)), float(sums[5]), batch.weight
+        if s is not None:  # nothing is bet on a thinned log, and its moments are weighted
+            sums = np.zeros(6)
+            add_policy(s * w, batch.reward, value, loss, better, sums)
+            total, reward = float(s.sum()), float((s * batch.reward).sum())
+        mean, w2, wr, w2r, w2r2, _ = (float(x) for x in sums)
+        return MomentState(
+            len(batch), total, mean, w2, wr, w2r, w2r2, reward=reward, max_weight=float(w.max(initial=0.0))
+        ), bets
 
     def _lost(self, batch: Batch, weights: Weights, lost: npt.NDArray[np.intp]) -> tuple[MomentState, BetState]:
         """Return the sums where some weights are beyond float64: logarithms bet, the moments are infinite."""
