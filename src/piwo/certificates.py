@@ -171,7 +171,7 @@ def certify(
     sums = tuple(PolicySums(policy, IW(), bounded) for policy in policies.values())
     table, digest, *states = reduce(log, Together((ActionTable(len(log.actions)), Digest(), *sums)))
     mean = float(table.reward.sum() / table.count.sum()) if digest.rows else math.nan
-    span = log.schema.span
+    span = log.span
     made = {}
     for key, state in zip(policies, states, strict=True):
         n, moments = state.moments.rows, state.moments

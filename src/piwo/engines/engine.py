@@ -143,7 +143,7 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
 def _states(log: Log, reduction: Reduction[Any], fragments: list[Fragment]) -> AbstractContextManager[Iterable[Folded]]:
     chosen = _mapper.get()
     if chosen is not None:
-        return _mapped(chosen, _Task(log.reader, reduction), fragments)
+        return _mapped(chosen, _Task(log.reader(reduction.labels, reduction.context), reduction), fragments)
     return _threads(log, reduction, fragments)
 
 
@@ -158,11 +158,12 @@ def _threads(log: Log, reduction: Reduction[Any], fragments: list[Fragment]) -> 
 
     stop, tell = Event(), _progress.get()
     told = None if tell is None else lambda rows: tell(rows, log.source.rows)
+    reader = log.reader(reduction.labels, reduction.context)
     workers = max(1, min(len(fragments), os.cpu_count() or 1))
     # our threads are the parallelism; a BLAS that starts its own underneath would fight them
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
         try:
-            yield pool.map(_Task(log.reader, reduction, stop, told), fragments)
+            yield pool.map(_Task(reader, reduction, stop, told), fragments)
         except BaseException:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions import BETS
+from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 from piwo.scores.ratio import log1p_ratio
 
@@ -42,7 +43,7 @@ class EvidenceState(State):
 
 
 @dataclass(frozen=True)
-class ActionEvidence:
+class ActionEvidence(Reduction[EvidenceState]):
     """Reduction: for each action, the bets that its mean of 1{A = a}/mu is above 1.
 
     The mean over all actions can be right while single ones are wrong by much: a log that states 1/K for a
@@ -55,8 +56,6 @@ class ActionEvidence:
     """
 
     actions: int
-    context: bool = False
-    propensities: bool = False
 
     def empty(self) -> EvidenceState:
         """Return the state of no rows."""
@@ -68,7 +67,3 @@ class ActionEvidence:
         for j, bet in enumerate(_BETS):
             sums[:, j] = np.bincount(batch.action, log1p_ratio(float(bet), ones, batch), minlength=self.actions)
         return state.merge(EvidenceState(len(batch), sums))
-
-    def merge(self, one: EvidenceState, other: EvidenceState) -> EvidenceState:
-        """Return the sums of both parts together."""
-        return one.merge(other)

@@ -18,7 +18,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sampling import RandomState, generator
-from piwo.reductions import MomentState
+from piwo.reductions import MomentState, Reduction
 from piwo.scores import IW, Score
 from piwo.scores.ratio import importance_weights
 
@@ -193,12 +193,11 @@ class RowState:
 
 
 @dataclass(frozen=True)
-class RowCredits:
+class RowCredits(Reduction[RowState]):
     """Reduction: the columns `COLUMNS` of one policy and score; replicates sum them over drawn rows."""
 
     policy: Policy
     score: Score
-    propensities: bool = False
 
     @property
     def context(self) -> bool:
@@ -218,10 +217,6 @@ class RowCredits:
         thinning = np.ones(len(batch)) if batch.weight is None else batch.weight
         columns = np.stack([np.ones(len(batch)), weights.w, wr, rho]) * thinning
         return state.merge(RowState(((int(batch.row_numbers[0]), columns),)))
-
-    def merge(self, one: RowState, other: RowState) -> RowState:
-        """Return the pieces of both parts."""
-        return one.merge(other)
 
 
 def _columns(log: Log, policy: Policy, score: Score) -> Floats:

@@ -179,7 +179,7 @@ def _finish(
     improvement = bounds.improvement_lower(bets.improvement, sums.rows, asked.each) if bounded else None
     missing = bounds.missing_mass_upper(bets.weight, sums.rows, asked.each)
     thinned = log.columns.weight is not None
-    value, span = log.value, log.schema.span
+    value, span = log.value, log.span
     made = Evaluation(
         name=name,
         estimator=asked.estimator.name,

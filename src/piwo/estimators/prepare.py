@@ -33,6 +33,8 @@ def prepare(log: Log, policies: Mapping[str, Any]) -> tuple[Log, dict[str, Polic
         DataError: for policies over other actions, or made from context columns that the log lacks.
     """
     made = {name: _as_policy(policy, log) for name, policy in policies.items()}
+    if log.declared_actions is None and not any(policy.needs_actions for policy in made.values()):
+        return log, made  # known by their columns alone: the action list need not be read
     if log.declared_actions is None:
         lists = [policy.listed for policy in made.values() if policy.listed is not None]
         extra = [x for listed in lists for x in listed if x not in log.actions]

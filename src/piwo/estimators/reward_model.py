@@ -22,7 +22,7 @@ from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.blocks import row_blocks
 from piwo.policies.distributions import named_table
-from piwo.reductions import MomentState
+from piwo.reductions import MomentState, Reduction
 from piwo.scores import IX
 from piwo.scores.ratio import importance_weights
 
@@ -117,7 +117,7 @@ def reward_model(q: Any, log: Log, rows: int | None) -> RewardModel:
         UsageError: for arrays that do not say which column is which action, and for anything that is no
             model.
     """
-    low, span, actions = log.reward_range[0], log.schema.span, len(log.actions)
+    low, span, actions = log.reward_range[0], log.span, len(log.actions)
     predict = getattr(q, "predict", None) or (q if callable(q) else None)
     if predict is not None:
         if log.features is None:
@@ -149,7 +149,7 @@ def _declared(log: Log) -> Actions:
 
 
 @dataclass(frozen=True)
-class ModelSums:
+class ModelSums(Reduction[tuple[MomentState, float]]):
     """Reduction: the credits of the direct method, or of the doubly robust estimate.
 
     Args:
@@ -161,12 +161,16 @@ class ModelSums:
     policy: Policy
     model: RewardModel
     gamma: float | None
-    propensities: bool = True
 
     @property
     def context(self) -> bool:
         """Tell whether the policy or the model looks at the context."""
         return self.policy.needs_context or self.model.predict is not None
+
+    @property
+    def propensities(self) -> bool:
+        """Tell that policies may need the full propensity vectors."""
+        return True
 
     def empty(self) -> tuple[MomentState, float]:
         """Return the sums of no rows."""
@@ -232,7 +236,7 @@ def estimate_with_model(
     found = mean_of_credits(sums)
     if found.value is None or not math.isfinite(found.value):
         raise DataError("a weight pi/mu is beyond float64; give gamma > 0, which keeps every weight below 1/gamma")
-    span, value = log.schema.span, log.value
+    span, value = log.span, log.value
     ends = bounds.normal_interval(found.value, found.standard_error, delta)
     alone = direct / sums.total
     return ModelEstimate(

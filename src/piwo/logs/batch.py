@@ -30,7 +30,7 @@ class Batch:
     start: int
     """Row number of the first row in the log."""
     action: npt.NDArray[np.int32]
-    """(n,) action codes."""
+    """(n,) action codes; empty where nothing asked for them (`Reduction.labels`)."""
     reward: Floats
     """(n,) rewards on the unit scale."""
     propensity: Floats
@@ -49,7 +49,7 @@ class Batch:
     """(n,) row numbers in the log where rows were left out (a split); None: start, start + 1, ..."""
 
     def __len__(self) -> int:
-        return len(self.action)
+        return len(self.reward)
 
     @property
     def row_numbers(self) -> npt.NDArray[np.int64]:
@@ -73,7 +73,7 @@ class Batch:
             kept["rows"] = self.row_numbers[keep]
         for item in fields(self):
             value = getattr(self, item.name)
-            if isinstance(value, np.ndarray) and item.name != "rows":
+            if isinstance(value, np.ndarray) and item.name != "rows" and (len(value) or not len(self)):
                 kept[item.name] = value[keep]
         kept["policies"] = {name: column[keep] for name, column in self.policies.items()}
         return replace(self, **kept)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import DataError
-from piwo.logs.actions import Actions, is_text
+from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
 from piwo.logs.features import Features, list_matrix
@@ -44,11 +44,18 @@ class Schema:
     """What the columns of a log mean: roles, action list, context encoding, reward range."""
 
     columns: Columns
-    actions: Actions
+    actions: Actions | None
+    """None: nobody asks which action was taken, and batches come without codes."""
     features: Features | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
     normalize: bool = False
     behavior: Behavior | None = None
+
+    @property
+    def count(self) -> int:
+        """Return K, which must be known where propensity vectors are read."""
+        assert self.actions is not None
+        return len(self.actions)
 
     @property
     def span(self) -> float:
@@ -158,6 +165,10 @@ def admit(record: pa.RecordBatch, schema: Schema, start: int) -> tuple[Batch, tu
 
 def _action(values: pa.Array, schema: Schema, desk: _Desk) -> npt.NDArray[np.int32]:
     name = schema.columns.action
+    if schema.actions is None:
+        missing = pc.is_null(label_array(values, name)).to_numpy(zero_copy_only=False)
+        desk.note(name, "is missing", "drop such rows yourself first, or give the action a label", missing)
+        return np.empty(0, np.int32)
     codes = schema.actions.codes(values, name)
     unknown = codes < 0
     if unknown.any():
@@ -287,16 +298,16 @@ def _context(record: pa.RecordBatch, schema: Schema, desk: _Desk) -> Floats:
 
 
 def _vectors(values: pa.Array, name: str, schema: Schema, desk: _Desk) -> Floats | None:
-    size = len(schema.actions)
+    size = schema.count
     matrix, wrong = list_matrix(values, name, size)
     desk.note(name, f"does not hold exactly {size} numbers, one for each action", "correct the log", wrong)
     return None if wrong.any() else _checked_vectors(matrix, name, schema, desk)
 
 
 def _checked_vectors(matrix: Floats, name: str, schema: Schema, desk: _Desk) -> Floats | None:
-    if matrix.ndim != 2 or matrix.shape[1] != len(schema.actions):
+    if matrix.ndim != 2 or matrix.shape[1] != schema.count:
         raise DataError(
-            f"{name!r} has shape {matrix.shape}, expected one probability for each of {len(schema.actions)} actions"
+            f"{name!r} has shape {matrix.shape}, expected one probability for each of {schema.count} actions"
         )
     sums = matrix.sum(axis=1)
     wrong = desk.note(name, "has missing or infinite probabilities", "correct the log", ~np.isfinite(sums))

@@ -265,7 +265,17 @@ class Log:
     @property
     def schema(self) -> Schema:
         """Return what the door needs to know."""
-        return Schema(self.columns, self.actions, self.features, self.reward_range, self.normalize, self.behavior)
+        return replace(self.unlabelled, actions=self.actions, features=self.features)
+
+    @property
+    def unlabelled(self) -> Schema:
+        """Return what is known without reading: no action list, no context levels."""
+        return Schema(self.columns, None, None, self.reward_range, self.normalize, self.behavior)
+
+    @property
+    def span(self) -> float:
+        """Return hi - lo of the reward range, 1 where hi is infinite."""
+        return self.unlabelled.span
 
     def __len__(self) -> int:
         """Return the number of rows; a pass over the log where the source cannot tell."""
@@ -281,7 +291,7 @@ class Log:
 
     def value(self, unit: float) -> float:
         """Return a value on the reward's own scale: lo + (hi - lo) * unit."""
-        return self.reward_range[0] + self.schema.span * unit
+        return self.reward_range[0] + self.span * unit
 
     # ------------------------------------------------------------------ other views of the same rows
 
@@ -345,10 +355,18 @@ class Log:
             wanted.append(columns.propensities)
         return self.source.fragments(tuple(dict.fromkeys(wanted)))
 
-    @cached_property
-    def reader(self) -> Reader:
-        """Return what a worker needs to read fragments: not the rows."""
-        return Reader(self.schema, self.selector)
+    def reader(self, labels: bool = True, context: bool = True) -> Reader:
+        """Return what a worker needs to read fragments: not the rows. What is not asked for is not found out.
+
+        Args:
+            labels: whether action codes are asked for; if not, an action list that is not declared stays unknown.
+            context: whether the context is asked for; if not, the levels of its text columns stay unknown.
+        """
+        vectors = self.behavior is not None or self.columns.propensities is not None
+        known = labels or vectors or self.declared_actions is not None
+        features = self.features if context or self.behavior is not None else None
+        schema = replace(self.unlabelled, actions=self.actions if known else None, features=features)
+        return Reader(schema, self.selector)
 
     def counted(self, refused: Refused) -> Refused:
         """Return a refusal with the counts over the whole log: a message that says 3 rows means 3 rows."""
@@ -366,9 +384,10 @@ class Log:
     def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:
         """Yield the validated batches in order, in this thread; harmless findings become one warning."""
         notes: list[Finding] = []
+        reader = self.reader(context=context)
         for fragment in self.fragments(context, propensities):
             try:
-                for part in self.reader.read(fragment):
+                for part in reader.read(fragment):
                     notes += part.findings
                     if len(part.batch):
                         yield part.batch

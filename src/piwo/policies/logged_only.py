@@ -26,6 +26,11 @@ class LoggedOnly(Policy):
         """Return pi(A | X) of the logged actions, (n,)."""
 
     @property
+    def needs_actions(self) -> bool:
+        """Tell that it need not be said which action was taken: the log holds its probability."""
+        return False
+
+    @property
     def tells_all(self) -> bool:
         """Tell that only the logged actions' probabilities are known."""
         return False

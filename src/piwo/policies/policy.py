@@ -109,6 +109,11 @@ class Policy(ABC):
         return self.listed
 
     @property
+    def needs_actions(self) -> bool:
+        """Tell whether it must be said which action was taken to know its probability."""
+        return True
+
+    @property
     def needs_context(self) -> bool:
         """Tell whether the policy looks at the context."""
         return self.width != 0

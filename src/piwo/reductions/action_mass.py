@@ -8,6 +8,7 @@ import numpy as np
 
 from piwo.logs.batch import Batch
 from piwo.policies.policy import Policy
+from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 
 __all__ = ["ActionMass", "MassState"]
@@ -24,7 +25,7 @@ class MassState(State):
 
 
 @dataclass(frozen=True)
-class ActionMass:
+class ActionMass(Reduction[MassState]):
     """Reduction: sum_t sum_{a in codes} pi(a | X_t).
 
     Args:
@@ -34,7 +35,6 @@ class ActionMass:
 
     policy: Policy
     codes: tuple[int, ...]
-    propensities: bool = False
 
     @property
     def context(self) -> bool:
@@ -54,10 +54,6 @@ class ActionMass:
             parts = (batch.take(np.arange(at, min(at + step, len(batch)))) for at in range(0, len(batch), step))
             mass = sum(float(self.policy.full(part)[:, list(self.codes)].sum()) for part in parts)
         return state.merge(MassState(float(len(batch)), mass))
-
-    def merge(self, one: MassState, other: MassState) -> MassState:
-        """Return the sums of both parts together."""
-        return one.merge(other)
 
 
 def _taking(batch: Batch, code: int) -> Batch:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
+from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 from piwo.scores.ratio import over_propensity
 
@@ -30,7 +31,7 @@ class ActionState(State):
 
 
 @dataclass(frozen=True)
-class ActionTable:
+class ActionTable(Reduction[ActionState]):
     """Reduction: the per-action table of a log with K actions.
 
     >>> import piwo
@@ -40,8 +41,6 @@ class ActionTable:
     """
 
     actions: int
-    context: bool = False
-    propensities: bool = False
 
     def empty(self) -> ActionState:
         """Return the state of no rows."""
@@ -58,10 +57,6 @@ class ActionTable:
             columns = (None, batch.reward, batch.propensity, inverse, inverse * inverse)
         return state.merge(ActionState(*(by_action(column) for column in columns)))
 
-    def merge(self, one: ActionState, other: ActionState) -> ActionState:
-        """Return the sums of both parts together."""
-        return one.merge(other)
-
 
 @dataclass(frozen=True)
 class CountState(State):
@@ -71,7 +66,7 @@ class CountState(State):
 
 
 @dataclass(frozen=True)
-class ActionCount:
+class ActionCount(Reduction[CountState]):
     """Reduction: how often each of K actions was logged, and nothing more.
 
     >>> import piwo
@@ -81,8 +76,6 @@ class ActionCount:
     """
 
     actions: int
-    context: bool = False
-    propensities: bool = False
 
     def empty(self) -> CountState:
         """Return the state of no rows."""
@@ -91,7 +84,3 @@ class ActionCount:
     def update(self, state: CountState, batch: Batch) -> CountState:
         """Return the counts with a batch added."""
         return CountState(state.count + np.bincount(batch.action, minlength=self.actions))
-
-    def merge(self, one: CountState, other: CountState) -> CountState:
-        """Return the counts of both parts together."""
-        return one.merge(other)

@@ -8,6 +8,7 @@ import numpy as np
 
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.policy import Policy
+from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 from piwo.scores.score import Score
 
@@ -23,12 +24,11 @@ class CreditState(State):
 
 
 @dataclass(frozen=True)
-class CreditSums:
+class CreditSums(Reduction[CreditState]):
     """Reduction: sum_t rho_s(pi_i; t) for S scores and N policies."""
 
     policies: tuple[Policy, ...]
     scores: tuple[Score, ...]
-    propensities: bool = False
 
     @property
     def context(self) -> bool:
@@ -49,7 +49,3 @@ class CreditSums:
                 one = gains[s]
                 credit[s, i] = float(pi @ one) if one is not None else float(score.rho(batch, pi).sum())
         return state.merge(CreditState(float(len(batch)), credit))
-
-    def merge(self, one: CreditState, other: CreditState) -> CreditState:
-        """Return the sums of both parts together."""
-        return one.merge(other)

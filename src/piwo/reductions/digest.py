@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
+from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 
 __all__ = ["Digest", "DigestState"]
@@ -40,7 +41,7 @@ class DigestState(State):
 
 
 @dataclass(frozen=True)
-class Digest:
+class Digest(Reduction[DigestState]):
     """Reduction: digest of action, reward and propensity.
 
     >>> import piwo
@@ -48,9 +49,6 @@ class Digest:
     >>> piwo.engines.reduce(log, Digest()).rows
     3
     """
-
-    context: bool = False
-    propensities: bool = False
 
     def empty(self) -> DigestState:
         """Return the state of no rows."""
@@ -62,10 +60,6 @@ class Digest:
         for column in (batch.reward, batch.propensity):
             h = _mix(h ^ (np.ascontiguousarray(column) + 0.0).view(np.uint64))  # + 0.0: -0.0 and 0.0 are one number
         return state.merge(DigestState(len(batch), int(h.sum(dtype=np.uint64))))
-
-    def merge(self, one: DigestState, other: DigestState) -> DigestState:
-        """Return the digest of both parts together."""
-        return one.merge(other)
 
 
 def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

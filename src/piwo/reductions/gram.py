@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
+from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 from piwo.scores.pseudo_loss import inverse_propensities
 from piwo.scores.score import Score
@@ -40,7 +41,7 @@ class GramState(State):
 
 
 @dataclass(frozen=True, eq=False)
-class Gram:
+class Gram(Reduction[GramState]):
     """Reduction: X'X and X'G for S scores in one pass, never forming an n x K table.
 
     Sparse gains touch one action's column a row, and rows with reward 0 only enter X'X. The dense penalty of
@@ -60,7 +61,11 @@ class Gram:
     scores: tuple[Score, ...]
     actions: int
     shift: Floats
-    context: bool = True
+
+    @property
+    def context(self) -> bool:
+        """Tell that the context is regressed on."""
+        return True
 
     @property
     def propensities(self) -> bool:
@@ -100,7 +105,3 @@ class Gram:
             dense = inverse_propensities(block)
             sums.inverse[:] += dense.sum(axis=0)
             sums.inverse_x[:] += dense.T @ x
-
-    def merge(self, one: GramState, other: GramState) -> GramState:
-        """Return the sums of both parts together."""
-        return one.merge(other)

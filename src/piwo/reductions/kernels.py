@@ -1,10 +1,11 @@
 """Compiled loops of the reductions. Imported only when first needed: importing Numba takes more than a second.
 
-The bet sums S_j = sum_t log(1 + lam_j y_t), lam_j = 32 / 2^j, are kept as products while rows go by; a logarithm is
-taken only when a product nears overflow, once in hundreds of rows. Positive y are gathered in tiles of `TILE`, and
-every place of the tile has products of its own, so that the loops run along the vector units:
+The bet sums S_j = sum_t log(1 + lam_j y_t), lam_j = 32 / 2^j, are kept as products; the logarithm is taken once, at
+the end of a batch. Positive y are gathered in tiles of `TILE` rows; four rows of a tile share one of `PLACES`
+products, so that the loops run along the vector units:
 
-- j < SPLIT: the excess q_j = prod (1 + lam_j y) - 1, as an excess so that small bets lose no digits;
+- j < SPLIT: the excess q_j = prod (1 + lam_j y) - 1, as an excess so that small bets lose no digits; a product above
+  2^500 is scaled down by that, and counted;
 - j >= SPLIT in tiles with y <= SMALL, where lam_j y <= 1e-3: power sums of y, from which the series of the logarithm
   gives all these bets at once, to 1e-15 relative;
 - j >= SPLIT in other tiles: products again.
@@ -19,62 +20,90 @@ from numba import njit
 
 __all__ = ["add_bets", "add_gains", "add_policy"]
 
-TILE = 64
+TILE = 256
+PLACES = 64
 SPLIT = 24
 SMALL = 512.0
 _LARGE = 1e12
 _HUGE = 1e290
 _FLUSH = 1e280
+_BIG = 2.0**500
+_LOG_BIG = 500.0 * np.log(2.0)
 _POWERS = 5
+_LANES = 8
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _take_logs(q: Any, first: int, last: int, sums: Any) -> None:
-    """Move the products of the bets first..last into the sums and start them anew."""
+def _scale_down(q: Any, first: int, last: int, scaled: Any) -> None:
+    """Divide the products of the bets first..last that are above 2^500 by 2^500, and count how often."""
     for j in range(first, last):
         row = q[j]
-        total = 0.0
-        for r in range(TILE):
-            total += np.log1p(row[r])
-            row[r] = 0.0
-        sums[j] += total
+        count = scaled[j]
+        for r in range(PLACES):
+            large = row[r] > _BIG
+            row[r] = row[r] * (1.0 / _BIG) - 1.0 if large else row[r]
+            count[r] += 1.0 if large else 0.0
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _take_logs(q: Any, scaled: Any, sums: Any) -> None:
+    """Add the logarithms of all products, each bet's multiplied up first."""
+    _scale_down(q, 0, len(q), scaled)  # two products of at most 2^500 do not overflow
+    for j in range(len(q)):
+        product, count = 0.0, 0.0
+        for r in range(PLACES):
+            x = q[j, r]
+            product += x + product * x
+            count += scaled[j, r]
+            if product > _BIG:
+                product = product * (1.0 / _BIG) - 1.0
+                count += 1.0
+        sums[j] += np.log1p(product) + count * _LOG_BIG
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _multiply(y: Any, bets: Any, q: Any, first: int, last: int) -> None:
-    """Multiply the products of the bets first..last by 1 + lam_j y, place by place."""
+    """Multiply the products of the bets first..last by 1 + lam_j y, four rows to a place."""
+    y0, y1, y2, y3 = y[:PLACES], y[PLACES : 2 * PLACES], y[2 * PLACES : 3 * PLACES], y[3 * PLACES :]
     for j in range(first, last):
         lam = bets[j]
         row = q[j]
-        for r in range(TILE):
-            x = lam * y[r]
-            row[r] += x + x * row[r]
+        for r in range(PLACES):
+            # (1 + a)(1 + b) - 1 = a + b + ab
+            x0, x1, x2, x3 = lam * y0[r], lam * y1[r], lam * y2[r], lam * y3[r]
+            x0 += x1 + x0 * x1
+            x2 += x3 + x2 * x3
+            x0 += x2 + x0 * x2
+            row[r] += x0 + x0 * row[r]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _add_tile(y: Any, top: float, bets: Any, q: Any, powers: Any, heads: Any, sums: Any) -> None:
+def _add_tile(y: Any, top: float, bets: Any, q: Any, scaled: Any, powers: Any, heads: Any) -> None:
     """Add a tile of rows y, (TILE,), the largest of which is top."""
-    if heads[0] * (1.0 + bets[0] * top) > _FLUSH:
-        _take_logs(q, 0, SPLIT, sums)
-        heads[0] = 1.0
-    heads[0] *= 1.0 + bets[0] * top
+    factor = (1.0 + bets[0] * top) ** 4
+    if heads[0] * factor > _FLUSH:
+        _scale_down(q, 0, SPLIT, scaled)
+        heads[0] = _BIG
+    heads[0] *= factor
     _multiply(y, bets, q, 0, SPLIT)
     if top <= SMALL:
         p0, p1, p2, p3, p4 = powers[0], powers[1], powers[2], powers[3], powers[4]
-        for r in range(TILE):
-            v = y[r]
-            square = v * v
-            cube = square * v
-            p0[r] += v
-            p1[r] += square
-            p2[r] += cube
-            p3[r] += square * square
-            p4[r] += square * cube
+        for first in range(0, TILE, PLACES):
+            for r in range(PLACES):
+                v = y[first + r]
+                square = v * v
+                cube = square * v
+                p0[r] += v
+                p1[r] += square
+                p2[r] += cube
+                p3[r] += square * square
+                p4[r] += square * cube
         return
-    if heads[1] * (1.0 + bets[SPLIT] * top) > _FLUSH:
-        _take_logs(q, SPLIT, len(bets), sums)
-        heads[1] = 1.0
-    heads[1] *= 1.0 + bets[SPLIT] * top
+    factor = (1.0 + bets[SPLIT] * top) ** 4
+    if heads[1] * factor > _FLUSH:
+        _scale_down(q, SPLIT, len(bets), scaled)
+        heads[1] = _BIG
+    heads[1] *= factor
     _multiply(y, bets, q, SPLIT, len(bets))
 
 
@@ -85,7 +114,7 @@ def _survey(y: Any, first: int) -> Any:
     for r in range(first, first + TILE):
         v = y[r]
         positive += 1 if v > 0.0 else 0
-        top = v if v > top else top
+        top = v if v > top else top  # noqa: FURB136 - max() minds NaN and is no vector loop
     return positive, top
 
 
@@ -93,8 +122,8 @@ def _survey(y: Any, first: int) -> Any:
 def add_bets(y: Any, bets: Any, sums: Any) -> None:
     """Add sum_t log(1 + lam_j y_t) to `sums`, (48,), for every bet lam_j; the largest bet comes first."""
     bet_count = len(bets)
-    q, powers, heads = np.zeros((bet_count, TILE)), np.zeros((_POWERS, TILE)), np.ones(2)
-    tile = np.zeros(TILE)
+    q, powers, heads = np.zeros((bet_count, PLACES)), np.zeros((_POWERS, PLACES)), np.ones(2)
+    scaled, tile = np.zeros((bet_count, PLACES)), np.zeros(TILE)
     held, top = 0, 0.0
     t = 0
     while t < len(y):
@@ -104,8 +133,8 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:
             if positive == 0:
                 t = last
                 continue
-            if positive == TILE and most <= _LARGE:  # a tile as it stands
-                _add_tile(y[t:last], most, bets, q, powers, heads, sums)
+            if 2 * positive >= TILE and most <= _LARGE:  # as it stands: zeros multiply by 1
+                _add_tile(y[t:last], most, bets, q, scaled, powers, heads)
                 t = last
                 continue
         for r in range(t, last):
@@ -119,12 +148,12 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:
             top = max(top, v)
             held += v > 0.0
             if held == TILE:
-                _add_tile(tile, top, bets, q, powers, heads, sums)
+                _add_tile(tile, top, bets, q, scaled, powers, heads)
                 held, top = 0, 0.0
         t = last
     tile[held:] = 0.0
-    _add_tile(tile, top, bets, q, powers, heads, sums)
-    _take_logs(q, 0, bet_count, sums)
+    _add_tile(tile, top, bets, q, scaled, powers, heads)
+    _take_logs(q, scaled, sums)
     total = np.zeros(_POWERS)
     for k in range(_POWERS):
         total[k] = powers[k].sum()
@@ -136,26 +165,32 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:
         sums[j] += lam * (total[0] - lam * series)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@njit(nogil=True, cache=True, fastmath={"contract"})
 def add_policy(w: Any, r: Any, value: Any, loss: Any, better: Any, sums: Any) -> None:
     """Write w R, w (1 - R) and w R + 1 - R, (n,) each, and add the sums of w, w^2, w R, w^2 R, (w R)^2 and R.
 
-    Weights are finite. `reassoc` lets the sums run along the vector units, which is also the better way to add.
+    Weights are finite.
     """
-    t1, t2, t3, t4, t5, t6 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for t in range(len(w)):
-        weight, reward = w[t], r[t]
-        credit = weight * reward
-        value[t] = credit
-        loss[t] = weight * (1.0 - reward)
-        better[t] = credit + (1.0 - reward)
-        t1 += weight
-        t2 += weight * weight
-        t3 += credit
-        t4 += weight * credit
-        t5 += credit * credit
-        t6 += reward
-    sums += np.array([t1, t2, t3, t4, t5, t6])
+    # eight sums side by side, for the vector units; their order is written down, so that bits do not depend on
+    # how the compiler or the addresses of the arrays would have it
+    t1, t2, t3 = np.zeros(_LANES), np.zeros(_LANES), np.zeros(_LANES)
+    t4, t5, t6 = np.zeros(_LANES), np.zeros(_LANES), np.zeros(_LANES)
+    for start in range(0, len(w), _LANES):
+        for lane in range(min(_LANES, len(w) - start)):
+            weight, reward = w[start + lane], r[start + lane]
+            credit = weight * reward
+            value[start + lane] = credit
+            loss[start + lane] = weight * (1.0 - reward)
+            better[start + lane] = credit + (1.0 - reward)
+            t1[lane] += weight
+            t2[lane] += weight * weight
+            t3[lane] += credit
+            t4[lane] += weight * credit
+            t5[lane] += credit * credit
+            t6[lane] += reward
+    for k, lanes in enumerate((t1, t2, t3, t4, t5, t6)):
+        for lane in range(_LANES):
+            sums[k] += lanes[lane]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.policy import Policy
 from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State, largest
 from piwo.scores.iw import IW
 from piwo.scores.ratio import Weights, importance_weights
@@ -83,7 +84,7 @@ class PolicyState(State):
 
 
 @dataclass(frozen=True)
-class PolicySums:
+class PolicySums(Reduction[PolicyState]):
     """Reduction: everything that evaluating one policy with one score needs.
 
     Args:
@@ -100,12 +101,16 @@ class PolicySums:
     policy: Policy
     score: Score
     bounded: bool = True
-    propensities: bool = False
 
     @property
     def context(self) -> bool:
         """Tell whether the policy looks at the context."""
         return self.policy.needs_context
+
+    @property
+    def labels(self) -> bool:
+        """Tell whether the policy asks which action was taken."""
+        return self.policy.needs_actions
 
     def empty(self) -> PolicyState:
         """Return the state of no rows."""
@@ -171,7 +176,3 @@ class PolicySums:
         return replace(
             moments, u=float(u.sum()), u2=u2, rho=float(rho.sum()), rho2=rho2, changed=changed, loss_rho=loss
         )
-
-    def merge(self, one: PolicyState, other: PolicyState) -> PolicyState:
-        """Return the state of both parts together."""
-        return one.merge(other)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from piwo.logs.batch import Batch
 
@@ -12,8 +13,8 @@ __all__ = ["Reduction", "Together"]
 S = TypeVar("S")
 
 
-class Reduction(Protocol[S]):
-    """Folds batches into a state.
+class Reduction(ABC, Generic[S]):
+    """Folds batches into a state, and says what batches must carry for that.
 
     Laws (tests/reductions/test_laws.py): `merge` is associative and commutative, `empty()` is its identity, and
     splitting the rows anywhere gives the same state, all to 1e-12 relative.
@@ -22,28 +23,34 @@ class Reduction(Protocol[S]):
     @property
     def context(self) -> bool:
         """Tell whether batches must carry the context."""
-        ...
+        return False
 
     @property
     def propensities(self) -> bool:
         """Tell whether batches must carry full propensity vectors."""
-        ...
+        return False
 
+    @property
+    def labels(self) -> bool:
+        """Tell whether batches must carry action codes, for which the action list must be known."""
+        return True
+
+    @abstractmethod
     def empty(self) -> S:
         """Return the state of no rows."""
-        ...
 
+    @abstractmethod
     def update(self, state: S, batch: Batch) -> S:
         """Return the state with the rows of a batch added."""
-        ...
 
     def merge(self, one: S, other: S) -> S:
         """Return the state of both parts together."""
-        ...
+        merged: S = one.merge(other)  # type: ignore[attr-defined]
+        return merged
 
 
 @dataclass(frozen=True)
-class Together:
+class Together(Reduction[tuple[Any, ...]]):
     """Several reductions in one pass; the state is the tuple of theirs.
 
     >>> Together(()).empty()
@@ -61,6 +68,11 @@ class Together:
     def propensities(self) -> bool:
         """Tell whether any part needs full propensity vectors."""
         return any(part.propensities for part in self.parts)
+
+    @property
+    def labels(self) -> bool:
+        """Tell whether any part needs action codes."""
+        return any(part.labels for part in self.parts)
 
     def empty(self) -> tuple[Any, ...]:
         """Return the states of no rows."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.policy import Policy
+from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 from piwo.scores.ratio import importance_weights
 
@@ -50,7 +51,7 @@ class HistogramState(State):
 
 
 @dataclass(frozen=True)
-class WeightHistogram:
+class WeightHistogram(Reduction[HistogramState]):
     """Reduction: the histogram of w = pi/mu for one policy, by powers of two, with the heaviest rows.
 
     >>> import piwo
@@ -60,7 +61,6 @@ class WeightHistogram:
     """
 
     policy: Policy
-    propensities: bool = False
 
     @property
     def context(self) -> bool:
@@ -84,10 +84,6 @@ class WeightHistogram:
         rows = batch.row_numbers
         top = tuple((float(w[i]), int(rows[i]), int(batch.action[i]), float(batch.propensity[i])) for i in chosen)
         return state.merge(HistogramState(count, weight, TopRows().merge(TopRows(top))))
-
-    def merge(self, one: HistogramState, other: HistogramState) -> HistogramState:
-        """Return the state of both parts together."""
-        return one.merge(other)
 
 
 def bin_of(w: Floats) -> npt.NDArray[Any]:
