@@ -87,7 +87,7 @@ def test_fit_leaves_the_constructor_arguments_alone():
 
 
 def test_held_out_certificates_hold():
-    """The certificate of a learned policy is wrong in at most delta of the runs; the estimate on its own rows boasts."""
+    """The certificate of a learned policy errs in at most delta of the runs; the estimate on its own rows boasts."""
     wrong = boasts = 0
     runs = 60
     for seed in range(runs):

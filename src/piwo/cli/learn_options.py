@@ -55,6 +55,9 @@ class LearnOptions:
     ] = "auto"
     holdout: Annotated[float, Parameter(help="Fraction of the rows that only the certificate sees.")] = 0.5
     seed: Annotated[int, Parameter(help="Chooses those rows.")] = 0
+    tail: Annotated[
+        bool, Parameter(help="Hold out the last rows, for a logger that learned as it went.", negative="")
+    ] = False
     delta: Annotated[float, Parameter(help="How often the certificate may be wrong.")] = 0.05
 
     def learner(self) -> piwo.PIWO:
@@ -69,6 +72,7 @@ class LearnOptions:
             delta=self.delta,
             holdout=self.holdout,
             random_state=self.seed,
+            tail=self.tail,
         )
 
 

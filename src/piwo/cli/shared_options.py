@@ -13,7 +13,7 @@ from cyclopts import Group, Parameter
 
 import piwo
 from piwo.cli.log_options import number_of
-from piwo.errors import DataError, FileError, UsageError
+from piwo.errors import FileError, UsageError
 from piwo.estimators.evaluate import INTERVALS
 from piwo.estimators.point import ESTIMATORS
 from piwo.policies import Policy, SavedPolicy
@@ -182,13 +182,4 @@ def named_policy(word: str) -> Named:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(f"no policy and no file {word!r}; {hint}expected uniform, logging, constant:LABEL or a file")
     saved = piwo.policies.load_with_metadata(word)
-    return Named(lambda actions: _of_this_log(saved.policy, actions, word), saved)
-
-
-def _of_this_log(policy: Policy, actions: piwo.Actions, word: str) -> Policy:
-    if policy.listed is not None and not any(label in actions for label in policy.listed):
-        raise DataError(
-            f"{word!r} is a policy for other actions ({policy.listed.preview()}) than the log's "
-            f"({actions.preview()}); was it learned from another log, or is --action another column?"
-        )
-    return policy
+    return Named(lambda _: saved.policy, saved)

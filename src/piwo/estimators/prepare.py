@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.frames import is_frame
 from piwo.logs.log import Log
@@ -35,6 +35,12 @@ def prepare(log: Log, policies: Mapping[str, Any]) -> tuple[Log, dict[str, Polic
     made = {name: _as_policy(policy, log) for name, policy in policies.items()}
     if log.declared_actions is None and not any(policy.needs_actions for policy in made.values()):
         return log, made  # known by their columns alone: the action list need not be read
+    for name, policy in made.items():
+        if policy.listed is not None and not any(label in log.actions for label in policy.listed):
+            raise DataError(
+                f"policy {name!r} is for other actions ({policy.listed.preview()}) than the log's "
+                f"({log.actions.preview()}); was it made for another log, or is the action another column?"
+            )
     if log.declared_actions is None:
         lists = [policy.listed for policy in made.values() if policy.listed is not None]
         extra = [x for listed in lists for x in listed if x not in log.actions]

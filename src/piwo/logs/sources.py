@@ -292,6 +292,8 @@ def _relation(sql: str, connection: Any) -> Iterator[Any]:
         _duckdb_errors(sql),
         duckdb.connect(config=own) if connection is None else connection.cursor() as cursor,
     ):
+        # DuckDB would draw its own bar on stdout, where results go; the setting is this cursor's alone
+        cursor.execute("set enable_progress_bar = false")
         try:
             relation = cursor.sql(sql)
         except duckdb.CatalogException:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 
@@ -72,6 +74,12 @@ class Gram(Reduction[GramState]):
         """Tell whether any score needs full propensity vectors."""
         return any(score.penalty > 0 for score in self.scores)
 
+    @cached_property
+    def _runs(self) -> list[tuple[type[Score], Floats]]:
+        """Return runs of neighbouring scores of one kind, with their hyper-parameters."""
+        runs = groupby(self.scores, key=type)
+        return [(kind, np.array([score.value or 0.0 for score in run])) for kind, run in runs]
+
     def empty(self) -> GramState:
         """Return the state of no rows."""
         d, k, s = len(self.shift), self.actions, len(self.scores)
@@ -97,9 +105,7 @@ class Gram(Reduction[GramState]):
         sums.xx[:] += x.T @ x
         rewarded = np.flatnonzero(block.reward > 0)
         part = replace(block, context=None, propensities=None, policies={}).take(rewarded)
-        gains = np.empty((len(part), len(self.scores)))
-        for s, score in enumerate(self.scores):
-            gains[:, s] = score.gains(part)
+        gains = np.concatenate([kind.gains_path(part, parameters) for kind, parameters in self._runs], axis=1)
         add_gains(x[rewarded], part.action, gains, sums.g, sums.gx)
         if self.propensities:
             dense = inverse_propensities(block)

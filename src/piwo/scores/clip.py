@@ -42,7 +42,8 @@ class Clip(Score):
             object.__setattr__(self, "gamma", tuple(self.gamma))
         check_parameter("gamma", self.gamma)
 
-    def gains(self, batch: Batch) -> Floats:
-        """Return R / max(mu, gamma), (n,)."""
-        gamma = self.number
-        return batch.reward / np.maximum(batch.propensity, gamma)
+    @classmethod
+    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
+        """Return R / max(mu, gamma), (n, S)."""
+        gamma = parameters
+        return batch.reward[:, None] / np.maximum(batch.propensity[:, None], gamma)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from piwo.logs.batch import Batch, Floats
 from piwo.scores.ratio import over_propensity
 from piwo.scores.score import Score
@@ -31,9 +33,10 @@ class IW(Score):
     name: ClassVar[str] = "iw"
     label: ClassVar[str] = "IW"
 
-    def gains(self, batch: Batch) -> Floats:
-        """Return R / mu, (n,)."""
-        return over_propensity(batch.reward, batch)
+    @classmethod
+    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
+        """Return R / mu, (n, S)."""
+        return np.repeat(over_propensity(batch.reward, batch)[:, None], len(parameters), axis=1)
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return pi R / mu, (n,); 0 where pi is 0, however large the gain."""

@@ -43,10 +43,11 @@ class IX(Score):
             object.__setattr__(self, "gamma", tuple(self.gamma))
         check_parameter("gamma", self.gamma)
 
-    def gains(self, batch: Batch) -> Floats:
-        """Return R / (mu + gamma), (n,)."""
-        gamma = self.number
-        return batch.reward / (batch.propensity + gamma)
+    @classmethod
+    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
+        """Return R / (mu + gamma), (n, S)."""
+        gamma = parameters
+        return batch.reward[:, None] / (batch.propensity[:, None] + gamma)
 
     @property
     def bet(self) -> float:

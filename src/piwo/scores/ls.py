@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
+import numpy as np
+
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.scores.ratio import log1p_ratio
@@ -44,7 +46,8 @@ class LS(Score):
             object.__setattr__(self, "lam", tuple(self.lam))
         check_parameter("lam", self.lam)
 
-    def gains(self, batch: Batch) -> NoReturn:  # noqa: ARG002
+    @classmethod
+    def gains_path(cls, batch: Batch, parameters: Floats) -> NoReturn:  # noqa: ARG003
         """Raise: log(1 + lam pi R / mu) is not linear in pi."""
         raise UsageError("LS is not linear in the policy, so it gives no gains; learn with LSLinear")
 
@@ -88,10 +91,10 @@ class LSLinear(Score):
             object.__setattr__(self, "lam", tuple(self.lam))
         check_parameter("lam", self.lam)
 
-    def gains(self, batch: Batch) -> Floats:
-        """Return log(1 + lam R / mu) / lam, (n,)."""
-        lam = self.number
-        return log1p_ratio(lam, batch.reward, batch) / lam
+    @classmethod
+    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
+        """Return log(1 + lam R / mu) / lam, (n, S)."""
+        return np.stack([log1p_ratio(lam, batch.reward, batch) / lam for lam in parameters.tolist()], axis=1)
 
     @property
     def bet(self) -> float:

@@ -44,9 +44,10 @@ class PseudoLoss(Score):
             object.__setattr__(self, "beta", tuple(self.beta))
         check_parameter("beta", self.beta, positive=False)
 
-    def gains(self, batch: Batch) -> Floats:
-        """Return the sparse part R / mu, (n,)."""
-        return over_propensity(batch.reward, batch)
+    @classmethod
+    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
+        """Return the sparse part R / mu, (n, S), which does not depend on beta."""
+        return np.repeat(over_propensity(batch.reward, batch)[:, None], len(parameters), axis=1)
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return the importance-weighted part pi R / mu, (n,); the penalty needs the whole policy."""

@@ -36,13 +36,26 @@ class Score(ABC):
     parameter: ClassVar[str | None] = None
     """Name of the one hyper-parameter, None where there is none."""
 
+    @classmethod
     @abstractmethod
+    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
+        """Return the (n, S) sparse gains for S values of the hyper-parameter at once; the formula's one home.
+
+        Args:
+            batch: the rows.
+            parameters: (S,) values; their number alone counts for a score without hyper-parameter.
+
+        Raises:
+            UsageError: for a score that is not linear in the policy.
+        """
+
     def gains(self, batch: Batch) -> Floats:
         """Return the (n,) sparse gains: what action A_t is worth to a policy that plays it in row t.
 
         Raises:
             UsageError: for a score that is not linear in the policy.
         """
+        return self.gains_path(batch, np.array([self.value or 0.0]))[:, 0]
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return the (n,) credits of a policy with probabilities pi, (n,), of the logged actions."""
