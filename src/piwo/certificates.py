@@ -16,6 +16,8 @@ from piwo._version import __version__
 from piwo.engines.engine import reduce
 from piwo.errors import FileError, UsageError
 from piwo.estimators.evaluation import jsonable
+from piwo.estimators.prepare import prepare
+from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import ActionTable, Digest, PolicySums, Together
@@ -50,7 +52,8 @@ class Certificate:
     bound: str = "mixture"
     delta: float = 0.05
     candidates: int = 1
-    """How many policies were certified on these rows; the bounds hold for all of them together."""
+    """How many policies were certified on these rows; the bounds hold for all of them together. A held-out
+    certificate pays for each; an in-sample one has paid for the whole class."""
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
     rows: int = 0
@@ -67,7 +70,7 @@ class Certificate:
     """How the rows were held out: fraction, seed, and which actions only one side has."""
     log_rows: int = 0
     log_digest: str | None = None
-    """Digest of action, reward and propensity of the rows used, whatever their order."""
+    """Digest of action, reward, propensity and weight of the rows used, whatever their order."""
     version: str = __version__
     created: str = ""
     notes: tuple[str, ...] = ()
@@ -137,7 +140,8 @@ def certify(
     """Return certificates of several policies on one log, which hold for all of them together.
 
     Formula: value_lower is the mixture lower bound on w R, improvement_lower that on w R + 1 - R minus 1, each at
-    log(m |Pi| / delta) for m candidates; see `piwo.bounds.value_lower` and `piwo.bounds.improvement_lower`.
+    log(m / delta) for m candidates on held-out rows, log(|Pi| / delta) in-sample; see
+    `piwo.bounds.value_lower` and `piwo.bounds.improvement_lower`.
 
     Args:
         log: rows that were not used to make the policies, for "held-out"; the rows used, for "in-sample".
@@ -167,7 +171,10 @@ def certify(
     if kind == "held-out" and log_class_size > 0:
         raise UsageError("a held-out certificate pays for its candidates only; leave log_class_size out")
     bounded = math.isfinite(log.reward_range[1])
-    share = bounds.log_inv_delta(delta, log_class_size=log_class_size) + math.log(len(policies))
+    # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
+    paid = log_class_size if kind == "in-sample" else math.log(len(policies))
+    share = bounds.log_inv_delta(delta, log_class_size=paid)
+    log, policies = prepare(log, policies)
     sums = tuple(PolicySums(policy, IW(), bounded) for policy in policies.values())
     table, digest, *states = reduce(log, Together((ActionTable(len(log.actions)), Digest(), *sums)))
     mean = float(table.reward.sum() / table.count.sum()) if digest.rows else math.nan
@@ -187,7 +194,7 @@ def certify(
             candidates=len(policies),
             log_class_size=log_class_size,
             rows=n,
-            ess=moments.w * (moments.w / moments.w2) if 0 < moments.w2 < math.inf else None,
+            ess=effective_size(moments.w, moments.w2),
             mean_weight=moments.w / n if n else None,
             reward_range=log.reward_range,
             cost=log.columns.cost,

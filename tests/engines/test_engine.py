@@ -91,8 +91,8 @@ def test_no_rows_are_an_error_whatever_left_them_out() -> None:
         reduce(read(table(0), actions=[1]), Digest())
 
     class Nothing:
-        def keep(self, batch: Any) -> Any:
-            return np.zeros(len(batch), bool)
+        def keep(self, rows: Any) -> Any:
+            return np.zeros(len(rows), bool)
 
     with pytest.raises(DataError, match="no rows in this part of the data frame"):
         reduce(read(table()).where(Nothing()), Digest())

@@ -93,8 +93,9 @@ def score_of(name: str, gamma: str) -> Score:
         if value != "auto":
             raise UsageError(f"--gamma got {gamma!r}, but the score {name} has no gamma; leave it out")
         return kind()
-    if kind.parameter == "lam" and not isinstance(value, str):
-        value = tuple(2 * x for x in value) if isinstance(value, tuple) else 2 * value
+    if not isinstance(value, str):
+        times = kind.per_gamma
+        value = tuple(times * x for x in value) if isinstance(value, tuple) else times * value
     arguments: dict[str, Any] = {kind.parameter: value}
     return kind(**arguments)
 

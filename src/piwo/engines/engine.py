@@ -134,8 +134,7 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     except Refused as refused:
         raise log.counted(refused) from None
     if rows == 0:
-        part_of = "" if log.selector is None else "this part of "
-        raise DataError(f"no rows in {part_of}{log.source.name}, expected at least one logged decision")
+        raise DataError(f"no rows in {log.name}, expected at least one logged decision")
     warn_of(notes)
     return state
 

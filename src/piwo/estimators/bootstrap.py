@@ -127,7 +127,7 @@ def bootstrap(
     return Bootstrap(
         name=name,
         estimator=estimator,
-        gamma=None if score.value is None else score.value / (2.0 if score.parameter == "lam" else 1.0),
+        gamma=score.gamma_equivalent,
         value=value,
         lower=lower,
         upper=upper,

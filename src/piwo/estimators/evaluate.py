@@ -127,18 +127,42 @@ def compare(
         raise UsageError(
             f"interval={interval!r} comes from that score, got estimator={estimator!r}; use the same for both"
         )
+    if interval == "ix" and not math.isfinite(log.reward_range[1]):
+        raise UsageError("IX intervals need rewards with an upper end; use interval='mixture', or 'ls' with its scores")
     asked = _Question(chosen, interval, delta, bounds.log_inv_delta(delta), len(policies), random_state)
     log, ready = prepare(log, policies)
     score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
     bounded = math.isfinite(log.reward_range[1])
     sums = tuple(PolicySums(policy, score, bounded) for policy in ready.values())
-    counted = () if log.declared_actions is None else (ActionCount(len(log.actions)),)  # else every action was seen
+    counts = log.declared_actions is not None or any(policy.plays_what_was_seen for policy in ready.values())
+    counted = (ActionCount(len(log.actions)),) if counts else ()  # else every action was seen, and none is asked for
     *states, count = (*reduce(log, Together((*sums, *counted))), None)[: len(sums) + 1]
     masses = unsupported_masses(log, ready, () if count is None else np.flatnonzero(count.count == 0))
+    once = 0 if count is None else int((count.count == 1).sum())
     return {
-        name: _finish(asked, log, name, policy, score, state, masses[name])
+        name: _finish(asked, log, name, policy, score, state, masses[name], _obstacle(log, policy, once))
         for (name, policy), state in zip(ready.items(), states, strict=True)
     }
+
+
+def _obstacle(log: Log, policy: Policy, once: int) -> str | None:
+    """Return why no finite-sample statement can be made, None where one can.
+
+    Args:
+        log: the rows.
+        policy: over the log's action list.
+        once: how many actions of the list were logged exactly once.
+    """
+    if log.columns.weight is not None:
+        return "the log was thinned (sampling weights) and the dropped rows are not counted: no finite-sample interval"
+    if policy.plays_what_was_seen and once:
+        # a policy that plays whatever was seen is made from the data: E w <= 1 does not hold for it
+        return (
+            f"{once} of {len(log.actions)} actions were logged only once and nobody gave the action list, so others "
+            "may be missing from it, and the policy would play those too: no finite-sample interval; "
+            "give the list (actions=[...], --actions)"
+        )
+    return None
 
 
 _SCORES_OF = {"ix": ("ix",), "ls": ("ls", "ls-linear")}
@@ -170,20 +194,21 @@ def _finish(
     score: Score,
     state: PolicyState,
     mass: float | None,
+    obstacle: str | None,
 ) -> Evaluation:
     sums, bets = state.moments, state.bets
     bounded = math.isfinite(log.reward_range[1])
     estimate = asked.estimator.finish(sums)
-    raw = _interval(asked, log, policy, score, state, estimate)
+    raw = _interval(asked, log, policy, score, state, estimate, obstacle)
     shown = raw.reported(0.0, 1.0 if bounded else math.inf)
     improvement = bounds.improvement_lower(bets.improvement, sums.rows, asked.each) if bounded else None
     missing = bounds.missing_mass_upper(bets.weight, sums.rows, asked.each)
-    thinned = log.columns.weight is not None
+    evidence = bounds.propensity_e_test(bets.weight, sums.rows).p_value * asked.simultaneous
     value, span = log.value, log.span
     made = Evaluation(
         name=name,
         estimator=asked.estimator.name,
-        gamma=None if score.value is None else score.value / (2.0 if score.parameter == "lam" else 1.0),
+        gamma=score.gamma_equivalent,
         value=_scaled(estimate.value, value),
         standard_error=None if estimate.standard_error is None else span * estimate.standard_error,
         lower=_scaled(shown.lower, value),
@@ -191,25 +216,33 @@ def _finish(
         lower_raw=_scaled(raw.lower, value),
         upper_raw=_scaled(raw.upper, value),
         interval=asked.interval,
-        guarantee="none" if raw.lower is None and raw.upper is None else raw.guarantee,
+        guarantee=_guarantee(asked, raw),
         delta=asked.delta,
         simultaneous=asked.simultaneous,
         rows=sums.rows,
         mean_weight=sums.w / sums.total if sums.total else 0.0,
-        mean_weight_z=weight_z(sums.w, sums.w2, sums.rows) if not thinned else None,
+        mean_weight_z=weight_z(sums.w, sums.w2, sums.rows) if obstacle is None else None,
         ess=effective_size(sums.w, sums.w2),
         ess_used=effective_size(sums.u, sums.u2),
         changed_rows=sums.changed,
         max_weight=sums.max_weight,
         unsupported_mass=mass,
-        missing_mass_upper=None if thinned else min(1.0, max(0.0, missing)),
+        missing_mass_upper=None if obstacle else min(1.0, max(0.0, missing)),
         logging_value=value(sums.reward / sums.total),
-        improvement_lower=None if improvement is None or thinned else span * max(-1.0, improvement),
-        propensity_p=None if thinned else bounds.propensity_e_test(bets.weight, sums.rows).p_value,
+        improvement_lower=None if improvement is None or obstacle else span * max(-1.0, improvement),
+        propensity_p=None if obstacle else min(1.0, evidence),
         reward_range=log.reward_range,
         cost=log.columns.cost,
     )
-    return replace(made, notes=_notes(made, thinned))
+    return replace(made, notes=_notes(made, obstacle))
+
+
+def _guarantee(asked: _Question, raw: bounds.Interval) -> str:
+    if raw.lower is None and raw.upper is None:
+        return "none"
+    if raw.guarantee == "asymptotic" and asked.estimator.smoothed:
+        return "asymptotic, for the smoothed value"
+    return raw.guarantee
 
 
 def _scaled(number: float | None, value: Any) -> float | None:
@@ -217,7 +250,13 @@ def _scaled(number: float | None, value: Any) -> float | None:
 
 
 def _interval(
-    asked: _Question, log: Log, policy: Policy, score: Score, state: PolicyState, estimate: Estimate
+    asked: _Question,
+    log: Log,
+    policy: Policy,
+    score: Score,
+    state: PolicyState,
+    estimate: Estimate,
+    obstacle: str | None,
 ) -> bounds.Interval:
     sums, bets, n = state.moments, state.bets, state.moments.rows
     bounded = math.isfinite(log.reward_range[1])
@@ -230,8 +269,7 @@ def _interval(
         return bootstrap_interval(
             log, policy, score, asked.estimator, delta=level, random_state=asked.random_state
         ).interval
-    if log.columns.weight is not None:
-        # a thinned log of which the dropped rows are not counted carries no finite-sample statement
+    if obstacle is not None:
         return bounds.Interval(None, None)
     if asked.interval == "mixture":
         return bounds.value_interval(bets.value, bets.loss if bounded else None, n, asked.each)
@@ -241,8 +279,8 @@ def _interval(
     return bounds.score_interval([sums.rho / n], [sums.loss_rho / n], [score.bet], n, asked.each)
 
 
-def _notes(made: Evaluation, thinned: bool) -> tuple[str, ...]:
-    notes = []
+def _notes(made: Evaluation, obstacle: str | None) -> tuple[str, ...]:
+    notes = [] if obstacle is None else [obstacle]
     doubtful = made.propensity_p is not None and made.propensity_p < 1e-3
     if doubtful or (made.mean_weight_z is not None and made.mean_weight_z > 4):
         evidence = [f"z = {made.mean_weight_z:.3g}"] if made.mean_weight_z is not None else []
@@ -264,17 +302,15 @@ def _notes(made: Evaluation, thinned: bool) -> tuple[str, ...]:
         )
     if made.ess is not None and made.ess < min(50, made.rows):
         notes.append(f"the effective sample size is {made.ess:.3g} of {made.rows} rows: a few rows carry the estimate")
-    if thinned:
-        notes.append(
-            "the log was thinned (sampling weights) and the dropped rows are not counted: no finite-sample interval"
-        )
     if made.changed_rows and made.estimator == "clip":
         notes.append(
             f"clipping at propensity {made.gamma:.4g} changed {made.changed_rows} "
             f"row{'' if made.changed_rows == 1 else 's'}"
         )
-    if made.guarantee == "asymptotic":
+    if made.guarantee.startswith("asymptotic"):
         notes.append(f"the {made.interval} interval is asymptotic and may be wrong far more often than delta")
+        if made.guarantee != "asymptotic":
+            notes.append(f"it is for what the {made.estimator} estimate tends to, which is not the policy's value")
     low, high = made.reward_range
     if (
         made.guarantee == "finite-sample"

@@ -37,7 +37,8 @@ class Evaluation:
     interval: str
     """mixture, ix, ls (finite-sample); normal, bootstrap (asymptotic, by name only)."""
     guarantee: str
-    """finite-sample: wrong with probability at most delta at this n; asymptotic; or none."""
+    """finite-sample: wrong with probability at most delta at this n; asymptotic; asymptotic, for the smoothed value
+    (ix, clip, ls, ls-linear: not for the policy's own value); or none."""
     delta: float
     simultaneous: int
     """How many policies' intervals hold together with probability 1 - delta."""
@@ -62,7 +63,8 @@ class Evaluation:
     improvement_lower: float | None
     """Lower bound (at delta) on value minus the logging policy's value; above 0: certified better."""
     propensity_p: float | None
-    """p-value of "propensities are not too small" (E w <= 1), valid at any time; None for a thinned log."""
+    """p-value of "propensities are not too small" (E w <= 1), times the number of policies compared; valid at any
+    time, for a policy that was fixed beforehand. None where it cannot be tested."""
     reward_range: tuple[float, float]
     cost: bool
     """Rewards are negative costs."""

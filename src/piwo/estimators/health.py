@@ -114,7 +114,10 @@ def _measured(
 ) -> Health:
     """Return the record of what was measured, without findings."""
     thinned = log.columns.weight is not None
-    p_values = np.full(len(log.actions), np.nan) if thinned else np.minimum(1.0, evidence.p_values() * len(log.actions))
+    once = int((table.count == 1).sum()) if log.actions.seen else 0
+    untestable = thinned or once > 0
+    count = len(log.actions)
+    p_values = np.full(count, np.nan) if untestable else np.minimum(1.0, evidence.p_values() * count)
     shown = _most_evident(p_values, table.count)
     unlogged = np.flatnonzero(table.count == 0)
     weight = float(histogram.weight.sum())
@@ -138,9 +141,10 @@ def _measured(
         ess=effective_size(sums.w, sums.w2),
         unsupported_mass=mass,
         top_share={k: _total(shares[:k]) for k in (1, 2, 10)},
-        propensity_p=None if thinned else bounds.propensity_e_test(uniform[1], uniform[0].rows).p_value,
-        action_p=None if thinned else float(p_values.min()),
+        propensity_p=None if untestable else bounds.propensity_e_test(uniform[1], uniform[0].rows).p_value,
+        action_p=None if untestable else float(p_values.min()),
         thinned=thinned,
+        logged_once=once,
         delta=delta,
         by_action=tuple(_action_rows(log, table, p_values, shown, sums.rows)),
         actions_left_out=len(log.actions) - len(shown),

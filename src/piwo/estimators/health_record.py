@@ -114,10 +114,12 @@ class Health:
     top_share: Mapping[int, float | None]
     """Share of all weight that the heaviest 1, 2 and 10 rows carry."""
     propensity_p: float | None
-    """p-value of "the propensities are not too small" for the uniform policy; None for a thinned log."""
+    """p-value of "the propensities are not too small" for the uniform policy; None where it cannot be tested."""
     action_p: float | None
     """The smallest p of the per-action table."""
     thinned: bool
+    logged_once: int
+    """Actions logged once, where the action list was taken from the log: others may be missing from it."""
     delta: float
     by_action: tuple[ActionRow, ...]
     actions_left_out: int

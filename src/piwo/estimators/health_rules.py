@@ -29,6 +29,7 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
         _missing,
         _rewards,
         _rare_by_chance,
+        _unlisted,
         _thinned,
     )
     found = [finding for rule in rules for finding in rule(health)]
@@ -175,6 +176,17 @@ def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
             "lower bounds hold all the same"
         )
         yield HealthFinding("note", text)
+
+
+def _unlisted(health: Health) -> Iterator[HealthFinding]:
+    """Say that the action list may not be complete."""
+    if health.logged_once:
+        text = (
+            f"{health.logged_once} of {health.actions} actions were logged only once and nobody gave the action list, "
+            "so others may be missing from it: propensities are not tested, and the uniform policy has no interval; "
+            "give the list (actions=[...], --actions)"
+        )
+        yield HealthFinding("care", text)
 
 
 def _thinned(health: Health) -> Iterator[HealthFinding]:

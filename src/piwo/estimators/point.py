@@ -69,10 +69,10 @@ ESTIMATORS = {
     for made in (
         Estimator("iw", lambda _: IW(), smoothed=False, finish=mean_of_credits),
         Estimator("snips", lambda _: IW(), smoothed=False, finish=self_normalized),
-        Estimator("ix", IX, smoothed=True, finish=mean_of_credits),
-        Estimator("clip", Clip, smoothed=True, finish=mean_of_credits),
-        Estimator("ls", lambda gamma: LS(2.0 * gamma), smoothed=True, finish=mean_of_credits),
-        Estimator("ls-linear", lambda gamma: LSLinear(2.0 * gamma), smoothed=True, finish=mean_of_credits),
+        Estimator("ix", IX().at_gamma, smoothed=True, finish=mean_of_credits),
+        Estimator("clip", Clip().at_gamma, smoothed=True, finish=mean_of_credits),
+        Estimator("ls", LS().at_gamma, smoothed=True, finish=mean_of_credits),
+        Estimator("ls-linear", LSLinear().at_gamma, smoothed=True, finish=mean_of_credits),
     )
 }
 """Every point estimate by name."""

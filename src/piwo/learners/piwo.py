@@ -14,7 +14,7 @@ from piwo.errors import UsageError
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
-from piwo.scores import IX, LSLinear, Score
+from piwo.scores import IX, Score
 
 __all__ = ["PIWO", "PathPoint"]
 
@@ -125,7 +125,7 @@ class PIWO:
             UsageError: for arguments that do not go together.
         """
         asked, oracle = self.score or IX(), self.oracle or Classifier()
-        self._check(asked, oracle)
+        self._check(asked, oracle, log)
         oracle.fit_for(log)
         training, test, facts = self._parts(log)
         scores, self.rule_ = settle(asked, oracle, training, self.delta)
@@ -137,7 +137,7 @@ class PIWO:
         self.policy_, self.certificate_, self.score_ = best.policy, best.certificate, best.score
         return self
 
-    def _check(self, score: Score, oracle: Oracle) -> None:
+    def _check(self, score: Score, oracle: Oracle, log: Log) -> None:
         if not score.linear:
             raise UsageError(f"{score.label} is not linear in the policy, so no oracle can maximise it; use LSLinear")
         if self.certificate not in ("held-out", "in-sample", None):
@@ -147,6 +147,8 @@ class PIWO:
                 f"the {oracle.name} oracle searches a class of unknown size, so no in-sample certificate holds; "
                 "use certificate='held-out'"
             )
+        if self.certificate is not None and log.columns.weight is not None:
+            raise UsageError("the log was thinned (sampling weights), so no certificate holds; use certificate=None")
         if self.certificate is None and isinstance(score.asked, tuple):
             raise UsageError("a path is chosen from by certificate, and certificate is None; give one hyper-parameter")
 
@@ -204,11 +206,11 @@ def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[S
         return [score.at(value) for value in asked], f"chosen by certificate among {len(asked)} values of {name}"
     if asked != "auto":
         return [score], f"{name} as given"
-    twice, factor = ("2 ", 2.0) if isinstance(score, LSLinear) else ("", 1.0)
+    twice = "" if score.per_gamma == 1.0 else f"{score.per_gamma:g} "
     size = oracle.log_class_size()
     if size is not None:
         gamma = bounds.gamma_auto(len(log), size, delta)
-        return [score.at(factor * gamma)], f"{name} = {twice}sqrt(log(2|Pi|/delta)/n), the theory for a finite class"
+        return [score.at_gamma(gamma)], f"{name} = {twice}sqrt(log(2|Pi|/delta)/n), {score.auto_finite}"
     assert log.features is not None
     gamma = bounds.gamma_linear(len(log), log.features.width)
-    return [score.at(factor * gamma)], f"{name} = {twice}sqrt(d/n), as the paper uses for linear policies"
+    return [score.at_gamma(gamma)], f"{name} = {twice}sqrt(d/n), what the paper uses with IX and linear policies"

@@ -101,6 +101,7 @@ class Actions:
 
     Args:
         labels: K distinct labels, in the order that coefficient rows and probability columns have.
+        seen: the list was taken from the rows of a log: actions that were never logged may be missing from it.
 
     Raises:
         UsageError: for no labels, doubled labels, or labels that are neither text nor whole numbers.
@@ -113,8 +114,10 @@ class Actions:
     """
 
     labels: tuple[Label, ...]
+    seen: bool = False
+    """Whether the list is what a log happened to hold, not what could have been taken."""
 
-    def __init__(self, labels: Sequence[Label] | npt.NDArray[Any] | Actions) -> None:
+    def __init__(self, labels: Sequence[Label] | npt.NDArray[Any] | Actions, seen: bool = False) -> None:
         if isinstance(labels, str):
             raise UsageError(f"actions must be a list of labels, got the text {labels!r}; write [{labels!r}]")
         listed = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
@@ -131,6 +134,7 @@ class Actions:
             doubled = next(label for label, count in Counter(listed).items() if count > 1)
             raise UsageError(f"action label {doubled!r} is listed twice; each action needs one label of its own")
         object.__setattr__(self, "labels", listed)
+        object.__setattr__(self, "seen", seen)
 
     @cached_property
     def _array(self) -> npt.NDArray[Any]:

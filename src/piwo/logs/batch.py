@@ -56,6 +56,12 @@ class Batch:
         """Return the (n,) row numbers in the log."""
         return np.arange(self.start, self.start + len(self)) if self.rows is None else self.rows
 
+    def sampled(self, values: Floats) -> Floats:
+        """Return values, (n,) or (n, S), times the sampling weights of their rows: as if no row had been dropped."""
+        if self.weight is None:
+            return values
+        return values * self.weight.reshape(-1, *([1] * (values.ndim - 1)))
+
     def losses(self) -> Batch:
         """Return the same rows with 1 - R in place of R: a lower bound on losses is an upper one."""
         return replace(self, reward=1.0 - self.reward)

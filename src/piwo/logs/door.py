@@ -111,33 +111,33 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 class _Desk:
     """Collects the findings of one batch."""
 
-    def __init__(self, start: int) -> None:
-        self.start = start
+    def __init__(self, rows: npt.NDArray[np.int64]) -> None:
+        self.rows = rows
         self.findings: list[Finding] = []
 
     def note(self, column: str, rule: str, advice: str, bad: npt.ArrayLike, fatal: bool = True) -> bool:
         """Note the rows of a mask; return whether there were any."""
-        rows = np.flatnonzero(bad)
-        if not len(rows):
+        places = np.flatnonzero(bad)
+        if not len(places):
             return False
-        shown = tuple(int(x) + self.start for x in rows[:_SHOWN])
-        self.findings.append(Finding(column, rule, advice, len(rows), shown, fatal))
+        shown = tuple(int(self.rows[x]) for x in places[:_SHOWN])
+        self.findings.append(Finding(column, rule, advice, len(places), shown, fatal))
         return True
 
 
-def admit(record: pa.RecordBatch, schema: Schema, start: int) -> tuple[Batch, tuple[Finding, ...]]:
+def admit(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]) -> tuple[Batch, tuple[Finding, ...]]:
     """Return a validated batch and the harmless findings (each counted, none silent).
 
     Args:
         record: the columns that the schema names; context and propensity vectors may be left out where
             unused.
         schema: what the columns mean.
-        start: the row number of the first row.
+        rows: (n,) row numbers in the log.
 
     Raises:
         Refused: with every broken rule of this batch.
     """
-    desk = _Desk(start)
+    desk = _Desk(rows)
     columns = schema.columns
     present = set(record.schema.names)
     action = _action(record[columns.action], schema, desk)
@@ -159,7 +159,8 @@ def admit(record: pa.RecordBatch, schema: Schema, start: int) -> tuple[Batch, tu
     propensity, log_propensity = _propensity(record, schema, desk, vectors, action)
     if any(x.fatal for x in desk.findings):
         raise Refused(x for x in desk.findings if x.fatal)
-    batch = Batch(start, action, reward, propensity, log_propensity, vectors, context, weight, policies)
+    start = int(rows[0]) if len(rows) else 0
+    batch = Batch(start, action, reward, propensity, log_propensity, vectors, context, weight, policies, rows)
     return batch, tuple(desk.findings)
 
 

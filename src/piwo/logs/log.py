@@ -20,7 +20,7 @@ from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
 from piwo.logs.door import Behavior, Finding, Refused, Schema, admit, merge_findings
 from piwo.logs.features import Features
-from piwo.logs.sources import Fragment, QuerySource, Source
+from piwo.logs.sources import Fragment, QuerySource, Source, decoded
 
 __all__ = ["Log", "Part", "Reader", "Selector", "Split", "warn_of"]
 
@@ -31,10 +31,10 @@ _NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$")
 
 @runtime_checkable
 class Selector(Protocol):
-    """Chooses rows of a batch, by row number and action only, never by reward."""
+    """Chooses rows by their number alone, never by what is in them."""
 
-    def keep(self, batch: Batch) -> npt.NDArray[np.bool_]:
-        """Return the (n,) mask of rows that stay."""
+    def keep(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return the (n,) mask of the row numbers that stay."""
         ...
 
 
@@ -60,12 +60,21 @@ class Reader:
         Raises:
             Refused: where rows break a rule.
         """
+        for record, rows in self.records(fragment):
+            batch, findings = admit(record, self.schema, rows)
+            yield Part(batch, findings, len(rows))
+
+    def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
+        """Yield the raw rows that stay, with their numbers in the log."""
         start = fragment.start
         for record in fragment.records():
-            batch, findings = admit(record, self.schema, start)
+            rows = np.arange(start, start + record.num_rows)
             start += record.num_rows
-            kept = batch if self.selector is None else batch.take(self.selector.keep(batch))
-            yield Part(kept, findings, record.num_rows)
+            if self.selector is None:
+                yield record, rows
+            else:
+                keep = self.selector.keep(rows)
+                yield record.filter(pa.array(keep)), rows[keep]
 
 
 @dataclass(frozen=True)
@@ -223,14 +232,14 @@ class Log:
             return self.declared_actions
         kind = self.source.schema.field(self.columns.action).type
         label_array(pa.array([], kind), self.columns.action)  # refuses types that are no labels
-        seen = pc.drop_null(label_array(self.source.distinct(self.columns.action), self.columns.action))
+        seen = pc.drop_null(label_array(self._distinct(self.columns.action), self.columns.action))
         if len(seen) == 0:
             self._raise_empty_or_missing()
-        return Actions(sorted(seen.to_pylist()))
+        return Actions(sorted(seen.to_pylist()), seen=True)
 
     def _raise_empty_or_missing(self) -> None:
-        if len(self.source.distinct(self.columns.action)) == 0:
-            raise DataError(f"no rows in {self.source.name}, expected at least one logged decision")
+        if len(self._distinct(self.columns.action)) == 0:
+            raise DataError(f"no rows in {self.name}, expected at least one logged decision")
         raise DataError(f"column {self.columns.action!r} is missing in every row; the action taken must be logged")
 
     @cached_property
@@ -249,9 +258,18 @@ class Log:
             elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
                 sizes[name] = self._list_size(name)
             elif is_text(kind) or pa.types.is_dictionary(kind):
-                levels[name] = sorted(str(x) for x in pc.drop_null(self.source.distinct(name)).to_pylist())
+                levels[name] = sorted(str(x) for x in pc.drop_null(self._distinct(name)).to_pylist())
                 _refuse_marked_numbers(name, levels[name])
         return Features.learn(self.columns.context, schema, levels, sizes)
+
+    def _distinct(self, column: str) -> pa.Array:
+        """Return the distinct values of a column in the rows of this log."""
+        if self.selector is None:
+            return self.source.distinct(column)
+        reader = Reader(self.unlabelled, self.selector)
+        parts = (x for fragment in self.source.fragments([column]) for x, _ in reader.records(fragment))
+        found = [decoded(pc.unique(record[column])) for record in parts]
+        return pc.unique(pa.chunked_array(found)) if found else self.source.distinct(column).slice(0, 0)
 
     def _list_size(self, name: str) -> int:
         """Return the length of the first list of a column; the door refuses rows of another length."""
@@ -266,6 +284,11 @@ class Log:
     def schema(self) -> Schema:
         """Return what the door needs to know."""
         return replace(self.unlabelled, actions=self.actions, features=self.features)
+
+    @property
+    def name(self) -> str:
+        """Return how to call it in messages."""
+        return self.source.name if self.selector is None else f"this part of {self.source.name}"
 
     @property
     def unlabelled(self) -> Schema:
@@ -296,10 +319,13 @@ class Log:
     # ------------------------------------------------------------------ other views of the same rows
 
     def where(self, selector: Selector) -> Log:
-        """Return the rows that a selector keeps; row numbers stay those of the whole log."""
+        """Return the rows that a selector keeps; row numbers stay those of the whole log.
+
+        What is not declared, the action list and the levels of text columns, is found out from these rows alone.
+        """
         if self.selector is not None:
             raise UsageError("this log is already part of a split; split the whole log instead")
-        return replace(self, selector=selector, declared_actions=self.actions, declared_features=self.features)
+        return replace(self, selector=selector)
 
     def split(self, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False) -> Split:
         """Return the log in two parts, one to learn from and one to certify with.
@@ -370,15 +396,16 @@ class Log:
 
     def counted(self, refused: Refused) -> Refused:
         """Return a refusal with the counts over the whole log: a message that says 3 rows means 3 rows."""
+        if self.selector is not None:  # whoever mends the log mends all of it
+            return replace(self, selector=None).counted(refused)
         found: list[Finding] = []
+        reader = self.reader()
         for fragment in self.fragments(context=True, propensities=True):
-            start = fragment.start
-            for record in fragment.records():
+            for record, rows in reader.records(fragment):
                 try:
-                    admit(record, self.schema, start)
+                    admit(record, reader.schema, rows)
                 except Refused as more:
                     found += more.findings
-                start += record.num_rows
         return Refused(merge_findings(found) or refused.findings)
 
     def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:

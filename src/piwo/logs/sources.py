@@ -25,6 +25,7 @@ __all__ = [
     "QuerySource",
     "Source",
     "TableSource",
+    "decoded",
     "file_list",
     "quoted",
 ]
@@ -117,10 +118,11 @@ class TableSource:
 
     def distinct(self, column: str) -> pa.Array:
         """Return the distinct values of a column."""
-        return _decoded(pc.unique(self.table[column]))
+        return decoded(pc.unique(self.table[column]))
 
 
-def _decoded(values: Any) -> pa.Array:
+def decoded(values: Any) -> pa.Array:
+    """Return values as one plain array, whatever their encoding."""
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
@@ -197,7 +199,7 @@ class ParquetSource:
                 return _first_column(relation)
         # DuckDB takes "a" and "A" for one name
         seen = [pc.unique(x[column]) for part in self.fragments([column]) for x in part.records()]
-        return _decoded(pc.unique(pa.chunked_array([_decoded(x) for x in seen])))
+        return decoded(pc.unique(pa.chunked_array([decoded(x) for x in seen])))
 
     def _check_same(self, columns: Sequence[str]) -> None:
         for path, schema in zip(self.paths[1:], self._schemas[1:], strict=True):
@@ -309,7 +311,7 @@ def _columns(relation: Any, names: Sequence[str]) -> Any:
 
 
 def _first_column(relation: Any) -> pa.Array:
-    return _decoded(pa.RecordBatchReader.from_stream(relation).read_all().column(0))
+    return decoded(pa.RecordBatchReader.from_stream(relation).read_all().column(0))
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from piwo.errors import DataError, PiwoWarning, UsageError
-from piwo.logs.batch import Batch
 from piwo.logs.hashing import uniform
 from piwo.logs.log import Log, Split
 from piwo.logs.sources import TableSource
@@ -40,9 +39,9 @@ class HeldOut:
         """Return which of the rows, (n,) row numbers, are held out."""
         return uniform(self.seed, rows) < self.fraction if self.cut is None else rows >= self.cut
 
-    def keep(self, batch: Batch) -> npt.NDArray[np.bool_]:
-        """Return the (n,) mask of rows that stay."""
-        held = self.held(batch.row_numbers)
+    def keep(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return the (n,) mask of the row numbers that stay."""
+        held = self.held(rows)
         return held if self.test else ~held
 
 
@@ -67,8 +66,10 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
     notes = _one_sided(log, counts)
     for note in notes:
         warnings.warn(note, PiwoWarning, stacklevel=3)
+    # What is learned may know the rows to learn from and no others: their actions and levels, not those of all rows.
     train = log.where(replace(selector, test=False))
-    return Split(train, log.where(selector), train_rows, test_rows, notes)
+    test = replace(log.where(selector), declared_actions=log.actions)
+    return Split(train, test, train_rows, test_rows, notes)
 
 
 def _in_memory(log: Log) -> TableSource:

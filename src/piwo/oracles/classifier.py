@@ -113,7 +113,7 @@ def _rewarded(log: Log, scores: Sequence[Score]) -> _Examples:
         assert part.context is not None
         contexts.append(part.context)
         actions.append(part.action)
-        gains.append(np.stack([score.gains(part) for score in scores]))
+        gains.append(np.stack([part.sampled(score.gains(part)) for score in scores]))
     if sum(len(x) for x in actions) == 0:
         raise DataError("no row has a reward above the lowest: there is nothing to learn from; check reward_range")
     return _Examples(np.concatenate(contexts), np.concatenate(actions), np.concatenate(gains, axis=1))

@@ -68,6 +68,11 @@ class Aligned(Policy):
         return f"aligned({self.policy!r}, {len(self.actions)} actions)"
 
     @property
+    def plays_what_was_seen(self) -> bool:
+        """Tell whether the policy inside does."""
+        return self.policy.plays_what_was_seen
+
+    @property
     def tells_all(self) -> bool:
         """Tell whether the policy inside does."""
         return self.policy.tells_all

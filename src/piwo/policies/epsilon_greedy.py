@@ -51,6 +51,11 @@ class EpsilonGreedy(Policy):
         return f"EpsilonGreedy({self.policy!r}, {self.epsilon:g})"
 
     @property
+    def plays_what_was_seen(self) -> bool:
+        """Tell whether the action list, all of which is played, was taken from a log."""
+        return self.actions.seen
+
+    @property
     def tells_all(self) -> bool:
         """Tell whether the policy inside does."""
         return self.policy.tells_all

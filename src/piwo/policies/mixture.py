@@ -67,6 +67,11 @@ class Mixture(Policy):
         return f"Mixture({', '.join(f'{w:g} {x!r}' for w, x in zip(self.weights, self.policies, strict=True))})"
 
     @property
+    def plays_what_was_seen(self) -> bool:
+        """Tell whether a policy inside does."""
+        return any(policy.plays_what_was_seen for policy in self.policies)
+
+    @property
     def tells_all(self) -> bool:
         """Tell whether all policies inside do."""
         return all(policy.tells_all for policy in self.policies)

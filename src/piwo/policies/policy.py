@@ -109,6 +109,14 @@ class Policy(ABC):
         return self.listed
 
     @property
+    def plays_what_was_seen(self) -> bool:
+        """Tell whether it plays the actions that a log happened to hold, whichever they were.
+
+        Such a policy is made from the data, and what holds for a policy fixed beforehand does not hold for it.
+        """
+        return False
+
+    @property
     def needs_actions(self) -> bool:
         """Tell whether it must be said which action was taken to know its probability."""
         return True

@@ -30,6 +30,11 @@ class Uniform(Policy):
     def __init__(self, actions: ActionList) -> None:
         self.listed = action_list(actions)
 
+    @property
+    def plays_what_was_seen(self) -> bool:
+        """Tell whether the action list, all of which is played, was taken from a log."""
+        return self.actions.seen
+
     def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002 (the same for every context)
         """Return 1/K everywhere, (n, K)."""
         return np.full((n, len(self.actions)), 1.0 / len(self.actions))

@@ -47,5 +47,5 @@ class CreditSums(Reduction[CreditState]):
             pi = policy.logged(batch)
             for s, score in enumerate(self.scores):
                 one = gains[s]
-                credit[s, i] = float(pi @ one) if one is not None else float(score.rho(batch, pi).sum())
-        return state.merge(CreditState(float(len(batch)), credit))
+                credit[s, i] = float(batch.sampled(pi * one if one is not None else score.rho(batch, pi)).sum())
+        return state.merge(CreditState(float(batch.sampled(np.ones(len(batch))).sum()), credit))

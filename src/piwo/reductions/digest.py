@@ -7,10 +7,10 @@ import json
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
+from piwo.logs.hashing import scramble
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 
@@ -42,7 +42,7 @@ class DigestState(State):
 
 @dataclass(frozen=True)
 class Digest(Reduction[DigestState]):
-    """Reduction: digest of action, reward and propensity.
+    """Reduction: digest of action, reward, propensity and sampling weight.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
@@ -56,15 +56,8 @@ class Digest(Reduction[DigestState]):
 
     def update(self, state: DigestState, batch: Batch) -> DigestState:
         """Return the digest with a batch added."""
-        h = _mix(batch.action.astype(np.uint64))
-        for column in (batch.reward, batch.propensity):
-            h = _mix(h ^ (np.ascontiguousarray(column) + 0.0).view(np.uint64))  # + 0.0: -0.0 and 0.0 are one number
+        h = scramble(batch.action.astype(np.uint64))
+        columns = (batch.reward, batch.propensity, batch.log_propensity, batch.weight)
+        for column in (x for x in columns if x is not None):
+            h = scramble(h ^ (np.ascontiguousarray(column) + 0.0).view(np.uint64))  # + 0.0: -0.0 and 0.0 are one number
         return state.merge(DigestState(len(batch), int(h.sum(dtype=np.uint64))))
-
-
-def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Scramble 64-bit numbers (the finalizer of SplitMix64, Steele, Lea, Flood 2014)."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

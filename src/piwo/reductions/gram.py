@@ -93,7 +93,7 @@ class Gram(Reduction[GramState]):
         added = self.empty()
         for at in range(0, len(batch), _BLOCK):
             self._add(added, batch.take(slice(at, at + _BLOCK)))
-        return state.merge(replace(added, rows=float(len(batch))))
+        return state.merge(replace(added, rows=float(batch.sampled(np.ones(len(batch))).sum())))
 
     def _add(self, sums: GramState, block: Batch) -> None:
         """Add the rows of a block, whose arrays stay in cache, to sums that nobody else holds yet."""
@@ -101,13 +101,15 @@ class Gram(Reduction[GramState]):
 
         assert block.context is not None
         x = block.context - self.shift
-        sums.x[:] += x.sum(axis=0)
-        sums.xx[:] += x.T @ x
+        weighted = block.sampled(x)
+        sums.x[:] += weighted.sum(axis=0)
+        sums.xx[:] += weighted.T @ x
         rewarded = np.flatnonzero(block.reward > 0)
         part = replace(block, context=None, propensities=None, policies={}).take(rewarded)
         gains = np.concatenate([kind.gains_path(part, parameters) for kind, parameters in self._runs], axis=1)
-        add_gains(x[rewarded], part.action, gains, sums.g, sums.gx)
+        add_gains(x[rewarded], part.action, part.sampled(gains), sums.g, sums.gx)
         if self.propensities:
             dense = inverse_propensities(block)
+            dense = block.sampled(dense)
             sums.inverse[:] += dense.sum(axis=0)
             sums.inverse_x[:] += dense.T @ x

@@ -122,7 +122,7 @@ class PolicySums(Reduction[PolicyState]):
         weights = importance_weights(batch, pi, lambda: self.policy.log_logged(batch))
         lost = np.flatnonzero(~np.isfinite(weights.w)) if len(batch) and not np.isfinite(weights.w.max()) else None
         moments, bets = self._rows(batch, weights.w) if lost is None else self._lost(batch, weights, lost)
-        return state.merge(PolicyState(self._credits(moments, batch, weights, pi), bets))
+        return state.merge(PolicyState(self._credits(moments, batch, pi), bets))
 
     def _rows(self, batch: Batch, w: Floats) -> tuple[MomentState, BetState]:
         """Return the sums of rows whose weights are finite."""
@@ -161,7 +161,7 @@ class PolicySums(Reduction[PolicyState]):
         )  # fmt: skip
         return moments.merge(infinite), bets.merge(added)
 
-    def _credits(self, moments: MomentState, batch: Batch, weights: Weights, pi: Floats) -> MomentState:
+    def _credits(self, moments: MomentState, batch: Batch, pi: Floats) -> MomentState:
         """Return the moments with the score's own sums; plain importance weighting has them already."""
         if isinstance(self.score, IW):
             return replace(moments, u=moments.w, u2=moments.w2, rho=moments.wr, rho2=moments.w2r2)
@@ -172,7 +172,7 @@ class PolicySums(Reduction[PolicyState]):
             loss = float((s * self.score.rho(batch.losses(), pi)).sum())
         with np.errstate(over="ignore"):
             u2, rho2 = float((u * u).sum()), float((rho * rho).sum())
-        changed = int((used != weights.w).sum())
+        changed = int(self.score.changed(batch, pi).sum())
         return replace(
             moments, u=float(u.sum()), u2=u2, rho=float(rho.sum()), rho2=rho2, changed=changed, loss_rho=loss
         )

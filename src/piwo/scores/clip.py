@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.score import Parameter, Score, check_parameter
+from piwo.scores.score import Parameter, Score
 
 __all__ = ["Clip"]
 
@@ -37,13 +38,13 @@ class Clip(Score):
     label: ClassVar[str] = "Clip"
     parameter: ClassVar[str | None] = "gamma"
 
-    def __post_init__(self) -> None:
-        if isinstance(self.gamma, list):
-            object.__setattr__(self, "gamma", tuple(self.gamma))
-        check_parameter("gamma", self.gamma)
-
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
         """Return R / max(mu, gamma), (n, S)."""
         gamma = parameters
         return batch.reward[:, None] / np.maximum(batch.propensity[:, None], gamma)
+
+    def changed(self, batch: Batch, pi: Floats) -> npt.NDArray[np.bool_]:
+        """Return the (n,) mask of rows with a propensity below gamma that the policy may take."""
+        mask: npt.NDArray[np.bool_] = (batch.propensity < self.number) & (pi > 0)
+        return mask

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.score import Parameter, Score, check_parameter
+from piwo.scores.score import Parameter, Score
 
 __all__ = ["IX"]
 
@@ -37,11 +37,7 @@ class IX(Score):
     label: ClassVar[str] = "IX"
     pessimistic: ClassVar[bool] = True
     parameter: ClassVar[str | None] = "gamma"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.gamma, list):
-            object.__setattr__(self, "gamma", tuple(self.gamma))
-        check_parameter("gamma", self.gamma)
+    auto_finite: ClassVar[str] = "the theory for a finite class"
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:

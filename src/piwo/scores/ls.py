@@ -10,7 +10,7 @@ import numpy as np
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.scores.ratio import log1p_ratio
-from piwo.scores.score import Parameter, Score, check_parameter
+from piwo.scores.score import Parameter, Score
 
 __all__ = ["LS", "LSLinear"]
 
@@ -40,11 +40,8 @@ class LS(Score):
     linear: ClassVar[bool] = False
     pessimistic: ClassVar[bool] = True
     parameter: ClassVar[str | None] = "lam"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.lam, list):
-            object.__setattr__(self, "lam", tuple(self.lam))
-        check_parameter("lam", self.lam)
+    per_gamma: ClassVar[float] = 2.0
+    auto_finite: ClassVar[str] = "the theory for a finite class"
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> NoReturn:  # noqa: ARG003
@@ -85,11 +82,8 @@ class LSLinear(Score):
     label: ClassVar[str] = "LSLinear"
     pessimistic: ClassVar[bool] = True
     parameter: ClassVar[str | None] = "lam"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.lam, list):
-            object.__setattr__(self, "lam", tuple(self.lam))
-        check_parameter("lam", self.lam)
+    per_gamma: ClassVar[float] = 2.0
+    auto_finite: ClassVar[str] = "the theory for a finite class"
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:

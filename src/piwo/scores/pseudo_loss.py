@@ -10,7 +10,7 @@ import numpy as np
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.scores.ratio import over, over_propensity
-from piwo.scores.score import Parameter, Score, check_parameter
+from piwo.scores.score import Parameter, Score
 
 __all__ = ["PseudoLoss", "inverse_propensities"]
 
@@ -38,11 +38,7 @@ class PseudoLoss(Score):
     name: ClassVar[str] = "pl"
     label: ClassVar[str] = "PL"
     parameter: ClassVar[str | None] = "beta"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.beta, list):
-            object.__setattr__(self, "beta", tuple(self.beta))
-        check_parameter("beta", self.beta, positive=False)
+    penalised: ClassVar[bool] = True
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:

@@ -24,7 +24,8 @@ class Score(ABC):
 
     - `linear`: rho = pi * gain, with a gain that does not depend on the policy; such a score can be given to an oracle.
     - `pessimistic`: 0 <= rho <= log(1 + lam * y) / lam with y = pi R / mu and lam the score's bet size; then
-      lower bounds on the value hold for every policy at once (Sakhi et al. 2024; docs/theory.md).
+      lower bounds on the value hold for one policy, and for all of a class Pi at the price of log|Pi| (Sakhi et al.
+      2024; docs/theory.md). IX has this property for rewards of at most 1.
     """
 
     name: ClassVar[str]
@@ -33,8 +34,22 @@ class Score(ABC):
     """Name in tables and figures."""
     linear: ClassVar[bool] = True
     pessimistic: ClassVar[bool] = False
+    penalised: ClassVar[bool] = False
+    """Whether the hyper-parameter weighs a penalty, and may be 0."""
     parameter: ClassVar[str | None] = None
     """Name of the one hyper-parameter, None where there is none."""
+    per_gamma: ClassVar[float] = 1.0
+    """The hyper-parameter that goes with gamma = 1 of IX: 2 for the bet size lam."""
+    auto_finite: ClassVar[str] = "the same as for IX, by analogy: there is no theory for this score"
+    """What "auto" rests on for a finite class of policies."""
+
+    def __post_init__(self) -> None:
+        if self.parameter is None:
+            return
+        asked = getattr(self, self.parameter)
+        if isinstance(asked, list):
+            object.__setattr__(self, self.parameter, tuple(asked))
+        check_parameter(self.parameter, getattr(self, self.parameter), positive=self.penalised is False)
 
     @classmethod
     @abstractmethod
@@ -84,6 +99,19 @@ class Score(ABC):
         if isinstance(asked, str | tuple):
             raise UsageError(f"{self.parameter} of {self.label} is {asked!r}, expected one number by now; see .at(0.1)")
         return None if asked is None else float(asked)
+
+    @property
+    def gamma_equivalent(self) -> float | None:
+        """Return the gamma of IX that the hyper-parameter amounts to (lam / 2 for a bet size); None without one."""
+        return None if self.value is None else self.value / self.per_gamma
+
+    def at_gamma(self, gamma: float) -> Self:
+        """Return the same score with the hyper-parameter that goes with this gamma of IX."""
+        return self.at(self.per_gamma * gamma)
+
+    def changed(self, batch: Batch, pi: Floats) -> Any:
+        """Return the (n,) mask of rows whose weight is not pi/mu."""
+        return np.zeros(len(batch), np.bool_) if self.parameter is None else pi > 0
 
     @property
     def asked(self) -> float | str | tuple[float, ...] | None:
