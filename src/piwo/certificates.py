@@ -16,16 +16,19 @@ from piwo._version import __version__
 from piwo.engines.engine import reduce
 from piwo.errors import FileError, UsageError
 from piwo.estimators.evaluation import jsonable
+from piwo.estimators.point import importance_weighted
 from piwo.estimators.prepare import prepare
 from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
-from piwo.reductions import ActionTable, Digest, PolicySums, Together
+from piwo.reductions import ActionTable, Digest, MomentState, PolicySums, Together
 from piwo.scores import IW
 
 __all__ = ["Certificate", "certify"]
 
 Kind = Literal["held-out", "in-sample"]
+SUSPICIOUS = 1e-3
+"""Propensities whose p-value is below this are not believed: too small ones make every bound too high."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ class Certificate:
     training_rows: int = 0
     ess: float | None = None
     mean_weight: float | None = None
+    propensity_p: float | None = None
+    """p-value of "the propensities are not too small" (E w <= 1) on the rows used, times the candidates; below
+    `SUSPICIOUS` nothing is certified."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     cost: bool = False
     score: str | None = None
@@ -77,8 +83,12 @@ class Certificate:
 
     @property
     def certified(self) -> bool:
-        """Tell whether the policy is certified better than the logging policy: improvement_lower > 0."""
-        return self.improvement_lower is not None and self.improvement_lower > 0
+        """Tell whether the policy is certified better than the logging policy.
+
+        That is: improvement_lower > 0, and the rows used do not contradict their own propensities.
+        """
+        contradicted = self.propensity_p is not None and self.propensity_p < SUSPICIOUS
+        return self.improvement_lower is not None and self.improvement_lower > 0 and not contradicted
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON: no NaN, no infinity."""
@@ -183,10 +193,14 @@ def certify(
     for key, state in zip(policies, states, strict=True):
         n, moments = state.moments.rows, state.moments
         low = max(0.0, bounds.value_lower(state.bets.value, n, share))
+        evidence = bounds.propensity_e_test(state.bets.weight, n).p_value
+        suspicion = (
+            min(1.0, evidence * len(policies)) if kind == "held-out" else None
+        )  # a policy made before these rows
         gain = bounds.improvement_lower(state.bets.improvement, n, share) if bounded else None
         made[key] = Certificate(
             kind=kind,
-            value=log.value(moments.wr / n) if n and math.isfinite(moments.wr) else None,
+            value=_point(log, moments),
             value_lower=log.value(low),
             improvement_lower=None if gain is None else span * max(-1.0, gain),
             logging_value=log.value(mean) if n else None,
@@ -196,23 +210,32 @@ def certify(
             rows=n,
             ess=effective_size(moments.w, moments.w2),
             mean_weight=moments.w / n if n else None,
+            propensity_p=suspicion,
             reward_range=log.reward_range,
             cost=log.columns.cost,
             log_digest=digest.text(log.actions),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            notes=_notes(moments.rows, low, table.reward.sum()),
+            notes=_notes(moments, low, suspicion),
             **(facts or {}),
         )
     return made
 
 
-def _notes(rows: int, low: float, reward: float) -> tuple[str, ...]:
+def _point(log: Log, sums: MomentState) -> float | None:
+    value = importance_weighted(sums, log.origin).value
+    return None if value is None or not math.isfinite(value) else log.value(value)
+
+
+def _notes(sums: MomentState, low: float, suspicion: float | None) -> tuple[str, ...]:
     notes = []
-    if rows and reward < 100:
+    if suspicion is not None and suspicion < SUSPICIOUS:
         notes.append(
-            f"the {rows} rows hold a total reward of {reward:.4g} on the unit scale; "
-            "little can be proved from so little"
+            f"the logged propensities are too small for how often actions were taken (p = {suspicion:.2g}, mean weight "
+            f"{sums.w / sums.rows:.4g}, expected 1): the bounds cannot be believed, and nothing is certified"
         )
+    if sums.rows and sums.reward < 100:
+        total = f"the {sums.rows} rows hold a total reward of {sums.reward:.4g} on the unit scale"
+        notes.append(f"{total}; little can be proved from so little")
     if low <= 0:
         notes.append("the value bound is vacuous: it says no more than the reward range does")
     return tuple(notes)

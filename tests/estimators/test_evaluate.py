@@ -187,11 +187,36 @@ def test_squares_beyond_float64_leave_no_standard_error() -> None:
 def test_a_shifted_range_moves_value_and_bounds_with_it() -> None:
     made = generated()
     wide = as_log(made | {"reward": 10 * made["reward"] - 4}, reward_range=(-4, 6))
-    one, other = piwo.evaluate(as_log(made), made["pi"]), piwo.evaluate(wide, made["pi"])
-    for name in ("value", "lower", "upper", "logging_value"):
-        assert getattr(other, name) == pytest.approx(10 * getattr(one, name) - 4, rel=1e-9)
-    for name in ("standard_error", "improvement_lower"):
-        assert getattr(other, name) == pytest.approx(10 * getattr(one, name), rel=1e-9)
+    for estimator in ("iw", "snips", "ix", "ls-linear"):
+        one, other = (piwo.evaluate(x, made["pi"], estimator=estimator, gamma=0.1) for x in (as_log(made), wide))
+        for name in ("value",) * (estimator != "iw") + ("lower", "upper", "logging_value"):
+            assert getattr(other, name) == pytest.approx(10 * getattr(one, name) - 4, rel=1e-9)
+        for name in ("standard_error",) * (estimator != "iw") + ("improvement_lower",):
+            assert getattr(other, name) == pytest.approx(10 * getattr(one, name), rel=1e-9)
+
+
+def test_importance_weighting_is_the_mean_of_weighted_rewards_whatever_the_range() -> None:
+    """Costs of 0 to 5 in a range of 0 to 500: the range must not move the plain estimate."""
+    rng = np.random.default_rng(0)
+    mu, cost = rng.uniform(0.1, 1.0, 500), rng.uniform(0.0, 5.0, 500)
+    roles = {"action": [0] * 500, "reward": -cost, "propensity": mu, "policies": {"pi": np.ones(500)}}
+    earned = -cost / mu
+    for low in (-5.0, -500.0):
+        log = piwo.Log.from_arrays(**roles, reward_range=(low, 0.0))
+        result = piwo.evaluate(log, piwo.policies.Column("pi"))
+        assert result.value == pytest.approx(earned.mean(), rel=1e-9)
+        assert result.standard_error == pytest.approx(earned.std(ddof=1) / np.sqrt(500), rel=1e-9)
+        again = piwo.estimators.bootstrap(log, piwo.policies.Column("pi"), estimator="iw", replicates=20)
+        assert again.value == pytest.approx(earned.mean(), rel=1e-9)
+
+
+def test_no_interval_where_the_log_contradicts_itself() -> None:
+    log = piwo.Log.from_arrays(action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.2] * 1000)
+    result = piwo.evaluate(log, piwo.policies.Uniform(log.actions))
+    assert (result.lower, result.upper, result.guarantee) == (None, None, "none")
+    assert result.lower_raw > result.upper_raw
+    assert "do not match action frequencies" in result.notes[0]
+    assert any("contradicts its own propensities" in note for note in result.notes)
 
 
 def test_negative_rewards_without_a_range_are_refused() -> None:

@@ -20,7 +20,7 @@ def uniform_log(k, n, seed, **roles):
 def naive_lower(log):
     """The interval of a policy that was made from the labels seen, as if it had been fixed beforehand."""
     seen = piwo.Actions(log.actions.labels)  # the same labels, and nothing that says where they came from
-    return piwo.evaluate(log, piwo.policies.Uniform(seen)).lower
+    return piwo.evaluate(log, piwo.policies.Uniform(seen)).lower_raw
 
 
 def test_a_policy_over_the_labels_seen_gets_no_interval():
@@ -56,7 +56,7 @@ def test_an_honest_log_of_many_actions_is_not_accused():
 
 @pytest.mark.filterwarnings("ignore:.*actions have.*:piwo.PiwoWarning")
 def test_learning_does_not_know_the_labels_of_held_out_rows():
-    """Ridge plays an action of score 0 where all others are negative; it must not be one that only held-out rows have."""
+    """Ridge plays an action of score 0 where others are negative; never one that only held-out rows have."""
     wrong = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)

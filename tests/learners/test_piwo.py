@@ -153,3 +153,19 @@ def test_the_tail_can_be_held_out_for_adaptive_logs():
     assert learner.certificate_.training_rows == 750
     assert (learner.policy_.coef == twin.policy_.coef).all()
     assert learner.certificate_.value_lower == piwo.certify(last.test, {0: twin.policy_})[0].value_lower
+
+
+def test_nothing_is_certified_on_propensities_that_are_too_small():
+    """Half of every propensity: each bound is twice too high, and the held-out rows show it."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    A, X = rng.integers(0, 4, n), rng.normal(size=(n, 1))
+    roles = {"context": X, "action": A, "reward": (rng.random(n) < 0.3).astype(float)}
+    honest = piwo.PIWO().fit(piwo.Log.from_arrays(**roles, propensity=np.full(n, 0.25))).certificate_
+    assert not honest.certified
+    assert honest.propensity_p > 0.01
+    wrong = piwo.PIWO().fit(piwo.Log.from_arrays(**roles, propensity=np.full(n, 0.125))).certificate_
+    assert wrong.improvement_lower > 0
+    assert wrong.propensity_p < 1e-3
+    assert not wrong.certified
+    assert "cannot be believed" in wrong.notes[0]

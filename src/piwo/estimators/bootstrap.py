@@ -121,6 +121,7 @@ def bootstrap(
     chosen = estimator_named(estimator)
     score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
     rows = _columns(log, ready[name], score)
+    chosen = chosen.on(log.origin)
     found = _resampled(rows, chosen, replicates, delta, random_state, n_jobs)
     ends = (_estimate(rows, chosen), found.interval.lower, found.interval.upper)
     value, lower, upper = (None if x is None or not np.isfinite(x) else log.value(float(x)) for x in ends)
@@ -175,7 +176,7 @@ def bootstrap_interval(
     20
     """
     rows = _columns(log, policy, score)
-    return _resampled(rows, estimator, replicates, delta, random_state, n_jobs)
+    return _resampled(rows, estimator.on(log.origin), replicates, delta, random_state, n_jobs)
 
 
 # ---------------------------------------------------------------------------------------------- the rows

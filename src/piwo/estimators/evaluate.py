@@ -129,6 +129,7 @@ def compare(
         )
     if interval == "ix" and not math.isfinite(log.reward_range[1]):
         raise UsageError("IX intervals need rewards with an upper end; use interval='mixture', or 'ls' with its scores")
+    chosen = chosen.on(log.origin)
     asked = _Question(chosen, interval, delta, bounds.log_inv_delta(delta), len(policies), random_state)
     log, ready = prepare(log, policies)
     score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
@@ -198,9 +199,14 @@ def _finish(
 ) -> Evaluation:
     sums, bets = state.moments, state.bets
     bounded = math.isfinite(log.reward_range[1])
+    asymptotic = asked.interval in ("normal", "bootstrap")
     estimate = asked.estimator.finish(sums)
     raw = _interval(asked, log, policy, score, state, estimate, obstacle)
+    contradiction = f"raw ends {_ends(raw, log)}" if _contradicts(raw, bounded) else None
+    silent = obstacle is not None or contradiction is not None  # no finite-sample statement
     shown = raw.reported(0.0, 1.0 if bounded else math.inf)
+    if silent and not asymptotic:
+        shown = bounds.Interval(None, None)
     improvement = bounds.improvement_lower(bets.improvement, sums.rows, asked.each) if bounded else None
     missing = bounds.missing_mass_upper(bets.weight, sums.rows, asked.each)
     evidence = bounds.propensity_e_test(bets.weight, sums.rows).p_value * asked.simultaneous
@@ -216,7 +222,7 @@ def _finish(
         lower_raw=_scaled(raw.lower, value),
         upper_raw=_scaled(raw.upper, value),
         interval=asked.interval,
-        guarantee=_guarantee(asked, raw),
+        guarantee=_guarantee(asked, shown),
         delta=asked.delta,
         simultaneous=asked.simultaneous,
         rows=sums.rows,
@@ -227,14 +233,27 @@ def _finish(
         changed_rows=sums.changed,
         max_weight=sums.max_weight,
         unsupported_mass=mass,
-        missing_mass_upper=None if obstacle else min(1.0, max(0.0, missing)),
+        missing_mass_upper=None if silent else min(1.0, max(0.0, missing)),
         logging_value=value(sums.reward / sums.total),
-        improvement_lower=None if improvement is None or obstacle else span * max(-1.0, improvement),
+        improvement_lower=None if improvement is None or silent else span * max(-1.0, improvement),
         propensity_p=None if obstacle else min(1.0, evidence),
         reward_range=log.reward_range,
         cost=log.columns.cost,
     )
-    return replace(made, notes=_notes(made, obstacle))
+    return replace(made, notes=_notes(made, obstacle, contradiction))
+
+
+def _contradicts(raw: bounds.Interval, bounded: bool) -> bool:
+    """Tell whether a finite-sample interval is empty or beyond the reward range: by chance once in 1/delta."""
+    if raw.guarantee != "finite-sample" or raw.lower is None:
+        return False
+    upper = math.inf if raw.upper is None else raw.upper
+    return raw.lower > upper or upper < 0.0 or (bounded and raw.lower > 1.0)
+
+
+def _ends(raw: bounds.Interval, log: Log) -> str:
+    ends = ("?" if x is None else f"{log.value(x):.4g}" for x in (raw.lower, raw.upper))
+    return f"[{', '.join(ends)}]"
 
 
 def _guarantee(asked: _Question, raw: bounds.Interval) -> str:
@@ -279,7 +298,7 @@ def _interval(
     return bounds.score_interval([sums.rho / n], [sums.loss_rho / n], [score.bet], n, asked.each)
 
 
-def _notes(made: Evaluation, obstacle: str | None) -> tuple[str, ...]:
+def _notes(made: Evaluation, obstacle: str | None, contradiction: str | None) -> tuple[str, ...]:
     notes = [] if obstacle is None else [obstacle]
     doubtful = made.propensity_p is not None and made.propensity_p < 1e-3
     if doubtful or (made.mean_weight_z is not None and made.mean_weight_z > 4):
@@ -294,6 +313,10 @@ def _notes(made: Evaluation, obstacle: str | None) -> tuple[str, ...]:
         notes.append(
             f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what the logger "
             "never did, or the logged propensities are too large"
+        )
+    if contradiction is not None:
+        notes.append(
+            f"at this delta the log contradicts its own propensities or its reward range ({contradiction}): no interval"
         )
     if made.unsupported_mass:
         notes.append(
@@ -312,6 +335,11 @@ def _notes(made: Evaluation, obstacle: str | None) -> tuple[str, ...]:
         if made.guarantee != "asymptotic":
             notes.append(f"it is for what the {made.estimator} estimate tends to, which is not the policy's value")
     low, high = made.reward_range
+    outside = made.value is not None and not (
+        (made.lower is None or made.lower <= made.value) and (made.upper is None or made.value <= made.upper)
+    )
+    if outside and made.guarantee == "finite-sample":
+        notes.append(f"the {made.estimator} estimate lies outside the interval; believe the interval, not the estimate")
     if (
         made.guarantee == "finite-sample"
         and (made.lower is None or made.lower <= low)

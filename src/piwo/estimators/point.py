@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from piwo.errors import UsageError
 from piwo.reductions.policy_sums import MomentState
@@ -30,10 +31,15 @@ class Estimator:
     """Makes the score from gamma; lam = 2 gamma for LS and LSLinear."""
     smoothed: bool
     """Whether it has a gamma."""
-    finish: Callable[[MomentState], Estimate]
+    finish: Callable[..., Estimate]
+    """Makes the estimate from the sums and the origin, lo / (hi - lo), on the unit scale."""
+
+    def on(self, origin: float) -> Estimator:
+        """Return the estimator for rewards whose 0 lies at -origin on the unit scale."""
+        return replace(self, finish=partial(self.finish, origin=origin))
 
 
-def mean_of_credits(sums: MomentState) -> Estimate:
+def mean_of_credits(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: ARG001 (at home on the unit scale)
     """Return the mean credit, sum(s rho) / sum(s), with the standard error of a mean (None for one row).
 
     >>> mean_of_credits(MomentState(rows=2, total=2.0, rho=2.0, rho2=4.0))
@@ -49,7 +55,23 @@ def mean_of_credits(sums: MomentState) -> Estimate:
     return Estimate(value, math.sqrt(spread / (sums.rows - 1)))
 
 
-def self_normalized(sums: MomentState) -> Estimate:
+def importance_weighted(sums: MomentState, origin: float = 0.0) -> Estimate:
+    """Return IW, the mean of w R for rewards as they are, whatever range was declared for them.
+
+    With R = lo + (hi - lo) R' that is, on the unit scale, mean(w R') + origin (mean(w) - 1), origin = lo / (hi - lo).
+
+    >>> importance_weighted(MomentState(rows=2, total=2.0, w=4.0, w2=8.0, wr=4.0, w2r=8.0, w2r2=8.0), origin=-1.0).value
+    1.0
+    """
+    if sums.total <= 0:
+        return Estimate(None, None)
+    earned = sums.wr + origin * sums.w
+    squares = sums.w2r2 + 2.0 * origin * sums.w2r + origin * origin * sums.w2
+    found = mean_of_credits(replace(sums, rho=earned, rho2=squares))
+    return replace(found, value=None if found.value is None else found.value - origin)
+
+
+def self_normalized(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: ARG001 (moves with the origin)
     """Return SNIPS, sum(w R) / sum(w), with its delta-method error sqrt(sum w^2 (R - V)^2) / sum(w).
 
     >>> self_normalized(MomentState(rows=2, total=2.0, w=4.0, w2=8.0, wr=4.0, w2r=8.0, w2r2=8.0))
@@ -67,7 +89,7 @@ def self_normalized(sums: MomentState) -> Estimate:
 ESTIMATORS = {
     made.name: made
     for made in (
-        Estimator("iw", lambda _: IW(), smoothed=False, finish=mean_of_credits),
+        Estimator("iw", lambda _: IW(), smoothed=False, finish=importance_weighted),
         Estimator("snips", lambda _: IW(), smoothed=False, finish=self_normalized),
         Estimator("ix", IX().at_gamma, smoothed=True, finish=mean_of_credits),
         Estimator("clip", Clip().at_gamma, smoothed=True, finish=mean_of_credits),

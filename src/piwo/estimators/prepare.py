@@ -32,6 +32,7 @@ def prepare(log: Log, policies: Mapping[str, Any]) -> tuple[Log, dict[str, Polic
         UsageError: for arrays that do not say which column is which action, or have another number of rows.
         DataError: for policies over other actions, or made from context columns that the log lacks.
     """
+    _check_kinds(log, policies)
     made = {name: _as_policy(policy, log) for name, policy in policies.items()}
     if log.declared_actions is None and not any(policy.needs_actions for policy in made.values()):
         return log, made  # known by their columns alone: the action list need not be read
@@ -57,6 +58,13 @@ def prepare(log: Log, policies: Mapping[str, Any]) -> tuple[Log, dict[str, Polic
     return log, {name: aligned(policy, log.actions) for name, policy in made.items()}
 
 
+def _check_kinds(log: Any, policies: Any) -> None:
+    if not isinstance(log, Log):
+        raise UsageError(f"got a {type(log).__name__} for the log, expected a piwo.Log; piwo.read makes one")
+    if not isinstance(policies, Mapping):
+        raise UsageError(f"got a {type(policies).__name__} for the policies, expected a mapping from name to policy")
+
+
 def resolve_gamma(gamma: float | str, rows: int, delta: float, log_class_size: float = 0.0) -> float:
     """Return gamma as a number; "auto" is the theory's sqrt(log(2|Pi|/delta) / n).
 
@@ -76,7 +84,10 @@ def resolve_gamma(gamma: float | str, rows: int, delta: float, log_class_size: f
         return bounds.gamma_auto(max(rows, 1), log_class_size, delta)
     if isinstance(gamma, str):
         raise UsageError(f"gamma is {gamma!r}, expected a number above 0 or 'auto'")
-    return float(gamma)
+    try:
+        return float(gamma)
+    except TypeError:
+        raise UsageError(f"gamma is {gamma!r}, expected one number above 0 or 'auto'") from None
 
 
 def name_of(policy: Any) -> str:

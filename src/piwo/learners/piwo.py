@@ -124,7 +124,12 @@ class PIWO:
             DataError: for rows that break a rule, or a log that lacks what the oracle needs.
             UsageError: for arguments that do not go together.
         """
-        asked, oracle = self.score or IX(), self.oracle or Classifier()
+        asked = IX() if self.score is None else self.score
+        oracle = Classifier() if self.oracle is None else self.oracle
+        for what, value, kind in (("log", log, Log), ("score", asked, Score), ("oracle", oracle, Oracle)):
+            if not isinstance(value, kind):
+                hint = " (piwo.read makes one)" if kind is Log else f" of piwo.{what}s"
+                raise UsageError(f"{what} is {value!r:.80}, expected a {kind.__name__}{hint}")
         self._check(asked, oracle, log)
         oracle.fit_for(log)
         training, test, facts = self._parts(log)
@@ -138,6 +143,8 @@ class PIWO:
         return self
 
     def _check(self, score: Score, oracle: Oracle, log: Log) -> None:
+        if isinstance(self.random_state, bool) or not hasattr(self.random_state, "__index__"):
+            raise UsageError(f"random_state is {self.random_state!r}, expected a whole number: the seed of the split")
         if not score.linear:
             raise UsageError(f"{score.label} is not linear in the policy, so no oracle can maximise it; use LSLinear")
         if self.certificate not in ("held-out", "in-sample", None):
