@@ -1,6 +1,7 @@
 """Bad input: exit code 2, one line that says what is wrong and where, nothing on standard output."""
 
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -35,7 +36,7 @@ ROWS = [
     ("negative propensity", "b,1,-0.5", ["'p'", "is negative", "in 1 row"]),
     ("propensity 0", "b,1,0", ["'p'", "is 0, which cannot happen", "(row numbers from 0: 1)"]),
     ("propensity 1.01", "b,1,1.01", ["'p'", "above 1", "in 1 row"]),
-    ("reward out of range", "b,2,0.5", ["'click'", "[0, 1]", "reward_range"]),
+    ("reward out of range", "b,2,0.5", ["'click'", "[0, 1]", "--reward-range=LO,HI"]),
     ("cost as reward", "b,-1,0.5", ["'click'", "if these are costs"]),
     ("mixed types", "b,yes,0.5", ["'click'", "holds text where numbers are expected", "'yes'"]),
 ]  # fmt: skip
@@ -182,7 +183,7 @@ def test_a_policy_that_is_no_policy(piwo, small: Path, roles) -> None:
         (["evaluate", "LOG", "--policy", "uniform", "--reward-range", "1,0"], ["(1.0, 0.0)"]),
         (["evaluate", "LOG", "--policy", "uniform", "--actions", "5..3"], ["'5..3'"]),
         (["evaluate", "LOG", "--policy", "uniform", "--actions", "@none"], ["--actions", "'none'"]),
-        (["evaluate", "LOG", "--policy", "uniform", "--cost", "p"], ["'click'", "'p'"]),
+        (["evaluate", "LOG", "--policy", "uniform", "--cost", "p"], ["--reward='click'", "--cost='p'"]),
         (["learn", "LOG", "--out", "p.piwo"], ["--context"]),
         (["learn", "LOG", "--context", "zzz", "--out", "p.piwo"], ["'zzz'"]),
         (["learn", "LOG", "--context", "new", "--out", "no/such/p.piwo"], ["--out", "no/such/p.piwo"]),
@@ -190,6 +191,15 @@ def test_a_policy_that_is_no_policy(piwo, small: Path, roles) -> None:
         (["learn", "LOG", "--context", "new", "--out", "p.piwo", "--score", "dm"], ["'dm'", "ls-linear"]),
         (["learn", "LOG", "--context", "new", "--out", "p.piwo", "--oracle", "tree"], ["'tree'", "ridge"]),
         (["learn", "LOG", "--context", "new", "--out", "p.piwo", "--score", "iw", "--gamma", "1"], ["iw"]),
+        (["learn", "LOG", "--context", "new", "--out", "p.piwo", "--seed", "1.5"], ["--seed", "'1.5'"]),
+        (["learn", "LOG", "--context", "new", "--out", "p.piwo", "--seed", "-1"], ["--seed", "-1"]),
+        (["policy", "act", "p.piwo", "LOG", "--seed", "1.5"], ["--seed", "'1.5'"]),
+        (["check", "small.csv", "--reward", ""], ["--reward", "''"]),
+        (["check", "small.csv", "--action", ""], ["--action", "''"]),
+        (["check", "small.csv", "--cost", ""], ["--cost", "''"]),
+        (["check", "a\0b.csv"], ["a\\x00b.csv"]),
+        (["policy", "show", "a\0b.piwo"], ["NUL"]),
+        (["policy", "act", "p.piwo", "small.csv", "--out", "a\0b.csv"], ["--out", "NUL"]),
         (["policy", "show", "nowhere.piwo"], ["nowhere.piwo", "No such file"]),
         (["policy", "atc", "p.piwo"], ["atc", "act"]),
         (["policy", "act", "p.piwo"], ["--contexts"]),
@@ -199,6 +209,47 @@ def test_wrong_usage(piwo, small: Path, roles, words, says) -> None:
     if "LOG" in words:
         words = [*(str(small) if x == "LOG" else x for x in words), *(x for x in roles)]
     refused(piwo(*words), *says)
+
+
+def test_errors_speak_of_options(piwo, small: Path) -> None:
+    words = ("check", small, "--action", "item", "--propensity", "p")
+    costs = piwo(*words, "--cost", "click")
+    refused(costs, "the negative cost", "--reward-range=LO,HI")
+    assert "cost=" not in costs.err
+    small.write_text("item,click,p\na,-1,0.5\n", encoding="utf-8")
+    refused(piwo(*words, "--reward", "click"), "say so (--cost)")
+
+
+@pytest.fixture
+def writers(small: Path, roles, tmp_path: Path) -> list[list[object]]:
+    """Every command that writes, without its --out."""
+    policy = tmp_path / "p.piwo"
+    library.policies.Uniform(["a", "b"]).save(policy)
+    return [
+        ["learn", small, *roles, "--context", "new"],
+        ["policy", "act", policy, small],
+        ["report", small, *roles, "--policy", policy],
+    ]
+
+
+def test_nothing_that_is_read_is_written(piwo, writers, small: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.csv"
+    link.symlink_to(small)
+    before = small.read_bytes()
+    for words in writers:
+        for out in (small, link, "./small.csv"):
+            refused(piwo(*words, "--out", out), "--out", "what the command reads")
+    for words in writers[1:]:
+        refused(piwo(*words, "--out", tmp_path / "p.piwo"), "--out", "what the command reads")
+    assert small.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_only_ordinary_files_are_written(piwo, writers, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for words in writers:
+        for out in (tmp_path, tmp_path / "pipe", os.devnull, tmp_path / "no" / "file"):
+            refused(piwo(*words, "--out", out), "--out", "ordinary file")
 
 
 def test_one_line_whatever_the_data_holds(piwo, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def test_an_unfit_log_is_a_no(piwo, tmp_path: Path) -> None:
     done = piwo("check", log)
     assert (done.code, done.err) == (1, "")
     assert done.out.startswith("verdict: unfit\n")
+    assert "next: repair the log first" in done.out
     page = piwo("check", log, "--json")
     assert page.code == 1
     assert page.document["verdict"] == "unfit"
@@ -37,6 +38,15 @@ def test_what_the_log_is_for(piwo, small: Path, roles) -> None:
     page = piwo("check", small, *roles, "--policy", "constant:a", "--json").document
     assert page["policy"] == "constant"
     assert page["max_weight"] == 2.0
+
+
+def test_a_policy_that_the_log_has_too_little_of(piwo, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("action,reward,propensity\n" + "a,1,0.99\n" * 198 + "b,1,0.01\n" * 2, "utf-8")
+    done = piwo("check", log)
+    assert done.code == 1
+    assert "an effective sample of" in done.out
+    assert done.out.splitlines()[-1].startswith("next: value policies nearer to the logger")
 
 
 def test_the_open_bandit_log_that_rests_on_two_rows(piwo, shared_data: Path) -> None:

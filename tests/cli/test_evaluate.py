@@ -89,6 +89,14 @@ def test_every_estimator_has_a_name(piwo, small: Path, roles, estimator, value) 
     assert found["gamma"] == (None if estimator == "snips" else 0.1)
 
 
+@pytest.mark.parametrize("name", ["ix", "ls"])
+def test_an_interval_brings_its_estimator(piwo, small: Path, roles, name) -> None:
+    words = ("evaluate", small, *roles, "--policy", "uniform", "--interval", name, "--json")
+    (found,) = piwo(*words).document["policies"]
+    assert (found["estimator"], found["interval"]) == (name, name)
+    assert piwo(*words, "--estimator", "iw").code == 2
+
+
 def test_a_gamma_that_nothing_uses_is_said(piwo, small: Path, roles) -> None:
     words = ("evaluate", small, *roles, "--policy", "uniform", "--gamma", ".1", "--json")
     done = piwo(*words)
@@ -127,6 +135,15 @@ def test_the_next_line_can_be_typed(piwo, learnable: Path, roles, monkeypatch) -
     assert acted.out.splitlines()[0] == "action,propensity"
 
 
+def test_the_next_line_is_one_line(piwo, small: Path, roles, tmp_path: Path) -> None:
+    odd = tmp_path / "a\x1b[31m\nb.csv"
+    odd.write_bytes(small.read_bytes())
+    for words in (["check", odd, *roles, "--policy", "logging"], ["evaluate", odd, *roles, "--policy", "uniform"]):
+        done = piwo(*words)
+        assert "\x1b" not in done.out
+        assert done.out.splitlines()[-1].startswith("next: ")
+
+
 def test_costs_are_negative_rewards(piwo, small: Path) -> None:
     words = ["--action", "item", "--cost", "click", "--propensity", "p", "--reward-range", "-1,0"]
     (found,) = piwo("evaluate", small, *words, "--policy", "constant:a", "--json").document["policies"]
@@ -157,6 +174,9 @@ def test_several_files_are_one_log(piwo, small: Path, roles, tmp_path: Path) -> 
     words = (*roles, "--policy", "uniform", "--json")
     assert piwo("evaluate", small, other, *words).document["log"]["rows"] == 8
     assert piwo("evaluate", tmp_path / "small*.csv", *words).document["log"]["rows"] == 8
+    for named in ([small, other], [tmp_path / "small*.csv"]):
+        told = piwo("evaluate", *named, *roles, "--policy", "uniform").out
+        assert told.startswith(f"{small} and 1 more: 8 rows")
     query = f"select * from '{small}' where item = 'a'"
     assert piwo("evaluate", query, *words, "--actions", "a,b").document["log"]["rows"] == 2
 

@@ -57,7 +57,13 @@ def test_a_value_on_the_log_of_learning_is_called_in_sample(piwo, learnable: Pat
     learned, uniform = piwo("evaluate", learnable, *words, "--json").document["policies"]
     assert learned["notes"][0].startswith("in-sample: ")
     assert not any("in-sample" in note for note in uniform["notes"])
-    assert "in-sample: it was learned from part of this log" in piwo("evaluate", learnable, *words).out
+    assert (learned["in_sample"], uniform["in_sample"]) == (True, False)
+    told = piwo("evaluate", learnable, *words).out
+    assert "in-sample: it was learned from part of this log" in told
+    assert "simultaneous: of uniform alone: hold with probability" in told
+    alone = piwo("evaluate", learnable, *roles, "--policy", out)
+    assert "with probability" not in alone.out
+    assert "no interval" not in alone.out
     fresh = f"select * from '{learnable}' limit 500"
     learned, _ = piwo("evaluate", fresh, *words, "--json").document["policies"]
     assert not any("in-sample" in note for note in learned["notes"])
@@ -126,12 +132,21 @@ def test_the_gate_says_no_to_noise(piwo, tmp_path: Path, roles) -> None:
     }
     pq.write_table(pa.table(table), tmp_path / "noise.parquet")
     words = ("learn", tmp_path / "noise.parquet", *roles, "--context", "x", "--out", tmp_path / "p.piwo")
-    assert piwo(*words).code == 0
+    out = tmp_path / "p.piwo"
     gated = piwo(*words, "--gate")
-    assert gated.code == 1
-    assert gated.err == ""
-    assert "not certified" in gated.out
-    assert (tmp_path / "p.piwo").exists()
+    assert (gated.code, gated.err) == (1, "")
+    assert f"not certified: saved to {out}" in gated.out
+    assert "policy act" not in gated.out
+    assert out.exists()
+    library.policies.Uniform(["a"]).save(out)
+    before = out.read_bytes()
+    gated = piwo(*words, "--gate")
+    assert (gated.code, gated.err) == (1, "")
+    assert gated.out.splitlines()[-1] == f"not certified: kept the old {out}"
+    assert out.read_bytes() == before
+    assert piwo(*words, "--gate", "--json").document["saved"] is False
+    assert piwo(*words).code == 0
+    assert out.read_bytes() != before
 
 
 def test_an_old_file_is_replaced_whole_or_not_at_all(piwo, learnable: Path, roles, tmp_path: Path) -> None:

@@ -53,6 +53,53 @@ def test_the_gate_is_not_opened_by_a_closed_pipe(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+PIWO = f"'{sys.executable}' -m piwo"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell's redirections")
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (f"{PIWO} check nofile 2>&-", 2),
+        (f"{PIWO} check nofile 2>/dev/full", 2),
+        (f"{PIWO} check nofile --debug 2>/dev/full", 2),
+        (f"{PIWO} check log.csv 2>&- >/dev/null", 0),
+        (f"{PIWO} check log.csv >/dev/full 2>/dev/null", 2),
+        (f"COLUMNS=0 {PIWO} check --help >/dev/null", 0),
+        (f"COLUMNS=1 {PIWO} check --help >/dev/null", 0),
+        (f"COLUMNS=x {PIWO} check nofile 2>/dev/null", 2),
+    ],
+)
+def test_odd_surroundings(line: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("action,reward,propensity\n" + "a,1,0.5\nb,0,0.5\n" * 500, "utf-8")
+    done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
+
+
+def test_help_for_a_reader_that_went_away() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    words = [sys.executable, "-m", "piwo", "evaluate", "--help"]
+    done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_interrupt_while_libraries_load() -> None:
+    """Ctrl-C as the command line is put together, which takes a while, ends as quietly as later."""
+    code = (
+        "import os, signal, sys\nfrom piwo.cli.main import main\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'piwo.cli.app':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "assert 'piwo.cli.app' not in sys.modules\n"
+        "sys.meta_path.insert(0, Pressed())\nsys.exit(main(['--help']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def test_alone_it_prints_help() -> None:
     done = subprocess.run([sys.executable, "-m", "piwo"], capture_output=True, text=True, encoding="utf-8", check=True)
     asked = subprocess.run(

@@ -119,11 +119,16 @@ def test_every_broken_rule_is_named_at_once() -> None:
 
 
 def test_a_refusal_crosses_processes_whole() -> None:
+    log = log_of(propensity=[0.0, 0.5, 0.5])
     with pytest.raises(Refused) as refused:
-        list(log_of(propensity=[0.0, 0.5, 0.5]).each_batch())
+        list(log.reader().read(log.fragments()[0]))
     copy = pickle.loads(pickle.dumps(refused.value))
     assert str(copy) == str(refused.value)
     assert copy.findings == refused.value.findings
+    with pytest.raises(DataError) as seen:
+        list(log.each_batch())
+    assert type(seen.value) is DataError
+    assert str(seen.value) == str(refused.value)
 
 
 @pytest.mark.parametrize("values", [[1.75, 1.0, 2.0], [1.0, 1.0, 2.0]])
@@ -324,7 +329,8 @@ def test_normalize_is_something_the_user_asks_for() -> None:
     table = pa.table({"action": ["a"], "reward": [0.0], "mu": [[0.15] * 6 + [0.12]]})
     actions = list("abcdefg")
     assert "sum of 1.02" in refusal(read(table, propensities="mu", actions=actions))
-    batch = only(read(table, propensities="mu", actions=actions, normalize=True))
+    with pytest.warns(PiwoWarning, match="as asked"):
+        batch = only(read(table, propensities="mu", actions=actions, normalize=True))
     assert batch.propensity[0] == pytest.approx(0.15 / 1.02)
     zero = pa.table({"action": ["a"], "reward": [0.0], "mu": [[0.0] * 7]})
     assert "sums to 0" in refusal(read(zero, propensities="mu", actions=actions, normalize=True))

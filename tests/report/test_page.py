@@ -58,7 +58,7 @@ def test_nothing_to_report(log: piwo.Log) -> None:
 
 def test_without_jinja2(log: piwo.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UsageError, match=r"pip install 'piwo\[report\]'"):
+    with pytest.raises(UsageError, match=r"python -m pip install jinja2$"):
         page(summarize(log, [piwo.evaluate(log, piwo.policies.Uniform(log.actions))]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 from piwo import __version__
 from piwo.report.visible import visible
 
-__all__ = ["Answer", "document", "say", "table", "utf8_streams"]
+__all__ = ["Answer", "document", "say", "standard_streams", "table", "typed"]
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,14 @@ def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
     ]
 
 
-def utf8_streams() -> None:
-    """Write UTF-8 to files and pipes whatever the locale is; a terminal gets escapes for what it lacks."""
+def standard_streams() -> None:
+    """Write UTF-8 to files and pipes whatever the locale is; a terminal gets escapes for what it lacks.
+
+    A stream that was closed before we began (`2>&-`) swallows what is said.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 (as long as we run)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             if not stream.isatty():
@@ -65,6 +72,17 @@ def say(text: str) -> None:
     """Print to standard output. A reader that went away (`| head`) has seen enough: nothing is said then."""
     try:
         print(text, flush=True)
-    except BrokenPipeError:
+    except OSError as cause:
         # the interpreter flushes once more at its end, and would complain then
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(cause, BrokenPipeError):
+            raise
+
+
+def typed(words: Iterable[str]) -> str:
+    """Return a command as it would be typed, on one line whatever the names hold.
+
+    >>> typed(["piwo", "check", "my log.csv"])
+    "piwo check 'my log.csv'"
+    """
+    return visible(shlex.join(words))

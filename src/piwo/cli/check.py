@@ -10,8 +10,12 @@ import piwo
 from piwo.cli.answer import Answer
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import AS_USUAL, OutputOptions, named_policy
+from piwo.report.visible import visible
 
 __all__ = ["check"]
+
+_OF_THE_POLICY = "an effective sample of "
+"""How the finding begins that says more of the policy than of the log."""
 
 
 def check(
@@ -30,10 +34,12 @@ def check(
     health = piwo.check(rows, None if named is None else named.make(rows.actions))
     if health.fit:
         step = f"piwo evaluate {columns.words(log, context=False)} --policy uniform"
+    elif all(x.text.startswith(_OF_THE_POLICY) for x in health.findings if x.severity == "unfit"):
+        step = "value policies nearer to the logger, for which more rows count"
     else:
         step = "repair the log first: what is computed from it as it stands would mislead"
     return Answer(
-        text=f"{health}\n\nnext: {step}",
+        text=f"{health}\n\nnext: {visible(step)}",
         document={"log": log_facts(rows, health.rows), **health.to_dict()},
         code=int(not health.fit),
     )

@@ -6,10 +6,11 @@ import pyarrow as pa
 
 from piwo.errors import DataError, FileError
 from piwo.logs.columns import Columns, match_names
+from piwo.logs.delimited import csv_source
 from piwo.logs.features import Features
 from piwo.logs.paths import files_of, kind_of
 from piwo.logs.reading import source_of
-from piwo.logs.sources import QuerySource, Source, file_list, quoted
+from piwo.logs.sources import QuerySource, Source, file_list
 
 __all__ = ["read_contexts"]
 
@@ -41,12 +42,10 @@ def _source(text: str, features: Features | None) -> Source:
         return source_of(text, Columns())  # a query, or the same error
     kind = kind_of(paths)
     if kind == "csv":
-        reader = f"select * from read_csv({file_list(paths)}, header=true, nullstr=''"
-        found = QuerySource(f"{reader})", name=text)
         # columns of levels stay text, as "01" is not 1
-        texts = [x.column for x in features.items if x.kind == "levels"] if features is not None else []
-        types = ", ".join(f"{quoted(x, chr(39))}: 'VARCHAR'" for x in texts if x in found.schema.names)
-        return QuerySource(f"{reader}, types={{{types}}})", name=text) if types else found
+        items = features.items if features is not None else ()
+        texts = [x.column for x in items if x.kind == "levels"]
+        return csv_source(paths, texts=texts, numbers=[x.column for x in items])
     if kind == "json":
         return QuerySource(f"select * from read_json({file_list(paths)}, format='newline_delimited')", name=text)
     return source_of(paths, Columns())

@@ -13,8 +13,8 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer, say, table
+from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, OutputOptions
-from piwo.errors import FileError
 from piwo.policies import Constant, LinearGreedy, Policy, Uniform
 from piwo.simulate import ClassificationBandit
 
@@ -31,9 +31,9 @@ def demo(
     output: OutputOptions = AS_USUAL,
 ) -> Answer:
     """The whole story on bundled data: check a log, value policies, learn one, certify it, act with it."""
-    if not out.parent.is_dir() or out.is_dir():
-        raise FileError(f"--out: {str(out)!r} cannot be written, expected a file in a folder that exists")
+    writable(out)
     story = _Story(out, out.with_name(f"{out.stem}-log.parquet"), silent=output.json)
+    writable(story.log)
     bandit = _digits()
     log, greedy = _write_log(story, bandit)
     _check(story, log)

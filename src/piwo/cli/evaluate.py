@@ -6,10 +6,12 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import piwo
 from piwo.cli.answer import Answer, table
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.places import files_named
 from piwo.cli.shared_options import (
     AS_USUAL,
     BY_DEFAULT,
@@ -25,7 +27,10 @@ from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.point import estimator_named
 from piwo.report.visible import number, visible
 
-__all__ = ["evaluate", "evaluated"]
+__all__ = ["evaluate", "evaluated", "records"]
+
+IN_SAMPLE = "in-sample: "
+"""How the note begins that says it."""
 
 
 def evaluate(
@@ -41,11 +46,11 @@ def evaluate(
     first = next(iter(found.values()))
     step = f"piwo learn {columns.words(log)}{'' if columns.context else ' --context ...'} --out policy.piwo"
     return Answer(
-        text="\n".join([*_told(rows, found), "", f"next: {step}"]),
+        text="\n".join([*_told(rows, found, _called(rows, log)), "", f"next: {visible(step)}"]),
         document={
             "log": log_facts(rows, first.rows),
-            "policies": [one.to_dict() for one in found.values()],
-            "notes": [_together(found)],
+            "policies": records(found),
+            "notes": _together(found),
         },
     )
 
@@ -61,14 +66,14 @@ def evaluated(
     gamma = gamma_of(estimate.gamma)
     if isinstance(gamma, tuple):
         raise UsageError(f"--gamma got {estimate.gamma!r}, expected one number or auto")
-    if gamma != "auto" and not estimator_named(estimate.estimator).smoothed:
-        warnings.warn(f"--gamma is not used: the estimator {estimate.estimator} has none", PiwoWarning, stacklevel=2)
+    if gamma != "auto" and not estimator_named(estimate.point).smoothed:
+        warnings.warn(f"--gamma is not used: the estimator {estimate.point} has none", PiwoWarning, stacklevel=2)
     needed = tuple(dict.fromkeys(x for one in named.values() for x in one.columns))
     log = columns.read(paths, policies.columns, context=needed)
     found = piwo.compare(
         log,
         {name: one.make(log.actions) for name, one in named.items()},
-        estimator=estimate.estimator,
+        estimator=estimate.point,
         gamma=gamma,
         interval=estimate.interval,
         delta=estimate.delta,
@@ -83,18 +88,33 @@ def _marked(found: piwo.Evaluation, policy: Named, log: piwo.Log) -> piwo.Evalua
     if not same_rows or Path(str(source)).name != Path(log.source.name).name:
         return found
     note = (
-        "in-sample: it was learned from part of this log (same name, same number of rows), so that this value may "
+        f"{IN_SAMPLE}it was learned from part of this log (same name, same number of rows), so that this value may "
         "be too high and the interval wrong; its certificate rests on held-out rows alone: piwo policy show"
     )
     return replace(found, notes=(note, *found.notes))
 
 
-def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation]) -> list[str]:
+def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
+    """Return the evaluations as JSON has them."""
+    return [{**one.to_dict(), "in_sample": _in_sample(one)} for one in found.values()]
+
+
+def _in_sample(one: piwo.Evaluation) -> bool:
+    return any(note.startswith(IN_SAMPLE) for note in one.notes)
+
+
+def _called(log: piwo.Log, paths: list[str]) -> str:
+    """Return what the log is called: of several files the first, and how many more there are."""
+    files = files_named(paths)
+    return f"{files[0]} and {len(files) - 1} more" if len(files) > 1 else log.source.name
+
+
+def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> list[str]:
     first = next(iter(found.values()))
     reward = f"-{log.columns.reward}" if log.columns.cost else log.columns.reward
     low, high = log.reward_range
     lines = [
-        f"{visible(log.source.name)}: {first.rows} rows, {len(log.actions)} actions",
+        f"{visible(called)}: {first.rows} rows, {len(log.actions)} actions",
         f"reward {visible(reward)} in [{low:g}, {high:g}]; logged: {number(first.logging_value)} a row",
         "",
     ]
@@ -121,7 +141,7 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation]) -> list[str]:
         ]
         for name, one in found.items()
     ]
-    lines += [*table(header, cells), "", _together(found)]
+    lines += [*table(header, cells), "", *map(visible, _together(found))]
     lines += [f"note: {visible(name)}: {visible(note)}" for name, one in found.items() for note in one.notes]
     return lines
 
@@ -130,16 +150,18 @@ def _method(one: piwo.Evaluation) -> str:
     return one.estimator if one.gamma is None else f"{one.estimator}, gamma {one.gamma:.4g}"
 
 
-def _together(found: Mapping[str, piwo.Evaluation]) -> str:
-    """Say what the intervals claim."""
+def _together(found: Mapping[str, piwo.Evaluation]) -> list[str]:
+    """Say what the intervals claim; of a policy that was made from the same rows they claim nothing."""
     first = next(iter(found.values()))
     level, many = f"{100 * (1 - first.delta):.6g} %", len(found)
+    if first.guarantee == "none":
+        return ["no interval"]
     if first.guarantee != "finite-sample":
-        return (
-            f"{first.interval} intervals at {level}: {first.guarantee} guarantee"
-            if first.guarantee != "none"
-            else "no interval"
-        )
+        return [f"{first.interval} intervals at {level}: {first.guarantee} guarantee"]
+    held = [name for name, one in found.items() if not _in_sample(one)]
+    if not held:
+        return []
     if many == 1:
-        return f"{first.interval} interval: contains the true value with probability at least {level}"
-    return f"{first.interval} intervals, simultaneous: all {many} hold with probability at least {level}"
+        return [f"{first.interval} interval: contains the true value with probability at least {level}"]
+    which = f"all {many} hold" if len(held) == many else f"of {', '.join(held)} alone: hold"
+    return [f"{first.interval} intervals, simultaneous: {which} with probability at least {level}"]

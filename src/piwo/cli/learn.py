@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +9,12 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.certificates import Certificate
-from piwo.cli.answer import Answer
+from piwo.cli.answer import Answer, typed
 from piwo.cli.learn_options import USUAL_LEARNING, LearnOptions
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, OutputOptions
-from piwo.errors import FileError, UsageError
+from piwo.errors import UsageError
 from piwo.report.visible import visible
 
 __all__ = ["learn"]
@@ -25,15 +25,17 @@ def learn(
     *,
     out: Annotated[Path, Parameter(help="File for the policy and its certificate; an old one is replaced.")],
     gate: Annotated[
-        bool, Parameter(help="Exit with 1 unless the policy is certified better than the logging policy.")
+        bool,
+        Parameter(
+            help="Exit with 1 unless the policy is certified better than the logging policy; an old file stays then."
+        ),
     ] = False,
     learning: LearnOptions = USUAL_LEARNING,
     columns: LogOptions = AS_NAMED,
     output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Which policy should run? Learns one, certifies it on rows that learning never saw, and saves both."""
-    if not out.parent.is_dir() or out.is_dir():
-        raise FileError(f"--out: {str(out)!r} cannot be written, expected a file in a folder that exists")
+    writable(out, log)
     learner = learning.learner()
     rows = columns.read(log)
     if not rows.columns.context:
@@ -53,13 +55,26 @@ def learn(
         "columns": facts["columns"],
     }
     kept = {"certificate": certificate.to_dict(), "training": training}
-    learner.policy_.save(out, metadata=kept)
-    act = f"piwo policy act {shlex.join([str(out), log[0]])} --seed 0"
+    refused = gate and not certificate.certified
+    kept_old = refused and out.exists()
+    if not kept_old:
+        learner.policy_.save(out, metadata=kept)
     return Answer(
-        text="\n".join([*_told(learner, certificate, learning), f"saved to {visible(out)}", "", f"next: {act}"]),
-        document={"log": facts, "policy": str(out), **kept, "notes": list(certificate.notes)},
-        code=int(gate and not certificate.certified),
+        text="\n".join([*_told(learner, certificate, learning), *_after(out, log[0], refused, kept_old)]),
+        document={"log": facts, "policy": str(out), "saved": not kept_old, **kept, "notes": list(certificate.notes)},
+        code=int(refused),
     )
+
+
+def _after(out: Path, log: str, refused: bool, kept_old: bool) -> list[str]:
+    """Say what became of the file, and what to do next: a policy that the gate refused is not to act."""
+    if kept_old:
+        return [f"not certified: kept the old {visible(out)}"]
+    if refused:
+        step = ["piwo", "policy", "show", str(out)]
+        return [f"not certified: saved to {visible(out)} to be looked at, not to act", "", f"next: {typed(step)}"]
+    step = ["piwo", "policy", "act", str(out), log, "--seed", "0"]
+    return [f"saved to {visible(out)}", "", f"next: {typed(step)}"]
 
 
 def _told(learner: piwo.PIWO, certificate: Certificate, learning: LearnOptions) -> list[str]:

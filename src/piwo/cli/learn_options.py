@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Group, Parameter
 
 import piwo
-from piwo.cli.shared_options import gamma_of
+from piwo.cli.shared_options import gamma_of, whole
 from piwo.errors import UsageError
 from piwo.oracles import Oracle
 from piwo.scores import Score
@@ -54,7 +54,7 @@ class LearnOptions:
         ),
     ] = "auto"
     holdout: Annotated[float, Parameter(help="Fraction of the rows that only the certificate sees.")] = 0.5
-    seed: Annotated[int, Parameter(help="Chooses those rows.")] = 0
+    seed: Annotated[int, Parameter(help="Chooses those rows.", converter=whole)] = 0
     tail: Annotated[
         bool, Parameter(help="Hold out the last rows, for a logger that learned as it went.", negative="")
     ] = False

@@ -17,6 +17,8 @@ __all__ = ["AS_NAMED", "LogOptions", "LogPaths", "action_labels", "comma_list", 
 
 LogPaths = Annotated[list[str], Parameter(help="Files, globs, or one DuckDB query (select ...).")]
 
+_ROLES = ("action", "reward", "cost", "propensity", "log_propensity", "propensities", "weight")
+
 
 @Parameter(name="*", group=Group("Columns of the log", sort_key=2))
 @dataclass(frozen=True)
@@ -56,7 +58,13 @@ class LogOptions:
             paths: what was typed as LOG.
             policy_columns: target-policy columns to read beside the others.
             context: context columns that are needed, where the user named none.
+
+        Raises:
+            UsageError: for a column without a name.
         """
+        for name in _ROLES:
+            if getattr(self, name) == "":
+                raise UsageError(f"--{name.replace('_', '-')} got '', expected the name of a column")
         return piwo.read(
             paths[0] if len(paths) == 1 else list(paths),
             action=self.action,

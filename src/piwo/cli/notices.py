@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,17 +12,50 @@ from contextlib import contextmanager
 from piwo.errors import PiwoWarning
 from piwo.report.visible import visible
 
-__all__ = ["complain", "heard_warnings", "warn_line"]
+__all__ = ["as_options", "complain", "heard_warnings", "on_stderr", "warn_line"]
+
+_OPTIONS = (
+    (r"(\(the negative cost\).*); if these are costs, say so \(cost=\)", r"\1"),
+    (r"\(actions=\[\.\.\.\], --actions\)", "(--actions)"),
+    (r"reward_range=\(lo, hi\)", "--reward-range=LO,HI"),
+    (r"reward_range=\(([^(),]+), ?([^(),]+)\)", r"--reward-range=\1,\2"),
+    (r"actions=\[\.\.\.\]", "--actions"),
+    (r"context=\[\.\.\.\]", "--context"),
+    (r"normalize=True", "--normalize"),
+    (r"\(cost=\)", "(--cost)"),
+    (r"\bgot reward=(.*) and cost=", r"got --reward=\1 and --cost="),
+)
+"""What messages call an argument of Python -> what it is called on the command line."""
+
+
+def as_options(text: str) -> str:
+    """Return an error's text with arguments of Python called by the options that mean the same.
+
+    >>> as_options("declare reward_range=(lo, hi), and read it with context=[...]")
+    'declare --reward-range=LO,HI, and read it with --context'
+    """
+    for pattern, option in _OPTIONS:
+        text = re.sub(pattern, option, text)
+    return text
+
+
+def on_stderr(text: str) -> None:
+    """Print to standard error, where that can be written to; the exit code tells it all the same."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        # the interpreter flushes once more at its end, and would change the exit code then
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def warn_line(text: str) -> None:
     """Print one warning."""
-    print(f"piwo: warning: {visible(_one_line(text))}", file=sys.stderr)
+    on_stderr(f"piwo: warning: {visible(_one_line(as_options(text)))}")
 
 
 def complain(text: str) -> None:
     """Print why the command could not do its work."""
-    print(f"piwo: error: {visible(_one_line(text))}", file=sys.stderr)
+    on_stderr(f"piwo: error: {visible(_one_line(text))}")
 
 
 def _one_line(text: str) -> str:

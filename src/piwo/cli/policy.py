@@ -16,7 +16,8 @@ import piwo
 from piwo.certificates import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.contexts import read_contexts
-from piwo.cli.shared_options import AS_USUAL, OutputOptions, kept_with
+from piwo.cli.places import writable
+from piwo.cli.shared_options import AS_USUAL, OutputOptions, kept_with, whole
 from piwo.policies import SavedPolicy
 from piwo.policies.archive import write_file
 from piwo.report.visible import visible
@@ -68,7 +69,10 @@ def act(
     file: PolicyFile,
     contexts: Annotated[str, Parameter(help="File, glob or query with the policy's context columns.")],
     *,
-    seed: Annotated[int | None, Parameter(help="Makes the draws repeatable. [default: another draw each time]")] = None,
+    seed: Annotated[
+        int | None,
+        Parameter(help="Makes the draws repeatable. [default: another draw each time]", converter=whole),
+    ] = None,
     out: Annotated[Path | None, Parameter(help="Write there instead of to standard output.")] = None,
     format: Annotated[  # noqa: A002 (its name on the command line)
         Literal["csv", "jsonl"] | None,
@@ -77,6 +81,8 @@ def act(
     output: OutputOptions = AS_USUAL,
 ) -> Answer:
     """Act on contexts: one action a row, and the probability of drawing it. Log both, to learn from later."""
+    if out is not None:
+        writable(out, [file, contexts])
     policy = piwo.load(file)
     table = read_contexts(contexts, policy.features if policy.needs_context else None)
     rows = table.num_rows

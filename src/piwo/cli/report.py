@@ -10,8 +10,9 @@ from cyclopts import Parameter
 import piwo
 from piwo.certificates import Certificate
 from piwo.cli.answer import Answer
-from piwo.cli.evaluate import evaluated
+from piwo.cli.evaluate import evaluated, records
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.places import writable
 from piwo.cli.shared_options import (
     AS_USUAL,
     BY_DEFAULT,
@@ -37,6 +38,7 @@ def report(
     output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Write a page for colleagues: values of policies, health of the log, certificates; one file."""
+    writable(out, [*log, *(policies.policy or [])])
     named = policies.named()
     rows, found = evaluated(log, named, policies, columns, estimate)
     kept = {name: kept_with(one.saved, "certificate") for name, one in named.items()}
@@ -48,6 +50,6 @@ def report(
         document={
             "log": log_facts(rows, next(iter(found.values())).rows),
             "out": str(out),
-            "policies": [one.to_dict() for one in found.values()],
+            "policies": records(found),
         },
     )

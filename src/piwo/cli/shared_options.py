@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
 import piwo
 from piwo.cli.log_options import number_of
@@ -29,6 +30,7 @@ __all__ = [
     "gamma_of",
     "kept_with",
     "named_policy",
+    "whole",
 ]
 
 
@@ -64,7 +66,10 @@ def kept_with(saved: SavedPolicy | None, what: str) -> Mapping[str, Any]:
 class EstimateOptions:
     """How values are estimated."""
 
-    estimator: Annotated[str, Parameter(help=f"Point estimate: {', '.join(ESTIMATORS)}.")] = "iw"
+    estimator: Annotated[
+        str | None,
+        Parameter(help=f"Point estimate: {', '.join(ESTIMATORS)}. [default: iw; that of --interval for ix and ls]"),
+    ] = None
     gamma: Annotated[
         str,
         Parameter(
@@ -78,8 +83,29 @@ class EstimateOptions:
         Parameter(help=f"{', '.join(INTERVALS)}; normal and bootstrap are asymptotic, for comparison only."),
     ] = "mixture"
 
+    @property
+    def point(self) -> str:
+        """Return the point estimate: what was asked for, or what goes with the interval.
+
+        >>> EstimateOptions(interval="ls").point, EstimateOptions().point
+        ('ls', 'iw')
+        """
+        return self.estimator or (self.interval if self.interval in ESTIMATORS else "iw")
+
 
 BY_DEFAULT = EstimateOptions()
+
+
+def whole(_: Any, tokens: Sequence[Token]) -> int:
+    """Return a whole number that was typed; 1.5 is not rounded.
+
+    Raises:
+        ValueError: for other text.
+    """
+    text = tokens[0].value
+    if not re.fullmatch(r"[0-9]+", text):
+        raise ValueError(f"{tokens[0].keyword} got {text!r}, expected a whole number from 0 on, such as 7")
+    return int(text)
 
 
 def gamma_of(text: str) -> float | str | tuple[float, ...]:

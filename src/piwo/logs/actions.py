@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -120,6 +120,8 @@ class Actions:
     def __init__(self, labels: Sequence[Label] | npt.NDArray[Any] | Actions, seen: bool = False) -> None:
         if isinstance(labels, str):
             raise UsageError(f"actions must be a list of labels, got the text {labels!r}; write [{labels!r}]")
+        if isinstance(labels, set | frozenset | Mapping) or not hasattr(labels, "__iter__"):
+            raise UsageError(f"actions is a {type(labels).__name__}, expected a list of labels: their order matters")
         listed = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
         if not listed:
             raise UsageError("actions is empty; give at least one label")

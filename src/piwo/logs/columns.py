@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from piwo.errors import DataError, UsageError
 
-__all__ = ["Columns", "match_names"]
+__all__ = ["Columns", "match_names", "refuse_doubled"]
 
 
 def match_names(patterns: Iterable[str], available: Sequence[str], role: str) -> tuple[str, ...]:
@@ -28,6 +28,26 @@ def match_names(patterns: Iterable[str], available: Sequence[str], role: str) ->
             raise DataError(f"no column {pattern!r} for the {role}; {_nearest(pattern, available)}")
         found += [x for x in hits if x not in found]
     return tuple(found)
+
+
+def refuse_doubled(names: Sequence[str], where: str) -> None:
+    """Raise where two column names are the same but for their case, which DuckDB does not tell apart.
+
+    Raises:
+        DataError: naming the two.
+
+    >>> refuse_doubled(["p", "P"], "the header of 'log.csv'")
+    Traceback (most recent call last):
+    piwo.errors.DataError: the header of 'log.csv' names columns 'p' and 'P', which differ in case at most; ...
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise DataError(
+                f"{where} names columns {seen[name.lower()]!r} and {name!r}, which differ in case at most; "
+                "give each column a name of its own"
+            )
+        seen[name.lower()] = name
 
 
 def _nearest(name: str, available: Sequence[str]) -> str:

@@ -28,6 +28,7 @@ TOLERANCE = 1e-4
 """How far above 1 a probability, and how far from 1 the sum of a vector may be (float32 writers)."""
 
 _SHOWN = 5
+_LEAST_LOG = -1e6
 
 
 @runtime_checkable
@@ -154,7 +155,7 @@ def admit(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]) -
         vectors = _vectors(record[columns.propensities], columns.propensities, schema, desk)
     elif schema.behavior is not None and context is not None and not any(x.fatal for x in desk.findings):
         vectors = _checked_vectors(
-            np.asarray(schema.behavior.probabilities(context), np.float64), "behavior", schema, desk
+            np.asarray(schema.behavior.probabilities(_read_only(context)), np.float64), "behavior", schema, desk
         )
     propensity, log_propensity = _propensity(record, schema, desk, vectors, action)
     if any(x.fatal for x in desk.findings):
@@ -162,6 +163,13 @@ def admit(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]) -
     start = int(rows[0]) if len(rows) else 0
     batch = Batch(start, action, reward, propensity, log_propensity, vectors, context, weight, policies, rows)
     return batch, tuple(desk.findings)
+
+
+def _read_only(matrix: Floats) -> Floats:
+    """Return a view that foreign code cannot write through."""
+    view = matrix.view()
+    view.flags.writeable = False
+    return view
 
 
 def _action(values: pa.Array, schema: Schema, desk: _Desk) -> npt.NDArray[np.int32]:
@@ -187,30 +195,30 @@ def _action(values: pa.Array, schema: Schema, desk: _Desk) -> npt.NDArray[np.int
 
 def _number(values: pa.Array, name: str, desk: _Desk) -> Floats | None:
     """Return finite float64 numbers, or None after noting what is wrong with them."""
-    kind = values.type
+    kind, wrong = values.type, False
     if pa.types.is_dictionary(kind):
         values, kind = values.dictionary_decode(), kind.value_type
     if pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
     elif is_text(kind):
-        values = _number_of_text(values.cast(pa.string()), name, desk)
+        values, wrong = _number_of_text(values.cast(pa.string()), name, desk)
     elif not (
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
     ):
         raise DataError(f"column {name!r} has type {kind}, expected numbers; cast it first")
     numbers = np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
     if len(numbers) == 0 or (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
-        return numbers
+        return None if wrong else numbers
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)
     bad = desk.note(name, "is missing", "drop such rows yourself first; nothing is filled in", missing)
     nan = np.isnan(numbers) & ~missing
     bad |= desk.note(name, "is NaN", "find out why; nothing is dropped or filled in", nan)
     bad |= desk.note(name, "is infinite", "find out why; nothing is clipped", np.isinf(numbers))
-    return None if bad else numbers
+    return None if bad or wrong else numbers
 
 
-def _number_of_text(values: pa.Array, name: str, desk: _Desk) -> pa.Array:
-    """Return numbers written as text as numbers; note the texts that are none."""
+def _number_of_text(values: pa.Array, name: str, desk: _Desk) -> tuple[pa.Array, bool]:
+    """Return numbers written as text as numbers, and whether there are texts that are none; they are noted."""
     trimmed = pc.utf8_trim_whitespace(values)
     truth = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(["false", "true"]))
     trimmed = pc.coalesce(truth.cast(pa.string()), trimmed)
@@ -221,7 +229,7 @@ def _number_of_text(values: pa.Array, name: str, desk: _Desk) -> pa.Array:
         advice = f"such as {text!r}; correct or drop such rows yourself"
         desk.note(name, "holds text where numbers are expected", advice, wrong)
         trimmed = pc.if_else(pa.array(wrong), pa.scalar("0"), trimmed)
-    return pc.utf8_ltrim(trimmed, characters="+").cast(pa.float64())
+    return pc.utf8_ltrim(trimmed, characters="+").cast(pa.float64()), bool(wrong.any())
 
 
 def _reward(values: pa.Array, schema: Schema, desk: _Desk) -> Floats:
@@ -235,7 +243,7 @@ def _reward(values: pa.Array, schema: Schema, desk: _Desk) -> Floats:
         what = "reward (the negative cost)" if schema.columns.cost else "reward"
         outside = (reward < low) | (reward > high)
         advice = f"such as {reward[int(np.argmax(outside))]:g}; declare reward_range=(lo, hi)"
-        if reward.min() < 0 <= low:
+        if reward.min() < 0 <= low and not schema.columns.cost:
             advice += "; if these are costs, say so (cost=)"
         desk.note(name, f"has a {what} outside the declared range [{low:g}, {high:g}]", advice, outside)
     if (low, high) == (0.0, 1.0):
@@ -316,6 +324,9 @@ def _checked_vectors(matrix: Floats, name: str, schema: Schema, desk: _Desk) -> 
     if wrong:
         return None
     if schema.normalize:
+        rescaled = np.abs(sums - 1.0) > TOLERANCE
+        advice = "divided by its sum as asked (normalize=True); what is said rests on these propensities"
+        desk.note(name, f"does not sum to 1 within {TOLERANCE:g}", advice, rescaled, fatal=False)
         desk.note(name, "sums to 0", "a propensity vector needs at least one positive entry", sums <= 0)
         return matrix / np.where(sums > 0, sums, 1.0)[:, None]
     off = np.abs(sums - 1.0)
@@ -376,4 +387,7 @@ def _log_probability(values: pa.Array, name: str, desk: _Desk) -> Floats:
         hair = (log_p > 0) & (log_p <= TOLERANCE)
         desk.note(name, f"is above 0 by no more than {TOLERANCE:g}", "taken as 0", hair, fatal=False)
         log_p = np.minimum(log_p, 0.0)
+    if log_p.min() < _LEAST_LOG:
+        rule = f"is below {_LEAST_LOG:g}, which no logarithm of a logged probability is,"
+        desk.note(name, rule, "find out what it stands for; nothing is clipped", log_p < _LEAST_LOG)
     return log_p

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from piwo.errors import DataError, FileError, PiwoWarning, UsageError
 from piwo.logs.columns import match_names
-from piwo.logs.frames import is_frame, to_table
+from piwo.logs.frames import is_frame, refuse_twice, to_table, unmasked
 
 __all__ = ["Feature", "Features", "list_matrix"]
 
@@ -78,7 +78,9 @@ def _numbers(values: pa.Array, column: str) -> npt.NDArray[np.float64]:
     if not _is_number(values.type):
         raise DataError(f"context column {column!r} has type {values.type}, expected numbers as when it was first read")
     filled = (
-        values.cast(pa.float64()) if not pa.types.is_boolean(values.type) else values.cast(pa.int8()).cast(pa.float64())
+        values.cast(pa.float64(), safe=False)
+        if not pa.types.is_boolean(values.type)
+        else values.cast(pa.int8()).cast(pa.float64())
     )
     return np.asarray(filled.to_numpy(zero_copy_only=False), np.float64)
 
@@ -169,6 +171,7 @@ class Features:
             return self._checked_array(context)
         table = to_table(context)
         match_names(self.columns, table.column_names, "context")
+        refuse_twice([x for x in table.column_names if x in self.columns])
         matrix, unseen = self.encode_columns({name: table[name] for name in self.columns}, table.num_rows)
         if unseen:
             warnings.warn(
@@ -198,7 +201,7 @@ class Features:
 
     def _checked_array(self, context: Any) -> npt.NDArray[np.float64]:
         try:
-            matrix = np.asarray(context, np.float64)
+            matrix = np.asarray(unmasked(context), np.float64)
         except (TypeError, ValueError):
             raise DataError(
                 "the context array holds text, expected numbers; give a data frame with named columns"

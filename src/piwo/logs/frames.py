@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
 
-__all__ = ["is_frame", "same_index", "to_table"]
+__all__ = ["is_frame", "refuse_twice", "same_index", "to_table", "unmasked"]
 
 
 def is_frame(value: Any) -> bool:
@@ -38,6 +38,8 @@ def to_table(frame: Any) -> pa.Table:
         return frame
     if isinstance(frame, pa.RecordBatch):
         return pa.Table.from_batches([frame])
+    if isinstance(frame, Mapping):
+        _refuse_unclear(frame)
     try:
         if isinstance(frame, Mapping):
             same_index(frame)
@@ -67,6 +69,7 @@ def _column(values: Any) -> Any:
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    values = unmasked(values)
     if isinstance(values, np.ndarray) and values.ndim == 2:
         return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel()), values.shape[1])
     if _is_polars(values):
@@ -75,6 +78,43 @@ def _column(values: Any) -> Any:
         return pa.array(values)
     except OverflowError:
         return pa.array(values, pa.uint64())
+
+
+def _refuse_unclear(columns: Mapping[Any, Any]) -> None:
+    """Raise for two names that are one text, and for columns whose values have no order."""
+    names = [str(x) for x in columns]
+    doubled = next((x for i, x in enumerate(names) if x in names[:i]), None)
+    if doubled is not None:
+        raise UsageError(f"two columns have the name {doubled!r} as text; give each a name of its own")
+    for name, values in columns.items():
+        if isinstance(values, set | frozenset | Mapping):
+            raise UsageError(f"{name} is a {type(values).__name__}, expected an array or a list with one entry a row")
+
+
+def refuse_twice(names: Sequence[str]) -> None:
+    """Raise where a column name is there twice.
+
+    Raises:
+        DataError: naming it.
+    """
+    doubled = next((x for x in names if names.count(x) > 1), None)
+    if doubled is not None:
+        raise DataError(f"column {doubled!r} is there twice; give each column a name of its own")
+
+
+def unmasked(values: Any) -> Any:
+    """Return a matrix with masked entries as float64 with NaN there; anything else as it is.
+
+    >>> import numpy as np
+    >>> unmasked(np.ma.masked_equal([[1, 2]], 2)).tolist()
+    [[1.0, nan]]
+    """
+    import numpy as np
+
+    if isinstance(values, np.ma.MaskedArray) and values.ndim == 2:
+        masked: Any = values.astype(np.float64)
+        return np.asarray(masked.filled(np.nan))
+    return values
 
 
 def _is_polars(value: Any) -> bool:

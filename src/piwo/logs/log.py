@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -77,7 +78,7 @@ class Reader:
                 yield record.filter(pa.array(keep)), rows[keep]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Log:
     """Logged decisions: context, action, reward, and the probability with which the action was taken.
 
@@ -106,16 +107,36 @@ class Log:
 
     def __post_init__(self) -> None:
         try:
+            good = all(isinstance(x, Real) for x in self.reward_range)
             low, high = (float(x) for x in self.reward_range)
-            good = bool(np.isfinite(low) and low < high)
-        except (TypeError, ValueError):
+            good = good and bool(np.isfinite(low) and low < high)
+        except (TypeError, ValueError, OverflowError):
             good = False
         if not good:
             raise UsageError(
                 f"reward_range is {self.reward_range!r}, expected (lo, hi) with finite lo < hi; hi may be inf"
             )
+        if np.isfinite(high) and not np.isfinite(high - low):
+            raise UsageError(
+                f"reward_range is {self.reward_range!r}, whose width is beyond float64; rescale the reward"
+            )
         if self.columns.policies and len(set(self.columns.policies)) != len(self.columns.policies):
             raise UsageError("a policy column is named twice; name each once")
+
+    def __repr__(self) -> str:
+        """Return the source and the roles in one line, without rows.
+
+        >>> Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
+        Log('the arrays', action='action', reward='reward', propensity='propensity', reward_range=(0.0, 1.0))
+        """
+        roles = {**vars(self.columns), "cost" if self.columns.cost else "reward": self.columns.reward}
+        if self.columns.cost:
+            del roles["reward"]
+        else:
+            del roles["cost"]
+        roles |= {"policy_columns": roles.pop("policies"), "reward_range": tuple(self.reward_range)}
+        shown = [f"{role}={value!r}" for role, value in roles.items() if value not in (None, ())]
+        return f"Log({', '.join([repr(self.name), *shown])})"
 
     # ------------------------------------------------------------------ making one
 
@@ -167,6 +188,8 @@ class Log:
         """
         from piwo.logs.reading import read
 
+        if not isinstance(sql, str):
+            raise UsageError(f"got a {type(sql).__name__}, expected the text of a query (select ...)")
         return read(QuerySource(sql, connection=connection), **roles)
 
     @classmethod
@@ -296,6 +319,11 @@ class Log:
         return Schema(self.columns, None, None, self.reward_range, self.normalize, self.behavior)
 
     @property
+    def origin(self) -> float:
+        """Return lo / (hi - lo): where 0 of the unit scale lies, in units of the span."""
+        return self.reward_range[0] / self.span
+
+    @property
     def span(self) -> float:
         """Return hi - lo of the reward range, 1 where hi is infinite."""
         return self.unlabelled.span
@@ -394,8 +422,8 @@ class Log:
         schema = replace(self.unlabelled, actions=self.actions if known else None, features=features)
         return Reader(schema, self.selector)
 
-    def counted(self, refused: Refused) -> Refused:
-        """Return a refusal with the counts over the whole log: a message that says 3 rows means 3 rows."""
+    def counted(self, refused: Refused) -> DataError:
+        """Return the error for a refusal, with the counts over the whole log: 3 rows then means 3 rows."""
         if self.selector is not None:  # whoever mends the log mends all of it
             return replace(self, selector=None).counted(refused)
         found: list[Finding] = []
@@ -406,7 +434,7 @@ class Log:
                     admit(record, reader.schema, rows)
                 except Refused as more:
                     found += more.findings
-        return Refused(merge_findings(found) or refused.findings)
+        return DataError(str(Refused(merge_findings(found) or refused.findings)))
 
     def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:
         """Yield the validated batches in order, in this thread; harmless findings become one warning."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -13,9 +15,10 @@ import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
-from piwo.logs.columns import Columns
+from piwo.logs.columns import Columns, refuse_doubled
+from piwo.logs.delimited import csv_source, header_of
 from piwo.logs.door import Behavior
-from piwo.logs.frames import is_frame, same_index, to_table
+from piwo.logs.frames import is_frame, refuse_twice, same_index, to_table, unmasked
 from piwo.logs.log import Log
 from piwo.logs.paths import files_of, kind_of
 from piwo.logs.sources import ParquetSource, QuerySource, Source, TableSource, file_list, quoted
@@ -88,15 +91,25 @@ def read(
         )
     if (propensity, log_propensity, propensities, behavior) == (None, None, None, None):
         propensity = "propensity"
+    roles: dict[str, Any] = {
+        "action": action,
+        "reward": reward,
+        "cost": cost,
+        "propensity": propensity,
+        "weight": weight,
+    }
+    for role, name in {**roles, "log_propensity": log_propensity, "propensities": propensities}.items():
+        if not isinstance(name, str) and (name is not None or role == "action"):
+            raise UsageError(f"{role}={name!r} is no column name, expected text")
     columns = Columns(
         action=action,
         reward=cost or reward or "reward",
         propensity=propensity,
         log_propensity=log_propensity,
         propensities=propensities,
-        context=_listed(context),
+        context=_listed(context, "context"),
         weight=weight,
-        policies=_listed(policy_columns),
+        policies=_listed(policy_columns, "policy_columns"),
         cost=cost is not None,
     )
     paths = _dsjson_paths(source)
@@ -106,8 +119,13 @@ def read(
     return Log.of(rows, columns, actions, reward_range=reward_range, behavior=behavior, normalize=normalize)
 
 
-def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def _listed(names: str | Sequence[str], role: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        return (names,)
+    ordered = hasattr(names, "__iter__") and not isinstance(names, set | frozenset | Mapping)
+    if not ordered or not all(isinstance(x, str) for x in names):
+        raise UsageError(f"{role}={names!r} is no list of column names, expected text or a list of texts")
+    return tuple(names)
 
 
 def _dsjson_paths(source: Any) -> list[str]:
@@ -158,11 +176,22 @@ def _paths(source: Any) -> list[str] | None:
     if isinstance(source, str) and _SQL.match(source) and not os.path.exists(source):  # noqa: PTH110
         return None
     if isinstance(source, str | os.PathLike):
-        return files_of(os.fspath(source))
+        return _each_once(files_of(os.fspath(source)))
     listed = isinstance(source, Sequence) and not isinstance(source, str | bytes)
     if listed and all(isinstance(x, str | os.PathLike) for x in source):
-        return [path for item in source for path in files_of(os.fspath(item))]
+        return _each_once([path for item in source for path in files_of(os.fspath(item))])
     return None
+
+
+def _each_once(paths: list[str]) -> list[str]:
+    """Return the paths, seen to be different files: a file read twice would count its rows twice."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        real = os.path.realpath(path)
+        if real in seen:
+            raise UsageError(f"file {path!r} is given twice (as {seen[real]!r} before); its rows would count twice")
+        seen[real] = path
+    return paths
 
 
 def text_source(paths: Sequence[str], kind: str, columns: Columns) -> Source:
@@ -171,21 +200,32 @@ def text_source(paths: Sequence[str], kind: str, columns: Columns) -> Source:
     Read as text, a label keeps its zeros and digits, and a word in a number column is counted and named by
     the door instead of ending the read.
     """
-    files = file_list(paths)
     if kind == "csv":
-        reader = f"read_csv({files}, header=true, nullstr=''"
-    else:
-        reader = f"read_json({files}, format='newline_delimited'"
+        columns = columns.resolve(header_of(paths[0]).names)
+        return csv_source(paths, texts=_roles(columns), numbers=columns.used())
+    for path in paths:
+        refuse_doubled(_first_keys(path), f"the first line of {path!r}")
+    reader = f"read_json({file_list(paths)}, format='newline_delimited'"
     found = QuerySource(f"select * from {reader})", name=paths[0])
     columns = columns.resolve(found.schema.names)
-    roles = (columns.action, *columns.numbers().values(), *columns.policies)
-    if kind == "csv":
-        types = dict.fromkeys(roles, "VARCHAR")
-        sql = f"select * from {reader}, types={_struct(types)})"
-    else:
-        types = {x: "VARCHAR" if x in roles else _json_type(found.schema.field(x).type) for x in columns.used()}
-        sql = f"select * from {reader}, columns={_struct(types)})"
-    return QuerySource(sql, name=paths[0], steady=True)
+    roles = _roles(columns)
+    types = {x: "VARCHAR" if x in roles else _json_type(found.schema.field(x).type) for x in columns.used()}
+    return QuerySource(f"select * from {reader}, columns={_struct(types)})", name=paths[0], steady=True)
+
+
+def _roles(columns: Columns) -> tuple[str, ...]:
+    return (columns.action, *columns.numbers().values(), *columns.policies)
+
+
+def _first_keys(path: str) -> list[str]:
+    """Return the keys of the first JSON object as they stand, doubled ones too; none if it is no object."""
+    try:
+        opened = gzip.open if path.lower().endswith(".gz") else open
+        with opened(path, "rt", encoding="utf-8-sig") as file:
+            pairs = json.loads(file.readline(), object_pairs_hook=list)
+        return [str(x[0]) for x in pairs]
+    except (OSError, EOFError, ValueError, TypeError, IndexError):
+        return []  # DuckDB says what is wrong
 
 
 def _struct(types: Mapping[str, str]) -> str:
@@ -209,18 +249,24 @@ def log_of_arrays(
     options: Mapping[str, Any],
 ) -> Log:
     """Return the log of arrays, one entry a row; see `Log.from_arrays`."""
+    if not isinstance(policies, Mapping):
+        raise UsageError(f"policies is a {type(policies).__name__}, expected a mapping from name to probabilities")
+    clash = next((x for x in policies if str(x) in given), None)
+    if clash is not None:
+        raise UsageError(f"policy {clash!r} has the name of a role; rename it")
     present = {name: values for name, values in given.items() if values is not None}
     same_index({**present, **policies} if context is None else {**present, **policies, "context": context})
     known = None if actions is None else Actions(actions)
     if "propensities" in present:
         present["propensities"] = _vector_columns(present["propensities"], known)
-    table: dict[str, Any] = {**present, **{str(name): values for name, values in policies.items()}}
+    table: dict[Any, Any] = {**present, **policies}
     context_names: tuple[str, ...] = ()
     if context is not None:
         extra = _context_columns(context)
-        clash = next((x for x in extra if x in table), None)
+        taken = [str(x) for x in table]
+        clash = next((x for x in extra if x in taken), None)
         if clash is not None:
-            raise UsageError(f"context column {clash!r} has the name of a role; rename it")
+            raise UsageError(f"context column {clash!r} has the name of a role or a policy; rename it")
         context_names = tuple(extra)
         table.update(extra)
     unsized = next((name for name, values in table.items() if not hasattr(values, "__len__")), None)
@@ -245,13 +291,26 @@ def log_of_arrays(
 def _context_columns(context: Any) -> dict[str, Any]:
     if is_frame(context):
         table = to_table(context)
+        refuse_twice(table.column_names)
         return {name: table[name] for name in table.column_names}
-    matrix = np.asarray(context)
+    matrix = _matrix(context, "the context")
     if matrix.ndim != 2:
         raise UsageError(
             f"the context has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for one column"
         )
     return {f"x{i}": np.ascontiguousarray(matrix[:, i]) for i in range(matrix.shape[1])}
+
+
+def _matrix(values: Any, name: str) -> Any:
+    """Return values as an array of numbers, masked entries as NaN."""
+    try:
+        matrix = np.asarray(unmasked(values))
+        return matrix if matrix.dtype.kind in "biuf" else matrix.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{name} cannot be read as an (n, d) array of numbers: it holds text or rows of different lengths; "
+            "give numbers, or a data frame with named columns"
+        ) from None
 
 
 def _vector_columns(vectors: Any, known: Actions | None) -> Any:
@@ -267,7 +326,7 @@ def _vector_columns(vectors: Any, known: Actions | None) -> Any:
                 f"the propensity columns are {named.preview()}, expected exactly the actions {known.preview()}"
             )
         return np.column_stack([table[int(i)].to_numpy() for i in order]).astype(np.float64)
-    matrix = np.asarray(vectors, np.float64)
+    matrix = _matrix(vectors, "propensities").astype(np.float64, copy=False)
     if matrix.ndim != 2 or matrix.shape[1] != len(known):
         raise DataError(f"propensities have shape {matrix.shape}, expected (n, {len(known)}), one column an action")
     return matrix

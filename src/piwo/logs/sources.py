@@ -27,6 +27,7 @@ __all__ = [
     "TableSource",
     "decoded",
     "file_list",
+    "first_row",
     "quoted",
 ]
 
@@ -118,7 +119,7 @@ class TableSource:
 
     def distinct(self, column: str) -> pa.Array:
         """Return the distinct values of a column."""
-        return decoded(pc.unique(self.table[column]))
+        return pc.unique(decoded(pc.unique(self.table[column])))  # a dictionary may hold a value twice
 
 
 def decoded(values: Any) -> pa.Array:
@@ -306,6 +307,17 @@ def _relation(sql: str, connection: Any) -> Iterator[Any]:
         yield relation
 
 
+def first_row(sql: str) -> tuple[Any, ...]:
+    """Return the first row of the answer to a query over files.
+
+    >>> first_row("select 1, 'a'")
+    (1, 'a')
+    """
+    with _relation(sql, None) as relation:
+        row: tuple[Any, ...] = relation.limit(1).fetchall()[0]
+        return row
+
+
 def _columns(relation: Any, names: Sequence[str]) -> Any:
     return relation.project(", ".join(quoted(x) for x in names))
 
@@ -324,7 +336,33 @@ def _duckdb_errors(sql: str) -> Iterator[None]:
     except (duckdb.IOException, OSError) as cause:
         raise FileError(f"the file cannot be read ({_line(cause)}); asked: {_line(sql)}") from None
     except (duckdb.Error, pa.ArrowException) as cause:
+        if "CSV" in str(cause):
+            raise DataError(_csv_fault(str(cause))) from None
         raise DataError(f"DuckDB could not read the rows: {_line(cause)}; asked: {_line(sql)}") from None
+
+
+def _csv_fault(text: str) -> str:
+    """Return what DuckDB says about a CSV file as one line with file, line and fault."""
+    found = {
+        key: hit[1].strip()
+        for key, pattern in (
+            ("line", r"CSV Error on Line: (\d+)"), ("fields", r"Found: (\d+)"), ("names", r"Number of Columns: (\d+)"),
+            ("file", r"\n +file = ([^\n]*)"), ("row", r"Original Line: ([^\n]*)"),
+        )
+        if (hit := re.search(pattern, text))
+    }  # fmt: skip
+    where = (f"line {found['line']} of " if "line" in found else "") + (repr(found["file"]) if "file" in found else "")
+    row = f": {found['row'][:80]!r}" if found.get("row") else ""
+    if "fields" in found and "names" in found:
+        return (
+            f"{where} has {found['fields']} fields where the header names {found['names']} columns{row}; "
+            "correct the line (a field that holds a delimiter needs double quotes)"
+        )
+    if "unterminated quote" in text:
+        return f"{where} has a double quote that is not closed or not doubled{row}; correct the line"
+    if "invalid state" in text:
+        return f"{where or 'the CSV file'} mixes line ends or quotes wrongly; write it again with one kind of line end"
+    return f"{where or 'the CSV file'} cannot be read as CSV ({_line(text)})"
 
 
 def file_list(paths: Sequence[str]) -> str:

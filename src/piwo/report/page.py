@@ -82,7 +82,7 @@ def _template(name: str, style: str) -> Any:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
     except ImportError:
-        raise UsageError("reports need jinja2, which is not installed; python -m pip install 'piwo[report]'") from None
+        raise UsageError("reports need jinja2, which is not installed; python -m pip install jinja2") from None
 
     def shown(value: Any) -> Any:
         """Make every text that is put into the page printable; it is escaped after that."""

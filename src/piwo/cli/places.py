@@ -1,0 +1,55 @@
+"""Where a command may write: never over what it reads, never into a device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from piwo.errors import FileError, UsageError
+from piwo.logs.paths import files_of
+
+__all__ = ["files_named", "writable"]
+
+
+def writable(out: Path, inputs: Iterable[str] = ()) -> None:
+    """Tell before any work is done whether a result may go to --out.
+
+    Args:
+        out: where to; an ordinary file there is to be replaced.
+        inputs: what the command reads: files and globs; words that mean no file are passed over.
+
+    Raises:
+        FileError: for a folder, a device, a pipe, and a folder that does not exist.
+        UsageError: for a file that the command reads.
+
+    >>> writable(Path("result.piwo"), ["log.csv", "select 1"])
+    """
+    if "\0" in str(out):
+        raise FileError(f"--out got {str(out)!r}, which holds a NUL character; expected the name of a file")
+    try:
+        target = Path(os.path.realpath(out))
+        ordinary = target.is_file() or (not target.exists() and target.parent.is_dir())
+    except OSError:  # a name that is too long, or a folder that may not be looked into
+        ordinary = False
+    if not ordinary:
+        raise FileError(f"--out: {str(out)!r} cannot be written, expected an ordinary file in a folder that exists")
+    if target.exists():
+        same = next((x for x in files_named(inputs) if os.path.exists(x) and target.samefile(x)), None)  # noqa: PTH110
+        if same is not None:
+            raise UsageError(f"--out: {str(out)!r} is what the command reads ({same!r}); choose another file")
+
+
+def files_named(words: Iterable[str]) -> list[str]:
+    """Return the files that words mean; a query, or a word for a policy, means none.
+
+    >>> files_named(["uniform", "select 1"])
+    []
+    """
+    found = []
+    for word in words:
+        try:
+            found += files_of(word)
+        except (FileError, OSError, ValueError):
+            continue
+    return found

@@ -1,0 +1,131 @@
+"""What is given in a form with two meanings is refused in one line; nothing replaces anything silently."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from piwo.errors import DataError, PiwoError, UsageError
+from piwo.logs import Actions, Features, Log, read
+from piwo.logs.split import HeldOut
+
+N = 4
+GIVEN: dict[str, Any] = {"action": ["a", "b"] * 2, "reward": [0.0, 1.0] * 2, "propensity": [0.5] * N}
+MATRIX = np.ma.masked_equal(np.arange(8.0).reshape(N, 2), 5.0)
+HALVES = np.ma.masked_array(np.full((N, 2), 0.5), mask=np.eye(N, 2, dtype=bool))
+
+
+def log_of(**given: Any) -> Log:
+    return Log.from_arrays(**{**GIVEN, **given})
+
+
+def refusal(kind: type[PiwoError], call: Any) -> str:
+    with pytest.raises(PiwoError) as refused:
+        call()
+    assert type(refused.value) is kind
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def read_all(log: Log) -> None:
+    list(log.each_batch(context=True, propensities=True))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"policies": {"reward": [0.1] * N}},
+        {"policies": {"weight": [0.1] * N}},
+        {"policies": {"x0": [0.1] * N}, "context": np.ones((N, 1))},
+        {"policies": {1: [0.1] * N, "1": [0.2] * N}},
+        {"policies": [0.1] * N},
+        {"actions": {"a", "b"}},
+        {"actions": 3},
+        {"action": {"a", "b", "c", "d"}},
+        {"reward": dict.fromkeys("abcd", 1.0)},
+        {"reward_range": ("0", "1")},
+        {"reward_range": (-1.7e308, 1.7e308)},
+        {"reward_range": (0, 10**400)},
+    ],
+)
+def test_arrays_that_cannot_be_meant(given: dict[str, Any]) -> None:
+    refusal(UsageError, lambda: log_of(**given))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"context": MATRIX},
+        {"propensity": None, "propensities": HALVES, "actions": ["a", "b"]},
+        {"policies": {"new": np.ma.masked_equal([0.1, 0.2, 0.3, 0.4], 0.2)}},
+        {"propensity": np.ma.masked_equal([0.1, 0.2, 0.3, 0.4], 0.2)},
+        {"context": [[1.0], [1.0, 2.0], [1.0], [1.0]]},
+        {"context": np.array([["x"], [1], [2], [3]], object)},
+        {"propensity": None, "propensities": [[1.0], [0.5, 0.5]], "actions": ["a", "b"]},
+        {"context": pa.table([pa.array([1.0] * N)] * 2, names=["u", "u"])},
+        {"propensity": None, "log_propensity": [-1e308, -1.0, -1.0, -1.0]},
+    ],
+)
+def test_arrays_that_hold_what_is_no_number(given: dict[str, Any]) -> None:
+    refusal(DataError, lambda: read_all(log_of(**given)))
+
+
+@pytest.mark.parametrize(
+    "roles", [{"action": 3}, {"context": 3}, {"actions": 3}, {"context": {"a", "b"}}, {"reward": 1}]
+)
+def test_names_that_are_none(roles: dict[str, Any]) -> None:
+    refusal(UsageError, lambda: read(pa.table(GIVEN), **roles))
+
+
+def test_a_query_is_text() -> None:
+    refusal(UsageError, lambda: Log.from_sql(None))  # type: ignore[arg-type]
+
+
+def test_a_mapping_with_names_equal_as_text() -> None:
+    refusal(UsageError, lambda: read({**GIVEN, 1: [1] * N, "1": [2] * N}))
+
+
+def test_text_in_a_number_column_is_one_finding() -> None:
+    message = refusal(DataError, lambda: read_all(log_of(propensity=["0.5", "x", "0.5", "0.5"])))
+    assert "holds text" in message
+    assert "cannot happen" not in message
+
+
+def test_a_cost_is_not_told_to_be_one() -> None:
+    table = pa.table({"action": ["a"], "cost": [2.0], "propensity": [0.5]})
+    assert "cost=" not in refusal(DataError, lambda: read_all(read(table, cost="cost")))
+
+
+def test_whole_numbers_beyond_float64_are_rounded() -> None:
+    matrix = Features.numeric(["id"]).encode(pa.table({"id": pa.array([2**53 + 1], pa.int64())}))
+    assert matrix[0, 0] == 2.0**53
+
+
+def test_a_dictionary_that_holds_a_value_twice() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1]), pa.array(["a", "b", "b"]))
+    log = read(pa.table({**GIVEN, "action": column}))
+    assert log.actions == Actions(["a", "b"])
+    assert [x.action.tolist() for x in log.each_batch()] == [[0, 1, 1, 1]]
+    part = log.where(HeldOut(0.5, seed=1, test=False))
+    assert set(part.actions) <= {"a", "b"}
+
+
+def test_a_log_is_shown_in_one_line() -> None:
+    shown = repr(log_of(policies={"new": [0.1] * N}))
+    assert shown.startswith("Log('the arrays', action='action', reward='reward'")
+    assert "\n" not in shown
+    cost = read(pa.table({"action": ["a"], "c": [0.0], "propensity": [0.5]}), cost="c")
+    assert "cost='c'" in repr(cost)
+    assert "reward='" not in repr(cost)
+
+
+def test_a_behavior_object_cannot_write_into_the_context() -> None:
+    class Writes:
+        def probabilities(self, X: Any) -> Any:
+            X[:] = 0.0
+            return np.full((len(X), 2), 0.5)
+
+    log = log_of(propensity=None, context=np.ones((N, 2)), behavior=Writes())
+    with pytest.raises(ValueError, match="read-only"):
+        read_all(log)
