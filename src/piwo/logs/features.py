@@ -190,7 +190,7 @@ class Features:
 
     def encode_columns(self, columns: dict[str, Any], rows: int) -> tuple[npt.NDArray[np.float64], int]:
         """Return the (n, d) matrix of Arrow columns, NaN where missing, and the count of unseen levels."""
-        matrix = np.empty((rows, self.width))
+        matrix = np.empty((self.width, rows)).T  # columns lie together, as they come and as they are filled
         at = unseen = 0
         for item in self.items:
             values = columns[item.column]

@@ -16,7 +16,7 @@ from piwo.scores.score import Score
 
 __all__ = ["Gram", "GramState"]
 
-_BLOCK = 2000
+_BLOCK = 8000
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Gram(Reduction[GramState]):
         rewarded = np.flatnonzero(block.reward > 0)
         part = replace(block, context=None, propensities=None, policies={}).take(rewarded)
         gains = np.concatenate([kind.gains_path(part, parameters) for kind, parameters in self._runs], axis=1)
-        add_gains(x[rewarded], part.action, part.sampled(gains), sums.g, sums.gx)
+        add_gains(x, rewarded, part.action, part.sampled(gains), sums.g, sums.gx)
         if self.propensities:
             dense = inverse_propensities(block)
             dense = block.sampled(dense)

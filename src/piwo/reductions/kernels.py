@@ -194,22 +194,25 @@ def add_policy(w: Any, r: Any, value: Any, loss: Any, better: Any, sums: Any) ->
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def add_gains(x: Any, action: Any, gains: Any, g: Any, gx: Any) -> None:
-    """Add gains (n, S) and gains times context (n, d) to the sums g (K, S) and gx (K, d, S) of their actions."""
+def add_gains(x: Any, rows: Any, action: Any, gains: Any, g: Any, gx: Any) -> None:
+    """Add gains (m, S) of some rows, and gains times their context, to the sums g (K, S) and gx (K, d, S).
+
+    x (n, d) is the context of all rows; rows (m,) are those with gains, action (m,) what they took.
+    """
     # A rewarded row touches only its own action's d x S sums, which stay in the first cache; scores lie along the
     # vector units, and four features at a time share the loads of the gains.
-    rows, scores = gains.shape
+    scores = gains.shape[1]
     width = x.shape[1]
-    for t in range(rows):
+    for t in range(len(rows)):
+        r = rows[t]
         sums = gx[action[t]]
         total = g[action[t]]
         gain = gains[t]
-        row = x[t]
         for s in range(scores):
             total[s] += gain[s]
         f = 0
         while f + 4 <= width:
-            x0, x1, x2, x3 = row[f], row[f + 1], row[f + 2], row[f + 3]
+            x0, x1, x2, x3 = x[r, f], x[r, f + 1], x[r, f + 2], x[r, f + 3]
             s0, s1, s2, s3 = sums[f], sums[f + 1], sums[f + 2], sums[f + 3]
             for s in range(scores):
                 v = gain[s]
@@ -219,7 +222,7 @@ def add_gains(x: Any, action: Any, gains: Any, g: Any, gx: Any) -> None:
                 s3[s] += v * x3
             f += 4
         while f < width:
-            x0 = row[f]
+            x0 = x[r, f]
             s0 = sums[f]
             for s in range(scores):
                 s0[s] += gain[s] * x0
