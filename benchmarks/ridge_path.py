@@ -36,7 +36,7 @@ def main() -> None:
         return Ridge().fit(X, gains).coef_
 
     oracle = piwo.oracles.Ridge()
-    seconds = alternate({"piwo": lambda: oracle.solve_path(log, SCORES)}, repeats=5)["piwo"]
+    seconds = alternate({"piwo": lambda: oracle.solve_path(log, SCORES)}, repeats=11)["piwo"]
     start = time.perf_counter()
     coefs = [dense(score) for score in SCORES[:: len(SCORES) // asked.fits][: asked.fits]]
     one = (time.perf_counter() - start) / asked.fits

@@ -19,6 +19,7 @@ from piwo.logs import Batch, Log, read
 from piwo.logs import sources as sources_module
 from piwo.policies import Column, Constant, Logging, Tabular, Uniform
 from piwo.reductions import (
+    BETS,
     ActionTable,
     Digest,
     Gram,
@@ -234,3 +235,20 @@ def test_the_digest_does_not_change_from_release_to_release() -> None:
 
 
 GOLDEN_DIGEST = "8e253b87f34ebde0"
+
+
+def test_rewards_of_0_and_1_take_a_shorter_way_to_the_same_sums() -> None:
+    """A batch with one reward in between takes the long way; both are the sums of their definition."""
+    random = np.random.default_rng(0)
+    w, r = random.exponential(2.0, 500), (random.random(500) < 0.3).astype(float)
+    for reward in (r, np.where(np.arange(500) == 7, 0.5, r)):
+        columns = {"action": [0] * 500, "reward": reward, "propensity": np.full(500, 1 / 64), "pi": w / 64}
+        rows = read(columns, policy_columns="pi")
+        bets = reduce(rows, PolicySums(Column("pi", [0]), IW())).bets
+        for sums, y in (
+            (bets.value, w * reward),
+            (bets.loss, w * (1 - reward)),
+            (bets.improvement, w * reward + 1 - reward),
+            (bets.weight, w),
+        ):
+            assert sums == pytest.approx(np.log1p(np.outer(y, BETS)).sum(axis=0), rel=1e-12)

@@ -130,9 +130,7 @@ class PolicySums(Reduction[PolicyState]):
 
         value, loss, better, sums = np.empty_like(w), np.empty_like(w), np.empty_like(w), np.zeros(6)
         add_policy(w, batch.reward, value, loss, better, sums)
-        bets = BetState(value=bet_sums(value), weight=bet_sums(w))
-        if self.bounded:
-            bets = replace(bets, loss=bet_sums(loss), improvement=bet_sums(better))
+        bets = self._bets(batch.reward, w, value, loss, better)
         total, reward, s = float(len(batch)), float(sums[5]), batch.weight
         if s is not None:  # nothing is bet on a thinned log, and its moments are weighted
             sums = np.zeros(6)
@@ -142,6 +140,18 @@ class PolicySums(Reduction[PolicyState]):
         return MomentState(
             len(batch), total, mean, w2, wr, w2r, w2r2, reward=reward, max_weight=float(w.max(initial=0.0))
         ), bets
+
+    def _bets(self, reward: Floats, w: Floats, value: Floats, loss: Floats, better: Floats) -> BetState:
+        """Return the bet sums of w R, w (1 - R), w R + 1 - R and w."""
+        earned = bet_sums(value)
+        if not self.bounded:
+            return BetState(value=earned, weight=bet_sums(w))
+        lost = bet_sums(loss)
+        misses = int((reward == 0.0).sum())
+        if misses + int((reward == 1.0).sum()) == len(reward):
+            # rewards of 0 and 1: a row bets its weight on one side only, and w R + 1 - R is w or 1
+            return BetState(earned, lost, earned + misses * np.log1p(BETS), earned + lost)
+        return BetState(earned, lost, bet_sums(better), bet_sums(w))
 
     def _lost(self, batch: Batch, weights: Weights, lost: npt.NDArray[np.intp]) -> tuple[MomentState, BetState]:
         """Return the sums where some weights are beyond float64: logarithms bet, the moments are infinite."""
