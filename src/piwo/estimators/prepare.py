@@ -18,7 +18,7 @@ from piwo.policies import Policy, RowWise, aligned, check_fits
 __all__ = ["name_of", "prepare", "resolve_gamma", "whole_length"]
 
 
-def prepare(log: Log, policies: Mapping[str, Any]) -> tuple[Log, dict[str, Policy]]:
+def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Policy]]:
     """Return the log and the policies over one action list, with the context that the policies need.
 
     Policies may know actions that were never logged: an action list that was only seen is widened by them; an

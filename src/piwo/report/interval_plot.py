@@ -48,7 +48,7 @@ def interval_plot(evaluations: Sequence[Evaluation]) -> IntervalPlot:
     """Return the picture of some intervals.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
+    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5], actions=["a", "b"])
     >>> interval_plot([piwo.evaluate(log, piwo.policies.Uniform(log.actions))]).words
     'uniform: 0.5, between 0 and 1. The logging policy: 0.5.'
     """
