@@ -21,7 +21,7 @@ from piwo.estimators.prepare import prepare
 from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
-from piwo.reductions import ActionTable, Digest, MomentState, PolicySums, Together
+from piwo.reductions import Digest, MomentState, PolicySums, Together
 from piwo.scores import IW
 
 __all__ = ["Certificate", "certify"]
@@ -165,7 +165,7 @@ def certify(
         key -> `Certificate`.
 
     Raises:
-        UsageError: for an in-sample certificate without a class size, and for thinned logs.
+        UsageError: for an in-sample certificate of a class smaller than the policies given, and for thinned logs.
 
     Source: docs/theory.md, sections "The mixture bound" and "One log, many statements".
 
@@ -180,30 +180,34 @@ def certify(
         )
     if kind == "held-out" and log_class_size > 0:
         raise UsageError("a held-out certificate pays for its candidates only; leave log_class_size out")
+    distinct = len({id(policy) for policy in policies.values()})
+    if kind == "in-sample" and log_class_size < math.log(distinct) - 1e-9:
+        raise UsageError(
+            f"log_class_size is {log_class_size:g}, expected at least log {distinct}, for {distinct} policies: "
+            "an in-sample certificate pays for every policy that could have been chosen"
+        )
     bounded = math.isfinite(log.reward_range[1])
     # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
     paid = log_class_size if kind == "in-sample" else math.log(len(policies))
     share = bounds.log_inv_delta(delta, log_class_size=paid)
     log, policies = prepare(log, policies)
     sums = tuple(PolicySums(policy, IW(), bounded) for policy in policies.values())
-    table, digest, *states = reduce(log, Together((ActionTable(len(log.actions)), Digest(), *sums)))
-    mean = float(table.reward.sum() / table.count.sum()) if digest.rows else math.nan
+    digest, *states = reduce(log, Together((Digest(), *sums)))
     span = log.span
     made = {}
     for key, state in zip(policies, states, strict=True):
         n, moments = state.moments.rows, state.moments
         low = max(0.0, bounds.value_lower(state.bets.value, n, share))
         evidence = bounds.propensity_e_test(state.bets.weight, n).p_value
-        suspicion = (
-            min(1.0, evidence * len(policies)) if kind == "held-out" else None
-        )  # a policy made before these rows
+        # the test is of policies that were made before these rows
+        suspicion = min(1.0, evidence * len(policies)) if kind == "held-out" else None
         gain = bounds.improvement_lower(state.bets.improvement, n, share) if bounded else None
         made[key] = Certificate(
             kind=kind,
             value=_point(log, moments),
             value_lower=log.value(low),
             improvement_lower=None if gain is None else span * max(-1.0, gain),
-            logging_value=log.value(mean) if n else None,
+            logging_value=log.value(moments.reward / n) if n else None,
             delta=delta,
             candidates=len(policies),
             log_class_size=log_class_size,

@@ -169,3 +169,13 @@ def test_nothing_is_certified_on_propensities_that_are_too_small():
     assert wrong.propensity_p < 1e-3
     assert not wrong.certified
     assert "cannot be believed" in wrong.notes[0]
+
+
+def test_an_in_sample_certificate_needs_the_size_of_its_class():
+    log = make_log(300)
+    both = {x: piwo.policies.Constant(x, log.actions) for x in log.actions}
+    with pytest.raises(piwo.UsageError, match="at least log 2, for 2 policies"):
+        piwo.certify(log, both, kind="in-sample")
+    paid = piwo.certify(log, both, kind="in-sample", log_class_size=math.log(2))
+    held = piwo.certify(log, both)
+    assert [x.value_lower for x in paid.values()] == [x.value_lower for x in held.values()]
