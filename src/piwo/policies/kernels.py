@@ -7,85 +7,172 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["choose_many"]
+__all__ = ["add_known", "add_matched", "choose_many", "drifts"]
 
 TILE = 256
-"""Rows a tile: its transposed context and one row of scores stay in the first cache."""
+"""Rows a tile: its transposed context and its scores stay in the first two caches."""
+_LANES = 8
+"""Sums side by side, for the vector units; their order is written down, so that bits do not depend on the compiler."""
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
-def _score(xt: Any, w: Any, b: Any, score: Any) -> None:
-    """Write w'x + b of one action for the rows of a tile; eight features at a time stay in registers."""
-    for r in range(TILE):
-        score[r] = b
-    f = 0
-    while f + 8 <= len(w):
-        w0, w1, w2, w3 = w[f], w[f + 1], w[f + 2], w[f + 3]
-        w4, w5, w6, w7 = w[f + 4], w[f + 5], w[f + 6], w[f + 7]
-        x0, x1, x2, x3 = xt[f], xt[f + 1], xt[f + 2], xt[f + 3]
-        x4, x5, x6, x7 = xt[f + 4], xt[f + 5], xt[f + 6], xt[f + 7]
-        for r in range(TILE):
-            score[r] += (
-                w0 * x0[r] + w1 * x1[r] + w2 * x2[r] + w3 * x3[r]
-                + w4 * x4[r] + w5 * x5[r] + w6 * x6[r] + w7 * x7[r]
-            )  # fmt: skip
-        f += 8
-    while f < len(w):
-        w0 = w[f]
-        x0 = xt[f]
-        for r in range(TILE):
-            score[r] += w0 * x0[r]
-        f += 1
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc"})
+def drifts(coef: Any, intercept: Any, out: Any) -> None:
+    """Write how far apart the scores of neighbouring policies can be.
 
-
-@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
-def _contest(score: Any, code: Any, best: Any, second: Any, chosen: Any) -> None:
-    """Let one action's scores contend for best and second best, without a branch."""
-    for r in range(TILE):
-        s = score[r]
-        top = best[r]
-        wins = s > top
-        lower = top if wins else s
-        next_best = second[r]
-        second[r] = lower if lower > next_best else next_best  # noqa: FURB136 - max() minds NaN and is no vector loop
-        best[r] = s if wins else top
-        chosen[r] = code if wins else chosen[r]
-
-
-@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
-def choose_many(x: Any, shift: Any, scale: Any, coef: Any, intercept: Any, slack: Any, codes: Any, doubt: Any) -> None:
-    """Find the best action of P linear policies in n rows, in single precision, and say where that is in doubt.
-
-    x (n, d) float64; shift, scale (d,); coef (P, K, d), intercept (P, K) float32 in shifted and scaled coordinates;
-    slack (P,) float32: the gap below which rounding may have chosen, a unit of the row's norm plus one; out:
-    codes (P, n) int32, doubt (P, n) bool.
+    coef (P, K, d), intercept (P, K) float64; out (P, window): out[p, b] bounds, a unit of the row's norm plus one, how
+    much the difference between two actions' scores changes from policy p - 1 - b to policy p; NaN where intercepts are
+    infinite.
     """
-    # Rows lie along the vector units (the tile is transposed), actions outermost.
-    n, d = x.shape
-    policies, actions = intercept.shape
-    xt = np.zeros((d, TILE), np.float32)
-    norm, score = np.zeros(TILE, np.float32), np.zeros(TILE, np.float32)
-    best, second = np.zeros(TILE, np.float32), np.zeros(TILE, np.float32)
-    chosen = np.zeros(TILE, np.int32)
-    for start in range(0, n, TILE):
-        rows = min(TILE, n - start)
-        for r in range(rows):
-            square = 0.0
-            for f in range(d):
-                v = (x[start + r, f] - shift[f]) / scale[f]
-                xt[f, r] = v
-                square += v * v
-            norm[r] = 1.0 + np.sqrt(square)
-        for p in range(policies):
-            best[:] = -np.inf
-            second[:] = -np.inf
-            chosen[:] = 0
+    policies, actions, width = coef.shape
+    for p in range(policies):
+        for b in range(min(out.shape[1], p)):
+            q, most = p - 1 - b, 0.0
             for a in range(actions):
-                _score(xt, coef[p, a], intercept[p, a], score)
-                _contest(score, np.int32(a), best, second, chosen)
-            out = codes[p]
-            unsure = doubt[p]
-            for r in range(rows):
-                out[start + r] = chosen[r]
-                # not "<": NaN, from scores that left single precision, is in doubt too
-                unsure[start + r] = not (best[r] - second[r] > slack[p] * norm[r])
+                square = (intercept[p, a] - intercept[q, a]) ** 2
+                for f in range(width):
+                    square += (coef[p, a, f] - coef[q, a, f]) ** 2
+                if not square <= most:  # not ">": NaN must stay
+                    most = square
+            out[p, b] = 2.0 * np.sqrt(most) * (1.0 + 1e-6)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
+def _load(x: Any, start: int, shift: Any, scale: Any, xt: Any, norm: Any) -> int:
+    """Write a tile's context, shifted, scaled and transposed, and one plus each row's norm; return its rows."""
+    rows = min(TILE, len(x) - start)
+    norm[:] = 0.0
+    for f in range(len(shift)):
+        row = xt[f]
+        for r in range(rows):
+            v = (x[start + r, f] - shift[f]) / scale[f]
+            row[r] = v
+            norm[r] += v * v
+    for r in range(TILE):
+        norm[r] = 1.0 + np.sqrt(norm[r])
+    return rows
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
+def _contest(scores: Any, b: Any, code: int, best: Any, second: Any, chosen: Any) -> None:
+    """Let the scores of actions `code` and `code + 1` contend for best and second best, without a branch."""
+    first, other = scores[code], scores[code + 1]
+    b0, b1 = b[code], b[code + 1]
+    c0, c1 = np.int32(code), np.int32(code + 1)
+    # not max() and min(): they mind NaN, and then this is no vector loop
+    for r in range(TILE):
+        s, z = first[r] + b0, other[r] + b1
+        later = z > s
+        high = z if later else s
+        low = s if later else z
+        top = best[r]
+        wins = high > top
+        middle = top if wins else high
+        low = low if low > second[r] else second[r]  # noqa: FURB136
+        second[r] = middle if middle > low else low  # noqa: FURB136
+        best[r] = high if wins else top
+        chosen[r] = (c1 if later else c0) if wins else chosen[r]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
+def _gap(best: Any, second: Any, norm: Any, rows: int) -> Any:
+    """Return the smallest lead of a best action over the second best, a unit of the row's norm plus one."""
+    least = np.float32(np.inf)
+    for r in range(rows):
+        lead = (best[r] - second[r]) / norm[r]
+        least = lead if not lead > least else least  # NaN, from scores that left single precision, stays
+    return least
+
+
+@njit(nogil=True, cache=True)
+def _decide(x: Any, coef: Any, intercept: Any) -> int:
+    """Return the best action of one policy in one row, in double precision; -1 where a score is NaN or +inf."""
+    chosen, top = -1, -np.inf
+    for a in range(len(coef)):
+        score = intercept[a]
+        for f in range(len(x)):
+            score += coef[a, f] * x[f]
+        if not score < np.inf:
+            return -1
+        if score > top:
+            chosen, top = a, score
+    return chosen
+
+
+@njit(nogil=True, cache=True)
+def choose_many(
+    x: Any,
+    exact: Any,
+    offset: Any,
+    shift: Any,
+    scale: Any,
+    coef: Any,
+    intercept: Any,
+    slack: Any,
+    drift: Any,
+    codes: Any,
+) -> None:
+    """Write the best action of P linear policies in n rows, codes (P, n) int32; -1 where a row has none.
+
+    x (n, d); exact (P, K, d), offset (P, K): the policies; shift, scale (d,): coordinates in which coef (P, K, d),
+    intercept (P, K + 1) float32 are given, the last intercept -inf; slack (P,) float32: the lead below which rounding
+    to single precision may have chosen, a unit of the row's norm plus one; drift: see `drifts`.
+    """
+    # Rows lie along the vector units (the tile is transposed). A lead within the slack is decided again in double
+    # precision. A policy so near to one before it that no lead in the tile can turn takes that one's actions.
+    policies, actions, width = coef.shape
+    xt, norm = np.zeros((width, TILE), np.float32), np.zeros(TILE, np.float32)
+    scores = np.zeros((actions + 1, TILE), np.float32)  # one to spare, for pairs
+    best, second, chosen = np.zeros(TILE, np.float32), np.zeros(TILE, np.float32), np.zeros(TILE, np.int32)
+    gap = np.zeros(policies, np.float32)
+    for start in range(0, len(x), TILE):
+        rows = _load(x, start, shift, scale, xt, norm)
+        for p in range(policies):
+            out = codes[p, start : start + rows]
+            like = 0
+            for b in range(1, min(drift.shape[1], p) + 1):
+                if drift[p, b - 1] + slack[p] < gap[p - b]:
+                    like = b
+                    break
+            if like > 0:
+                out[:] = codes[p - like, start : start + rows]
+                gap[p] = gap[p - like] - drift[p, like - 1]
+                continue
+            best[:], second[:], chosen[:] = -np.inf, -np.inf, 0
+            np.dot(coef[p], xt, scores[:actions])
+            for a in range(0, actions, 2):
+                _contest(scores, intercept[p], a, best, second, chosen)
+            out[:] = chosen[:rows]
+            gap[p] = _gap(best, second, norm, rows) - slack[p]
+            if not gap[p] > 0:  # NaN, from scores that left single precision, is in doubt too
+                for r in range(rows):
+                    if not best[r] - second[r] > slack[p] * norm[r]:
+                        out[r] = _decide(x[start + r], exact[p], offset[p])
+
+
+@njit(nogil=True, cache=True)
+def add_matched(codes: Any, action: Any, gains: Any, sums: Any) -> None:
+    """Add to sums (P,) each policy's gains: codes (P, n) int32 its choices, action, gains (n,) the logged ones."""
+    rows = codes.shape[1]
+    for p in range(len(sums)):
+        taken, lanes = codes[p], np.zeros(_LANES)
+        for start in range(0, rows, _LANES):
+            for lane in range(min(_LANES, rows - start)):
+                r = start + lane
+                lanes[lane] += gains[r] if taken[r] == action[r] else 0.0
+        for lane in range(_LANES):
+            sums[p] += lanes[lane]
+
+
+@njit(nogil=True, cache=True)
+def add_known(codes: Any, kinds: Any, rewards: Any, sums: Any) -> None:
+    """Add to sums (P,) the rewards of each policy's choices: codes (P, n) int32, kinds (n,), rewards (kinds, K)."""
+    rows = codes.shape[1]
+    flat, first = rewards.reshape(-1), kinds.astype(np.uint64) * np.uint64(rewards.shape[1])
+    for p in range(len(sums)):
+        taken, lanes = codes[p], np.zeros(_LANES)
+        for start in range(0, rows, _LANES):
+            for lane in range(min(_LANES, rows - start)):
+                r = start + lane
+                lanes[lane] += flat[first[r] + np.uint64(taken[r])]
+        for lane in range(_LANES):
+            sums[p] += lanes[lane]

@@ -63,22 +63,22 @@ class LinearSoftmax(Policy):
         """Return the context matrix; a float64 matrix of the right width as it is."""
         return X if is_plain(X, self.width) else super().context(X)
 
-    def _scaled(self, scores: Floats, start: int) -> tuple[Floats, Floats]:
-        """Return z = (s - max s) / temperature, (m, K) in place, and sum exp z, (m,)."""
+    def _scaled(self, scores: Floats, start: int) -> Floats:
+        """Return z = (s - max s) / temperature, (m, K), in place."""
         scores -= best(scores, start)[1][:, None]
         # Subtracted first: 0 / temperature is 0 and -1 / 1e-320 is -inf, never inf - inf.
-        with np.errstate(over="ignore"):
-            scores /= self.temperature
-        return scores, np.exp(scores).sum(axis=1)
+        if self.temperature != 1.0:
+            with np.errstate(over="ignore"):
+                scores /= self.temperature
+        return scores
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return exp(z) / sum exp(z), (n, K)."""
         assert context is not None
         table = np.empty((n, len(self.actions)))
         for block, scores in score_blocks(context, self.coef, self.intercept):
-            z, total = self._scaled(scores, block.start)
-            np.exp(z, out=table[block])
-            table[block] /= total[:, None]
+            chances = np.exp(self._scaled(scores, block.start), out=table[block])
+            chances /= chances.sum(axis=1)[:, None]
         return table
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
@@ -86,7 +86,7 @@ class LinearSoftmax(Policy):
         assert context is not None
         codes = np.empty(n, np.int32)
         for block, scores in score_blocks(context, self.coef, self.intercept):
-            z, _ = self._scaled(scores, block.start)
+            z = self._scaled(scores, block.start)
             codes[block] = draw_rows(np.exp(z, out=z), rng)
         return codes
 
@@ -94,8 +94,9 @@ class LinearSoftmax(Policy):
         assert context is not None
         found = np.empty(len(codes))
         for block, scores in score_blocks(context, self.coef, self.intercept):
-            z, total = self._scaled(scores, block.start)
-            found[block] = z[np.arange(len(z)), codes[block]] - np.log(total)
+            z = self._scaled(scores, block.start)
+            found[block] = z[np.arange(len(z)), codes[block]]
+            found[block] -= np.log(np.exp(z, out=z).sum(axis=1))
         return found
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
@@ -110,8 +111,8 @@ class LinearSoftmax(Policy):
         check_dense(len(context), len(self.actions))
         table = np.empty((len(context), len(self.actions)))
         for block, scores in score_blocks(context, self.coef, self.intercept):
-            z, total = self._scaled(scores, block.start)
-            np.subtract(z, np.log(total)[:, None], out=table[block])
+            z = self._scaled(scores, block.start)
+            np.subtract(z, np.log(np.exp(z).sum(axis=1))[:, None], out=table[block])
         return table
 
     def log_logged(self, batch: Batch) -> Floats:

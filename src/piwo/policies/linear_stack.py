@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +17,24 @@ from piwo.policies.linear_greedy import LinearGreedy
 
 __all__ = ["LinearStack"]
 
-_ROWS = 65_536
+T = TypeVar("T")
+
+# Choices a block: their table stays near the caches.
+_CHOICES = 2**19
+# Neighbours that a policy is compared with: a path of hyper-parameters for a few scores.
+_WINDOW = 128
+# Rows that tell where the context lies: enough for single precision to be sharp, whatever they are it is right.
+_FRAME = 4096
 
 
 class LinearStack:
     """P linear greedy policies over the same actions and context, decided in one go.
 
     Prefer it to asking each policy where there are many (a path of gammas, folds, candidates): scores are computed
-    in single precision in tiles that stay in cache, and every decision that rounding could have swayed is made again
-    in double precision, so that the choices are those of the policies themselves.
+    in single precision in tiles that stay in cache, on all cores, and every decision that rounding could have swayed is
+    made again in double precision, so that the choices are those of the policies themselves. Neighbours on a path often
+    agree: where a policy is so near to one of the 128 before it that a tile's leads cannot turn, it is not computed
+    again. Give paths in their order, then.
 
     Args:
         policies: P policies with the same action list and the same number of context columns.
@@ -50,19 +62,49 @@ class LinearStack:
     def __len__(self) -> int:
         return len(self.policies)
 
+    def each(self, X: Any, use: Callable[[slice, npt.NDArray[np.int32]], T]) -> list[T]:
+        """Return what a function makes of the choices, block of rows by block of rows; they are never all in memory.
+
+        Args:
+            X: (n, d) context matrix.
+            use: called with the rows of a block and the (P, m) action codes that every policy takes in them, from
+                several threads at once. The codes are its own to keep.
+
+        Returns:
+            One result a block, in the order of the rows.
+
+        >>> up = LinearGreedy([[1.0], [-1.0]], [0.0, 0.0], ["a", "b"])
+        >>> LinearStack([up]).each(np.array([[2.0], [-3.0]]), lambda rows, codes: codes.sum(axis=1).tolist())
+        [[1]]
+        """
+        from threadpoolctl import threadpool_limits
+
+        context = self.policies[0].context(X)
+        assert context is not None
+        single = _SinglePrecision.of(self.coef, self.intercept, context)
+        step = max(256, _CHOICES // len(self))
+        blocks = [slice(at, min(at + step, len(context))) for at in range(0, len(context), step)]
+
+        def work(rows: slice) -> T:
+            return use(rows, self._choices(context[rows], single))
+
+        workers = max(1, min(len(blocks), os.cpu_count() or 1))
+        # our threads are the parallelism; a BLAS that starts its own underneath would fight them
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
+            try:
+                return list(pool.map(work, blocks))
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
     def choose(self, X: Any) -> npt.NDArray[np.int32]:
         """Return the action codes that every policy takes, (P, n).
 
         Args:
             X: (n, d) context matrix.
         """
-        context = self.policies[0].context(X)
-        assert context is not None
-        codes = np.empty((len(self), len(context)), np.int32)
-        for at in range(0, len(context), _ROWS):
-            block = context[at : at + _ROWS]
-            codes[:, at : at + _ROWS] = self._block(np.ascontiguousarray(block))
-        return codes
+        blocks = self.each(X, lambda rows, codes: codes)  # noqa: ARG005
+        return np.concatenate(blocks, axis=1) if blocks else np.empty((len(self), 0), np.int32)
 
     def values(self, X: Any, action: npt.NDArray[np.int32], gains: Floats) -> Floats:
         """Return every policy's mean gain, (P,): mean_t 1{the policy takes A_t in X_t} G[t, A_t].
@@ -72,43 +114,107 @@ class LinearStack:
             action: (n,) codes of the logged actions.
             gains: (n,) sparse gains of the logged actions.
         """
-        total = np.zeros(len(self))
-        for at in range(0, len(action), _ROWS):
-            rows = slice(at, at + _ROWS)
-            total += (self.choose(X[rows]) == action[rows]) @ gains[rows]
-        return total / max(len(action), 1)
+        from piwo.policies.kernels import add_matched
 
-    def _block(self, x: Floats) -> npt.NDArray[np.int32]:
+        action, gains = np.ascontiguousarray(action, np.int32), np.ascontiguousarray(gains, np.float64)
+
+        def credit(rows: slice, codes: npt.NDArray[np.int32]) -> Floats:
+            sums = np.zeros(len(self))
+            add_matched(codes, action[rows], gains[rows], sums)
+            return sums
+
+        total = sum(self.each(X, credit), np.zeros(len(self)))
+        return np.asarray(total / max(len(action), 1))
+
+    def mean_rewards(self, X: Any, kinds: npt.NDArray[np.integer[Any]], rewards: Floats) -> Floats:
+        """Return every policy's mean of a known reward, (P,): mean_t M[k_t, the action that it takes in X_t].
+
+        Args:
+            X: (n, d) context matrix.
+            kinds: (n,) which row of M goes with a row of X, such as its class.
+            rewards: M, (kinds, K) mean rewards by kind of row and action.
+
+        >>> up = LinearGreedy([[1.0], [-1.0]], [0.0, 0.0], ["a", "b"])
+        >>> LinearStack([up]).mean_rewards(np.array([[2.0], [-3.0]]), np.array([0, 0]), np.array([[1.0, 0.5]])).tolist()
+        [0.75]
+        """
+        from piwo.policies.kernels import add_known
+
+        kinds, rewards = np.ascontiguousarray(kinds, np.int32), np.ascontiguousarray(rewards, np.float64)
+
+        def credit(rows: slice, codes: npt.NDArray[np.int32]) -> Floats:
+            sums = np.zeros(len(self))
+            add_known(codes, kinds[rows], rewards, sums)
+            return sums
+
+        total = sum(self.each(X, credit), np.zeros(len(self)))
+        return np.asarray(total / max(len(kinds), 1))
+
+    def _choices(self, x: Floats, single: _SinglePrecision) -> npt.NDArray[np.int32]:
         from piwo.policies.kernels import choose_many
 
         codes = np.empty((len(self), len(x)), np.int32)
-        doubt = np.empty((len(self), len(x)), np.bool_)
-        shift, scale = _frame(x)
-        # in shifted and scaled columns, and with each policy divided by its largest coefficient, single precision
-        # neither overflows nor loses the differences between actions; neither step changes an argmax
-        coef = self.coef * scale
-        intercept = self.intercept + self.coef @ shift
-        finite = np.where(np.isfinite(intercept), intercept, 0.0)
-        size = np.maximum(np.abs(coef).max(axis=(1, 2)), np.abs(finite).max(axis=1))
-        size = np.where(size > 0, size, 1.0)
-        coef /= size[:, None, None]
-        intercept = intercept / size[:, None]
-        # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps (|w| |x| + |b|), for both of two actions; |b| <= 1 here
-        norms = np.sqrt((coef * coef).sum(axis=2)).max(axis=1)
-        slack = 2.0 * (x.shape[1] + 3) * np.finfo(np.float32).eps * np.maximum(norms, 1.0)
-        single = (coef.astype(np.float32), intercept.astype(np.float32), slack.astype(np.float32))
-        choose_many(x, shift, scale, *single, codes, doubt)
-        for p, policy in enumerate(self.policies):
-            rows = np.flatnonzero(doubt[p])
-            if len(rows):
-                codes[p, rows] = policy.decide(x[rows], len(rows))
+        choose_many(x, self.coef, self.intercept, *vars(single).values(), codes)
+        if codes.size and codes.min() < 0:
+            p, row = (int(place[0]) for place in np.nonzero(codes < 0))
+            self.policies[p].decide(x[row : row + 1], 1)  # says what is wrong with the row
         return codes
 
 
+@dataclass(frozen=True)
+class _SinglePrecision:
+    """P policies in coordinates in which single precision neither overflows nor loses what tells actions apart.
+
+    Context columns are shifted and scaled to about [-1, 1], each policy loses what its actions share and is divided by
+    its largest coefficient; none of this changes an argmax.
+    """
+
+    shift: Floats
+    scale: Floats
+    coef: npt.NDArray[np.float32]
+    intercept: npt.NDArray[np.float32]
+    slack: npt.NDArray[np.float32]
+    drift: npt.NDArray[np.float32]
+
+    @classmethod
+    def of(cls, coef: Floats, intercept: Floats, context: Floats) -> _SinglePrecision:
+        from piwo.policies.kernels import drifts
+
+        shift, scale = _frame(context)
+        weights, constant = _centred(*_divided(coef * scale, intercept + coef @ shift))
+        weights, constant = _divided(weights, constant)
+        # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps (|w| |x| + |b|), for both of two actions; |b| <= 1 here
+        norms = np.sqrt((weights * weights).sum(axis=2)).max(axis=1)
+        slack = 2.0 * (len(shift) + 4) * np.finfo(np.float32).eps * np.maximum(norms, 1.0)
+        drift = np.full((len(coef), min(_WINDOW, len(coef))), np.inf)
+        drifts(weights, constant, drift)
+        spare = np.full((len(coef), 1), -np.inf)
+        single = (weights, np.hstack([constant, spare]), slack, drift)
+        return cls(shift, scale, *(np.ascontiguousarray(x, np.float32) for x in single))
+
+
+def _divided(coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+    """Divide each policy by its largest coefficient."""
+    finite = np.where(np.isfinite(intercept), intercept, 0.0)
+    size = np.maximum(np.abs(coef).max(axis=(1, 2)), np.abs(finite).max(axis=1))
+    size = np.where(size > 0, size, 1.0)
+    return coef / size[:, None, None], intercept / size[:, None]
+
+
+def _centred(coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+    """Take from each action what all available ones have on average."""
+    available = np.isfinite(intercept)
+    share = np.where(available, 1.0, 0.0) / available.sum(axis=1, keepdims=True)
+    finite = np.where(available, intercept, 0.0)
+    common = np.einsum("pa,paf->pf", share, coef)
+    return coef - common[:, None, :], intercept - (share * finite).sum(axis=1, keepdims=True)
+
+
 def _frame(x: Floats) -> tuple[Floats, Floats]:
-    """Return a shift and a scale a column that bring the context near [-1, 1]."""
+    """Return a shift and a scale a column that bring the context near [-1, 1], from some of its rows."""
     if len(x) == 0:
         return np.zeros(x.shape[1]), np.ones(x.shape[1])
-    low, high = x.min(axis=0), x.max(axis=0)
+    some = x[:: max(1, len(x) // _FRAME)]
+    low, high = some.min(axis=0), some.max(axis=0)
     scale = (high - low) / 2.0
     return low / 2.0 + high / 2.0, np.where(scale > 0, scale, 1.0)
