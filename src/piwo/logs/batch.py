@@ -39,6 +39,8 @@ class Batch:
     """(n,) log mu(A_t | X_t), for propensities that underflow."""
     propensities: Floats | None = None
     """(n, K) mu(a | X_t), the full vector."""
+    log_propensities: Floats | None = None
+    """(n, K) log mu(a | X_t), where the behavior policy gives logarithms."""
     context: Floats | None = None
     """(n, d) encoded context."""
     weight: Floats | None = None

@@ -150,19 +150,29 @@ def admit(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]) -
     )
     weight = _weight(record[columns.weight], columns.weight, desk) if columns.weight else None
     policies = {name: _probability(record[name], name, desk, zero_allowed=True) for name in columns.policies}
-    vectors = None
+    vectors, log_vectors = None, None
     if columns.propensities and columns.propensities in present:
         vectors = _vectors(record[columns.propensities], columns.propensities, schema, desk)
     elif schema.behavior is not None and context is not None and not any(x.fatal for x in desk.findings):
-        vectors = _checked_vectors(
-            np.asarray(schema.behavior.probabilities(_read_only(context)), np.float64), "behavior", schema, desk
-        )
+        vectors, log_vectors = _of_behavior(schema.behavior, _read_only(context))
+        vectors = _checked_vectors(vectors, "behavior", schema, desk)
     propensity, log_propensity = _propensity(record, schema, desk, vectors, action)
     if any(x.fatal for x in desk.findings):
         raise Refused(x for x in desk.findings if x.fatal)
     start = int(rows[0]) if len(rows) else 0
-    batch = Batch(start, action, reward, propensity, log_propensity, vectors, context, weight, policies, rows)
+    batch = Batch(
+        start, action, reward, propensity, log_propensity, vectors, log_vectors, context, weight, policies, rows
+    )
     return batch, tuple(desk.findings)
+
+
+def _of_behavior(behavior: Behavior, context: Floats) -> tuple[Floats, Floats | None]:
+    """Return mu(. | X), (n, K), and its logarithm where the policy knows that: right where mu underflows."""
+    logarithms = getattr(behavior, "log_probabilities", None)
+    if logarithms is None:
+        return np.asarray(behavior.probabilities(context), np.float64), None
+    found = np.asarray(logarithms(context), np.float64)
+    return np.exp(found), found
 
 
 def _read_only(matrix: Floats) -> Floats:

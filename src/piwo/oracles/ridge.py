@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
@@ -14,8 +15,12 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
 from piwo.policies import LinearGreedy, Policy
+from piwo.reductions.folds import Folds
 from piwo.reductions.gram import Gram, GramState
 from piwo.scores import Score
+
+# exp(600) times a million rows is far from the end of float64, and leaves 10^-568 to the smaller ones.
+_LARGEST_LOG = 600.0
 
 __all__ = ["Ridge", "RidgeSolution", "ridge_solution"]
 
@@ -65,10 +70,51 @@ class Ridge(Oracle):
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
         """Return one policy a score; one pass over the log for all of them."""
+        gram = self._gram(log, scores)
+        return list(self._policies(log, gram, reduce(log, gram)))
+
+    def solve_folds(self, log: Log, scores: Sequence[Score], fold: npt.ArrayLike) -> list[list[LinearGreedy]]:
+        """Return one policy for each fold and score, learned on the rows of all other folds; one pass over the log.
+
+        A training set is a merge of the other folds' sums: F folds cost one pass, not F.
+
+        Args:
+            log: the rows.
+            scores: S linear scores.
+            fold: (n,) fold number of every row, 0..F-1, chosen without looking at the rows.
+
+        Returns:
+            F lists of S policies.
+
+        Raises:
+            UsageError: for fold numbers that are not (n,) whole numbers from 0 without a gap, or a single fold.
+
+        >>> import numpy as np, piwo
+        >>> X = np.array([[0.0], [1.0]] * 50)
+        >>> log = piwo.Log.from_arrays(context=X, action=[0, 1] * 50, reward=[1, 1] * 50, propensity=[0.5] * 100)
+        >>> [len(some) for some in Ridge().solve_folds(log, [piwo.IX(0.1)], np.arange(100) // 50)]
+        [1, 1]
+        """
+        number = np.asarray(fold)
+        if number.shape != (len(log),) or number.dtype.kind not in "iu":
+            raise UsageError(
+                f"fold has shape {number.shape} and type {number.dtype}, expected ({len(log)},) whole numbers"
+            )
+        found = np.unique(number)
+        if len(found) < 2 or found[0] != 0 or found[-1] != len(found) - 1:
+            raise UsageError("fold numbers are not 0, 1, ..., F-1 with F of at least 2; number the folds from 0")
+        gram = self._gram(log, scores)
+        folds = Folds(gram, number, len(found))
+        states = reduce(log, folds)
+        return [self._policies(log, gram, folds.without(states, k)) for k in range(folds.count)]
+
+    def _gram(self, log: Log, scores: Sequence[Score]) -> Gram:
         self.fit_for(log)
         shift = _first_mean(log) if self.intercept else np.zeros(_width(log))
-        state = reduce(log, Gram(tuple(scores), len(log.actions), shift))
-        solution = ridge_solution(state, scores, shift, self.alpha, self.intercept, self.standardize)
+        return Gram(tuple(scores), len(log.actions), shift)
+
+    def _policies(self, log: Log, gram: Gram, state: GramState) -> list[LinearGreedy]:
+        solution = ridge_solution(state, gram.scores, gram.shift, self.alpha, self.intercept, self.standardize)
         pairs = zip(solution.coef, solution.intercept, strict=True)
         return [LinearGreedy(coef, intercept, log.actions, log.features) for coef, intercept in pairs]
 
@@ -106,10 +152,7 @@ def ridge_solution(
         standardize: see `Ridge`.
     """
     n, d = state.rows, len(shift)
-    penalties = np.array([score.penalty for score in scores])
-    # dense pseudo-loss gains are the sparse ones minus beta / mu(a|x)
-    g = state.g.T - _dense(penalties, state.inverse)
-    gx = state.gx.transpose(2, 0, 1) - _dense(penalties, state.inverse_x)
+    g, gx = _gains(state, np.array([score.penalty for score in scores]))
     center = state.x / n if intercept else np.zeros(d)
     xx = state.xx - n * np.outer(center, center)
     xg = (gx - g[:, :, None] * center).reshape(-1, d).T
@@ -120,8 +163,22 @@ def ridge_solution(
     return RidgeSolution(np.ascontiguousarray(coef), offset)
 
 
-def _dense(penalties: Floats, sums: Floats) -> Floats | float:
-    return 0.0 if not len(sums) else penalties.reshape(-1, *([1] * sums.ndim)) * sums
+def _gains(state: GramState, penalties: Floats) -> tuple[Floats, Floats]:
+    """Return the sums of gains (S, K) and of gains times context (S, K, d).
+
+    Dense pseudo-loss gains are the sparse ones minus beta / mu(a|x). Where 1/mu leaves float64 all gains of such a score
+    are in units of exp(unit), which changes no argmax.
+    """
+    g, gx = state.g.T, state.gx.transpose(2, 0, 1)
+    if not len(state.scale):
+        return g, gx
+    unit = max(0.0, float(state.scale.max()) - _LARGEST_LOG)
+    dense = np.exp(state.scale - unit)
+    sparse = np.where(penalties > 0, np.exp(-unit), 1.0)
+    return (
+        g * sparse[:, None] - penalties[:, None] * (dense * state.inverse),
+        gx * sparse[:, None, None] - penalties[:, None, None] * (dense[:, None] * state.inverse_x),
+    )
 
 
 def _scale(xx: Floats, n: float) -> Floats:

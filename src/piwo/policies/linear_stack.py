@@ -154,7 +154,8 @@ class LinearStack:
         from piwo.policies.kernels import choose_many
 
         codes = np.empty((len(self), len(x)), np.int32)
-        choose_many(x, self.coef, self.intercept, *vars(single).values(), codes)
+        s = single
+        choose_many(x, self.coef, self.intercept, s.shift, s.scale, s.coef, s.intercept, s.slack, s.drift, codes)
         if codes.size and codes.min() < 0:
             p, row = (int(place[0]) for place in np.nonzero(codes < 0))
             self.policies[p].decide(x[row : row + 1], 1)  # says what is wrong with the row

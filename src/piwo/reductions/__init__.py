@@ -3,6 +3,7 @@
 from piwo.reductions.action_table import ActionCount, ActionState, ActionTable
 from piwo.reductions.bets import BETS, bet_sums
 from piwo.reductions.digest import Digest, DigestState
+from piwo.reductions.folds import Folds
 from piwo.reductions.gram import Gram, GramState
 from piwo.reductions.policy_sums import BetState, MomentState, PolicyState, PolicySums
 from piwo.reductions.reduction import Reduction, Together
@@ -17,6 +18,7 @@ __all__ = [
     "BetState",
     "Digest",
     "DigestState",
+    "Folds",
     "Gram",
     "GramState",
     "HistogramState",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
+from typing import Self
 
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State
-from piwo.scores.pseudo_loss import inverse_propensities
+from piwo.reductions.state import State, largest
+from piwo.scores.pseudo_loss import log_inverse_propensities
 from piwo.scores.score import Score
 
 __all__ = ["Gram", "GramState"]
@@ -37,9 +38,20 @@ class GramState(State):
     gx: Floats
     """(K, d, S) sum g x by action and score."""
     inverse: Floats
-    """(K,) sum 1/mu(a|x), where a score has a dense penalty; else empty."""
+    """(K,) sum 1/mu(a|x) in units of exp(scale), where a score has a dense penalty; else empty."""
     inverse_x: Floats
     """(K, d) sum x/mu(a|x), likewise."""
+    scale: Floats = largest()  # noqa: RUF009 - makes a field
+    """(K,) the largest -log mu(a|x): propensities of 1e-400 are sums like any other."""
+
+    def merge(self, other: Self) -> Self:
+        """Return the state of both parts together."""
+        scale = np.maximum(self.scale, other.scale)
+        return State.merge(self._in_units_of(scale), other._in_units_of(scale))
+
+    def _in_units_of(self, scale: Floats) -> Self:
+        factor = np.exp(self.scale - scale)
+        return replace(self, inverse=self.inverse * factor, inverse_x=self.inverse_x * factor[:, None], scale=scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +96,7 @@ class Gram(Reduction[GramState]):
         """Return the state of no rows."""
         d, k, s = len(self.shift), self.actions, len(self.scores)
         dense = k if self.propensities else 0
-        shapes = [(d,), (d, d), (k, s), (k, d, s), (dense,), (dense, d)]
+        shapes = [(d,), (d, d), (k, s), (k, d, s), (dense,), (dense, d), (dense,)]
         return GramState(0.0, *(np.zeros(shape) for shape in shapes))
 
     def update(self, state: GramState, batch: Batch) -> GramState:
@@ -109,7 +121,10 @@ class Gram(Reduction[GramState]):
         gains = np.concatenate([kind.gains_path(part, parameters) for kind, parameters in self._runs], axis=1)
         add_gains(x, rewarded, part.action, part.sampled(gains), sums.g, sums.gx)
         if self.propensities:
-            dense = inverse_propensities(block)
-            dense = block.sampled(dense)
-            sums.inverse[:] += dense.sum(axis=0)
-            sums.inverse_x[:] += dense.T @ x
+            logs = log_inverse_propensities(block)
+            scale = np.maximum(sums.scale, logs.max(axis=0))
+            factor = np.exp(sums.scale - scale)
+            dense = block.sampled(np.exp(np.subtract(logs, scale, out=logs), out=logs))
+            sums.inverse[:] = sums.inverse * factor + dense.sum(axis=0)
+            sums.inverse_x[:] = sums.inverse_x * factor[:, None] + dense.T @ x
+            sums.scale[:] = scale

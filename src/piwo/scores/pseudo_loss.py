@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.scores.ratio import over, over_propensity
 from piwo.scores.score import Parameter, Score
 
-__all__ = ["PseudoLoss", "inverse_propensities"]
+__all__ = ["PseudoLoss", "inverse_propensities", "log_inverse_propensities"]
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,36 @@ def inverse_propensities(batch: Batch) -> Floats:
     Raises:
         UsageError: where the log has no full vectors, or one of them has an action of probability 0.
     """
+    vectors = _positive_vectors(batch)
+    flat = vectors.reshape(-1)
+    return over(np.ones(len(flat)), flat).reshape(vectors.shape)
+
+
+def log_inverse_propensities(batch: Batch) -> Floats:
+    """Return -log mu(a | X_t) for every action, (n, K), from the logarithms where the log has them.
+
+    Raises:
+        UsageError: where the log has no full vectors, or one of them has an action of probability 0.
+    """
+    if batch.log_propensities is None:
+        return np.asarray(-np.log(_positive_vectors(batch)))
+    _refuse_zeros(batch, ~np.isfinite(batch.log_propensities))
+    return np.negative(batch.log_propensities)
+
+
+def _positive_vectors(batch: Batch) -> Floats:
     if batch.propensities is None:
         raise UsageError(
             "PIWO-PL needs the full propensity vector of every row; give propensities= or behavior=, or use IX"
         )
-    if (batch.propensities <= 0).any():
-        row, action = (int(x[0]) for x in np.nonzero(batch.propensities <= 0))
+    _refuse_zeros(batch, batch.propensities <= 0)
+    return batch.propensities
+
+
+def _refuse_zeros(batch: Batch, zero: npt.NDArray[np.bool_]) -> None:
+    if zero.any():
+        row, action = (int(x[0]) for x in np.nonzero(zero))
         raise UsageError(
             f"PIWO-PL needs positive propensity for every action, row {int(batch.row_numbers[row])} gives action code "
             f"{action} probability 0; use IX, which needs no such thing"
         )
-    flat = batch.propensities.reshape(-1)
-    return over(np.ones(len(flat)), flat).reshape(batch.propensities.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self, final
 
@@ -17,7 +18,7 @@ from piwo.logs.features import Features
 from piwo.logs.frames import is_frame, to_table
 from piwo.logs.log import Log
 from piwo.logs.sources import TableSource
-from piwo.policies import DeterministicPolicy, LinearSoftmax, Policy, aligned
+from piwo.policies import DeterministicPolicy, LinearGreedy, LinearSoftmax, LinearStack, Policy, aligned
 from piwo.policies.blocks import row_blocks
 from piwo.policies.policy import ActionList, action_list
 from piwo.policies.sampling import RandomState, generator
@@ -135,6 +136,29 @@ class ClassificationBandit:
                 total += float(np.einsum("ij,ij->", chances, self._by_class[classes]))
         return float(total) / len(self)
 
+    def values(self, policies: Sequence[Policy]) -> Floats:
+        """Return the true values of many policies, (P,), exactly; linear greedy ones together, on all cores.
+
+        Args:
+            policies: over these actions.
+
+        Returns:
+            `value` of each.
+
+        >>> import piwo
+        >>> bandit = ClassificationBandit([[0.0], [1.0]], ["a", "b"])
+        >>> bandit.values([piwo.policies.Uniform(bandit.actions)] * 2).tolist()
+        [0.5, 0.5]
+        """
+        found = np.zeros(len(policies))
+        linear = [i for i, p in enumerate(policies) if isinstance(p, LinearGreedy) and p.actions == self.actions]
+        if linear:
+            stack = LinearStack([policies[i] for i in linear])  # type: ignore[misc]
+            found[linear] = stack.mean_rewards(self.context, self.classes, self._by_class)
+        for i in set(range(len(policies))).difference(linear):
+            found[i] = self.value(policies[i])
+        return found
+
     def best_fixed_action(self) -> Label:
         """Return the label of the action with the highest mean reward over all rows; of equal ones the first.
 
@@ -185,7 +209,8 @@ class ClassificationBandit:
             rows: None: every row once, in order; a number: so many rows drawn evenly with replacement; or
                 the indices of rows.
             random_state: a seed, or a numpy Generator, which advances.
-            full_propensities: log the whole vector mu(.|X) as well.
+            full_propensities: the log knows the behavior policy, and so the whole vector mu(.|X) of every row,
+                and its logarithm where the policy has one; no table of rows x actions is stored.
             log_propensities: log the logarithm in place of the propensity: exact where that underflows.
 
         Returns:
@@ -210,23 +235,23 @@ class ClassificationBandit:
             "reward": reward,
             "log_propensity" if log_propensities else "propensity": _propensity(behavior, batch, log_propensities),
         }
-        if full_propensities:
-            vectors = behavior.probabilities(context)
-            roles["propensities"] = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
-        return self._logged(roles, _columns(self.table, self.features, context, index))
+        return self._logged(
+            roles,
+            _columns(self.table, self.features, context, index),
+            behavior if full_propensities else None,
+        )
 
-    def _logged(self, roles: dict[str, Any], context: dict[str, Any]) -> Log:
+    def _logged(self, roles: dict[str, Any], context: dict[str, Any], behavior: Policy | None) -> Log:
         clash = next((name for name in context if name in roles), None)
         if clash is not None:
             raise UsageError(f"context column {clash!r} has the name of a role; rename it")
         columns = Columns(
             propensity="propensity" if "propensity" in roles else None,
             log_propensity="log_propensity" if "log_propensity" in roles else None,
-            propensities="propensities" if "propensities" in roles else None,
             context=tuple(context),
         )
         source = TableSource(pa.table({**context, **roles}), "the simulated log")
-        return Log(source, columns, declared_actions=self.actions, declared_features=self.features)
+        return Log(source, columns, declared_actions=self.actions, declared_features=self.features, behavior=behavior)
 
     @staticmethod
     def paper_rewards(actions: int, random_state: RandomState) -> Floats:

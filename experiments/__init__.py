@@ -1,0 +1,1 @@
+"""The experiments of the paper, made with piwo's public names."""

@@ -1,0 +1,172 @@
+"""The protocol of the paper's experiments: what is drawn, what is learned, and what is measured.
+
+Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import piwo
+from experiments.data import Data
+from piwo.policies import LinearGreedy, LinearSoftmax
+from piwo.scores import Score
+from piwo.simulate import ClassificationBandit
+
+__all__ = ["Experiment", "Logger", "Outcome", "Protocol"]
+
+ETAS = np.logspace(-1, 3, 20)
+PARAMETERS = np.logspace(-10, 0, 20)
+ALGORITHMS = ("PIWO-IX", "PIWO-Clip", "PIWO-LS", "PIWO-PL")
+SETS = ("good", "bad")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What can be chosen; the paper fixes the rest."""
+
+    seed: int = 0
+    sets: tuple[str, ...] = SETS
+    resample: bool = False
+    """Draw a log of its own for every repetition; False: one draw a row serves all that contain the row."""
+    folds: int = 10
+
+
+@dataclass(frozen=True)
+class Logger:
+    """One behavior policy: softmax of eta times the regression for a good one, of -eta times it for a bad one."""
+
+    set: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Return how its files are called."""
+        return f"{self.set}-{self.number:02d}"
+
+    @property
+    def eta(self) -> float:
+        """Return the inverse temperature, without its sign."""
+        return float(ETAS[self.number])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one logger's policies are worth, and what it is worth itself."""
+
+    results: pa.Table
+    logger: pa.Table
+
+
+class Experiment:
+    """Data turned into a bandit: a tenth of the rows for the regression behind the loggers, the others in folds.
+
+    Args:
+        data: contexts and classes.
+        protocol: the settings.
+    """
+
+    def __init__(self, data: Data, protocol: Protocol) -> None:
+        self.protocol = protocol
+        rng = np.random.default_rng([protocol.seed, 0])
+        rewards = ClassificationBandit.paper_rewards(len(data.labels), rng)
+        bandit = ClassificationBandit(data.X, data.y, rewards=rewards, actions=data.labels)
+        order = rng.permutation(len(bandit))
+        tenth = len(bandit) // 10
+        self.regression = bandit.take(order[:tenth])
+        self.bandit = bandit.take(order[tenth:])
+        # the order is random already, so a fold is a run of rows
+        self.fold = np.arange(len(self.bandit)) * protocol.folds // len(self.bandit)
+        self.tests = [self.bandit.take(self.fold == k) for k in range(protocol.folds)]
+
+    @property
+    def gamma_star(self) -> float:
+        """Return sqrt(d/n), n the rows of a repetition that are learned from."""
+        learned = len(self.bandit) * (self.protocol.folds - 1) / self.protocol.folds
+        return float(np.sqrt(self.bandit.context.shape[1] / learned))
+
+    @cached_property
+    def scores(self) -> list[Score]:
+        """Return the scores in the order of `ALGORITHMS`, twenty of each; for LS the bet size is 2 gamma."""
+        kinds = {"PIWO-IX": piwo.IX, "PIWO-Clip": piwo.Clip, "PIWO-LS": piwo.LSLinear, "PIWO-PL": piwo.PseudoLoss}
+        return [kinds[name](1.0).at_gamma(h) for name in ALGORITHMS for h in PARAMETERS.tolist()]
+
+    def loggers(self) -> list[Logger]:
+        """Return the loggers, in the order in which they are run."""
+        return [Logger(name, number) for name in SETS if name in self.protocol.sets for number in range(len(ETAS))]
+
+    def policy(self, logger: Logger) -> LinearSoftmax:
+        """Return the behavior policy of a logger."""
+        return self.regression.softmax_logger(logger.eta if logger.set == "good" else -logger.eta)
+
+    def run(self, logger: Logger) -> Outcome:
+        """Learn and value all policies of one logger."""
+        behavior = self.policy(logger)
+        learned = self._learn(logger, behavior)
+        reward = np.array([test.values(some) for test, some in zip(self.tests, learned, strict=True)])
+        return Outcome(self._results(logger, reward), self._behavior(logger, behavior))
+
+    def _learn(self, logger: Logger, behavior: LinearSoftmax) -> list[list[LinearGreedy]]:
+        """Return the policies of every fold, learned on the others."""
+        oracle, seed = piwo.oracles.Ridge(), [self.protocol.seed, 1 + SETS.index(logger.set), logger.number]
+        if not self.protocol.resample:
+            return oracle.solve_folds(self._log(self.bandit, behavior, seed), self.scores, self.fold)
+        found = []
+        for k in range(self.protocol.folds):
+            log = self._log(self.bandit.take(self.fold != k), behavior, [*seed, k])
+            found.append(oracle.solve_path(log, self.scores))
+        return found
+
+    def _log(self, bandit: ClassificationBandit, behavior: LinearSoftmax, seed: list[int]) -> piwo.Log:
+        rng = np.random.default_rng(seed)
+        return bandit.log(behavior, random_state=rng, full_propensities=True, log_propensities=True)
+
+    def _results(self, logger: Logger, reward: npt.NDArray[np.float64]) -> pa.Table:
+        """Return the tidy rows of (folds, scores) rewards; the best action of a row has mean reward 1."""
+        folds, count = reward.shape
+        each = len(PARAMETERS)
+        return pa.table(
+            {
+                "set": [logger.set] * reward.size,
+                "eta": [logger.eta] * reward.size,
+                "algorithm": np.tile(np.repeat(ALGORITHMS, each), folds),
+                "h": np.tile(np.tile(PARAMETERS, len(ALGORITHMS)), folds),
+                "fold": np.repeat(np.arange(folds), count),
+                "reward": reward.ravel(),
+                "regret": 1.0 - reward.ravel(),
+            }
+        )
+
+    def _behavior(self, logger: Logger, behavior: LinearSoftmax) -> pa.Table:
+        least = np.array([behavior.log_probabilities(test.context).min() for test in self.tests])
+        folds = range(self.protocol.folds)
+        learned_from = [np.delete(least, k).min() for k in folds]
+        best, full = self._references
+        return pa.table(
+            {
+                "set": [logger.set] * len(folds),
+                "eta": [logger.eta] * len(folds),
+                "fold": list(folds),
+                "behavior": [test.value(behavior) for test in self.tests],
+                "best_fixed": best,
+                "full_information": full,
+                "log10_min_propensity": np.array(learned_from) / np.log(10.0),
+            }
+        )
+
+    @cached_property
+    def _references(self) -> tuple[list[float], list[float]]:
+        """Return on every fold the value of the best fixed action and of a ridge policy that saw all mean rewards."""
+        best, full = [], []
+        for k, test in enumerate(self.tests):
+            others = self.bandit.take(self.fold != k)
+            constant = piwo.policies.Constant(others.best_fixed_action(), test.actions)
+            greedy = others.softmax_logger(1.0)
+            best.append(test.value(constant))
+            full.append(test.value(LinearGreedy(greedy.coef, greedy.intercept, test.actions)))
+        return best, full
