@@ -5,6 +5,7 @@ Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 6.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -107,9 +108,11 @@ class Experiment:
     def run(self, logger: Logger) -> Outcome:
         """Learn and value all policies of one logger."""
         behavior = self.policy(logger)
-        learned = self._learn(logger, behavior)
-        reward = np.array([test.values(some) for test, some in zip(self.tests, learned, strict=True)])
-        return Outcome(self._results(logger, reward), self._behavior(logger, behavior))
+        with ThreadPoolExecutor(1) as aside:  # drawing a log uses one core
+            own = aside.submit(self._behavior, logger, behavior)
+            learned = self._learn(logger, behavior)
+            reward = np.array([test.values(some) for test, some in zip(self.tests, learned, strict=True)])
+            return Outcome(self._results(logger, reward), own.result())
 
     def _learn(self, logger: Logger, behavior: LinearSoftmax) -> list[list[LinearGreedy]]:
         """Return the policies of every fold, learned on the others."""

@@ -22,6 +22,7 @@ from piwo.reductions import (
     BETS,
     ActionTable,
     Digest,
+    Folds,
     Gram,
     PolicySums,
     Reduction,
@@ -81,6 +82,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),
+    "folds": lambda: Folds(Gram((IX(0.1), PseudoLoss(0.1)), ACTIONS, np.zeros(WIDTH)), np.arange(10**6) % 3, 3),
     "together": lambda: Together((Digest(), ActionTable(ACTIONS), PolicySums(Uniform(LABELS), IX(0.5)))),
 }
 

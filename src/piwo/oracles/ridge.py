@@ -16,7 +16,7 @@ from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
 from piwo.policies import LinearGreedy, Policy
 from piwo.reductions.folds import Folds
-from piwo.reductions.gram import Gram, GramState
+from piwo.reductions.gram import Gram, GramState, sparse_columns
 from piwo.scores import Score
 
 # exp(600) times a million rows is far from the end of float64, and leaves 10^-568 to the smaller ones.
@@ -152,7 +152,7 @@ def ridge_solution(
         standardize: see `Ridge`.
     """
     n, d = state.rows, len(shift)
-    g, gx = _gains(state, np.array([score.penalty for score in scores]))
+    g, gx = _gains(state, np.array([score.penalty for score in scores]), sparse_columns(scores))
     center = state.x / n if intercept else np.zeros(d)
     xx = state.xx - n * np.outer(center, center)
     xg = (gx - g[:, :, None] * center).reshape(-1, d).T
@@ -163,13 +163,13 @@ def ridge_solution(
     return RidgeSolution(np.ascontiguousarray(coef), offset)
 
 
-def _gains(state: GramState, penalties: Floats) -> tuple[Floats, Floats]:
+def _gains(state: GramState, penalties: Floats, column: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
     """Return the sums of gains (S, K) and of gains times context (S, K, d).
 
-    Dense pseudo-loss gains are the sparse ones minus beta / mu(a|x). Where 1/mu leaves float64 all gains of such a score
-    are in units of exp(unit), which changes no argmax.
+    Dense pseudo-loss gains are the sparse ones minus beta / mu(a|x). Where 1/mu leaves float64, all gains of such a
+    score are in units of exp(unit), which changes no argmax.
     """
-    g, gx = state.g.T, state.gx.transpose(2, 0, 1)
+    g, gx = state.g.T[column], state.gx.transpose(2, 0, 1)[column]
     if not len(state.scale):
         return g, gx
     unit = max(0.0, float(state.scale.max()) - _LARGEST_LOG)

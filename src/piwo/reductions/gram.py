@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.reduction import Reduction
@@ -15,7 +17,7 @@ from piwo.reductions.state import State, largest
 from piwo.scores.pseudo_loss import log_inverse_propensities
 from piwo.scores.score import Score
 
-__all__ = ["Gram", "GramState"]
+__all__ = ["Gram", "GramState", "sparse_columns"]
 
 _BLOCK = 8000
 
@@ -34,7 +36,7 @@ class GramState(State):
     xx: Floats
     """(d, d) sum x x'."""
     g: Floats
-    """(K, S) sum g by action and score."""
+    """(K, S) sum g by action and score; see `sparse_columns`."""
     gx: Floats
     """(K, d, S) sum g x by action and score."""
     inverse: Floats
@@ -52,6 +54,17 @@ class GramState(State):
     def _in_units_of(self, scale: Floats) -> Self:
         factor = np.exp(self.scale - scale)
         return replace(self, inverse=self.inverse * factor, inverse_x=self.inverse_x * factor[:, None], scale=scale)
+
+
+def sparse_columns(scores: Sequence[Score]) -> npt.NDArray[np.intp]:
+    """Return which column of sparse gains each score uses, (S,): penalised neighbours of one kind share theirs.
+
+    >>> from piwo.scores import IX, PseudoLoss
+    >>> sparse_columns([IX(0.1), PseudoLoss(0.1), PseudoLoss(0.2)]).tolist()
+    [0, 1, 1]
+    """
+    same = [i > 0 and s.penalised and type(s) is type(scores[i - 1]) for i, s in enumerate(scores)]
+    return np.cumsum(~np.array(same, np.bool_), dtype=np.intp) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +102,13 @@ class Gram(Reduction[GramState]):
     @cached_property
     def _runs(self) -> list[tuple[type[Score], Floats]]:
         """Return runs of neighbouring scores of one kind, with their hyper-parameters."""
-        runs = groupby(self.scores, key=type)
+        first = dict(zip(sparse_columns(self.scores)[::-1].tolist(), self.scores[::-1], strict=True))
+        runs = groupby((first[k] for k in sorted(first)), key=type)
         return [(kind, np.array([score.value or 0.0 for score in run])) for kind, run in runs]
 
     def empty(self) -> GramState:
         """Return the state of no rows."""
-        d, k, s = len(self.shift), self.actions, len(self.scores)
+        d, k, s = len(self.shift), self.actions, int(sparse_columns(self.scores).max(initial=-1)) + 1
         dense = k if self.propensities else 0
         shapes = [(d,), (d, d), (k, s), (k, d, s), (dense,), (dense, d), (dense,)]
         return GramState(0.0, *(np.zeros(shape) for shape in shapes))
