@@ -5,7 +5,6 @@ Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 6.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -108,24 +107,23 @@ class Experiment:
     def run(self, logger: Logger) -> Outcome:
         """Learn and value all policies of one logger."""
         behavior = self.policy(logger)
-        with ThreadPoolExecutor(1) as aside:  # drawing a log uses one core
-            own = aside.submit(self._behavior, logger, behavior)
-            learned = self._learn(logger, behavior)
-            reward = np.array([test.values(some) for test, some in zip(self.tests, learned, strict=True)])
-            return Outcome(self._results(logger, reward), own.result())
+        learned = self._learn(logger, behavior)
+        reward = np.array([test.values(some) for test, some in zip(self.tests, learned, strict=True)])
+        return Outcome(self._results(logger, reward), self._behavior(logger, behavior))
 
     def _learn(self, logger: Logger, behavior: LinearSoftmax) -> list[list[LinearGreedy]]:
         """Return the policies of every fold, learned on the others."""
         oracle, seed = piwo.oracles.Ridge(), [self.protocol.seed, 1 + SETS.index(logger.set), logger.number]
         if not self.protocol.resample:
-            return oracle.solve_folds(self._log(self.bandit, behavior, seed), self.scores, self.fold)
+            return oracle.solve_folds(self.log(self.bandit, behavior, seed), self.scores, self.fold)
         found = []
         for k in range(self.protocol.folds):
-            log = self._log(self.bandit.take(self.fold != k), behavior, [*seed, k])
+            log = self.log(self.bandit.take(self.fold != k), behavior, [*seed, k])
             found.append(oracle.solve_path(log, self.scores))
         return found
 
-    def _log(self, bandit: ClassificationBandit, behavior: LinearSoftmax, seed: list[int]) -> piwo.Log:
+    def log(self, bandit: ClassificationBandit, behavior: LinearSoftmax, seed: list[int]) -> piwo.Log:
+        """Return the log that a logger writes: one draw a row."""
         rng = np.random.default_rng(seed)
         return bandit.log(behavior, random_state=rng, full_propensities=True, log_propensities=True)
 
@@ -146,7 +144,11 @@ class Experiment:
         )
 
     def _behavior(self, logger: Logger, behavior: LinearSoftmax) -> pa.Table:
-        least = np.array([behavior.log_probabilities(test.context).min() for test in self.tests])
+        least, value = np.zeros(self.protocol.folds), np.zeros(self.protocol.folds)
+        for k, test in enumerate(self.tests):
+            logs = behavior.log_probabilities(test.context)
+            least[k] = logs.min()
+            value[k] = np.exp(logs, out=logs).ravel() @ test.rewards.T[test.classes].ravel() / len(test)
         folds = range(self.protocol.folds)
         learned_from = [np.delete(least, k).min() for k in folds]
         best, full = self._references
@@ -155,7 +157,7 @@ class Experiment:
                 "set": [logger.set] * len(folds),
                 "eta": [logger.eta] * len(folds),
                 "fold": list(folds),
-                "behavior": [test.value(behavior) for test in self.tests],
+                "behavior": value,
                 "best_fixed": best,
                 "full_information": full,
                 "log10_min_propensity": np.array(learned_from) / np.log(10.0),

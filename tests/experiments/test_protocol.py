@@ -39,7 +39,7 @@ def dense_gains(algorithm, h, log_mu, action, reward):
 def test_policies_and_rewards_are_those_of_the_obvious_loop(experiment, algorithm, kind, number, h, fold):
     logger = Logger(kind, number)
     behavior = experiment.policy(logger)
-    log = experiment._log(experiment.bandit, behavior, [3, 1 + (kind == "bad"), number])
+    log = experiment.log(experiment.bandit, behavior, [3, 1 + (kind == "bad"), number])
     batches = list(log.each_batch(context=True))
     action, reward = (np.concatenate([getattr(b, x) for b in batches]) for x in ("action", "reward"))
     train, test, X = experiment.fold != fold, experiment.tests[fold], experiment.bandit.context
@@ -98,7 +98,7 @@ def test_the_loggers_are_those_of_the_paper(experiment):
 
 @pytest.mark.parametrize("fold", [np.zeros(4500), np.zeros(10, int), np.zeros(4500, int), np.arange(4500) % 3 + 1])
 def test_fold_numbers_that_are_none_are_refused(experiment, fold):
-    log = experiment._log(experiment.bandit, experiment.policy(Logger("good", 0)), [0])
+    log = experiment.log(experiment.bandit, experiment.policy(Logger("good", 0)), [0])
     with pytest.raises(piwo.UsageError, match="fold"):
         piwo.oracles.Ridge().solve_folds(log, [piwo.IX(0.1)], fold)
 

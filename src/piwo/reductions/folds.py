@@ -61,8 +61,9 @@ class Folds(Reduction[tuple[S, ...]], Generic[S]):
         """Return the states with the rows of a batch added to those of their folds."""
         here = self.fold[batch.row_numbers]
         states = list(state)
-        for k in np.unique(here):
-            rows = batch if (here == k).all() else batch.take(np.flatnonzero(here == k))
+        counts = np.bincount(here, minlength=self.count)
+        for k in np.flatnonzero(counts):
+            rows = batch if counts[k] == len(batch) else batch.take(np.flatnonzero(here == k))
             states[k] = self.each.update(states[k], rows)
         return tuple(states)
 

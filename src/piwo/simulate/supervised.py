@@ -86,6 +86,11 @@ class ClassificationBandit:
         return np.ascontiguousarray(self.rewards.T)
 
     @cached_property
+    def _all_columns(self) -> dict[str, Any]:
+        """Return the context columns of all rows; every log of all rows shares them."""
+        return _columns(self.table, self.features, self.context, slice(None))
+
+    @cached_property
     def _action_values(self) -> Floats:
         """Return the (K,) mean rewards over all rows."""
         counts = np.bincount(self.classes, minlength=len(self.actions))
@@ -237,7 +242,7 @@ class ClassificationBandit:
         }
         return self._logged(
             roles,
-            _columns(self.table, self.features, context, index),
+            self._all_columns if isinstance(index, slice) else _columns(self.table, self.features, context, index),
             behavior if full_propensities else None,
         )
 
