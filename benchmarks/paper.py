@@ -1,9 +1,9 @@
 """One logger of the paper's experiment, in seconds a policy, beside the obvious loop.
 
-    python benchmarks/paper.py [--data FILE]       FILE as for experiments.paper; synthetic data of the same shape without
+    python benchmarks/paper.py [--data FILE]       FILE as for experiments.paper; else synthetic data
 
-800 policies (4 scores x 20 hyper-parameters x 10 folds) are learned on 810,000 rows each and valued on 90,000, drawing the
-log included. Beside it, in the same run and measured on three policies: dense gains, scikit-learn's Ridge, argmax.
+800 policies (4 scores x 20 hyper-parameters x 10 folds) are learned on 810,000 rows each and valued on 90,000, drawing
+the log included. Beside it, in the same run and measured on three policies: dense gains, scikit-learn's Ridge, argmax.
 Wanted: at least 400 times faster.
 """
 
