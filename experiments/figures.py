@@ -214,12 +214,12 @@ def _shaded(
 
 
 def _lines(width: float, *kinds: str) -> alt.Chart:
-    lines: alt.Chart = alt.Chart().mark_line(strokeWidth=width).transform_filter(_one_of(*kinds))
+    lines: alt.Chart = alt.Chart().mark_line(strokeWidth=width, clip=True).transform_filter(_one_of(*kinds))
     return lines
 
 
 def _bands(*kinds: str) -> alt.Chart:
-    bands: alt.Chart = alt.Chart().mark_area(opacity=0.15).transform_filter(_one_of(*kinds))
+    bands: alt.Chart = alt.Chart().mark_area(opacity=0.15, clip=True).transform_filter(_one_of(*kinds))
     return bands
 
 
@@ -302,34 +302,38 @@ def _panels(name: str, points: Points, loggers: LoggerSet, layers: Sequence[alt.
 def _page(rows: Sequence[Row], title: str, subtitle: str) -> Spec:
     """Return rows below each other, each with its own legends, below a title."""
     heading = alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=10)
-    page = alt.vconcat(*(row.panels for row in rows), title=heading, spacing=18)
+    page = alt.vconcat(*(row.panels for row in rows), title=heading, spacing=18, config=STYLE)
     own = page.resolve_scale(color="independent", stroke="independent", strokeDash="independent")
     # Altair would check every point against its schema, several times over.
-    return {**_styled(own).to_dict(), "datasets": {row.name: row.points for row in rows}}
+    return {**own.to_dict(), "datasets": {row.name: row.points for row in rows}}
 
 
-def _styled(page: alt.VConcatChart) -> alt.VConcatChart:
-    styled: alt.VConcatChart = (
-        page.configure(font=FONTS, padding=4, aria=False, background="white")
-        .configure_axis(
-            labelFontSize=FONT, titleFontSize=FONT, titleFontWeight="normal", gridColor="#ececec",
-            domainColor="#888", tickColor="#888", labelColor="#222", titleColor="#222", labelBound=False,
-        )
-        .configure_view(stroke="#bbb")
-        .configure_legend(
-            orient="bottom", direction="horizontal", labelFontSize=FONT, titleFontSize=FONT, titleFontWeight="normal",
-            labelColor="#222", titleColor="#222", gradientThickness=10, gradientOpacity=1.0,
-            columnPadding=16, rowPadding=4, offset=2, padding=7,
-        )
-        .configure_title(fontSize=14, subtitleFontSize=FONT, subtitleColor="#444", color="#111", frame="group")
-    )  # fmt: skip
-    return styled
+STYLE = alt.Config(
+    font=FONTS,
+    padding=4,
+    aria=False,
+    background="white",
+    view=alt.ViewConfig(stroke="#bbb"),
+    title=alt.TitleConfig(fontSize=14, subtitleFontSize=FONT, subtitleColor="#444", color="#111", frame="group"),
+    axis=alt.AxisConfig(
+        labelFontSize=FONT, titleFontSize=FONT, titleFontWeight="normal", labelColor="#222", titleColor="#222",
+        gridColor="#ececec", domainColor="#888", tickColor="#888", labelBound=False,
+    ),
+    legend=alt.LegendConfig(
+        labelFontSize=FONT, titleFontSize=FONT, titleFontWeight="normal", labelColor="#222", titleColor="#222",
+        orient="bottom", direction="horizontal", gradientThickness=10, gradientOpacity=1.0,
+        columnPadding=16, rowPadding=4, offset=2, padding=7,
+    ),
+)  # fmt: skip
 
 
 def _svg(spec: Spec) -> str:
-    """Return the chart as SVG, its coordinates rounded to hundredths of a pixel."""
+    """Return the chart as SVG that is the same each time, its coordinates rounded to hundredths of a pixel."""
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     svg = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
+    # The numbers of clips and gradients go on from one drawing to the next.
+    names: dict[str, str] = {}
+    svg = re.sub(r'(?<=[#"])(clip|gradient_)\d+', lambda name: names.setdefault(name.group(), f"own-{len(names)}"), svg)
     return re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"-?\d+\.\d{3,}", _hundredths, path.group()), svg)
 
 

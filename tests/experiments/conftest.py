@@ -48,8 +48,7 @@ def fabricated(
 ) -> tuple[pa.Table, pa.Table]:
     """Return the results and the loggers of a run; `noise` of a fold is shared by all, `own_noise` by none."""
     rng = np.random.default_rng(5)
-    results: dict[str, list[object]] = {k: [] for k in ("set", "eta", "algorithm", "h", "fold", "reward", "regret")}
-    loggers = []
+    parts, loggers = [], []
     for name in sets:
         for eta in etas:
             shift = noise * rng.standard_normal(folds)
@@ -58,15 +57,20 @@ def fabricated(
                 moved = {key: value + shift[fold] for key, value in values.items()}
                 smallest = max(-399.0, -1.4 - 0.4 * eta)
                 loggers.append({"set": name, "eta": eta, "fold": fold, **moved, "log10_min_propensity": smallest})
-            for algorithm in algorithms:
-                for h in hs:
-                    reward = shape(name, algorithm, eta, h) + shift + own_noise * rng.standard_normal(folds)
-                    for key, value in (("set", name), ("eta", eta), ("algorithm", algorithm), ("h", h)):
-                        results[key] += [value] * folds
-                    results["fold"] += range(folds)
-                    results["reward"] += reward.tolist()
-                    results["regret"] += (1.0 - reward).tolist()
-    return pa.table(results), pa.Table.from_pylist(loggers)
+            means = np.array([[shape(name, algorithm, eta, h) for h in hs] for algorithm in algorithms])
+            reward = (means[:, :, None] + shift + own_noise * rng.standard_normal((*means.shape, folds))).ravel()
+            each = len(hs) * folds
+            cells = {
+                "set": [name] * len(reward),
+                "eta": np.full(len(reward), eta),
+                "algorithm": np.repeat(np.array(algorithms, dtype=object), each),
+                "h": np.tile(np.repeat(np.array(hs, dtype=float), folds), len(algorithms)),
+                "fold": np.tile(np.arange(folds), means.size),
+                "reward": reward,
+                "regret": 1.0 - reward,
+            }
+            parts.append(pa.table(cells))
+    return pa.concat_tables(parts), pa.Table.from_pylist(loggers)
 
 
 @pytest.fixture(scope="session")
