@@ -32,6 +32,9 @@ FAR_BELOW = 1000.0
 ORANGE = "#e8710a"
 GREY = "#6b6b6b"
 BAND = "#2f7ebc"
+OPACITY = 0.15
+OPACITY_OF_MANY = 0.06
+"""Where many bands lie on one another, as those of all small h do; they would hide the dashes."""
 BLUES = alt.SchemeParams(name="blues", extent=[0.35, 1.0])
 NEAREST, BELOW = "h nearest √(d/n)", "h ≤ √(d/n) / 1000"
 BEHAVIOR, BEST_FIXED = "the logger itself", "best fixed action"
@@ -52,7 +55,7 @@ class Key:
     dash: tuple[float, ...]
 
 
-SOLID, DASHED, DOTTED = (1, 0), (4, 2.5), (1.5, 2.5)
+SOLID, DASHED, DOTTED = (1, 0), (5, 4), (1.5, 2.5)
 REWARD_KEYS = (
     Key(NEAREST, ORANGE, SOLID),
     Key(BELOW, "#4a90c9", DASHED),
@@ -150,8 +153,8 @@ def _reward_row(loggers: LoggerSet, gamma_star: float) -> Row:
     named = {**place, **_keyed(keys)}
     layers = [
         _lines(1.2, BEHAVIOR, BEST_FIXED).encode(**named),
-        *_shaded(place, shade, "h", {OTHER: SOLID, BELOW: DASHED}),
-        _bands(NEAREST).encode(**_between(place), fill=alt.value(ORANGE)),
+        *_shaded(place, shade, "h", {OTHER: SOLID, BELOW: DASHED}, OPACITY_OF_MANY),
+        _bands(OPACITY, NEAREST).encode(**_between(place), fill=alt.value(ORANGE)),
         _lines(2.2, NEAREST).encode(**named),
     ]
     return _panels("rewards", points, loggers, layers)
@@ -170,7 +173,7 @@ def _regret_row(loggers: LoggerSet, gamma_star: float) -> Row:
         "x": _log_x("h", "hyper-parameter h", loggers.h, every=3),
         "y": alt.Y("mean:Q", title="expected regret", scale=scale, axis=alt.Axis(tickCount=5)),
     }
-    layers = _shaded(place, shade, "eta", {OTHER: SOLID})
+    layers = _shaded(place, shade, "eta", {OTHER: SOLID}, OPACITY)
     left, right = _ends(loggers.h)
     if left <= gamma_star <= right:
         low_high = np.array(scale["domain"])
@@ -201,7 +204,7 @@ def _panel(algorithm: str) -> str:
 
 # ------------------------------------------------------------------------------------------------------- layers
 def _shaded(
-    place: Mapping[str, Any], shade: alt.Color, line: str, dashes: Mapping[str, tuple[float, ...]]
+    place: Mapping[str, Any], shade: alt.Color, line: str, dashes: Mapping[str, tuple[float, ...]], opacity: float
 ) -> list[alt.Chart]:
     """Bands below lines, from light to dark by the column `line`; one layer of lines for each kind of dash."""
     lines = [
@@ -209,7 +212,7 @@ def _shaded(
         for kind, dash in dashes.items()
     ]
     # One color for all bands: with a shade of their own they would be part of the legend and make it a row of dots.
-    bands = _bands(*dashes).encode(**_between(place), fill=alt.value(BAND), detail=f"{line}:N")
+    bands = _bands(opacity, *dashes).encode(**_between(place), fill=alt.value(BAND), detail=f"{line}:N")
     return [bands, *lines]
 
 
@@ -218,8 +221,8 @@ def _lines(width: float, *kinds: str) -> alt.Chart:
     return lines
 
 
-def _bands(*kinds: str) -> alt.Chart:
-    bands: alt.Chart = alt.Chart().mark_area(opacity=0.15, clip=True).transform_filter(_one_of(*kinds))
+def _bands(opacity: float, *kinds: str) -> alt.Chart:
+    bands: alt.Chart = alt.Chart().mark_area(opacity=opacity, clip=True).transform_filter(_one_of(*kinds))
     return bands
 
 

@@ -60,6 +60,10 @@ BROKEN = {
         lambda name, algorithm, eta, h: -0.05 * (name == "good" and eta > 100),
         {IX_LOGGER},
     ),
+    "no gamma comes up to the best fixed action": (
+        lambda name, algorithm, eta, h: -0.2 * (name == "good" and eta < 1),
+        {IX_LOGGER},
+    ),
     "Clip differs near sqrt(d/n)": (lambda *cell: -0.05 * at("PIWO-Clip", HERE)(*cell), {CLIP_NEAR, CLIP_ALL}),
     "Clip differs far from it": (
         lambda *cell: 0.05 * at("PIWO-Clip", lambda eta, h: eta < 0.2 and h < 2e-10)(*cell),

@@ -131,6 +131,14 @@ def test_no_dash_in_the_legend_where_no_line_is_dashed(fabricate):
     assert all(names == [drawn.NEAREST, drawn.BEHAVIOR, drawn.BEST_FIXED] for names in named)
 
 
+def test_no_mark_at_sqrt_d_n_where_it_is_outside_the_grid(fabricate):
+    for hs, marks in (([1e-3, 1e-2], 4 * 2), ([1e-10, 1e-5], 0)):
+        tables = fabricate(sets=["bad"], etas=[1.0, 10.0], hs=hs, folds=2)
+        spec = figures(*tables, "x", synthetic=False, gamma_star=STAR)["figure-3"]
+        assert len([point for point in spec["datasets"]["regrets"] if point["kind"] == drawn.STAR]) == marks
+        assert len([1 for layer in spec["vconcat"][1]["spec"]["layer"] if "stroke" in layer["encoding"]]) == (marks > 0)
+
+
 def test_a_single_logger_fold_and_hyper_parameter_can_be_drawn(fabricate, tmp_path):
     tables = fabricate(sets=["good"], algorithms=["PIWO-IX"], etas=[10.0], hs=[1e-3], folds=1)
     paths = write_figures(*tables, "x", synthetic=False, gamma_star=STAR, folder=tmp_path)
@@ -171,8 +179,8 @@ def test_drawn_lines_and_words(written):
         paths = re.findall(r'<path [^>]*d="M[^"]*"[^>]*>', text)
         long_lines = [path for path in paths if 'fill="none"' in path or "fill=" not in path]
         assert len([p for p in long_lines if p.count("L") == 4]) >= 4 * 7 + (rows - 1) * 4 * 5
-        bands = [path for path in paths if 'opacity="0.15"' in path]
-        assert len(bands) == 4 * 5 * rows
+        bands = [sum(f'opacity="{opacity}"' in path for path in paths) for opacity in (0.06, 0.15)]
+        assert bands == [4 * 4, 4 * 1 + (rows - 1) * 4 * 5]
 
 
 def test_letters_are_large_enough_in_print(written):
