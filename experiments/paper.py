@@ -27,7 +27,6 @@ __all__ = ["main", "paper"]
 
 DONE, UNUSABLE, INTERRUPTED = 0, 2, 130
 QUICK_ROWS = 20_000
-SETS = ("good", "bad")
 HOLDS = {True: "yes", False: "no", None: "not tested"}
 
 HELP = """Run the experiments of Gabbianelli, Neu and Papini, "Importance-Weighted Offline Learning Done Right".
@@ -81,6 +80,8 @@ def paper(
 
 def _sets(words: str) -> tuple[str, ...]:
     """Return the sets that were named, in one order, so that "bad,good" is the same run as "good,bad"."""
+    from experiments.averages import SETS
+
     named = {word.strip() for word in words.split(",")}
     if not named <= set(SETS):
         raise UsageError(f"--sets is {words!r}, expected good, bad, or good,bad")

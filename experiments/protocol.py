@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import piwo
+from experiments.averages import ALGORITHMS, SETS
 from experiments.data import Data
 from piwo.policies import LinearGreedy, LinearSoftmax
 from piwo.scores import Score
@@ -22,8 +23,6 @@ __all__ = ["Experiment", "Logger", "Outcome", "Protocol"]
 
 ETAS = np.logspace(-1, 3, 20)
 PARAMETERS = np.logspace(-10, 0, 20)
-ALGORITHMS = ("PIWO-IX", "PIWO-Clip", "PIWO-LS", "PIWO-PL")
-SETS = ("good", "bad")
 
 
 @dataclass(frozen=True)

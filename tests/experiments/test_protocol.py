@@ -7,8 +7,9 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import piwo
+from experiments.averages import ALGORITHMS
 from experiments.data import load
-from experiments.protocol import ALGORITHMS, ETAS, PARAMETERS, Experiment, Logger, Protocol
+from experiments.protocol import ETAS, PARAMETERS, Experiment, Logger, Protocol
 
 HS = len(PARAMETERS)
 

@@ -117,14 +117,7 @@ class LinearStack:
         from piwo.policies.kernels import add_matched
 
         action, gains = np.ascontiguousarray(action, np.int32), np.ascontiguousarray(gains, np.float64)
-
-        def credit(rows: slice, codes: npt.NDArray[np.int32]) -> Floats:
-            sums = np.zeros(len(self))
-            add_matched(codes, action[rows], gains[rows], sums)
-            return sums
-
-        total = sum(self.each(X, credit), np.zeros(len(self)))
-        return np.asarray(total / max(len(action), 1))
+        return self._mean(X, lambda rows, codes, sums: add_matched(codes, action[rows], gains[rows], sums))
 
     def mean_rewards(self, X: Any, kinds: npt.NDArray[np.integer[Any]], rewards: Floats) -> Floats:
         """Return every policy's mean of a known reward, (P,): mean_t M[k_t, the action that it takes in X_t].
@@ -141,14 +134,18 @@ class LinearStack:
         from piwo.policies.kernels import add_known
 
         kinds, rewards = np.ascontiguousarray(kinds, np.int32), np.ascontiguousarray(rewards, np.float64)
+        return self._mean(X, lambda rows, codes, sums: add_known(codes, kinds[rows], rewards, sums))
+
+    def _mean(self, X: Any, add: Callable[[slice, npt.NDArray[np.int32], Floats], object]) -> Floats:
+        """Return the mean over rows, (P,), of what a function adds to the sums of a block; blocks in their order."""
 
         def credit(rows: slice, codes: npt.NDArray[np.int32]) -> Floats:
             sums = np.zeros(len(self))
-            add_known(codes, kinds[rows], rewards, sums)
+            add(rows, codes, sums)
             return sums
 
         total = sum(self.each(X, credit), np.zeros(len(self)))
-        return np.asarray(total / max(len(kinds), 1))
+        return np.asarray(total / max(len(X), 1))
 
     def _choices(self, x: Floats, single: _SinglePrecision) -> npt.NDArray[np.int32]:
         from piwo.policies.kernels import choose_many
