@@ -124,7 +124,7 @@ def test_ratio_of_nothing_is_nothing() -> None:
     with np.errstate(divide="raise", invalid="raise", over="raise"):
         assert over(np.array([0.0, 0.0, 3.0]), np.array([0.0, 2.0, 2.0])).tolist() == [0.0, 0.0, 1.5]
         assert over(np.zeros(0), np.zeros(0)).tolist() == []
-        assert log1p_ratio(1.0, np.zeros(1), one(0.0, 1.0, -1e6)).tolist() == [0.0]
+        assert log1p_ratio(np.ones(1), np.zeros(1), one(0.0, 1.0, -1e6)).tolist() == [[0.0]]
 
 
 def test_pseudo_loss_gains_by_hand() -> None:

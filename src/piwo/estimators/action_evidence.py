@@ -65,5 +65,7 @@ class ActionEvidence(Reduction[EvidenceState]):
         """Return the sums with a batch added."""
         ones, sums = np.ones(len(batch)), np.empty((self.actions, len(_BETS)))
         for j, bet in enumerate(_BETS):
-            sums[:, j] = np.bincount(batch.action, log1p_ratio(float(bet), ones, batch), minlength=self.actions)
+            sums[:, j] = np.bincount(
+                batch.action, log1p_ratio(np.array([bet]), ones, batch)[:, 0], minlength=self.actions
+            )
         return state.merge(EvidenceState(len(batch), sums))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from piwo.errors import DataError, UsageError
 
-__all__ = ["DENSE_LIMIT", "Codes", "RowError", "check_dense", "row_blocks"]
+__all__ = ["DENSE_LIMIT", "Codes", "RowError", "check_dense", "row_blocks", "spread"]
+
+T = TypeVar("T")
 
 Codes = npt.NDArray[np.int32]
 
@@ -47,6 +51,30 @@ def row_blocks(rows: int, actions: int, size: int | None = None) -> Iterator[sli
     """
     step = max((size or _BLOCK_BYTES) // (8 * actions), min(_LEAST_ROWS, _MOST_BYTES // (8 * actions)), 1)
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def spread(rows: int, step: int, work: Callable[[slice], T]) -> list[T]:
+    """Return what a function makes of each slice of `step` rows, in the order of the rows; on all cores.
+
+    Args:
+        rows: n.
+        step: rows a slice.
+        work: called from several threads at once.
+
+    >>> spread(5, 2, lambda rows: rows.stop - rows.start)
+    [2, 2, 1]
+    """
+    from threadpoolctl import threadpool_limits
+
+    slices = [slice(at, min(at + step, rows)) for at in range(0, rows, step)]
+    workers = max(1, min(len(slices), os.cpu_count() or 1))
+    # our threads are the parallelism; a BLAS that starts its own underneath would fight them
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
+        try:
+            return list(pool.map(work, slices))
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
 
 
 def check_dense(rows: int, actions: int) -> None:

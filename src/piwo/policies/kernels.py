@@ -11,6 +11,10 @@ __all__ = ["add_known", "add_matched", "choose_many", "drifts"]
 
 TILE = 256
 """Rows a tile: its transposed context and its scores stay in the first two caches."""
+DOUBTS = 64
+"""Rows that are decided again together."""
+_FINER = 2.0**-28
+"""How much finer double precision is than single, with a bit to spare."""
 _LANES = 8
 """Sums side by side, for the vector units; their order is written down, so that bits do not depend on the compiler."""
 
@@ -84,18 +88,57 @@ def _gap(best: Any, second: Any, norm: Any, rows: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _decide(x: Any, coef: Any, intercept: Any) -> int:
-    """Return the best action of one policy in one row, in double precision; -1 where a score is NaN or +inf."""
-    chosen, top = -1, -np.inf
+def _decide(xt: Any, coef: Any, intercept: Any, best: Any, second: Any, chosen: Any) -> None:
+    """Write the best action of one policy and the two best scores of `DOUBTS` rows, in double precision.
+
+    xt (d, DOUBTS) is their context; chosen is -1 where a score is NaN or +inf.
+    """
+    scores, wrong = np.zeros(DOUBTS), np.zeros(DOUBTS, np.bool_)
+    best[:], second[:], chosen[:] = -np.inf, -np.inf, -1
     for a in range(len(coef)):
-        score = intercept[a]
-        for f in range(len(x)):
-            score += coef[a, f] * x[f]
-        if not score < np.inf:
-            return -1
-        if score > top:
-            chosen, top = a, score
-    return chosen
+        scores[:] = intercept[a]
+        for f in range(len(xt)):
+            weight, column = coef[a, f], xt[f]
+            for r in range(DOUBTS):
+                scores[r] += weight * column[r]
+        for r in range(DOUBTS):
+            s, top = scores[r], best[r]
+            wins = s > top
+            low = top if wins else s
+            second[r] = low if low > second[r] else second[r]  # noqa: FURB136
+            best[r] = s if wins else top
+            chosen[r] = a if wins else chosen[r]
+            wrong[r] |= not s < np.inf
+    for r in range(DOUBTS):
+        if wrong[r]:
+            chosen[r] = -1
+
+
+@njit(nogil=True, cache=True)
+def _recheck(
+    x: Any, start: int, coef: Any, intercept: Any, size: float, slack: Any, best: Any, second: Any, norm: Any, out: Any
+) -> float:
+    """Decide the doubtful rows of a tile in double precision; return the smallest lead, a unit of the norm plus one."""
+    xt, rows, held, least = np.zeros((x.shape[1], DOUBTS)), np.zeros(DOUBTS, np.int32), 0, np.inf
+    exact, runner_up, chosen = np.zeros(DOUBTS), np.zeros(DOUBTS), np.zeros(DOUBTS, np.int32)
+    for r in range(len(out)):
+        lead = np.float64(best[r] - second[r]) / norm[r] - slack
+        if lead > 0.0:
+            least = min(least, lead)
+        else:  # NaN, from scores that left single precision, is in doubt too
+            rows[held] = r
+            for f in range(len(xt)):
+                xt[f, held] = x[start + r, f]
+            held += 1
+        if held == DOUBTS or (held > 0 and r + 1 == len(out)):
+            _decide(xt, coef, intercept, exact, runner_up, chosen)
+            for k in range(held):
+                out[rows[k]] = chosen[k]
+                lead = (exact[k] - runner_up[k]) / size / norm[rows[k]] - slack * _FINER
+                if not lead > least:
+                    least = lead
+            held = 0
+    return least
 
 
 @njit(nogil=True, cache=True)
@@ -103,6 +146,7 @@ def choose_many(
     x: Any,
     exact: Any,
     offset: Any,
+    size: Any,
     shift: Any,
     scale: Any,
     coef: Any,
@@ -113,7 +157,8 @@ def choose_many(
 ) -> None:
     """Write the best action of P linear policies in n rows, codes (P, n) int32; -1 where a row has none.
 
-    x (n, d); exact (P, K, d), offset (P, K): the policies; shift, scale (d,): coordinates in which coef (P, K, d),
+    x (n, d); exact (P, K, d), offset (P, K): the policies; size (P,): what coef is
+    divided by; shift, scale (d,): coordinates in which coef (P, K, d),
     intercept (P, K + 1) float32 are given, the last intercept -inf; slack (P,) float32: the lead below which rounding
     to single precision may have chosen, a unit of the row's norm plus one; drift: see `drifts`.
     """
@@ -123,14 +168,14 @@ def choose_many(
     xt, norm = np.zeros((width, TILE), np.float32), np.zeros(TILE, np.float32)
     scores = np.zeros((actions + 1, TILE), np.float32)  # one to spare, for pairs
     best, second, chosen = np.zeros(TILE, np.float32), np.zeros(TILE, np.float32), np.zeros(TILE, np.int32)
-    gap = np.zeros(policies, np.float32)
+    gap = np.zeros(policies)
     for start in range(0, len(x), TILE):
         rows = _load(x, start, shift, scale, xt, norm)
         for p in range(policies):
             out = codes[p, start : start + rows]
             like = 0
             for b in range(1, min(drift.shape[1], p) + 1):
-                if drift[p, b - 1] + slack[p] < gap[p - b]:
+                if drift[p, b - 1] < gap[p - b]:
                     like = b
                     break
             if like > 0:
@@ -143,10 +188,8 @@ def choose_many(
                 _contest(scores, intercept[p], a, best, second, chosen)
             out[:] = chosen[:rows]
             gap[p] = _gap(best, second, norm, rows) - slack[p]
-            if not gap[p] > 0:  # NaN, from scores that left single precision, is in doubt too
-                for r in range(rows):
-                    if not best[r] - second[r] > slack[p] * norm[r]:
-                        out[r] = _decide(x[start + r], exact[p], offset[p])
+            if not gap[p] > 0:
+                gap[p] = _recheck(x, start, exact[p], offset[p], size[p], slack[p], best, second, norm, out)
 
 
 @njit(nogil=True, cache=True)

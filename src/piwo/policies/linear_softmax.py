@@ -83,12 +83,20 @@ class LinearSoftmax(Policy):
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
         """Return one action a row, drawn with its probability, (n,) codes; one uniform number a row."""
+        return self.draw_logged(context, n, rng)[0]
+
+    def draw_logged(
+        self, context: Floats | None, n: int, rng: np.random.Generator, logarithm: bool = False
+    ) -> tuple[Codes, Floats]:
+        """Return one action a row, as `draw` does, and log pi or pi of it, from one softmax."""
         assert context is not None
-        codes = np.empty(n, np.int32)
+        codes, found = np.empty(n, np.int32), np.empty(n)
         for block, scores in score_blocks(context, self.coef, self.intercept):
             z = self._scaled(scores, block.start)
-            codes[block] = draw_rows(np.exp(z, out=z), rng)
-        return codes
+            chances = np.exp(z)
+            codes[block] = draw_rows(chances, rng)
+            found[block] = z[np.arange(len(z)), codes[block]] - np.log(chances.sum(axis=1))
+        return codes, found if logarithm else np.exp(found, out=found)
 
     def _log_chances(self, context: Floats | None, codes: Codes) -> Floats:
         assert context is not None

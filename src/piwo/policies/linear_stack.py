@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +11,7 @@ import numpy.typing as npt
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
+from piwo.policies.blocks import spread
 from piwo.policies.linear_greedy import LinearGreedy
 
 __all__ = ["LinearStack"]
@@ -77,25 +76,11 @@ class LinearStack:
         >>> LinearStack([up]).each(np.array([[2.0], [-3.0]]), lambda rows, codes: codes.sum(axis=1).tolist())
         [[1]]
         """
-        from threadpoolctl import threadpool_limits
-
         context = self.policies[0].context(X)
         assert context is not None
         single = _SinglePrecision.of(self.coef, self.intercept, context)
         step = max(256, _CHOICES // len(self))
-        blocks = [slice(at, min(at + step, len(context))) for at in range(0, len(context), step)]
-
-        def work(rows: slice) -> T:
-            return use(rows, self._choices(context[rows], single))
-
-        workers = max(1, min(len(blocks), os.cpu_count() or 1))
-        # our threads are the parallelism; a BLAS that starts its own underneath would fight them
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
-            try:
-                return list(pool.map(work, blocks))
-            except BaseException:
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+        return spread(len(context), step, lambda rows: use(rows, self._choices(context[rows], single)))
 
     def choose(self, X: Any) -> npt.NDArray[np.int32]:
         """Return the action codes that every policy takes, (P, n).
@@ -152,7 +137,9 @@ class LinearStack:
 
         codes = np.empty((len(self), len(x)), np.int32)
         s = single
-        choose_many(x, self.coef, self.intercept, s.shift, s.scale, s.coef, s.intercept, s.slack, s.drift, codes)
+        choose_many(
+            x, self.coef, self.intercept, s.size, s.shift, s.scale, s.coef, s.intercept, s.slack, s.drift, codes
+        )
         if codes.size and codes.min() < 0:
             p, row = (int(place[0]) for place in np.nonzero(codes < 0))
             self.policies[p].decide(x[row : row + 1], 1)  # says what is wrong with the row
@@ -167,6 +154,7 @@ class _SinglePrecision:
     its largest coefficient; none of this changes an argmax.
     """
 
+    size: Floats
     shift: Floats
     scale: Floats
     coef: npt.NDArray[np.float32]
@@ -179,8 +167,8 @@ class _SinglePrecision:
         from piwo.policies.kernels import drifts
 
         shift, scale = _frame(context)
-        weights, constant = _centred(*_divided(coef * scale, intercept + coef @ shift))
-        weights, constant = _divided(weights, constant)
+        weights, constant, first = _divided(coef * scale, intercept + coef @ shift)
+        weights, constant, second = _divided(*_centred(weights, constant))
         # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps (|w| |x| + |b|), for both of two actions; |b| <= 1 here
         norms = np.sqrt((weights * weights).sum(axis=2)).max(axis=1)
         slack = 2.0 * (len(shift) + 4) * np.finfo(np.float32).eps * np.maximum(norms, 1.0)
@@ -188,15 +176,15 @@ class _SinglePrecision:
         drifts(weights, constant, drift)
         spare = np.full((len(coef), 1), -np.inf)
         single = (weights, np.hstack([constant, spare]), slack, drift)
-        return cls(shift, scale, *(np.ascontiguousarray(x, np.float32) for x in single))
+        return cls(first * second, shift, scale, *(np.ascontiguousarray(x, np.float32) for x in single))
 
 
-def _divided(coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-    """Divide each policy by its largest coefficient."""
+def _divided(coef: Floats, intercept: Floats) -> tuple[Floats, Floats, Floats]:
+    """Divide each policy by its largest coefficient; return that too, (P,)."""
     finite = np.where(np.isfinite(intercept), intercept, 0.0)
     size = np.maximum(np.abs(coef).max(axis=(1, 2)), np.abs(finite).max(axis=1))
     size = np.where(size > 0, size, 1.0)
-    return coef / size[:, None, None], intercept / size[:, None]
+    return coef / size[:, None, None], intercept / size[:, None], size
 
 
 def _centred(coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:

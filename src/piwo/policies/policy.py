@@ -85,6 +85,14 @@ class Policy(ABC):
             codes[block] = draw_rows(self.distribution(None if context is None else context[block], count), rng)
         return codes
 
+    def draw_logged(
+        self, context: Floats | None, n: int, rng: np.random.Generator, logarithm: bool = False
+    ) -> tuple[Codes, Floats]:
+        """Return one action a row, (n,) codes, as `draw` does, and its probability or the logarithm of that, (n,)."""
+        codes = self.draw(context, n, rng)
+        chances = self.chances(context, codes)
+        return codes, np.log(chances) if logarithm else chances
+
     def state(self) -> State:
         """Return what a file has to hold.
 
@@ -233,8 +241,8 @@ class Policy(ABC):
             Action labels, and the exact probability with which each was taken.
         """
         rows, context = _row_count(X, n), self.context(X)
-        codes = self.draw(context, rows, generator(random_state))
-        return Decisions(self.actions.take(codes), self.chances(context, codes))
+        codes, chances = self.draw_logged(context, rows, generator(random_state))
+        return Decisions(self.actions.take(codes), chances)
 
     def onto(self, actions: Actions) -> Policy:
         """Return this policy over the action list of a log; see `aligned`."""

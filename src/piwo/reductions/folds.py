@@ -61,10 +61,12 @@ class Folds(Reduction[tuple[S, ...]], Generic[S]):
         """Return the states with the rows of a batch added to those of their folds."""
         here = self.fold[batch.row_numbers]
         states = list(state)
-        counts = np.bincount(here, minlength=self.count)
-        for k in np.flatnonzero(counts):
-            rows = batch if counts[k] == len(batch) else batch.take(np.flatnonzero(here == k))
-            states[k] = self.each.update(states[k], rows)
+        for k in np.flatnonzero(np.bincount(here, minlength=self.count)):
+            rows = np.flatnonzero(here == k)
+            first, stop = int(rows[0]), int(rows[-1]) + 1
+            # rows of a fold that lie together need no copy
+            keep = slice(first, stop) if stop - first == len(rows) else rows
+            states[k] = self.each.update(states[k], batch.take(keep))
         return tuple(states)
 
     def merge(self, one: tuple[S, ...], other: tuple[S, ...]) -> tuple[S, ...]:

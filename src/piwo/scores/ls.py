@@ -51,7 +51,7 @@ class LS(Score):
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return log(1 + lam pi R / mu) / lam, (n,)."""
         lam = self.number
-        return log1p_ratio(lam, pi * batch.reward, batch) / lam
+        return log1p_ratio(np.array([lam]), pi * batch.reward, batch)[:, 0] / lam
 
     @property
     def bet(self) -> float:
@@ -88,7 +88,7 @@ class LSLinear(Score):
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
         """Return log(1 + lam R / mu) / lam, (n, S)."""
-        return np.stack([log1p_ratio(lam, batch.reward, batch) / lam for lam in parameters.tolist()], axis=1)
+        return log1p_ratio(parameters, batch.reward, batch) / parameters
 
     @property
     def bet(self) -> float:

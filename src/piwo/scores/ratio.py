@@ -60,19 +60,20 @@ def log_ratio(numerator: Floats, batch: Batch, rows: npt.NDArray[np.intp]) -> Fl
     return np.log(numerator[rows]) - log_mu
 
 
-def log1p_ratio(scale: float, numerator: Floats, batch: Batch) -> Floats:
-    """Return log(1 + scale * numerator / mu), finite for every positive mu, however small.
+def log1p_ratio(scales: Floats, numerator: Floats, batch: Batch) -> Floats:
+    """Return log(1 + scale * numerator / mu) for S scales, (n, S), finite for every positive mu, however small.
 
     >>> batch = Batch(0, np.zeros(1, np.int32), np.ones(1), np.zeros(1), log_propensity=np.array([-1000.0]))
-    >>> log1p_ratio(1.0, np.ones(1), batch).tolist()
-    [1000.0]
+    >>> log1p_ratio(np.ones(1), np.ones(1), batch).tolist()
+    [[1000.0]]
     """
     ratio = over_propensity(numerator, batch)
     with np.errstate(over="ignore"):
-        result = np.log1p(scale * ratio)
-    lost = np.flatnonzero(~np.isfinite(result))
+        result = np.multiply.outer(ratio, scales)
+        np.log1p(result, out=result)
+    lost = np.flatnonzero(~np.isfinite(result).all(axis=1))
     if len(lost):
-        result[lost] = np.logaddexp(0.0, np.log(scale) + log_ratio(numerator, batch, lost))
+        result[lost] = np.logaddexp(0.0, np.add.outer(log_ratio(numerator, batch, lost), np.log(scales)))
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, Self, final
 
@@ -12,14 +13,14 @@ import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label, label_array
-from piwo.logs.batch import Batch, Floats
+from piwo.logs.batch import Floats
 from piwo.logs.columns import Columns
 from piwo.logs.features import Features
 from piwo.logs.frames import is_frame, to_table
 from piwo.logs.log import Log
 from piwo.logs.sources import TableSource
 from piwo.policies import DeterministicPolicy, LinearGreedy, LinearSoftmax, LinearStack, Policy, aligned
-from piwo.policies.blocks import row_blocks
+from piwo.policies.blocks import RowError, row_blocks, spread
 from piwo.policies.policy import ActionList, action_list
 from piwo.policies.sampling import RandomState, generator
 
@@ -106,9 +107,13 @@ class ClassificationBandit:
         1
         """
         index = np.arange(len(self))[rows]
-        contexts = self.context[index] if self.table is None else self.table.take(pa.array(index))
-        labels = self.actions.take(self.classes[index])
-        return type(self)(contexts, labels, rewards=self.rewards, actions=self.actions, features=self.features)
+        table = None if self.table is None else self.table.take(pa.array(index))
+        part = copy(self)
+        for name in ("_all_columns", "_action_values"):  # what was worked out for all rows
+            part.__dict__.pop(name, None)
+        part.classes = self.classes[index]
+        part.table, part.context = table, self.context[index]
+        return part
 
     # ------------------------------------------------------------------ what is known
 
@@ -130,16 +135,20 @@ class ClassificationBandit:
         if not policy.needs_context:
             return float(policy.distribution(None, 1)[0] @ self._action_values)
         context = policy.context(self.context)
-        total = 0.0
-        for block in row_blocks(len(self), len(self.actions)):
-            some, classes = None if context is None else context[block], self.classes[block]
-            if isinstance(policy, DeterministicPolicy):
-                total += self.rewards[policy.decide(some, len(classes)), classes].sum()
-            else:
-                # not np.vdot: BLAS starts threads for every block
-                chances = policy.distribution(some, len(classes))
-                total += float(np.einsum("ij,ij->", chances, self._by_class[classes]))
-        return float(total) / len(self)
+
+        def earned(rows: slice) -> float:
+            total = 0.0
+            for block in row_blocks(rows.stop - rows.start, len(self.actions)):
+                here = slice(rows.start + block.start, rows.start + block.stop)
+                some, classes = None if context is None else context[here], self.classes[here]
+                if isinstance(policy, DeterministicPolicy):
+                    total += self.rewards[policy.decide(some, len(classes)), classes].sum()
+                else:
+                    chances = policy.distribution(some, len(classes))
+                    total += float(np.einsum("ij,ij->", chances, self._by_class[classes]))
+            return total
+
+        return float(sum(spread(len(self), _SLICE, earned))) / len(self)
 
     def values(self, policies: Sequence[Policy]) -> Floats:
         """Return the true values of many policies, (P,), exactly; linear greedy ones together, on all cores.
@@ -230,21 +239,48 @@ class ClassificationBandit:
         rng, behavior = generator(random_state), aligned(behavior, self.actions)
         index = _drawn(rows, len(self), rng)
         context, classes = self.context[index], self.classes[index]
-        seen = behavior.context(context)
-        codes = behavior.draw(seen, len(classes), rng)
-        # one uniform number a row
-        reward = (rng.random(len(classes)) < self.rewards[codes, classes]).astype(np.float64)
-        batch = Batch(0, codes, reward, reward, context=context)
+        codes, propensity, reward = self._draw(behavior, behavior.context(context), classes, rng, log_propensities)
         roles = {
             "action": pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(self.actions.labels)),
             "reward": reward,
-            "log_propensity" if log_propensities else "propensity": _propensity(behavior, batch, log_propensities),
+            "log_propensity" if log_propensities else "propensity": propensity,
         }
         return self._logged(
             roles,
             self._all_columns if isinstance(index, slice) else _columns(self.table, self.features, context, index),
             behavior if full_propensities else None,
         )
+
+    def _draw(
+        self,
+        behavior: Policy,
+        context: Floats | None,
+        classes: npt.NDArray[np.int32],
+        rng: np.random.Generator,
+        logarithm: bool,
+    ) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
+        """Return actions, their propensities (or logarithms) and rewards; slices of rows on all cores.
+
+        A slice has a generator of its own, so that what is drawn does not depend on the number of threads.
+        """
+        n = len(classes)
+        # a policy made for the rows of one log takes them all at once
+        step = n if behavior.rows is not None else _SLICE
+        seeds = rng.integers(2**63, size=(-(-n // max(step, 1)), 2)) if n > step else None
+
+        def work(rows: slice) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
+            here = rng if seeds is None else np.random.default_rng(seeds[rows.start // step])
+            seen, some = None if context is None else context[rows], classes[rows]
+            try:
+                codes, propensity = behavior.draw_logged(seen, len(some), here, logarithm)
+            except RowError as wrong:
+                raise RowError(wrong.problem, rows.start + wrong.row) from None
+            # one uniform number a row
+            return codes, propensity, (here.random(len(some)) < self.rewards[codes, some]).astype(np.float64)
+
+        parts = spread(n, max(step, 1), work) or [work(slice(0, 0))]
+        codes, propensity, reward = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return codes, propensity, reward
 
     def _logged(self, roles: dict[str, Any], context: dict[str, Any], behavior: Policy | None) -> Log:
         clash = next((name for name in context if name in roles), None)
@@ -311,11 +347,6 @@ def _columns(table: pa.Table | None, features: Features, context: Floats, index:
         return {name: np.ascontiguousarray(context[:, i]) for i, name in enumerate(features.names)}
     drawn = table if isinstance(index, slice) else table.take(pa.array(index))
     return {name: drawn[name] for name in drawn.column_names}
-
-
-def _propensity(behavior: Policy, batch: Batch, logarithm: bool) -> Floats:
-    """Return mu(A|X), or its logarithm, of the actions drawn, (n,)."""
-    return behavior.log_logged(batch) if logarithm else behavior.logged(batch)
 
 
 def _mean_rewards(rewards: Any, actions: int) -> Floats:
