@@ -85,7 +85,8 @@ format: $(VENV)/dev.stamp
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
-	MYPYPATH=src $(BIN)/mypy tests/typing/public_names.py
+	$(BIN)/mypy tests/typing/public_names.py
+	MYPYPATH=. $(BIN)/mypy benchmarks
 
 layers: $(VENV)/dev.stamp
 	PYTHONPATH=src $(BIN)/lint-imports

@@ -10,6 +10,7 @@ run: the obvious way (a matrix product and argmax a policy) and the bare single-
 import argparse
 
 import numpy as np
+import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 from timing import alternate
 
@@ -36,12 +37,12 @@ def main() -> None:
     single = X[:8192].astype(np.float32).T.copy()
     weights = rng.normal(size=(POLICIES * ACTIONS, FEATURES)).astype(np.float32)
 
-    def fast() -> np.ndarray:
+    def fast() -> npt.NDArray[np.float64]:
         return stack.values(X, action, gain)
 
-    def obvious() -> np.ndarray:
+    def obvious() -> npt.NDArray[np.float64]:
         scores = [((X @ p.coef.T + p.intercept).argmax(axis=1) == action) @ gain for p in policies]
-        return np.array(scores) / n
+        return np.asarray(scores) / float(n)
 
     def product() -> object:
         return [weights @ single for _ in range(max(1, n // 8192))]

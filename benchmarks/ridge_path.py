@@ -9,6 +9,7 @@ import argparse
 import time
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.linear_model import Ridge
 from timing import alternate, peak_memory
 
@@ -29,11 +30,11 @@ def main() -> None:
     p = rng.uniform(0.001, 0.2, n)
     log = piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=p, actions=range(k))
 
-    def dense(score: piwo.IX | piwo.Clip) -> np.ndarray:
+    def dense(score: piwo.IX | piwo.Clip) -> npt.NDArray[np.float64]:
         floor = p + score.gamma if isinstance(score, piwo.IX) else np.maximum(p, score.gamma)
         gains = np.zeros((n, k))
         gains[np.arange(n), A] = R / floor
-        return Ridge().fit(X, gains).coef_
+        return np.asarray(Ridge().fit(X, gains).coef_)
 
     oracle = piwo.oracles.Ridge()
     seconds = alternate({"piwo": lambda: oracle.solve_path(log, SCORES)}, repeats=11)["piwo"]

@@ -98,8 +98,13 @@ class Experiment:
     @cached_property
     def scores(self) -> list[Score]:
         """Return the scores in the order of `ALGORITHMS`, twenty of each; for LS the bet size is 2 gamma."""
-        kinds = {"PIWO-IX": piwo.IX, "PIWO-Clip": piwo.Clip, "PIWO-LS": piwo.LSLinear, "PIWO-PL": piwo.PseudoLoss}
-        return [kinds[name](1.0).at_gamma(h) for name in ALGORITHMS for h in PARAMETERS.tolist()]
+        kinds: dict[str, Score] = {
+            "PIWO-IX": piwo.IX(1.0),
+            "PIWO-Clip": piwo.Clip(1.0),
+            "PIWO-PL": piwo.PseudoLoss(1.0),
+            "PIWO-LS": piwo.LSLinear(1.0),
+        }
+        return [kinds[name].at_gamma(h) for name in ALGORITHMS for h in PARAMETERS.tolist()]
 
     def loggers(self) -> list[Logger]:
         """Return the loggers, in the order in which they are run."""

@@ -24,7 +24,7 @@ class Finding:
 def files(root: Path) -> Iterator[Path]:
     """Every file of the project under `root`, in order; environments, caches and builds are left out."""
     for path in sorted(root.iterdir()):
-        if path.is_symlink():
+        if path.is_symlink() or path.name == ".git":  # a file, in a second worktree
             continue
         if path.is_dir():
             hidden = path.name.startswith(".") and path.name not in KEPT_DOT_FOLDERS

@@ -55,6 +55,8 @@ BAD = {
     "check_sizes": [
         {"src/piwo/a.py": "def f():\n" + "    x = 1\n" * 60},
         {"src/piwo/a.py": "x = 1\n" * 401},
+        {"experiments/a.py": "x = 1\n" * 401},
+        {"benchmarks/a.py": "x = 1\n" * 401},
     ],
     "check_docs": [
         {"docs/reference.md": "`piwo.halve(x)`\n"},

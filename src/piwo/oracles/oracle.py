@@ -25,7 +25,7 @@ class Oracle(ABC):
     """Whether it finds the maximum over its class, or a surrogate's."""
 
     @abstractmethod
-    def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
+    def solve_path(self, log: Log, scores: Sequence[Score]) -> Sequence[Policy]:
         """Return one policy a score, in as few passes over the log as the oracle can."""
 
     def solve(self, log: Log, score: Score) -> Policy:

@@ -14,7 +14,7 @@ from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
-from piwo.policies import LinearGreedy, Policy
+from piwo.policies import LinearGreedy
 from piwo.reductions.folds import Folds
 from piwo.reductions.gram import Gram, GramState, sparse_columns
 from piwo.scores import Score
@@ -68,7 +68,7 @@ class Ridge(Oracle):
         if not (np.isfinite(self.alpha) and self.alpha >= 0):
             raise UsageError(f"alpha is {self.alpha!r}, expected a finite number of at least 0")
 
-    def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
+    def solve_path(self, log: Log, scores: Sequence[Score]) -> list[LinearGreedy]:
         """Return one policy a score; one pass over the log for all of them."""
         gram = self._gram(log, scores)
         return list(self._policies(log, gram, reduce(log, gram)))
