@@ -12,9 +12,9 @@ import numpy as np
 from piwo import bounds
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.estimators.bootstrap import bootstrap_interval
 from piwo.estimators.evaluation import Evaluation
-from piwo.estimators.point import Estimate, Estimator, estimator_named
+from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
+from piwo.estimators.point import Estimator, estimator_named
 from piwo.estimators.prepare import name_of, prepare, resolve_gamma
 from piwo.estimators.support import unsupported_masses
 from piwo.estimators.weight_sums import effective_size, weight_z
@@ -24,9 +24,6 @@ from piwo.reductions import ActionCount, PolicyState, PolicySums, Together
 from piwo.scores import IW, Score
 
 __all__ = ["INTERVALS", "compare", "evaluate"]
-
-INTERVALS = ("mixture", "ix", "ls", "normal", "bootstrap")
-"""Interval methods by name. mixture, ix and ls are finite-sample; normal and bootstrap are asymptotic."""
 
 
 def evaluate(
@@ -120,30 +117,31 @@ def compare(
     """
     if not policies:
         raise UsageError("no policies to compare; give at least one")
-    if interval not in INTERVALS:
-        raise UsageError(f"interval {interval!r} is not known, expected one of {', '.join(INTERVALS)}")
-    chosen = estimator_named(estimator)
-    if chosen.name not in _SCORES_OF.get(interval, (chosen.name,)):
+    method, chosen = interval_named(interval), estimator_named(estimator)
+    if method.estimators and chosen.name not in method.estimators:
         raise UsageError(
             f"interval={interval!r} comes from that score, got estimator={estimator!r}; use the same for both"
         )
-    if interval == "ix" and not math.isfinite(log.reward_range[1]):
-        raise UsageError("IX intervals need rewards with an upper end; use interval='mixture', or 'ls' with its scores")
-    chosen = chosen.on(log.origin)
-    asked = _Question(chosen, interval, delta, bounds.log_inv_delta(delta), len(policies), random_state)
+    asked = _Question(chosen.on(log.origin), delta, bounds.log_inv_delta(delta), len(policies), random_state)
     log, ready = prepare(log, policies)
+    methods = {name: method.settled(log, policy) for name, policy in ready.items()}
     score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
     bounded = math.isfinite(log.reward_range[1])
     sums = tuple(PolicySums(policy, score, bounded) for policy in ready.values())
+    more = {name: methods[name].sums(log, policy) for name, policy in ready.items()}
+    extra = {name: own for name, own in more.items() if own is not None}
     counts = log.declared_actions is not None or any(policy.plays_what_was_seen for policy in ready.values())
     counted = (ActionCount(len(log.actions)),) if counts else ()  # else every action was seen, and none is asked for
-    *states, count = (*reduce(log, Together((*sums, *counted))), None)[: len(sums) + 1]
-    masses = unsupported_masses(log, ready, () if count is None else np.flatnonzero(count.count == 0))
-    once = 0 if count is None else int((count.count == 1).sum())
-    return {
-        name: _finish(asked, log, name, policy, score, state, masses[name], _obstacle(log, policy, once))
-        for (name, policy), state in zip(ready.items(), states, strict=True)
-    }
+    states = reduce(log, Together((*sums, *extra.values(), *counted)))
+    own = dict(zip(extra, states[len(sums) :], strict=False))
+    count = states[-1].count if counts else np.empty(0)
+    masses = unsupported_masses(log, ready, np.flatnonzero(count == 0))
+    once = int((count == 1).sum())
+    found = {}
+    for (name, policy), state in zip(ready.items(), states, strict=False):
+        evidence = asked.evidence(log, policy, score, state, own.get(name))
+        found[name] = _finish(asked, methods[name], name, evidence, masses[name], _obstacle(log, policy, once))
+    return found
 
 
 def _obstacle(log: Log, policy: Policy, once: int) -> str | None:
@@ -166,16 +164,11 @@ def _obstacle(log: Log, policy: Policy, once: int) -> str | None:
     return None
 
 
-_SCORES_OF = {"ix": ("ix",), "ls": ("ls", "ls-linear")}
-"""Intervals that come from one score, and the estimators that sum it."""
-
-
 @dataclass(frozen=True)
 class _Question:
     """What was asked."""
 
     estimator: Estimator
-    interval: str
     delta: float
     log_inv_delta: float
     simultaneous: int
@@ -186,42 +179,53 @@ class _Question:
         """Return log(N / delta), what each of the N policies pays."""
         return self.log_inv_delta + math.log(self.simultaneous)
 
+    def evidence(self, log: Log, policy: Policy, score: Score, state: PolicyState, own: Any) -> Evidence:
+        """Return what the pass over the log found about one policy."""
+        return Evidence(
+            log=log,
+            policy=policy,
+            score=score,
+            estimator=self.estimator,
+            estimate=self.estimator.finish(state.moments),
+            state=state,
+            own=own,
+            delta=self.delta / self.simultaneous,
+            log_inv_delta=self.each,
+            random_state=self.random_state,
+        )
+
 
 def _finish(
     asked: _Question,
-    log: Log,
+    method: IntervalMethod,
     name: str,
-    policy: Policy,
-    score: Score,
-    state: PolicyState,
+    evidence: Evidence,
     mass: float | None,
     obstacle: str | None,
 ) -> Evaluation:
-    sums, bets = state.moments, state.bets
-    bounded = math.isfinite(log.reward_range[1])
-    asymptotic = asked.interval in ("normal", "bootstrap")
-    estimate = asked.estimator.finish(sums)
-    raw = _interval(asked, log, policy, score, state, estimate, obstacle)
+    log, sums, bets, bounded = evidence.log, evidence.state.moments, evidence.state.bets, evidence.bounded
+    estimate, asymptotic = evidence.estimate, method.guarantee == "asymptotic"
+    raw = bounds.Interval(None, None) if obstacle is not None and not asymptotic else method.finish(evidence)
     contradiction = f"raw ends {_ends(raw, log)}" if _contradicts(raw, bounded) else None
     silent = obstacle is not None or contradiction is not None  # no finite-sample statement
     shown = raw.reported(0.0, 1.0 if bounded else math.inf)
     if silent and not asymptotic:
         shown = bounds.Interval(None, None)
-    improvement = bounds.improvement_lower(bets.improvement, sums.rows, asked.each) if bounded else None
+    improvement = method.improvement(evidence) if bounded and not silent else None
     missing = bounds.missing_mass_upper(bets.weight, sums.rows, asked.each)
-    evidence = bounds.propensity_e_test(bets.weight, sums.rows).p_value * asked.simultaneous
+    too_small = bounds.propensity_e_test(bets.weight, sums.rows).p_value * asked.simultaneous
     value, span = log.value, log.span
     made = Evaluation(
         name=name,
         estimator=asked.estimator.name,
-        gamma=score.gamma_equivalent,
+        gamma=evidence.score.gamma_equivalent,
         value=_scaled(estimate.value, value),
         standard_error=None if estimate.standard_error is None else span * estimate.standard_error,
         lower=_scaled(shown.lower, value),
         upper=_scaled(shown.upper, value),
         lower_raw=_scaled(raw.lower, value),
         upper_raw=_scaled(raw.upper, value),
-        interval=asked.interval,
+        interval=method.name,
         guarantee=_guarantee(asked, shown),
         delta=asked.delta,
         simultaneous=asked.simultaneous,
@@ -235,12 +239,12 @@ def _finish(
         unsupported_mass=mass,
         missing_mass_upper=None if silent else min(1.0, max(0.0, missing)),
         logging_value=value(sums.reward / sums.total),
-        improvement_lower=None if improvement is None or silent else span * max(-1.0, improvement),
-        propensity_p=None if obstacle else min(1.0, evidence),
+        improvement_lower=None if improvement is None else span * max(-1.0, improvement),
+        propensity_p=None if obstacle else min(1.0, too_small),
         reward_range=log.reward_range,
         cost=log.columns.cost,
     )
-    return replace(made, notes=_notes(made, obstacle, contradiction))
+    return replace(made, notes=_notes(made, obstacle, contradiction, method.note))
 
 
 def _contradicts(raw: bounds.Interval, bounded: bool) -> bool:
@@ -268,37 +272,7 @@ def _scaled(number: float | None, value: Any) -> float | None:
     return None if number is None or not math.isfinite(number) else float(value(number))
 
 
-def _interval(
-    asked: _Question,
-    log: Log,
-    policy: Policy,
-    score: Score,
-    state: PolicyState,
-    estimate: Estimate,
-    obstacle: str | None,
-) -> bounds.Interval:
-    sums, bets, n = state.moments, state.bets, state.moments.rows
-    bounded = math.isfinite(log.reward_range[1])
-    if asked.interval in ("normal", "bootstrap"):
-        if estimate.value is None or not math.isfinite(estimate.value):
-            return bounds.Interval(None, None, "asymptotic")
-        level = asked.delta / asked.simultaneous
-        if asked.interval == "normal":
-            return bounds.normal_interval(estimate.value, estimate.standard_error, level)
-        return bootstrap_interval(
-            log, policy, score, asked.estimator, delta=level, random_state=asked.random_state
-        ).interval
-    if obstacle is not None:
-        return bounds.Interval(None, None)
-    if asked.interval == "mixture":
-        return bounds.value_interval(bets.value, bets.loss if bounded else None, n, asked.each)
-    assert score.bet is not None
-    if not bounded:
-        return bounds.Interval(bounds.score_lower(sums.rho / n, n, score.bet, asked.each), None)
-    return bounds.score_interval([sums.rho / n], [sums.loss_rho / n], [score.bet], n, asked.each)
-
-
-def _notes(made: Evaluation, obstacle: str | None, contradiction: str | None) -> tuple[str, ...]:
+def _notes(made: Evaluation, obstacle: str | None, contradiction: str | None, of_method: str | None) -> tuple[str, ...]:
     notes = [] if obstacle is None else [obstacle]
     doubtful = made.propensity_p is not None and made.propensity_p < 1e-3
     if doubtful or (made.mean_weight_z is not None and made.mean_weight_z > 4):
@@ -346,6 +320,8 @@ def _notes(made: Evaluation, obstacle: str | None, contradiction: str | None) ->
         and (made.upper is None or made.upper >= high)
     ):
         notes.append("the interval is vacuous: this log says nothing about this policy at this delta")
+    if of_method is not None and made.guarantee != "none":
+        notes.append(of_method)
     return tuple(notes)
 
 

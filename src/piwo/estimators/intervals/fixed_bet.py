@@ -1,0 +1,67 @@
+"""Intervals that come from the very score of the point estimate, at its one bet size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from piwo import bounds
+from piwo.errors import UsageError
+from piwo.estimators.intervals.method import Evidence, IntervalMethod
+from piwo.logs.log import Log
+from piwo.policies import Policy
+
+__all__ = ["IXInterval", "LSInterval"]
+
+
+@dataclass(frozen=True)
+class LSInterval(IntervalMethod):
+    """Interval method: the fixed-bet bound on LS credits of rewards and of losses, `bounds.score_interval`.
+
+    >>> LSInterval().estimators
+    ('ls', 'ls-linear')
+    """
+
+    name: ClassVar[str] = "ls"
+    estimators: ClassVar[tuple[str, ...]] = ("ls", "ls-linear")
+
+    def finish(self, evidence: Evidence) -> bounds.Interval:
+        """Return the interval; without an upper end of the rewards it has none either."""
+        return _of_score(evidence)
+
+
+@dataclass(frozen=True)
+class IXInterval(IntervalMethod):
+    """Interval method: the fixed-bet bound on IX credits of rewards and of losses; it needs rewards in [0, 1].
+
+    >>> IXInterval().estimators
+    ('ix',)
+    """
+
+    name: ClassVar[str] = "ix"
+    estimators: ClassVar[tuple[str, ...]] = ("ix",)
+
+    def settled(self, log: Log, policy: Policy) -> IntervalMethod:  # noqa: ARG002
+        """Return this method.
+
+        Raises:
+            UsageError: for rewards without an upper end.
+        """
+        if not math.isfinite(log.reward_range[1]):
+            raise UsageError(
+                "IX intervals need rewards with an upper end; use interval='mixture', or 'ls' with its scores"
+            )
+        return self
+
+    def finish(self, evidence: Evidence) -> bounds.Interval:
+        """Return the interval."""
+        return _of_score(evidence)
+
+
+def _of_score(evidence: Evidence) -> bounds.Interval:
+    sums, n, bet, penalty = evidence.state.moments, evidence.rows, evidence.score.bet, evidence.log_inv_delta
+    assert bet is not None
+    if not evidence.bounded:
+        return bounds.Interval(bounds.score_lower(sums.rho / n, n, bet, penalty), None)
+    return bounds.score_interval([sums.rho / n], [sums.loss_rho / n], [bet], n, penalty)

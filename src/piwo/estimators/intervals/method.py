@@ -1,0 +1,94 @@
+"""What an interval method is: which sums it needs, how they become an interval, and what that promises."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from piwo import bounds
+from piwo.bounds.interval import Guarantee
+from piwo.estimators.point import Estimate, Estimator
+from piwo.logs.log import Log
+from piwo.policies import Policy
+from piwo.reductions import PolicyState, Reduction
+from piwo.scores import Score
+
+__all__ = ["Evidence", "IntervalMethod"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that an interval for one policy may rest on, after the pass over the log.
+
+    >>> from dataclasses import fields
+    >>> {"state", "own", "log_inv_delta"} <= {item.name for item in fields(Evidence)}
+    True
+    """
+
+    log: Log
+    policy: Policy
+    score: Score
+    """Whose credits were summed."""
+    estimator: Estimator
+    estimate: Estimate
+    """The point estimate, on the unit scale."""
+    state: PolicyState
+    """The sums that every method has."""
+    own: Any
+    """The state of the method's own sums (`IntervalMethod.sums`); None without."""
+    delta: float
+    """Chance of error of this interval, for N policies already divided by N."""
+    log_inv_delta: float
+    """log(1 / delta), never formed from a delta that underflows."""
+    random_state: Any
+
+    @property
+    def rows(self) -> int:
+        """Return n."""
+        return self.state.moments.rows
+
+    @property
+    def bounded(self) -> bool:
+        """Tell whether rewards have an upper end, so that losses exist."""
+        return math.isfinite(self.log.reward_range[1])
+
+
+class IntervalMethod(ABC):
+    """How an interval is made. A new one says `name` and `finish`, and is one line in `INTERVALS`.
+
+    Methods are frozen dataclasses without state: what they need of the rows they ask for as a reduction, which
+    runs in the one pass over the log that serves all policies.
+    """
+
+    name: ClassVar[str]
+    """As on the command line."""
+    guarantee: ClassVar[Guarantee] = "finite-sample"
+    estimators: ClassVar[tuple[str, ...]] = ()
+    """The point estimates that it goes with; none: all."""
+
+    @property
+    def note(self) -> str | None:
+        """Return what a reader of this method's interval must know."""
+        return None
+
+    def settled(self, log: Log, policy: Policy) -> IntervalMethod:  # noqa: ARG002 (for methods that choose)
+        """Return the method to use for this policy on this log: this one, or what it stands for.
+
+        Raises:
+            UsageError: where the log or the policy lacks what the method needs.
+        """
+        return self
+
+    def sums(self, log: Log, policy: Policy) -> Reduction[Any] | None:  # noqa: ARG002 (for methods that need more)
+        """Return what the method must sum beside `PolicySums`, None where that is enough."""
+        return None
+
+    @abstractmethod
+    def finish(self, evidence: Evidence) -> bounds.Interval:
+        """Return the raw interval on the unit scale. Only called where the guarantee can be had."""
+
+    def improvement(self, evidence: Evidence) -> float:
+        """Return the raw lower bound on value minus the logging policy's value, for rewards in [0, 1]."""
+        return bounds.improvement_lower(evidence.state.bets.improvement, evidence.rows, evidence.log_inv_delta)
