@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import csv
 
 from experiments.averages import FloatArray, LoggerSet, average, gather, nearest, spread
+from experiments.files import csv_text, write
 
 __all__ = ["check_claims", "summary_table", "write_summary"]
 
@@ -380,8 +380,8 @@ def write_summary(
     for name in dict.fromkeys(rewards["set"].to_pylist()):
         rows = [row for row in rewards.to_pylist() if row["set"] == name]
         lines += ["", f"### {name.capitalize()} loggers", "", *_rewards_table(rows)]
-    page.write_text("\n".join([*lines, ""]), encoding="utf-8", newline="\n")
-    csv.write_csv(rewards, table)
+    write(page, "\n".join([*lines, ""]).encode())
+    write(table, csv_text(rewards).encode())
     return [page, table]
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import vl_convert
 
 from experiments.averages import FloatArray, LoggerSet, average, gather, nearest, spread, uses
+from experiments.files import write
 
 __all__ = ["figures", "write_figures"]
 
@@ -97,8 +98,8 @@ def write_figures(
     for name, spec in figures(results, loggers, data_name, synthetic, gamma_star).items():
         svg = _svg(spec)
         paths += [folder / f"{name}.svg", folder / f"{name}.png"]
-        paths[-2].write_text(svg, encoding="utf-8", newline="\n")
-        paths[-1].write_bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
+        write(paths[-2], svg.encode())
+        write(paths[-1], vl_convert.svg_to_png(svg, scale=PNG_SCALE))
     return paths
 
 

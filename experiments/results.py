@@ -13,13 +13,10 @@ often a run was interrupted, its files are the same, byte for byte.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +27,7 @@ import pyarrow.parquet as pq
 
 import piwo
 from experiments.data import Data
+from experiments.files import PARTIAL, csv_text, replace, write
 from piwo.errors import FileError
 
 __all__ = [
@@ -40,7 +38,6 @@ __all__ = [
     "Listener",
     "Outcome",
     "Run",
-    "csv_text",
     "open_folder",
     "refuse_foreign",
     "run_all",
@@ -49,7 +46,7 @@ __all__ = [
 
 FORMAT = 1
 """Of the folder: raised when a run must not go on in a folder that an older program began."""
-SETTINGS, LOCK, PARTS, PARTIAL = "settings.json", ".lock", "by_logger", ".partial"
+SETTINGS, LOCK, PARTS = "settings.json", ".lock", "by_logger"
 CONTENT = b"content"
 """Key in a Parquet file's metadata: the digest of the settings and the rows that it was written with."""
 
@@ -247,7 +244,7 @@ class Folder:
         for kind, table in whole.items():
             whole[kind] = table.sort_by([(key, "ascending") for key in SORTED_BY[kind]]).combine_chunks()
             _write_parquet(self.path / f"{kind}.parquet", whole[kind], about)
-            _write(self.path / f"{kind}.csv", csv_text(whole[kind]).encode())
+            write(self.path / f"{kind}.csv", csv_text(whole[kind]).encode())
         return Part(**whole)
 
     def _part(self, name: str, kind: str) -> Path:
@@ -305,7 +302,7 @@ def _same_settings(path: Path, settings: Mapping[str, Any]) -> None:
     """Write the settings, or raise where others stand there."""
     file = path / SETTINGS
     if not file.exists():
-        _write(file, (json.dumps(settings, indent=2) + "\n").encode())
+        write(file, (json.dumps(settings, indent=2) + "\n").encode())
         return
     try:
         before = json.loads(file.read_text("utf-8"))
@@ -336,38 +333,11 @@ def _told(settings: Mapping[str, Any], key: str) -> str:
     return f"{settings[key][:12]}..." if key == "digest" and isinstance(settings[key], str) else text
 
 
-# -------------------------------------------------------------------------------------------------------- files
-
-
-def csv_text(table: pa.Table) -> str:
-    r"""Return a table as CSV, floats with as many digits as it takes to read the same number back.
-
-    >>> csv_text(pa.table({"h": [1e-10, 0.1], "set": ["good", "bad"]}))
-    'h,set\n1e-10,good\n0.1,bad\n'
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")  # writes floats by repr
-    writer.writerow(table.column_names)
-    writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    return text.getvalue()
+# --------------------------------------------------------------------------------------------------------- files
 
 
 def _write_parquet(path: Path, table: pa.Table, metadata: Mapping[bytes, bytes]) -> None:
-    _replace(path, lambda file: pq.write_table(table.replace_schema_metadata(dict(metadata)), file))
-
-
-def _write(path: Path, content: bytes) -> None:
-    _replace(path, lambda file: file.write(content))
-
-
-def _replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file that is there whole or not at all, also where the process is killed meanwhile."""
-    partial = path.with_name(path.name + PARTIAL)
-    with partial.open("wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    replace(path, lambda file: pq.write_table(table.replace_schema_metadata(dict(metadata)), file))
 
 
 def _remove_partial(path: Path) -> None:

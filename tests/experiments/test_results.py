@@ -20,9 +20,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from experiments import files
 from experiments import results as module
 from experiments.data import load
-from experiments.results import LOGGERS, RESULTS, Run, csv_text, open_folder, run_all, settings_of
+from experiments.results import LOGGERS, RESULTS, Run, open_folder, run_all, settings_of
 from piwo.errors import FileError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,11 +144,6 @@ def test_rows_are_sorted(tmp_path: Path) -> None:
     assert run.results["set"][0].as_py() == "bad"
 
 
-def test_csv_holds_every_digit() -> None:
-    numbers = [0.1 + 0.2, 1e-10, 5e-324, 1 / 3, 1.0]
-    assert csv_text(pa.table({"h": numbers})) == "h\n" + "".join(f"{x!r}\n" for x in numbers)
-
-
 # ---------------------------------------------------------------------------------------------------------- resume
 
 
@@ -183,7 +179,7 @@ def test_killed_at_any_file(
     moment: str, tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed at each of the files that a run writes in turn, it goes on; what was done is not done again."""
-    original: Callable[..., None] = module._replace
+    original: Callable[..., None] = files.replace
     for fatal in range(len(whole)):
         path, written = tmp_path / f"killed at {fatal}", []
 
@@ -193,16 +189,17 @@ def test_killed_at_any_file(
                 original(file, write)
                 return
             if moment == "half a file":
-                file.with_name(file.name + module.PARTIAL).write_bytes(b"half")
+                file.with_name(file.name + files.PARTIAL).write_bytes(b"half")
             elif moment == "before the new name":
                 original(file, write)
-                file.rename(file.with_name(file.name + module.PARTIAL))
+                file.rename(file.with_name(file.name + files.PARTIAL))
             else:
                 original(file, write)
             raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr(module, "_replace", replace)
+            patch.setattr(files, "replace", replace)
+            patch.setattr(module, "replace", replace)
             patch.setattr(module, "_remove_partial", lambda path: None)  # nobody tidies up after a kill
             with pytest.raises(Killed):
                 run_in(path)
@@ -212,16 +209,6 @@ def test_killed_at_any_file(
         assert len(experiment.ran) <= len(NAMES) - before // 2
         assert heard.warnings == []
         assert content(path) == whole
-
-
-def test_an_old_file_stays_until_the_new_one_is_whole(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    def half(file: Any) -> None:
-        file.write(b"half")
-        raise Killed
-
-    with pytest.raises(Killed):
-        module._replace(tmp_path / "whole" / "results.csv", half)
-    assert (tmp_path / "whole" / "results.csv").read_bytes() == whole["results.csv"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")

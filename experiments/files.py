@@ -1,0 +1,54 @@
+"""How files are written: whole or not at all; and tables as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+__all__ = ["PARTIAL", "csv_text", "replace", "write"]
+
+PARTIAL = ".partial"
+"""Ends the name of a file that is being written."""
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file that is there whole or not at all."""
+    replace(path, lambda file: file.write(content))
+
+
+def replace(path: Path, write_to: Callable[[IO[bytes]], object]) -> None:
+    """Write a file that is there whole or not at all, also where the process is killed or the disk is full meanwhile.
+
+    Args:
+        path: the file; what it held before stays until the new content is on the disk.
+        write_to: writes the content to the open file that it is given.
+    """
+    partial = path.with_name(path.name + PARTIAL)
+    try:
+        with partial.open("wb") as file:
+            write_to(file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def csv_text(table: pa.Table) -> str:
+    r"""Return a table as CSV, floats with as many digits as it takes to read the same number back.
+
+    >>> csv_text(pa.table({"h": [1e-10, 0.1], "set": ["good", "bad"]}))
+    'h,set\n1e-10,good\n0.1,bad\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")  # writes floats by repr
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return text.getvalue()
