@@ -1,15 +1,36 @@
 """Scores against numbers worked by hand, and against their definitions row by row."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from piwo import bounds
 from piwo.errors import UsageError
 from piwo.logs import Batch
-from piwo.scores import IW, IX, LS, Clip, LSLinear, PseudoLoss, Score
+from piwo.scores import (
+    IW,
+    IX,
+    LS,
+    Clip,
+    ExponentialSmoothing,
+    Freezing,
+    FreezingLinear,
+    GlobalClip,
+    GlobalClipLinear,
+    Harmonic,
+    IXReward,
+    LogClip,
+    LogClipLinear,
+    LSLinear,
+    PseudoLoss,
+    Score,
+    Shrinkage,
+    Switch,
+)
 from piwo.scores.ratio import log1p_ratio, over, over_propensity
 
 MU = np.array([0.5, 0.1, 0.02, 0.8, 0.3, 0.05])
@@ -22,8 +43,26 @@ GOLDEN = {
     Clip(0.1): 2.9444444444,
     LS(0.2): 3.2025251116,
     LSLinear(0.2): 2.7768370918,
+    IXReward(0.1): 2.2936507937,
+    GlobalClip(0.2): 1.3314814815,
+    GlobalClipLinear(0.2): 1.1231481481,
+    LogClip(0.2): 1.6753738918,
+    LogClipLinear(0.2): 1.3865625666,
+    Freezing(0.2): 0.5201285909,
+    FreezingLinear(0.2): 0.5201285909,
+    Harmonic(0.1): 2.6580729725,
+    ExponentialSmoothing(0.7): 2.8521190257,
+    Shrinkage(10.0): 0.5034684368,
+    Switch(5.0): 0.6111111111,
 }
-PESSIMISTIC = [IX(0.1), IX(3.0), LS(0.2), LS(1e-9), LSLinear(0.2), LSLinear(7.0)]
+AT_BET_02 = [
+    IX(0.1), IXReward(0.1), *(kind(0.2) for kind in (
+        LS, LSLinear, GlobalClip, GlobalClipLinear, LogClip, LogClipLinear, Freezing, FreezingLinear,
+    )),
+]  # fmt: skip
+"""The pessimistic scores, at one bet size; all others are not."""
+CURVED = (LS, GlobalClip, LogClip, Freezing, Harmonic, Shrinkage, Switch)
+PESSIMISTIC = [score.at_gamma(gamma) for score in AT_BET_02 for gamma in (1e-9, 0.1, 3.5)]
 
 PARTS = st.just(0.0) | st.floats(1e-100, 1.0)
 """Numbers whose products do not underflow."""
@@ -56,15 +95,15 @@ def test_golden_value_of_losses_under_ix() -> None:
 @pytest.mark.parametrize("score", [*GOLDEN, PseudoLoss(0.5)], ids=repr)
 def test_what_a_score_says_of_itself(score: Score) -> None:
     rows = batch(MU, REWARD)
-    assert score.pessimistic is (score in (IX(0.1), LS(0.2), LSLinear(0.2)))
-    assert score.bet == {IX(0.1): 0.2, LS(0.2): 0.2, LSLinear(0.2): 0.2}.get(score)
-    assert score.linear is (score != LS(0.2))
+    assert score.pessimistic is (score in AT_BET_02)
+    assert score.bet == (0.2 if score in AT_BET_02 else None)
+    assert score.linear is not isinstance(score, CURVED)
     if score.linear:
         assert np.allclose(PI * score.gains(rows), score.rho(rows, PI), rtol=1e-14)
         half = score.rho(rows, 0.5 * PI)
         assert np.allclose(2 * half, score.rho(rows, PI), rtol=1e-14)
     else:
-        with pytest.raises(UsageError, match="LSLinear"):
+        with pytest.raises(UsageError, match=r"learn with \w+Linear"):
             score.gains(rows)
     assert score.value == (None if score.parameter is None else getattr(score, score.parameter))
 
@@ -81,6 +120,59 @@ def test_a_pessimistic_score_is_at_most_the_logarithm_of_its_bet(
     y = pi * reward / mu
     top = math.log1p(score.bet * y) / score.bet
     assert 0 <= rho <= top * (1 + 1e-12)
+
+
+@given(mu=st.floats(1e-6, 1.0), pi=PARTS, reward=PARTS, lam=st.floats(1e-6, 5.0))
+def test_the_order_of_the_pessimistic_scores(mu: float, pi: float, reward: float, lam: float) -> None:
+    rows, p = one(mu, reward), np.array([pi])
+    chains: list[list[Score]] = [
+        [IX(lam / 2), IXReward(lam / 2), LSLinear(lam), LS(lam)],
+        [Freezing(lam), LogClip(lam), LS(lam)],
+        [GlobalClip(lam), LS(lam)],
+        [FreezingLinear(lam), LogClipLinear(lam), LSLinear(lam)],
+        [GlobalClipLinear(lam), LSLinear(lam)],
+    ]
+    for chain in chains:
+        found = [float(score.rho(rows, p)[0]) for score in chain]
+        assert all(a <= b * (1 + 1e-12) for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize("score", [Clip(), ExponentialSmoothing(), Harmonic(), Shrinkage(), Switch()], ids=repr)
+def test_other_scores_exceed_the_logarithm_of_any_bet(score: Score) -> None:
+    """Somewhere among these rows, whatever the bet, so no lower bound of ours may use them."""
+    mu = np.geomspace(1e-6, 1.0, 200)
+    rows = batch(mu, np.ones(200))
+    credit = score.at_gamma(0.01).rho(rows, np.ones(200))
+    for lam in (1e-2, 0.02, 0.1, 1.0):
+        assert (credit > np.log1p(lam / mu) / lam).any()
+
+
+def test_a_parameter_that_cannot_exceed_one() -> None:
+    for kind in (ExponentialSmoothing, Harmonic):
+        with pytest.raises(UsageError, match="above 0 and at most 1"):
+            kind(1.5)
+
+
+@pytest.mark.parametrize("score", [score for score in GOLDEN if score.parameter], ids=repr)
+def test_gamma_and_back(score: Score) -> None:
+    for gamma in (1e-3, 0.3, 2.0):
+        assert score.at_gamma(gamma).gamma_equivalent == pytest.approx(gamma, rel=1e-9)
+
+
+@pytest.mark.parametrize("score", [score.at_gamma(0.004) for score in AT_BET_02], ids=repr)
+def test_lower_bounds_of_pessimistic_scores_hold(score: Score) -> None:
+    """Three of four actions are rare and one of them pays: the mean of few, large credits."""
+    mu, pi = np.array([0.97, 0.01, 0.01, 0.01]), np.array([0.1, 0.3, 0.3, 0.3])
+    chance, n, logs, delta = np.array([0.2, 0.9, 0.5, 0.1]), 4000, 4000, 0.1
+    actions = np.arange(4)
+    won = score.rho(Batch(0, actions, np.ones(4), mu), pi)
+    counts = np.random.default_rng(5).multinomial(n, mu, size=logs)
+    wins = np.random.default_rng(6).binomial(counts, chance)
+    assert score.bet is not None
+    lower = np.array([bounds.score_lower(v, n, score.bet, -math.log(delta)) for v in wins @ won / n])
+    value = float(pi @ chance)
+    assert (lower > value).mean() <= delta
+    assert lower.max() > 0.1  # it says something
 
 
 @given(mu=st.floats(1e-6, 1.0), pi=st.floats(0.0, 1.0), reward=st.floats(0.0, 1.0), gamma=st.floats(1e-6, 5.0))
@@ -146,7 +238,7 @@ def test_pseudo_loss_needs_every_action_everywhere() -> None:
         PseudoLoss(0.1).dense_gains(rows)
 
 
-@pytest.mark.parametrize("make", [IX, Clip, LS, LSLinear])
+@pytest.mark.parametrize("make", [type(score) for score in GOLDEN if score.parameter])
 @pytest.mark.parametrize("value", [0, -0.1, np.nan, np.inf, "0.1", None, True])
 def test_a_parameter_is_a_finite_number_above_zero(make: type[Score], value: object) -> None:
     with pytest.raises(UsageError, match="expected a finite number above 0"):

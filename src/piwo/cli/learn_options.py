@@ -50,7 +50,7 @@ class LearnOptions:
         str,
         Parameter(
             help="A number, several separated by commas (the best certificate decides), or auto: sqrt(d/n). "
-            "lam = 2 gamma for ls-linear; for pl it is beta; iw has none."
+            "lam = 2 gamma for ls-linear and the clips; for pl it is beta; iw has none."
         ),
     ] = "auto"
     holdout: Annotated[float, Parameter(help="Fraction of the rows that only the certificate sees.")] = 0.5
@@ -93,10 +93,12 @@ def score_of(name: str, gamma: str) -> Score:
         if value != "auto":
             raise UsageError(f"--gamma got {gamma!r}, but the score {name} has no gamma; leave it out")
         return kind()
-    if not isinstance(value, str):
-        times = kind.per_gamma
-        value = tuple(times * x for x in value) if isinstance(value, tuple) else times * value
-    arguments: dict[str, Any] = {kind.parameter: value}
+    own: Any = value
+    if isinstance(value, tuple):
+        own = tuple(kind().at_gamma(x).number for x in value)
+    elif not isinstance(value, str):
+        own = kind().at_gamma(value).number
+    arguments: dict[str, Any] = {kind.parameter: own}
     return kind(**arguments)
 
 

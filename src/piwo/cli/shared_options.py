@@ -73,7 +73,7 @@ class EstimateOptions:
     gamma: Annotated[
         str,
         Parameter(
-            help="Implicit exploration of ix; threshold of clip; for ls and ls-linear lam = 2 gamma. "
+            help="Implicit exploration of ix; threshold of clip; lam = 2 gamma for ls and ls-linear; others alike. "
             "A number, or auto: sqrt(log(2/delta)/n)."
         ),
     ] = "auto"

@@ -94,7 +94,7 @@ def bootstrap(
     Args:
         log: the logged decisions.
         policy: see `piwo.evaluate`.
-        estimator: "iw", "snips", "ix", "clip", "ls" or "ls-linear".
+        estimator: "iw", "snips", "ix", "clip", "ls", "ls-linear", or another score by its name (docs/reference.md).
         gamma: see `piwo.evaluate`.
         replicates: B.
         delta: nominal chance of error, both sides together.

@@ -47,8 +47,9 @@ def evaluate(
         log: the logged decisions.
         policy: a `Policy`; or an array, (n,) pi(A_t|X_t) or (n, K) with columns in the order of the log's
             explicit action list; or a data frame with one column an action, matched by name.
-        estimator: "iw", "snips", "ix", "clip", "ls" or "ls-linear".
-        gamma: for ix and clip, and half of lam for ls and ls-linear; "auto": sqrt(log(2/delta) / n).
+        estimator: "iw", "snips", "ix", "clip", "ls", "ls-linear", or another score by its name (docs/reference.md).
+        gamma: for ix and clip, half of lam for ls and ls-linear, and what goes with it for other scores; "auto":
+            sqrt(log(2/delta) / n).
         interval: "mixture" (the default), "ix", "ls"; "normal" and "bootstrap" are asymptotic, for
             comparison.
         delta: how often the interval may be wrong, both sides together.

@@ -23,9 +23,9 @@ class Evaluation:
 
     name: str
     estimator: str
-    """Which point estimate `value` is: iw, snips, ix, clip, ls, ls-linear."""
+    """Which point estimate `value` is: iw, snips, or the name of a score, such as ix, clip, ls, ls-linear."""
     gamma: float | None
-    """gamma of ix and clip, lam / 2 of ls and ls-linear; None without."""
+    """gamma of ix and clip, lam / 2 of ls and ls-linear, the gamma that other scores amount to; None without."""
     value: float | None
     standard_error: float | None
     lower: float | None
@@ -38,7 +38,7 @@ class Evaluation:
     """mixture, ix, ls (finite-sample); normal, bootstrap (asymptotic, by name only)."""
     guarantee: str
     """finite-sample: wrong with probability at most delta at this n; asymptotic; asymptotic, for the smoothed value
-    (ix, clip, ls, ls-linear: not for the policy's own value); or none."""
+    (ix, clip, ls and other smoothed scores: not for the policy's own value); or none."""
     delta: float
     simultaneous: int
     """How many policies' intervals hold together with probability 1 - delta."""

@@ -9,7 +9,25 @@ from functools import partial
 
 from piwo.errors import UsageError
 from piwo.reductions.policy_sums import MomentState
-from piwo.scores import IW, IX, LS, Clip, LSLinear, Score
+from piwo.scores import (
+    IW,
+    IX,
+    LS,
+    Clip,
+    ExponentialSmoothing,
+    Freezing,
+    FreezingLinear,
+    GlobalClip,
+    GlobalClipLinear,
+    Harmonic,
+    IXReward,
+    LogClip,
+    LogClipLinear,
+    LSLinear,
+    Score,
+    Shrinkage,
+    Switch,
+)
 
 __all__ = ["ESTIMATORS", "Estimate", "Estimator", "estimator_named"]
 
@@ -28,7 +46,7 @@ class Estimator:
 
     name: str
     score: Callable[[float], Score]
-    """Makes the score from gamma; lam = 2 gamma for LS and LSLinear."""
+    """Makes the score from gamma; lam = 2 gamma for LS and LSLinear, see `Score.of_gamma` for others."""
     smoothed: bool
     """Whether it has a gamma."""
     finish: Callable[..., Estimate]
@@ -86,15 +104,17 @@ def self_normalized(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa
     return Estimate(value, math.sqrt(spread) / sums.w)
 
 
+_SMOOTHED: tuple[Score, ...] = (
+    IX(), Clip(), LS(), LSLinear(), IXReward(), GlobalClip(), GlobalClipLinear(), LogClip(), LogClipLinear(),
+    Freezing(), FreezingLinear(), ExponentialSmoothing(), Harmonic(), Shrinkage(), Switch(),
+)  # fmt: skip
+
 ESTIMATORS = {
     made.name: made
     for made in (
         Estimator("iw", lambda _: IW(), smoothed=False, finish=importance_weighted),
         Estimator("snips", lambda _: IW(), smoothed=False, finish=self_normalized),
-        Estimator("ix", IX().at_gamma, smoothed=True, finish=mean_of_credits),
-        Estimator("clip", Clip().at_gamma, smoothed=True, finish=mean_of_credits),
-        Estimator("ls", LS().at_gamma, smoothed=True, finish=mean_of_credits),
-        Estimator("ls-linear", LSLinear().at_gamma, smoothed=True, finish=mean_of_credits),
+        *(Estimator(score.name, score.at_gamma, smoothed=True, finish=mean_of_credits) for score in _SMOOTHED),
     )
 }
 """Every point estimate by name."""

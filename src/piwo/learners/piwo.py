@@ -194,7 +194,7 @@ class PIWO:
 def _promise(point: PathPoint) -> tuple[float, float]:
     """Return what is certified; of equal promises the more pessimistic score wins."""
     least = point.certificate.value_lower if point.certificate is not None else None
-    return (-math.inf if least is None else least, point.score.value or 0.0)
+    return (-math.inf if least is None else least, point.score.gamma_equivalent or 0.0)
 
 
 def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[Score], str]:
@@ -213,11 +213,11 @@ def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[S
         return [score.at(value) for value in asked], f"chosen by certificate among {len(asked)} values of {name}"
     if asked != "auto":
         return [score], f"{name} as given"
-    twice = "" if score.per_gamma == 1.0 else f"{score.per_gamma:g} "
+    rule = score.of_gamma.format
     size = oracle.log_class_size()
     if size is not None:
         gamma = bounds.gamma_auto(len(log), size, delta)
-        return [score.at_gamma(gamma)], f"{name} = {twice}sqrt(log(2|Pi|/delta)/n), {score.auto_finite}"
+        return [score.at_gamma(gamma)], f"{name} = {rule('sqrt(log(2|Pi|/delta)/n)')}, {score.auto_finite}"
     assert log.features is not None
     gamma = bounds.gamma_linear(len(log), log.features.width)
-    return [score.at_gamma(gamma)], f"{name} = {twice}sqrt(d/n), what the paper uses with IX and linear policies"
+    return [score.at_gamma(gamma)], f"{name} = {rule('sqrt(d/n)')}, what the paper uses with IX and linear policies"

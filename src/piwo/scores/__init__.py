@@ -1,10 +1,37 @@
 """Scores: how much credit a policy gets for a logged row. The only place where a propensity divides anything."""
 
 from piwo.scores.clip import Clip
+from piwo.scores.exponential_smoothing import ExponentialSmoothing
+from piwo.scores.freezing import Freezing, FreezingLinear
+from piwo.scores.global_clip import GlobalClip, GlobalClipLinear
+from piwo.scores.harmonic import Harmonic
 from piwo.scores.iw import IW
 from piwo.scores.ix import IX
+from piwo.scores.ix_reward import IXReward
+from piwo.scores.log_clip import LogClip, LogClipLinear
 from piwo.scores.ls import LS, LSLinear
 from piwo.scores.pseudo_loss import PseudoLoss
 from piwo.scores.score import Score
+from piwo.scores.shrinkage import Shrinkage
+from piwo.scores.switch import Switch
 
-__all__ = ["IW", "IX", "LS", "Clip", "LSLinear", "PseudoLoss", "Score"]
+__all__ = [
+    "IW",
+    "IX",
+    "LS",
+    "Clip",
+    "ExponentialSmoothing",
+    "Freezing",
+    "FreezingLinear",
+    "GlobalClip",
+    "GlobalClipLinear",
+    "Harmonic",
+    "IXReward",
+    "LSLinear",
+    "LogClip",
+    "LogClipLinear",
+    "PseudoLoss",
+    "Score",
+    "Shrinkage",
+    "Switch",
+]

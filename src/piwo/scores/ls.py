@@ -7,10 +7,9 @@ from typing import ClassVar, NoReturn
 
 import numpy as np
 
-from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.scores.ratio import log1p_ratio
-from piwo.scores.score import Parameter, Score
+from piwo.scores.score import Parameter, Score, refuse_gains
 
 __all__ = ["LS", "LSLinear"]
 
@@ -41,12 +40,13 @@ class LS(Score):
     pessimistic: ClassVar[bool] = True
     parameter: ClassVar[str | None] = "lam"
     per_gamma: ClassVar[float] = 2.0
+    of_gamma: ClassVar[str] = "2 {}"
     auto_finite: ClassVar[str] = "the theory for a finite class"
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> NoReturn:  # noqa: ARG003
         """Raise: log(1 + lam pi R / mu) is not linear in pi."""
-        raise UsageError("LS is not linear in the policy, so it gives no gains; learn with LSLinear")
+        refuse_gains(cls, "LSLinear")
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return log(1 + lam pi R / mu) / lam, (n,)."""
@@ -83,6 +83,7 @@ class LSLinear(Score):
     pessimistic: ClassVar[bool] = True
     parameter: ClassVar[str | None] = "lam"
     per_gamma: ClassVar[float] = 2.0
+    of_gamma: ClassVar[str] = "2 {}"
     auto_finite: ClassVar[str] = "the theory for a finite class"
 
     @classmethod

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 
-__all__ = ["Parameter", "Score", "check_parameter"]
+__all__ = ["Parameter", "Score", "check_parameter", "refuse_gains"]
 
 Parameter = float | str | tuple[float, ...] | list[float]
 """A hyper-parameter: a number, "auto", or several numbers (a path)."""
@@ -40,6 +40,10 @@ class Score(ABC):
     """Name of the one hyper-parameter, None where there is none."""
     per_gamma: ClassVar[float] = 1.0
     """The hyper-parameter that goes with gamma = 1 of IX: 2 for the bet size lam."""
+    of_gamma: ClassVar[str] = "{}"
+    """How the hyper-parameter is made from a gamma of IX, in words: "2 {}" for the bet size lam."""
+    largest: ClassVar[float] = np.inf
+    """The largest value that the hyper-parameter may have."""
     auto_finite: ClassVar[str] = "the same as for IX, by analogy: there is no theory for this score"
     """What "auto" rests on for a finite class of policies."""
 
@@ -49,7 +53,8 @@ class Score(ABC):
         asked = getattr(self, self.parameter)
         if isinstance(asked, list):
             object.__setattr__(self, self.parameter, tuple(asked))
-        check_parameter(self.parameter, getattr(self, self.parameter), positive=self.penalised is False)
+        value = getattr(self, self.parameter)
+        check_parameter(self.parameter, value, positive=self.penalised is False, largest=self.largest)
 
     @classmethod
     @abstractmethod
@@ -135,7 +140,16 @@ class Score(ABC):
         return 0.0
 
 
-def check_parameter(name: str, value: Any, positive: bool = True) -> None:
+def refuse_gains(score: type[Score], instead: str) -> NoReturn:
+    """Raise: the score is not linear in the policy.
+
+    Raises:
+        UsageError: naming the score to learn with.
+    """
+    raise UsageError(f"{score.label} is not linear in the policy, so it gives no gains; learn with {instead}")
+
+
+def check_parameter(name: str, value: Any, positive: bool = True, largest: float = np.inf) -> None:
     """Raise where a hyper-parameter is neither a finite number above 0 (or at least 0), "auto", nor several numbers.
 
     Raises:
@@ -151,6 +165,7 @@ def check_parameter(name: str, value: Any, positive: bool = True) -> None:
         good = (
             isinstance(one, int | float | np.floating | np.integer) and not isinstance(one, bool) and np.isfinite(one)
         )
-        if not good or one < 0 or (positive and one == 0):
+        if not good or one < 0 or (positive and one == 0) or one > largest:
             least = "above 0" if positive else "of at least 0"
-            raise UsageError(f"{name} is {one!r}, expected a finite number {least}, several of them, or 'auto'")
+            most = "" if largest == np.inf else f" and at most {largest:g}"
+            raise UsageError(f"{name} is {one!r}, expected a finite number {least}{most}, several of them, or 'auto'")
