@@ -69,7 +69,7 @@ def test_commands_of_the_readme_run(tmp_path):
 
 
 def test_links_lead_somewhere():
-    for page in ("README.md", "docs/guide.md", "docs/reference.md", "docs/theory.md", "docs/design.md"):
+    for page in ("README.md", "docs/guide.md", "docs/reference.md", "docs/theory.md", "docs/grid.md", "docs/design.md"):
         text = (ROOT / page).read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([\w./-]+)\)", text):
             assert ((ROOT / page).parent / target).exists(), (page, target)

@@ -13,7 +13,7 @@ from piwo.certificates import Certificate, certify
 from piwo.engines import reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators import Evaluation, Health, check, compare, evaluate
-from piwo.learners import PIWO
+from piwo.learners import PIWO, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
 from piwo.scores import IW, IX, LS, Clip, LSLinear, PseudoLoss
@@ -33,6 +33,7 @@ __all__ = [
     "Health",
     "LSLinear",
     "Log",
+    "PIWOGrid",
     "PiwoError",
     "PiwoWarning",
     "PseudoLoss",

@@ -21,10 +21,10 @@ from piwo.estimators.prepare import prepare
 from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
-from piwo.reductions import Digest, MomentState, PolicySums, Together
+from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
 from piwo.scores import IW
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["Certificate", "Certifying", "Kind", "certify"]
 
 Kind = Literal["held-out", "in-sample"]
 SUSPICIOUS = 1e-3
@@ -55,7 +55,7 @@ class Certificate:
     bound: str = "mixture"
     delta: float = 0.05
     candidates: int = 1
-    """How many policies were certified on these rows; the bounds hold for all of them together. A held-out
+    """How many different policies were certified on these rows; the bounds hold for all of them together. A held-out
     certificate pays for each; an in-sample one has paid for the whole class."""
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
@@ -174,55 +174,109 @@ def certify(
     >>> certify(log, {0: piwo.policies.Constant("a", log.actions)})[0].certified
     True
     """
-    if log.columns.weight is not None:
-        raise UsageError(
-            "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"
-        )
-    if kind == "held-out" and log_class_size > 0:
-        raise UsageError("a held-out certificate pays for its candidates only; leave log_class_size out")
-    distinct = len({id(policy) for policy in policies.values()})
-    if kind == "in-sample" and log_class_size < math.log(distinct) - 1e-9:
-        raise UsageError(
-            f"log_class_size is {log_class_size:g}, expected at least log {distinct}, for {distinct} policies: "
-            "an in-sample certificate pays for every policy that could have been chosen"
-        )
-    bounded = math.isfinite(log.reward_range[1])
-    # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
-    paid = log_class_size if kind == "in-sample" else math.log(len(policies))
-    share = bounds.log_inv_delta(delta, log_class_size=paid)
-    log, policies = prepare(log, policies)
-    sums = tuple(PolicySums(policy, IW(), bounded) for policy in policies.values())
-    digest, *states = reduce(log, Together((Digest(), *sums)))
-    span = log.span
-    made = {}
-    for key, state in zip(policies, states, strict=True):
+    asked = Certifying.of(log, policies, delta=delta, kind=kind, log_class_size=log_class_size, facts=facts)
+    return asked.finish(reduce(asked.log, asked.sums))
+
+
+@dataclass(frozen=True)
+class Certifying:
+    """What `certify` was asked: what it must sum over the log, and what the sums then say.
+
+    For those who sum something else in the same pass: `reduce(asked.log, Together((asked.sums, other)))`.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> asked = Certifying.of(log, {0: piwo.policies.Constant("a", log.actions)})
+    >>> asked.finish(reduce(asked.log, asked.sums))[0].certified
+    True
+    """
+
+    log: Log
+    policies: Mapping[Any, Policy]
+    """key -> policy, ready for the log; those that differ."""
+    same_as: Mapping[Any, Any]
+    """key -> key of the same policy in `policies`, for every key asked for."""
+    delta: float
+    kind: Kind
+    log_class_size: float
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        log: Log,
+        policies: Mapping[Any, Policy],
+        *,
+        delta: float = 0.05,
+        kind: Kind = "held-out",
+        log_class_size: float = 0.0,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Certifying:
+        """Return what was asked, checked; the arguments are those of `certify`.
+
+        Raises:
+            UsageError: see `certify`.
+        """
+        if log.columns.weight is not None:
+            raise UsageError(
+                "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"
+            )
+        if kind == "held-out" and log_class_size > 0:
+            raise UsageError("a held-out certificate pays for its candidates only; leave log_class_size out")
+        first: dict[int, Any] = {}
+        same_as = {key: first.setdefault(id(policy), key) for key, policy in policies.items()}
+        if kind == "in-sample" and log_class_size < math.log(len(first)) - 1e-9:
+            raise UsageError(
+                f"log_class_size is {log_class_size:g}, expected at least log {len(first)}, for {len(first)} policies: "
+                "an in-sample certificate pays for every policy that could have been chosen"
+            )
+        log, ready = prepare(log, {key: policies[key] for key in first.values()})
+        return cls(log, ready, same_as, delta, kind, log_class_size, facts or {})
+
+    @property
+    def sums(self) -> Together:
+        """Return what must be summed: a digest, and the sums of every policy."""
+        bounded = math.isfinite(self.log.reward_range[1])
+        return Together((Digest(), *(PolicySums(policy, IW(), bounded) for policy in self.policies.values())))
+
+    def finish(self, sums: tuple[Any, ...]) -> dict[Any, Certificate]:
+        """Return key -> `Certificate`, from the state of `sums`."""
+        digest, *states = sums
+        each = dict(zip(self.policies, states, strict=True))
+        return {key: self._certificate(digest.text(self.log.actions), each[one]) for key, one in self.same_as.items()}
+
+    def _certificate(self, digest: str, state: PolicyState) -> Certificate:
+        log, candidates = self.log, len(self.policies)
+        bounded = math.isfinite(log.reward_range[1])
+        # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
+        paid = self.log_class_size if self.kind == "in-sample" else math.log(candidates)
+        share = bounds.log_inv_delta(self.delta, log_class_size=paid)
         n, moments = state.moments.rows, state.moments
         low = max(0.0, bounds.value_lower(state.bets.value, n, share))
         evidence = bounds.propensity_e_test(state.bets.weight, n).p_value
         # the test is of policies that were made before these rows
-        suspicion = min(1.0, evidence * len(policies)) if kind == "held-out" else None
+        suspicion = min(1.0, evidence * candidates) if self.kind == "held-out" else None
         gain = bounds.improvement_lower(state.bets.improvement, n, share) if bounded else None
-        made[key] = Certificate(
-            kind=kind,
+        return Certificate(
+            kind=self.kind,
             value=_point(log, moments),
             value_lower=log.value(low),
-            improvement_lower=None if gain is None else span * max(-1.0, gain),
+            improvement_lower=None if gain is None else log.span * max(-1.0, gain),
             logging_value=log.value(moments.reward / n) if n else None,
-            delta=delta,
-            candidates=len(policies),
-            log_class_size=log_class_size,
+            delta=self.delta,
+            candidates=candidates,
+            log_class_size=self.log_class_size,
             rows=n,
             ess=effective_size(moments.w, moments.w2),
             mean_weight=moments.w / n if n else None,
             propensity_p=suspicion,
             reward_range=log.reward_range,
             cost=log.columns.cost,
-            log_digest=digest.text(log.actions),
+            log_digest=digest,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             notes=_notes(moments, low, suspicion),
-            **(facts or {}),
+            **self.facts,
         )
-    return made
 
 
 def _point(log: Log, sums: MomentState) -> float | None:

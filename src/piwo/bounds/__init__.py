@@ -8,6 +8,14 @@ hidden.
 
 from piwo.bounds.asymptotic import normal_interval
 from piwo.bounds.fixed_bet import floor_at_zero, score_interval, score_linear_lower, score_lower
+from piwo.bounds.grid import (
+    GammaGrid,
+    gamma_grid_ix,
+    gamma_grid_ls,
+    regret_bound_grid,
+    regret_bound_grid_root,
+    regret_bound_grid_variance,
+)
 from piwo.bounds.improvement import improvement_lower
 from piwo.bounds.interval import Interval
 from piwo.bounds.ix import ix_interval, ix_linear_lower, ix_lower, ix_upper_deviation, ix_upper_deviation_sqrt
@@ -28,11 +36,14 @@ from piwo.bounds.union import log_inv_delta
 from piwo.bounds.value import value_interval, value_lower, value_upper
 
 __all__ = [
+    "GammaGrid",
     "Horizon",
     "Interval",
     "PropensityTest",
     "floor_at_zero",
     "gamma_auto",
+    "gamma_grid_ix",
+    "gamma_grid_ls",
     "gamma_linear",
     "grid_size",
     "improvement_lower",
@@ -53,6 +64,9 @@ __all__ = [
     "propensity_e_test",
     "regret_bound",
     "regret_bound_alone",
+    "regret_bound_grid",
+    "regret_bound_grid_root",
+    "regret_bound_grid_variance",
     "regret_bound_ls",
     "regret_bound_one_comparator",
     "rows_for_regret",

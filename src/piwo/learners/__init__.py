@@ -1,5 +1,7 @@
 """Learners: from a log to a certified policy."""
 
+from piwo.learners.grid import GridPoint, PIWOGrid
+from piwo.learners.learner import Learner
 from piwo.learners.piwo import PIWO, PathPoint
 
-__all__ = ["PIWO", "PathPoint"]
+__all__ = ["PIWO", "GridPoint", "Learner", "PIWOGrid", "PathPoint"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from piwo import bounds
-from piwo.certificates import Certificate, certify
+from piwo.certificates import Certificate, Kind, certify
 from piwo.errors import UsageError
+from piwo.learners.learner import Learner, check_certifiable, check_kind, check_score, divide
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
@@ -33,7 +33,7 @@ class PathPoint:
     certificate: Certificate | None
 
 
-class PIWO:
+class PIWO(Learner):
     """Learn the policy that collects most of a pessimistic score, and certify it.
 
     Answers: which policy should run, and what is it worth at least? `score` says how a logged row is credited (IX by
@@ -78,7 +78,7 @@ class PIWO:
         oracle: Oracle | None = None,
         *,
         delta: float = 0.05,
-        certificate: Literal["held-out", "in-sample"] | None = "held-out",
+        certificate: Kind | None = "held-out",
         holdout: float = 0.5,
         random_state: int = 0,
         tail: bool = False,
@@ -90,26 +90,6 @@ class PIWO:
         self.holdout = holdout
         self.random_state = random_state
         self.tail = tail
-
-    # scikit-learn's manners, without importing it
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Return the constructor arguments by name."""
-        return {name: getattr(self, name) for name in list(inspect.signature(type(self).__init__).parameters)[1:]}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Set constructor arguments by name.
-
-        Raises:
-            UsageError: for a name that is none.
-        """
-        for name, value in parameters.items():
-            if name not in self.get_params():
-                raise UsageError(f"PIWO has no parameter {name!r}, expected one of {', '.join(self.get_params())}")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        return f"PIWO(score={self.score!r}, oracle={self.oracle!r})"
 
     def fit(self, log: Log) -> Self:
         """Learn a policy from a log and certify it.
@@ -126,16 +106,15 @@ class PIWO:
         """
         asked = IX() if self.score is None else self.score
         oracle = Classifier() if self.oracle is None else self.oracle
-        for what, value, kind in (("log", log, Log), ("score", asked, Score), ("oracle", oracle, Oracle)):
-            if not isinstance(value, kind):
-                hint = " (piwo.read makes one)" if kind is Log else f" of piwo.{what}s"
-                raise UsageError(f"{what} is {value!r:.80}, expected a {kind.__name__}{hint}")
+        check_kind("log", log, Log)
+        check_score(asked)
+        check_kind("oracle", oracle, Oracle)
         self._check(asked, oracle, log)
         oracle.fit_for(log)
-        training, test, facts = self._parts(log)
-        scores, self.rule_ = settle(asked, oracle, training, self.delta)
-        policies = oracle.solve_path(training, scores)
-        found = self._certificates(test, oracle, scores, policies, {**facts, "log_rows": len(log)})
+        rows = divide(log, self.certificate, self.holdout, self.random_state, self.tail)
+        scores, self.rule_ = settle(asked, oracle, rows.training, self.delta)
+        policies = oracle.solve_path(rows.training, scores)
+        found = self._certificates(rows.test, oracle, scores, policies, {**rows.facts, "log_rows": len(log)})
         points = zip(scores, policies, found, strict=True)
         self.path_ = {score.value: PathPoint(score, policy, one) for score, policy, one in points}
         best = max(self.path_.values(), key=_promise)
@@ -143,31 +122,11 @@ class PIWO:
         return self
 
     def _check(self, score: Score, oracle: Oracle, log: Log) -> None:
-        if isinstance(self.random_state, bool) or not hasattr(self.random_state, "__index__"):
-            raise UsageError(f"random_state is {self.random_state!r}, expected a whole number: the seed of the split")
-        if not score.linear:
-            raise UsageError(f"{score.label} is not linear in the policy, so no oracle can maximise it; use LSLinear")
         if self.certificate not in ("held-out", "in-sample", None):
             raise UsageError(f"certificate is {self.certificate!r}, expected 'held-out', 'in-sample' or None")
-        if self.certificate == "in-sample" and oracle.log_class_size() is None:
-            raise UsageError(
-                f"the {oracle.name} oracle searches a class of unknown size, so no in-sample certificate holds; "
-                "use certificate='held-out'"
-            )
-        if self.certificate is not None and log.columns.weight is not None:
-            raise UsageError("the log was thinned (sampling weights), so no certificate holds; use certificate=None")
+        check_certifiable(log, oracle, self.certificate)
         if self.certificate is None and isinstance(score.asked, tuple):
             raise UsageError("a path is chosen from by certificate, and certificate is None; give one hyper-parameter")
-
-    def _parts(self, log: Log) -> tuple[Log, Log | None, dict[str, Any]]:
-        """Return the rows to learn from, the rows to certify on, and what to record of the split."""
-        if self.certificate is None:
-            return log, None, {}
-        if self.certificate == "in-sample":
-            return log, log, {"training_rows": len(log)}
-        split = log.split(holdout=self.holdout, seed=self.random_state, tail=self.tail)
-        made = {"holdout": self.holdout, "seed": self.random_state, "tail": self.tail, "notes": list(split.notes)}
-        return split.train, split.test, {"training_rows": split.train_rows, "split": made}
 
     def _certificates(
         self,

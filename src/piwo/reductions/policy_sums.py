@@ -158,9 +158,11 @@ class PolicySums(Reduction[PolicyState]):
         kept, few = np.delete(np.arange(len(batch)), lost), batch.take(lost)
         moments, bets = self._rows(batch.take(kept), weights.w[kept])
         with np.errstate(divide="ignore"):
-            log_w, log_r, log_loss = weights.logarithm()[lost], np.log(few.reward), np.log(1.0 - few.reward)
+            log_w, log_r = weights.logarithm()[lost], np.log(few.reward)
+            # rewards without an upper end have no losses
+            log_loss = np.log(1.0 - few.reward) if self.bounded else None
         added = BetState(value=bet_sums_of_logs(log_w + log_r), weight=bet_sums_of_logs(log_w))
-        if self.bounded:
+        if log_loss is not None:
             better = bet_sums_of_logs(np.logaddexp(log_w + log_r, log_loss))
             added = replace(added, loss=bet_sums_of_logs(log_w + log_loss), improvement=better)
         s = np.ones(len(lost)) if few.weight is None else few.weight

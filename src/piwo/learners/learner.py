@@ -1,0 +1,113 @@
+"""What all learners share: arguments by name, what may be certified, the split, and the certificates themselves."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from piwo.certificates import Kind
+from piwo.errors import UsageError
+from piwo.logs.log import Log
+from piwo.oracles import Oracle
+from piwo.scores import Score
+
+__all__ = ["Learner", "Rows", "check_certifiable", "check_kind", "check_score", "divide"]
+
+
+class Learner(ABC):
+    """From a log to a certified policy, in scikit-learn's manners without importing it.
+
+    The constructor stores its arguments, `fit` leaves them alone and adds what ends in an underscore.
+    """
+
+    @abstractmethod
+    def fit(self, log: Log) -> Self:
+        """Learn a policy from a log and certify it."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the constructor arguments by name."""
+        return {name: getattr(self, name) for name in list(inspect.signature(type(self).__init__).parameters)[1:]}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set constructor arguments by name.
+
+        Raises:
+            UsageError: for a name that is none.
+        """
+        for name, value in parameters.items():
+            if name not in self.get_params():
+                known = ", ".join(self.get_params())
+                raise UsageError(f"{type(self).__name__} has no parameter {name!r}, expected one of {known}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        shown = {name: value for name, value in self.get_params().items() if name in {"score", "oracle"}}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows to learn from, the rows to certify on, and what a certificate records of the split."""
+
+    training: Log
+    test: Log | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail: bool) -> Rows:
+    """Return a log as a certificate of this kind needs it: in two parts, whole twice, or whole.
+
+    >>> log = Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
+    >>> divide(log, "in-sample", 0.5, 0, False).facts
+    {'training_rows': 18}
+    """
+    if isinstance(random_state, bool) or not hasattr(random_state, "__index__"):
+        raise UsageError(f"random_state is {random_state!r}, expected a whole number: the seed of the split")
+    if kind is None:
+        return Rows(log)
+    if kind == "in-sample":
+        return Rows(log, log, {"training_rows": len(log)})
+    split = log.split(holdout=holdout, seed=random_state, tail=tail)
+    made = {"holdout": holdout, "seed": random_state, "tail": tail, "notes": list(split.notes)}
+    return Rows(split.train, split.test, {"training_rows": split.train_rows, "split": made})
+
+
+def check_kind(what: str, value: Any, kind: type) -> None:
+    """Raise where an argument is not of its kind.
+
+    Raises:
+        UsageError: naming the argument, the value and where to find one.
+    """
+    if not isinstance(value, kind):
+        hint = " (piwo.read makes one)" if kind is Log else f" of piwo.{what}s"
+        raise UsageError(f"{what} is {value!r:.80}, expected a {kind.__name__}{hint}")
+
+
+def check_score(score: Any) -> None:
+    """Raise where no oracle can maximise a score.
+
+    Raises:
+        UsageError: for a score that is not linear in the policy.
+    """
+    check_kind("score", score, Score)
+    if not score.linear:
+        raise UsageError(f"{score.label} is not linear in the policy, so no oracle can maximise it; use LSLinear")
+
+
+def check_certifiable(log: Log, oracle: Oracle, kind: Kind | None) -> None:
+    """Raise where a certificate of this kind would not hold.
+
+    Raises:
+        UsageError: for an in-sample certificate of a class of unknown size, and for thinned logs.
+    """
+    if kind == "in-sample" and oracle.log_class_size() is None:
+        raise UsageError(
+            f"the {oracle.name} oracle searches a class of unknown size, so no in-sample certificate holds; "
+            "use certificate='held-out'"
+        )
+    if kind is not None and log.columns.weight is not None:
+        raise UsageError("the log was thinned (sampling weights), so no certificate holds; use PIWO(certificate=None)")
