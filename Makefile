@@ -101,7 +101,7 @@ rules: $(VENV)/dev.stamp
 # The examples are run with runtime type checks on (scripts/pytest_examples.py), in a temporary directory.
 examples: $(VENV)/dev.stamp
 	PYTHONPATH=scripts $(BIN)/python -m pytest -c pyproject.toml --rootdir . -q \
-		-p pytest_runtime_types -p pytest_examples --doctest-modules --pyargs piwo
+		-p pytest_runtime_types -p pytest_examples --doctest-modules --pyargs piwo experiments
 
 # ---------------------------------------------------------------------------------------------- wider test runs
 runtime-types: $(VENV)/test.stamp

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from piwo.errors import UsageError
 
-__all__ = ["ALGORITHMS", "SETS", "LoggerSet", "average", "gather", "nearest", "spread", "uses"]
+__all__ = ["ALGORITHMS", "SETS", "LoggerSet", "average", "gather", "nearest", "spread", "uses", "within"]
 
 FloatArray = NDArray[np.float64]
 
@@ -60,6 +60,11 @@ def spread(folds: FloatArray) -> FloatArray:
 def nearest(h: FloatArray, target: float) -> int:
     """Return where in `h` the value nearest to `target` is, on a logarithmic scale."""
     return int(np.argmin(np.abs(np.log(h) - np.log(target))))
+
+
+def within(h: FloatArray, target: float, factor: float) -> NDArray[np.intp]:
+    """Return where in `h` the values are that are at most a factor larger or smaller than `target`."""
+    return np.flatnonzero(np.abs(np.log(h) - np.log(target)) <= np.log(factor) + 1e-9)
 
 
 def gather(results: pa.Table, loggers: pa.Table) -> dict[str, LoggerSet]:

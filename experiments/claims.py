@@ -1,6 +1,8 @@
 """What the paper says of its experiments, as checks that a run may fail; and the page that sums a run up.
 
-Means are over folds. A rule says what would have to be seen for the sentence to be true; it is not there to be met.
+Means are over folds. A rule says what would have to be seen for the sentence to be true; it is not there to be met, and
+it is the same for any number of rows. Folds that share draws share their luck: a standard error over folds is too small,
+never too large, for what another draw would give.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from experiments.averages import FloatArray, LoggerSet, average, gather, nearest, spread
-from experiments.files import csv_text, write
+from experiments.averages import FloatArray, LoggerSet, average, gather, nearest, spread, within
+from experiments.files import csv_text, markdown, write
 
-__all__ = ["check_claims", "summary_table", "write_summary"]
+__all__ = ["NEAR", "WORDS", "check_claims", "short", "summary_table", "write_summary"]
 
 TOLERANCE = 0.03
 """Another seed or reward matrix moves a mean reward by about as much; a smaller difference decides nothing."""
@@ -61,8 +63,7 @@ class Run:
 
     def near(self, loggers: LoggerSet) -> NDArray[np.intp]:
         """Return where the hyper-parameters near sqrt(d/n) are."""
-        distance = np.abs(np.log(loggers.h) - np.log(self.gamma_star))
-        places = np.flatnonzero(distance <= np.log(NEAR) + 1e-9)
+        places = within(loggers.h, self.gamma_star, NEAR)
         if not len(places):
             raise _LackingError(f"The run has no hyper-parameter within a factor {NEAR:g} of sqrt(d/n).")
         return places
@@ -136,8 +137,8 @@ def _pl_falls(run: Run) -> Verdict:
     return Verdict(
         bool(reward[after] <= reward[before] - TOLERANCE),
         f"At beta = {loggers.h[star]:.2g}: at best {reward[before]:.3f} for eta below {PAST:g} (eta = "
-        f"{_eta(loggers.eta[before])}); past it from {reward[past].min():.3f} to {reward[after]:.3f} "
-        f"(eta = {_eta(loggers.eta[after])}).",
+        f"{short(loggers.eta[before])}); past it from {reward[past].min():.3f} to {reward[after]:.3f} "
+        f"(eta = {short(loggers.eta[after])}).",
     )
 
 
@@ -182,7 +183,7 @@ def _larger_never_helps(run: Run) -> Verdict:
         evidence.append(
             f"{algorithm}: the largest rise is {rise:.3f}{f', at {_at(loggers, i, j)}' if rise > 0 else ''}; the "
             f"largest gamma loses more than {TOLERANCE:g} to the smallest with {int((fall > TOLERANCE).sum())} of "
-            f"{len(fall)} loggers, {fall.max():.3f} at most (eta = {_eta(loggers.eta[fall.argmax()])})."
+            f"{len(fall)} loggers, {fall.max():.3f} at most (eta = {short(loggers.eta[fall.argmax()])})."
         )
     return Verdict(max(rises) <= TOLERANCE, " ".join(evidence))
 
@@ -198,7 +199,7 @@ def _ls_no_worse(run: Run) -> Verdict:
         i, j = _largest(-mean)
         evidence.append(
             f"{name.capitalize()} loggers: PIWO-LS less PIWO-IX is {mean.mean():+.4f} on average and {mean[i, j]:+.4f} "
-            f"(standard error {error[i, j]:.4f}) at worst, at {_at(loggers, i, near[j])}."
+            f"(standard error over folds {error[i, j]:.4f}) at worst, at {_at(loggers, i, near[j])}."
         )
     return Verdict(failed == 0, f"{failed} of {cells} cells worse. " + " ".join(evidence))
 
@@ -226,7 +227,7 @@ def _largest_rise(mean: FloatArray) -> tuple[float, tuple[int, int]]:
 
 
 def _at(loggers: LoggerSet, i: int, j: int, parameter: str = "gamma") -> str:
-    return f"eta = {_eta(loggers.eta[i])} and {parameter} = {loggers.h[j]:.2g}"
+    return f"eta = {short(loggers.eta[i])} and {parameter} = {loggers.h[j]:.2g}"
 
 
 CLAIMS = (
@@ -282,7 +283,7 @@ CLAIMS = (
     Claim(
         "Beyond the paper: near sqrt(d/n), PIWO-LS is at least as good as PIWO-IX at the same gamma.",
         f"For every logger of the sets run and {NEARBY}, rewards paired by fold: PIWO-LS is not behind by both more "
-        f"than {CLOSER:g} and more than two standard errors.",
+        f"than {CLOSER:g} and more than two standard errors over folds.",
         _ls_no_worse,
     ),
 )
@@ -329,16 +330,16 @@ def summary_table(results: pa.Table, loggers: pa.Table, gamma_star: float) -> pa
                         "eta": float(eta),
                         "algorithm": algorithm,
                         "h_near": float(known.h[star]),
-                        "reward_near": _short(mean[i, star]),
-                        "sd_near": _short(sd[i, star]),
+                        "reward_near": _rounded(mean[i, star]),
+                        "sd_near": _rounded(sd[i, star]),
                         "h_best": float(known.h[best]),
-                        "reward_best": _short(mean[i, best]),
+                        "reward_best": _rounded(mean[i, best]),
                         "h_smallest": float(known.h[0]),
-                        "reward_smallest": _short(mean[i, 0]),
-                        "behavior": _short(known.behavior[i]),
-                        "best_fixed": _short(known.best_fixed[i]),
-                        "full_information": _short(known.full_information[i]),
-                        "log10_min_propensity": _short(known.log10_min_propensity[i]),
+                        "reward_smallest": _rounded(mean[i, 0]),
+                        "behavior": _rounded(known.behavior[i]),
+                        "best_fixed": _rounded(known.best_fixed[i]),
+                        "full_information": _rounded(known.full_information[i]),
+                        "log10_min_propensity": _rounded(known.log10_min_propensity[i]),
                     }
                 )
     return pa.Table.from_pylist(rows)
@@ -369,7 +370,7 @@ def write_summary(
     page, table = folder / "summary.md", folder / "summary.csv"
     rewards = summary_table(results, loggers, gamma_star)
     lines = ["# The paper's experiments", "", "## Settings", ""]
-    lines += _markdown(["setting", "value"], [[name, str(value)] for name, value in settings.items()])
+    lines += markdown(["setting", "value"], [[name, str(value)] for name, value in settings.items()])
     lines += ["", "## Claims", "", *_claims_table(claims), "", "## Mean reward", ""]
     lines.append(
         "Means over folds of the true mean reward. Of each algorithm three numbers: at the h nearest sqrt(d/n) = "
@@ -387,7 +388,7 @@ def write_summary(
 
 def _claims_table(claims: pa.Table) -> list[str]:
     rows = [[row["claim"], WORDS[row["holds"]], row["evidence"], row["rule"]] for row in claims.to_pylist()]
-    return _markdown(["claim", "holds", "evidence", "rule"], rows)
+    return markdown(["claim", "holds", "evidence", "rule"], rows)
 
 
 def _rewards_table(rows: list[dict[str, float | str]]) -> list[str]:
@@ -401,25 +402,19 @@ def _rewards_table(rows: list[dict[str, float | str]]) -> list[str]:
     for eta, by_algorithm in of_logger.items():
         first = by_algorithm[algorithms[0]]
         body.append(
-            [_eta(eta), f"{first['log10_min_propensity']:.1f}", *(f"{first[column]:.3f}" for column in known)]
+            [short(eta), f"{first['log10_min_propensity']:.1f}", *(f"{first[column]:.3f}" for column in known)]
             + [
                 " / ".join(f"{row[column]:.3f}" for column in ("reward_near", "reward_best", "reward_smallest"))
                 for row in (by_algorithm[algorithm] for algorithm in algorithms)
             ]
         )
-    return _markdown(head, body)
+    return markdown(head, body)
 
 
-def _markdown(head: list[str], rows: list[list[str]]) -> list[str]:
-    """Return a table; a bar or a line break in a cell would end it."""
-    lines = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |" for line in lines]
-
-
-def _eta(value: float) -> str:
+def short(value: float) -> str:
     """Return three digits, but 1000 rather than 1e+03."""
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
-def _short(value: float) -> float:
+def _rounded(value: float) -> float:
     return round(float(value), 6)

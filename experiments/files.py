@@ -1,17 +1,17 @@
-"""How files are written: whole or not at all; and tables as CSV."""
+"""How files are written: whole or not at all; and tables as text."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
 
-__all__ = ["PARTIAL", "csv_text", "replace", "write"]
+__all__ = ["PARTIAL", "csv_text", "markdown", "replace", "write"]
 
 PARTIAL = ".partial"
 """Ends the name of a file that is being written."""
@@ -52,3 +52,13 @@ def csv_text(table: pa.Table) -> str:
     writer.writerow(table.column_names)
     writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
     return text.getvalue()
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    r"""Return the lines of a table; a bar or a line break in a cell would end it.
+
+    >>> markdown(["h", "set"], [["0.1", "a|b"]])
+    ['| h | set |', '| --- | --- |', '| 0.1 | a\\|b |']
+    """
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |" for line in lines]

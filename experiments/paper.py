@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import time
-import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import Parameter
 
-from piwo.errors import PiwoError, UsageError
+from experiments.command import DONE, Command, say
+from piwo.errors import UsageError
 
 if TYPE_CHECKING:  # what takes a while is loaded when Ctrl-C is listened to
     import pyarrow as pa
 
+    from experiments.data import Data
     from experiments.results import Folder, Run
 
 __all__ = ["main", "paper"]
 
-DONE, UNUSABLE, INTERRUPTED = 0, 2, 130
 QUICK_ROWS = 20_000
+PAPER_ROWS = 1_000_000
 HOLDS = {True: "yes", False: "no", None: "not tested"}
 
 HELP = """Run the experiments of Gabbianelli, Neu and Papini, "Importance-Weighted Offline Learning Done Right".
@@ -74,7 +72,10 @@ def paper(
             from experiments.figures import write_figures
 
             write_figures(run.results, run.loggers, rows.name, rows.synthetic, gamma_star, out)
-    print("\n".join(_closing(run, claims, rows.name, out, figures, time.monotonic() - started)))
+    lines = _closing(run, claims, rows, time.monotonic() - started)
+    say(
+        [*lines, f"in {out}: results and loggers (.parquet, .csv), summary (.md, .csv){', figures' if figures else ''}"]
+    )
     return DONE
 
 
@@ -104,18 +105,16 @@ def _write_claims(run: Run, gamma_star: float, folder: Folder) -> pa.Table:
     return claims
 
 
-def _closing(run: Run, claims: pa.Table, name: str, out: Path, figures: bool, seconds: float) -> list[str]:
-    """Return what is said at the end: how much, how long, where, and which claims hold."""
+def _closing(run: Run, claims: pa.Table, rows: Data, seconds: float) -> list[str]:
+    """Return what is said at the end: how much, how long, and which claims hold."""
     loggers = run.kept + run.computed
     before = f", {run.kept} of them by an earlier run" if run.kept else ""
+    few = f"  the claims are about {PAPER_ROWS:,} rows; with {len(rows.X):,}, some fail for want of data"
     return [
-        f"{name}: {run.results.num_rows:,} policies from {loggers} loggers{before}; this run took {seconds:.1f} s",
+        f"{rows.name}: {run.results.num_rows:,} policies from {loggers} loggers{before}; this run took {seconds:.1f} s",
         *(f"  {HOLDS[claim['holds']]:<12}{claim['claim']}" for claim in claims.to_pylist()),
-        f"in {out}: results and loggers (.parquet, .csv), summary (.md, .csv){', figures' if figures else ''}",
+        *([few] if len(rows.X) < PAPER_ROWS else []),
     ]
-
-
-# ---------------------------------------------------------------------------------------- exit codes, one-line errors
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -127,67 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
-    pressed = False
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # pressed again, it ends at once; nothing is lost
-        signal.default_int_handler(number, frame)
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        return _ran(words)
-    except BaseException as cause:  # noqa: BLE001 (the last line of defence: every exception is told in one line)
-        if "--debug" in words:
-            traceback.print_exc()
-        if pressed or isinstance(cause, KeyboardInterrupt):  # a library may have made another exception of it
-            _say("interrupted; the same command goes on from here")
-            return INTERRUPTED
-        return _told(cause)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _ran(words: list[str]) -> int:
-    app = App(
-        name="python -m experiments.paper",
-        help=HELP,
-        help_format="plaintext",
-        default_parameter=Parameter(negative=()),
-        version_flags=(),
-    )
-    app.default(paper)
-    command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False, verbose=False)
-    answer: Any = command(*bound.args, **bound.kwargs)
-    sys.stdout.flush()
-    return int(answer or DONE)
-
-
-def _told(cause: BaseException) -> int:
-    """Say in one line what went wrong, and return the exit code."""
-    if isinstance(cause, BrokenPipeError):  # whoever read the closing lines has seen enough; all is written by then
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
-    if isinstance(cause, SystemExit):
-        return cause.code if isinstance(cause.code, int) else DONE if cause.code is None else UNUSABLE
-    if isinstance(cause, PiwoError):
-        _say(f"error: {cause}")
-    elif isinstance(cause, CycloptsError):
-        _say(f"error: {str(cause).rstrip().rstrip('.')}; --help tells more")
-    elif isinstance(cause, MemoryError):
-        _say("error: there is not enough memory for this; try --quick")
-    elif isinstance(cause, OSError):
-        place = "" if cause.filename is None else f": {cause.filename!r}"
-        _say(f"error: {cause.strerror or cause}{place}; what was finished is kept, the same command goes on from there")
-    else:
-        _say(f"error: unexpected {type(cause).__name__}: {cause}; this is a fault of the program, --debug shows where")
-    return UNUSABLE
-
-
-def _say(text: str) -> None:
-    print(" ".join(text.split()), file=sys.stderr, flush=True)
+    return Command("experiments.paper", HELP, paper, resumes=True).run(argv)
 
 
 if __name__ == "__main__":

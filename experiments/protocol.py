@@ -24,7 +24,7 @@ from piwo.policies import LinearGreedy, LinearSoftmax
 from piwo.scores import Score
 from piwo.simulate import ClassificationBandit
 
-__all__ = ["Experiment", "Logger", "Outcome", "Protocol"]
+__all__ = ["Experiment", "Logger", "Outcome", "Protocol", "gamma_star"]
 
 T = TypeVar("T")
 ETAS = np.logspace(-1, 3, 20)
@@ -68,6 +68,17 @@ class Outcome:
     logger: pa.Table
 
 
+def gamma_star(n: int, d: int, folds: int) -> float:
+    """Return sqrt(d/n) for data of n rows: in the root stands the number of those that a repetition learns from."""
+    learned = _played(n) * (folds - 1) / folds
+    return float(np.sqrt(d / learned))
+
+
+def _played(n: int) -> int:
+    """Return how many rows are left beside the tenth that the regression has."""
+    return n - n // 10
+
+
 class Experiment:
     """Data turned into a bandit: a tenth of the rows for the regression behind the loggers, the others in folds.
 
@@ -82,7 +93,7 @@ class Experiment:
         rewards = ClassificationBandit.paper_rewards(len(data.labels), rng)
         bandit = ClassificationBandit(data.X, data.y, rewards=rewards, actions=data.labels)
         order = rng.permutation(len(bandit))
-        tenth = len(bandit) // 10
+        tenth = len(bandit) - _played(len(bandit))
         self.regression = bandit.take(order[:tenth])
         self.bandit = bandit.take(order[tenth:])
         # the order is random already, so a fold is a run of rows
@@ -91,9 +102,9 @@ class Experiment:
 
     @property
     def gamma_star(self) -> float:
-        """Return sqrt(d/n), n the rows of a repetition that are learned from."""
-        learned = len(self.bandit) * (self.protocol.folds - 1) / self.protocol.folds
-        return float(np.sqrt(self.bandit.context.shape[1] / learned))
+        """Return sqrt(d/n)."""
+        n = len(self.regression) + len(self.bandit)
+        return gamma_star(n, self.bandit.context.shape[1], self.protocol.folds)
 
     @cached_property
     def scores(self) -> list[Score]:
@@ -112,18 +123,31 @@ class Experiment:
 
     def policy(self, logger: Logger) -> LinearSoftmax:
         """Return the behavior policy of a logger."""
-        return self.regression.softmax_logger(logger.eta if logger.set == "good" else -logger.eta)
+        one, eta = self._regressed, logger.eta if logger.set == "good" else -logger.eta
+        return LinearSoftmax(eta * one.coef, eta * one.intercept, self.regression.actions, features=one.features)
+
+    @cached_property
+    def _regressed(self) -> LinearSoftmax:
+        return self.regression.softmax_logger(1.0)
 
     def run(self, logger: Logger) -> Outcome:
         """Learn and value all policies of one logger."""
-        behavior = self.policy(logger)
-        learned = self._learn(logger, behavior)
-        reward = np.array([test.values(some) for test, some in zip(self.tests, learned, strict=True)])
-        return Outcome(self._results(logger, reward), self._behavior(logger, behavior))
+        return Outcome(self._results(logger, self.rewards(logger)), self._behavior(logger, self.policy(logger)))
 
-    def _learn(self, logger: Logger, behavior: LinearSoftmax) -> list[list[LinearGreedy]]:
-        """Return the policies of every fold, learned on the others."""
-        oracle, seed = piwo.oracles.Ridge(), [self.protocol.seed, 1 + SETS.index(logger.set), logger.number]
+    def rewards(self, logger: Logger, draw: tuple[int, ...] = ()) -> npt.NDArray[np.float64]:
+        """Return the true mean rewards of the policies of one logger, (folds, scores), each on its fold.
+
+        Args:
+            logger: who writes the log.
+            draw: beside the seed, numbers that tell a log from others of the same logger.
+        """
+        learned = self.learned(logger, draw)
+        return np.array([test.values(some) for test, some in zip(self.tests, learned, strict=True)])
+
+    def learned(self, logger: Logger, draw: tuple[int, ...] = ()) -> list[list[LinearGreedy]]:
+        """Return the policies of every fold, learned on the others; one for each score. Arguments as for `rewards`."""
+        oracle, behavior = piwo.oracles.Ridge(), self.policy(logger)
+        seed = [self.protocol.seed, 1 + SETS.index(logger.set), logger.number, *draw]
         if not self.protocol.resample:
             return oracle.solve_folds(self.log(self.bandit, behavior, seed), self.scores, self.fold)
         found = []
@@ -174,6 +198,11 @@ class Experiment:
                 "log10_min_propensity": np.array(learned_from) / np.log(10.0),
             }
         )
+
+    @property
+    def best_fixed(self) -> list[float]:
+        """Return on every fold the value of the action that is best on the others."""
+        return self._references[0]
 
     @cached_property
     def _references(self) -> tuple[list[float], list[float]]:

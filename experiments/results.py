@@ -34,10 +34,12 @@ __all__ = [
     "LOGGERS",
     "RESULTS",
     "Experiment",
+    "Finished",
     "Folder",
     "Listener",
     "Outcome",
     "Run",
+    "finished",
     "open_folder",
     "refuse_foreign",
     "run_all",
@@ -274,6 +276,34 @@ class Folder:
 _KINDS = (("results", RESULTS), ("loggers", LOGGERS))
 
 
+@dataclass(frozen=True)
+class Finished:
+    """What lies in the folder of a run that came to its end."""
+
+    settings: Mapping[str, Any]
+    results: pa.Table
+    loggers: pa.Table
+
+
+def finished(path: Path) -> Finished:
+    """Return what a run has left.
+
+    Raises:
+        FileError: where no run has come to its end, or its files are damaged.
+    """
+    missing = [name for name in (SETTINGS, *(f"{kind}.parquet" for kind, _ in _KINDS)) if not (path / name).is_file()]
+    if missing:
+        raise FileError(f"{str(path)!r} has no {missing[0]}, expected the folder of a finished run; finish it")
+    tables = []
+    for kind, schema in _KINDS:
+        file = path / f"{kind}.parquet"
+        try:
+            tables.append(pq.read_table(file).select(schema.names).cast(schema))
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            raise FileError(f"{str(file)!r} is damaged; the command of its run makes it again") from error
+    return Finished(_read_settings(path / SETTINGS), *tables)
+
+
 def run_all(experiment: Experiment[LoggerType], folder: Folder, listener: Listener) -> Run:
     """Run every logger that the folder does not hold yet, then write and return the tables of all.
 
@@ -304,12 +334,7 @@ def _same_settings(path: Path, settings: Mapping[str, Any]) -> None:
     if not file.exists():
         write(file, (json.dumps(settings, indent=2) + "\n").encode())
         return
-    try:
-        before = json.loads(file.read_text("utf-8"))
-    except ValueError as error:
-        raise FileError(f"{str(file)!r} is damaged; delete the folder, or choose another --out") from error
-    if not isinstance(before, dict):
-        raise FileError(f"{str(file)!r} holds no settings; delete the folder, or choose another --out")
+    before = _read_settings(file)
     keys = [*settings, *(key for key in before if key not in settings)]
     differ = [
         f"{key} was {_told(before, key)}, now {_told(settings, key)}" for key in keys if _differ(before, settings, key)
@@ -319,6 +344,16 @@ def _same_settings(path: Path, settings: Mapping[str, Any]) -> None:
             f"--out {str(path)!r} was begun with other settings: {'; '.join(differ)}; "
             "give the same ones, or choose another"
         )
+
+
+def _read_settings(file: Path) -> Mapping[str, Any]:
+    try:
+        settings = json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise FileError(f"{str(file)!r} is damaged; delete the folder, or choose another") from error
+    if not isinstance(settings, dict):
+        raise FileError(f"{str(file)!r} holds no settings; delete the folder, or choose another")
+    return settings
 
 
 def _differ(before: Mapping[str, Any], now: Mapping[str, Any], key: str) -> bool:

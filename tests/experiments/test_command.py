@@ -132,9 +132,10 @@ def content(path: Path) -> dict[str, bytes]:
 def test_a_run_says_what_it_did(command: Command, tmp_path: Path) -> None:
     ran = command(*SMALL)
     assert ran.code == 0
-    first, *claims, last = ran.out.splitlines()
+    first, *claims, few, last = ran.out.splitlines()
     assert first.startswith("small: 10 policies from 10 loggers; this run took ")
     assert claims == ["  yes         the sky is blue", "  no          pigs fly", "  not tested  the moon is hollow"]
+    assert few == "  the claims are about 1,000,000 rows; with 200, some fail for want of data"
     assert last == "in out: results and loggers (.parquet, .csv), summary (.md, .csv)"
     assert ran.err.splitlines()[0].startswith("good-00: 1 of 10, ")
     assert len(ran.err.splitlines()) == 10

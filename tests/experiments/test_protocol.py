@@ -47,7 +47,7 @@ def test_policies_and_rewards_are_those_of_the_obvious_loop(experiment, algorith
     log_mu = behavior.log_probabilities(X[train])
     gains = dense_gains(algorithm, PARAMETERS[h], log_mu, action[train], reward[train])
     chosen = Ridge(alpha=1.0).fit(X[train], gains).predict(test.context).argmax(axis=1)
-    policy = experiment._learn(logger, behavior)[fold][ALGORITHMS.index(algorithm) * HS + h]
+    policy = experiment.learned(logger)[fold][ALGORITHMS.index(algorithm) * HS + h]
     assert (policy.decide(test.context, len(test)) == chosen).all()
     table = experiment.run(logger).results.to_pandas()
     cell = table[(table.algorithm == algorithm) & (table.fold == fold) & np.isclose(table.h, PARAMETERS[h], rtol=1e-12)]
@@ -106,6 +106,6 @@ def test_fold_numbers_that_are_none_are_refused(experiment, fold):
 
 def test_values_are_those_of_one_policy_after_the_other(experiment):
     uniform = piwo.policies.Uniform(experiment.bandit.actions)
-    policies = [uniform, *experiment._learn(Logger("good", 5), experiment.policy(Logger("good", 5)))[0], uniform]
+    policies = [uniform, *experiment.learned(Logger("good", 5))[0], uniform]
     found = experiment.tests[0].values(policies)
     assert np.allclose(found, [experiment.tests[0].value(p) for p in policies], rtol=0, atol=1e-12)
