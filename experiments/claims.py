@@ -1,8 +1,8 @@
 """What the paper says of its experiments, as checks that a run may fail; and the page that sums a run up.
 
 Means are over folds. A rule says what would have to be seen for the sentence to be true; it is not there to be met, and
-it is the same for any number of rows. Folds that share draws share their luck: a standard error over folds is too small,
-never too large, for what another draw would give.
+it is the same for any number of rows. Folds that share draws share their luck: what another draw would change is as a
+rule more than a standard error over folds.
 """
 
 from __future__ import annotations
