@@ -7,6 +7,9 @@ hidden.
 """
 
 from piwo.bounds.asymptotic import normal_interval
+from piwo.bounds.best_value import best_value_upper
+from piwo.bounds.coverage import coverage_lower, coverage_upper
+from piwo.bounds.e_bh import e_bh
 from piwo.bounds.fixed_bet import floor_at_zero, score_interval, score_linear_lower, score_lower
 from piwo.bounds.grid import (
     GammaGrid,
@@ -30,6 +33,7 @@ from piwo.bounds.regret import (
     regret_bound_alone,
     regret_bound_ls,
     regret_bound_one_comparator,
+    regret_bound_pac_bayes,
     rows_for_regret,
 )
 from piwo.bounds.union import log_inv_delta
@@ -40,6 +44,10 @@ __all__ = [
     "Horizon",
     "Interval",
     "PropensityTest",
+    "best_value_upper",
+    "coverage_lower",
+    "coverage_upper",
+    "e_bh",
     "floor_at_zero",
     "gamma_auto",
     "gamma_grid_ix",
@@ -69,6 +77,7 @@ __all__ = [
     "regret_bound_grid_variance",
     "regret_bound_ls",
     "regret_bound_one_comparator",
+    "regret_bound_pac_bayes",
     "rows_for_regret",
     "score_interval",
     "score_linear_lower",

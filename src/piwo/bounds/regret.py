@@ -18,6 +18,7 @@ __all__ = [
     "regret_bound_alone",
     "regret_bound_ls",
     "regret_bound_one_comparator",
+    "regret_bound_pac_bayes",
     "rows_for_regret",
 ]
 
@@ -83,6 +84,29 @@ def regret_bound_ls(n: int, gamma: float, coverage: float, log_class_size: float
     Source: docs/theory.md, section "Regret"; analogue of arXiv 2405.14335, Prop. 10.
     """
     return regret_bound_alone(n, gamma, coverage, log_class_size, delta)
+
+
+def regret_bound_pac_bayes(n: int, gamma: float, coverage: float, kl: float, delta: float) -> float:
+    """Return the regret of the Gibbs posterior of IX against every mixture Q* over any class, with prior P.
+
+        (KL(Q*||P) + log(1/delta))/(gamma n) + 2 gamma C_gamma(Q*)
+
+    Holds by itself, not jointly with a certificate. With linear LS gains pass the coverage at 2 gamma.
+
+    Args:
+        n: number of rows.
+        gamma: gamma > 0; the temperature of the posterior is 2 gamma n.
+        coverage: C_gamma of the mixture to compete with, or anything above it.
+        kl: KL(Q*||P); log|Pi| for one policy of a finite class under the uniform prior.
+        delta: chance of error.
+
+    >>> round(regret_bound_pac_bayes(100_000, 0.01, coverage=2.0, kl=4.0, delta=0.05), 4)
+    0.047
+
+    Source: docs/theory.md, section "Regret"; arXiv 2309.15771, Theorem 2.
+    """
+    check_non_negative("kl", kl)
+    return regret_bound_alone(n, gamma, coverage, kl, delta)
 
 
 def gamma_auto(n: int, log_class_size: float, delta: float) -> float:
