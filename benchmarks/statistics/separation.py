@@ -1,8 +1,9 @@
 """Clipping against the scores that are safe: regret on a bandit of rare arms.
 
-The logger plays one good arm half of the time, and each of about 1/(2 gamma) poorer arms with probability gamma. At that
-very gamma the clipped estimate of a rare arm is unbiased and noisy, and the best of many noisy estimates beats the good
-arm. Implicit exploration halves the rare arms' credit. Its regret bound is (2 C + 1) sqrt(L/n); clipping breaks it.
+The logger plays one good arm half of the time, and each of about 1/(2 gamma) poorer arms with probability gamma. At
+that very gamma the clipped estimate of a rare arm is unbiased and noisy, and the best of many noisy estimates beats
+the good arm. Implicit exploration halves the rare arms' credit. Its regret bound is (2 C + 1) sqrt(L/n); clipping
+breaks it.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def regrets(bandit: RareArms, score: Score, reps: int, seed: int = 0) -> np.ndar
 
 def rows(reps: int) -> list[Mapping[str, Any]]:
     """Return mean regret and how often it exceeds IX's bound, by n and score."""
-    made = []
+    made: list[Mapping[str, Any]] = []
     for n in (10**6, 10**7):
         bandit = RareArms.of(n)
         for score in SCORES:
