@@ -21,6 +21,7 @@ from piwo.policies import Column, Constant, Logging, Tabular, Uniform
 from piwo.reductions import (
     BETS,
     ActionTable,
+    ControlVariates,
     Digest,
     Folds,
     Gram,
@@ -78,6 +79,8 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "policy sums, IX, without an upper end": lambda: PolicySums(Column("pi", LABELS), IX(0.1), bounded=False),
     "policy sums, LS": lambda: PolicySums(Constant(2, LABELS), LS(0.1)),
     "policy sums, logging": lambda: PolicySums(Logging(LABELS), Clip(0.1)),
+    "control variates": lambda: ControlVariates(Uniform(LABELS)),
+    "control variates, one action, without an upper end": lambda: ControlVariates(Constant(2, LABELS), bounded=False),
     "credits": lambda: CreditSums((Uniform(LABELS), Constant(0, LABELS)), (IX(0.1), LS(0.2), IW())),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),

@@ -8,6 +8,7 @@ hidden.
 
 from piwo.bounds.asymptotic import normal_interval
 from piwo.bounds.best_value import best_value_upper
+from piwo.bounds.control_variate import pooled_lower, pooled_lower_many
 from piwo.bounds.coverage import coverage_lower, coverage_upper
 from piwo.bounds.e_bh import e_bh
 from piwo.bounds.fixed_bet import floor_at_zero, score_interval, score_linear_lower, score_lower
@@ -69,6 +70,8 @@ __all__ = [
     "ls_lower",
     "missing_mass_upper",
     "normal_interval",
+    "pooled_lower",
+    "pooled_lower_many",
     "propensity_e_test",
     "regret_bound",
     "regret_bound_alone",

@@ -142,8 +142,16 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
         for name, one in found.items()
     ]
     lines += [*table(header, cells), "", *map(visible, _together(found))]
-    lines += [f"note: {visible(name)}: {visible(note)}" for name, one in found.items() for note in one.notes]
-    return lines
+    return lines + _noted(found)
+
+
+def _noted(found: Mapping[str, piwo.Evaluation]) -> list[str]:
+    """Return the notes, those about every policy once."""
+    shared = [
+        x for x in next(iter(found.values())).notes if len(found) > 1 and all(x in y.notes for y in found.values())
+    ]
+    lines = [f"note: {visible(name)}: {visible(x)}" for name, y in found.items() for x in y.notes if x not in shared]
+    return [*lines, *(f"note: {visible(note)}" for note in shared)]
 
 
 def _method(one: piwo.Evaluation) -> str:
@@ -159,9 +167,10 @@ def _together(found: Mapping[str, piwo.Evaluation]) -> list[str]:
     if first.guarantee != "finite-sample":
         return [f"{first.interval} intervals at {level}: {first.guarantee} guarantee"]
     held = [name for name, one in found.items() if not _in_sample(one)]
+    kinds = " and ".join(dict.fromkeys(found[name].interval for name in held))
     if not held:
         return []
     if many == 1:
-        return [f"{first.interval} interval: contains the true value with probability at least {level}"]
+        return [f"{kinds} interval: contains the true value with probability at least {level}"]
     which = f"all {many} hold" if len(held) == many else f"of {', '.join(held)} alone: hold"
-    return [f"{first.interval} intervals, simultaneous: {which} with probability at least {level}"]
+    return [f"{kinds} intervals, simultaneous: {which} with probability at least {level}"]

@@ -80,8 +80,12 @@ class EstimateOptions:
     delta: Annotated[float, Parameter(help="How often the intervals may be wrong, all together.")] = 0.05
     interval: Annotated[
         str,
-        Parameter(help=f"{', '.join(INTERVALS)}; normal and bootstrap are asymptotic, for comparison only."),
-    ] = "mixture"
+        Parameter(
+            help=f"{', '.join(INTERVALS)}; auto: mixture-cv where the log has the probability of every action "
+            "(--propensities), which is the narrowest, else mixture. normal and bootstrap are asymptotic, for "
+            "comparison only."
+        ),
+    ] = "auto"
 
     @property
     def point(self) -> str:

@@ -32,7 +32,7 @@ def evaluate(
     *,
     estimator: str = "iw",
     gamma: float | str = "auto",
-    interval: str = "mixture",
+    interval: str = "auto",
     delta: float = 0.05,
     name: str | None = None,
     random_state: Any = 0,
@@ -40,8 +40,9 @@ def evaluate(
     """Return the value of a policy with an interval that holds. Answers: what would it have earned?
 
     Formula: `value` is the point estimate named by `estimator`; [lower, upper] contains the true value with
-    probability at least 1 - delta, delta/2 a side, by the mixture bound on w R and on w (1 - R): no bound on
-    the weights, no normality, valid where the policy plays what the logger never did.
+    probability at least 1 - delta, delta/2 a side, by the mixture bound on w R and on w (1 - R), and on their
+    doubly robust forms where the log has full propensity vectors: no bound on the weights, no normality, valid
+    where the policy plays what the logger never did.
 
     Args:
         log: the logged decisions.
@@ -50,8 +51,10 @@ def evaluate(
         estimator: "iw", "snips", "ix", "clip", "ls", "ls-linear", or another score by its name (docs/reference.md).
         gamma: for ix and clip, half of lam for ls and ls-linear, and what goes with it for other scores; "auto":
             sqrt(log(2/delta) / n).
-        interval: "mixture" (the default), "ix", "ls"; "normal" and "bootstrap" are asymptotic, for
-            comparison.
+        interval: "auto" (the default): "mixture-cv", the mixture bound with control variates, where the log has the
+            probability of every action (`propensities=` or `behavior=`) and the policy gives full vectors,
+            else "mixture", which needs the logged actions' alone; "ix", "ls"; "normal" and "bootstrap" are
+            asymptotic, for comparison.
         delta: how often the interval may be wrong, both sides together.
         name: what to call the policy in the result.
         random_state: seed of the bootstrap.
@@ -63,7 +66,8 @@ def evaluate(
         DataError: for rows that break a rule, and for policies that do not fit the log.
         UsageError: for arguments out of range.
 
-    Source: docs/theory.md, section "The mixture bound"; point estimates: Gabbianelli, Neu, Papini 2024.
+    Source: docs/theory.md, sections "The mixture bound" and "Control variates"; point estimates: Gabbianelli, Neu,
+    Papini 2024.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
@@ -89,7 +93,7 @@ def compare(
     *,
     estimator: str = "iw",
     gamma: float | str = "auto",
-    interval: str = "mixture",
+    interval: str = "auto",
     delta: float = 0.05,
     random_state: Any = 0,
 ) -> dict[str, Evaluation]:

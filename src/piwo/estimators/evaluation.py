@@ -35,7 +35,7 @@ class Evaluation:
     """The lower end as the formula gave it, before the reward range is used."""
     upper_raw: float | None
     interval: str
-    """mixture, ix, ls (finite-sample); normal, bootstrap (asymptotic, by name only)."""
+    """mixture-cv, mixture, ix, ls (finite-sample); normal, bootstrap (asymptotic, by name only)."""
     guarantee: str
     """finite-sample: wrong with probability at most delta at this n; asymptotic; asymptotic, for the smoothed value
     (ix, clip, ls and other smoothed scores: not for the policy's own value); or none."""

@@ -2,6 +2,7 @@
 
 from piwo.reductions.action_table import ActionCount, ActionState, ActionTable
 from piwo.reductions.bets import BETS, bet_sums
+from piwo.reductions.control_variate import ControlVariates, VariateState
 from piwo.reductions.digest import Digest, DigestState
 from piwo.reductions.folds import Folds
 from piwo.reductions.gram import Gram, GramState
@@ -16,6 +17,7 @@ __all__ = [
     "ActionState",
     "ActionTable",
     "BetState",
+    "ControlVariates",
     "Digest",
     "DigestState",
     "Folds",
@@ -28,6 +30,7 @@ __all__ = [
     "Reduction",
     "State",
     "Together",
+    "VariateState",
     "WeightHistogram",
     "bet_sums",
 ]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["add_bets", "add_gains", "add_policy"]
+__all__ = ["add_bets", "add_both_sides", "add_gains", "add_policy", "truncated_masses"]
 
 TILE = 256
 PLACES = 64
@@ -191,6 +191,57 @@ def add_policy(w: Any, r: Any, value: Any, loss: Any, better: Any, sums: Any) ->
     for k, lanes in enumerate((t1, t2, t3, t4, t5, t6)):
         for lane in range(_LANES):
             sums[k] += lanes[lane]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def add_both_sides(w: Any, r: Any, rest: Any, bets: Any, value: Any, loss: Any) -> None:
+    """Add the bet sums of w R + rest to `value`, and those of w (1 - R) + rest to `loss`, (48,) each.
+
+    Where w is 0, which is nearly everywhere for a policy that takes one of many actions, both are `rest`, and are
+    bet on once.
+    """
+    idle, won, lost = np.empty(len(w)), np.empty(len(w)), np.empty(len(w))
+    still, played = 0, 0
+    for t in range(len(w)):
+        if w[t] == 0.0:
+            idle[still] = rest[t]
+            still += 1
+        else:
+            won[played] = w[t] * r[t] + rest[t]
+            lost[played] = w[t] * (1.0 - r[t]) + rest[t]
+            played += 1
+    shared = np.zeros(len(bets))
+    add_bets(idle[:still], bets, shared)
+    add_bets(won[:played], bets, value)
+    add_bets(lost[:played], bets, loss)
+    for j in range(len(bets)):
+        value[j] += shared[j]
+        loss[j] += shared[j]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def truncated_masses(pi: Any, mu: Any, c: Any, k: Any, masses: Any, distance: Any) -> None:
+    """Write sum_a min(c pi(a), k mu(a)) for every pair (c, k), (C, n), and sum_a (mu(a) - pi(a))_+, (n,).
+
+    pi and mu (n, K) are the distributions of two policies in each row.
+    """
+    # the pairs lie along the vector units; a policy that takes one action skips the others
+    pairs = len(c)
+    sums = np.zeros(pairs)
+    for t in range(len(pi)):
+        sums[:] = 0.0
+        apart = 0.0
+        for a in range(pi.shape[1]):
+            p, m = pi[t, a], mu[t, a]
+            if m > p:
+                apart += m - p
+            if p > 0.0:
+                for i in range(pairs):
+                    x, y = c[i] * p, k[i] * m
+                    sums[i] += x if x < y else y  # noqa: FURB136 - min() minds NaN and is no vector loop
+        distance[t] = apart
+        for i in range(pairs):
+            masses[i, t] = sums[i]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

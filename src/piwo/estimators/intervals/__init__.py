@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from piwo.errors import UsageError
 from piwo.estimators.intervals.asymptotic import BootstrapInterval, NormalInterval
+from piwo.estimators.intervals.control_variate import AutoInterval, ControlVariateInterval
 from piwo.estimators.intervals.fixed_bet import IXInterval, LSInterval
 from piwo.estimators.intervals.method import Evidence, IntervalMethod
 from piwo.estimators.intervals.mixture import MixtureInterval
@@ -11,7 +12,16 @@ from piwo.estimators.intervals.mixture import MixtureInterval
 __all__ = ["INTERVALS", "Evidence", "IntervalMethod", "interval_named"]
 
 INTERVALS: dict[str, IntervalMethod] = {
-    made.name: made for made in (MixtureInterval(), IXInterval(), LSInterval(), NormalInterval(), BootstrapInterval())
+    made.name: made
+    for made in (
+        AutoInterval(),
+        ControlVariateInterval(),
+        MixtureInterval(),
+        IXInterval(),
+        LSInterval(),
+        NormalInterval(),
+        BootstrapInterval(),
+    )
 }
 """Every interval method by name. A new one is its own file and its place in this list."""
 

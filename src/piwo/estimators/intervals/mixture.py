@@ -20,6 +20,12 @@ class MixtureInterval(IntervalMethod):
     """
 
     name: ClassVar[str] = "mixture"
+    remark: str | None = None
+
+    @property
+    def note(self) -> str | None:
+        """Return why it was not a narrower method, where one was asked for."""
+        return self.remark
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval; without an upper end of the rewards it has none either."""

@@ -1,0 +1,113 @@
+"""The mixture bound with control variates: narrower wherever the log has full propensity vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from piwo import bounds
+from piwo.errors import UsageError
+from piwo.estimators.intervals.method import Evidence, IntervalMethod
+from piwo.estimators.intervals.mixture import MixtureInterval
+from piwo.logs.batch import Floats
+from piwo.logs.log import Log
+from piwo.policies import Policy
+from piwo.reductions import Reduction
+from piwo.reductions.control_variate import BASELINES, GAIN_BASELINES, ControlVariates
+
+__all__ = ["GAIN_SHIFTS", "GAIN_WEIGHTS", "SHIFTS", "WEIGHTS", "AutoInterval", "ControlVariateInterval"]
+
+SHIFTS = (0.0, *(k for _, k in BASELINES))
+"""By how much each of the pooled quantities is raised: the plain credit w R, then the baselines."""
+WEIGHTS = (1 / 5, *[1 / 15] * len(BASELINES))
+"""Their weights in the pool."""
+GAIN_SHIFTS = (0.0, 0.0, *(BASELINES[i][1] for i in GAIN_BASELINES))
+"""The same for the improvement: w R + 1 - R, that with the total variation, and with some of the baselines."""
+GAIN_WEIGHTS = (1 / 5, 1 / 5, *[1 / 10] * len(GAIN_BASELINES))
+
+
+@dataclass(frozen=True)
+class ControlVariateInterval(IntervalMethod):
+    """Interval method: the pooled mixture bound of w R and of its truncated doubly robust forms, on both sides.
+
+    Needs the probability of every action, of the logger and of the policy. Valid as the plain mixture is, for
+    propensities that are right: also those of the actions not taken must be.
+
+    >>> ControlVariateInterval().guarantee
+    'finite-sample'
+    """
+
+    name: ClassVar[str] = "mixture-cv"
+
+    def settled(self, log: Log, policy: Policy) -> IntervalMethod:
+        """Return this method.
+
+        Raises:
+            UsageError: where the log or the policy knows the logged actions alone.
+        """
+        lacking = _lacking(log, policy)
+        if lacking is not None:
+            raise UsageError(f"interval='mixture-cv': {lacking}, or use interval='mixture'")
+        return self
+
+    def sums(self, log: Log, policy: Policy) -> Reduction[Any] | None:
+        """Return the control variates; None for a thinned log, on which nothing is bet."""
+        return None if log.columns.weight is not None else ControlVariates(policy, np.isfinite(log.reward_range[1]))
+
+    def finish(self, evidence: Evidence) -> bounds.Interval:
+        """Return the interval; without an upper end of the rewards it has none either, and the lower end all delta."""
+        bets, n, penalty = evidence.state.bets, evidence.rows, evidence.log_inv_delta
+        if not evidence.bounded:
+            return bounds.Interval(_pooled(bets.value, evidence.own.value, n, penalty), None)
+        half = penalty + np.log(2.0)
+        lower = _pooled(bets.value, evidence.own.value, n, half)
+        return bounds.Interval(lower, 1.0 - _pooled(bets.loss, evidence.own.loss, n, half))
+
+    def improvement(self, evidence: Evidence) -> float:
+        """Return the raw lower bound on value minus the logging policy's value, for rewards in [0, 1]."""
+        sums = np.vstack([evidence.state.bets.improvement, evidence.own.improvement])
+        return bounds.pooled_lower(sums, GAIN_SHIFTS, GAIN_WEIGHTS, evidence.rows, evidence.log_inv_delta) - 1.0
+
+
+@dataclass(frozen=True)
+class AutoInterval(IntervalMethod):
+    """Interval method: "mixture-cv" where the log and the policy allow it, else "mixture" with a note that says why.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0])
+    >>> AutoInterval().settled(log, piwo.policies.Logging()).name
+    'mixture'
+    """
+
+    name: ClassVar[str] = "auto"
+
+    def settled(self, log: Log, policy: Policy) -> IntervalMethod:
+        """Return the narrower method that can be had."""
+        if log.columns.weight is not None:
+            return MixtureInterval()
+        lacking = _lacking(log, policy)
+        if lacking is None:
+            return ControlVariateInterval()
+        return MixtureInterval(f"a control variate would make most intervals narrower: {lacking}")
+
+    def finish(self, evidence: Evidence) -> bounds.Interval:  # noqa: ARG002
+        """Return nothing: the settled method does."""
+        raise AssertionError(f"{self.name} was not settled")
+
+
+def _pooled(plain: Floats, varied: Floats, n: int, penalty: float) -> float:
+    return bounds.pooled_lower(np.vstack([plain, varied]), SHIFTS, WEIGHTS, n, penalty)
+
+
+def _lacking(log: Log, policy: Policy) -> str | None:
+    """Return what must be given for a control variate, None where nothing is missing."""
+    if log.columns.propensities is None and log.behavior is None:
+        return (
+            "the log has the propensity of the logged action only; give the probability of every action "
+            "(propensities=, behavior= or --propensities)"
+        )
+    if not policy.tells_all and policy.kind != "logging":
+        return "the policy tells the probabilities of the logged actions only; give full vectors, (n, K)"
+    return None

@@ -1,0 +1,146 @@
+"""Control variates: the bet sums of truncated doubly robust credits, for several baselines at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from piwo.logs.batch import Batch, Floats
+from piwo.policies.blocks import row_blocks
+from piwo.policies.policy import Policy
+from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.reduction import Reduction
+from piwo.reductions.state import State
+from piwo.scores.ratio import importance_weights
+
+__all__ = ["BASELINES", "GAIN_BASELINES", "ControlVariates", "VariateState"]
+
+BASELINES: tuple[tuple[float, float], ...] = tuple((c, k) for c in (0.25, 0.5, 0.75, 1.0) for k in (1.0, 4.0, 16.0))
+"""(c, k): the baseline b(x, a) = min(c, k / w(x, a)), so that w b <= k. c = 0 is the plain w R."""
+GAIN_BASELINES: tuple[int, ...] = tuple(i for i, (c, _) in enumerate(BASELINES) if c in (0.5, 1.0))
+"""Which of them are bet on for the improvement over the logging policy."""
+
+_BLOCK_BYTES = 2**23
+
+
+def _no_bets(quantities: int) -> Floats:
+    return np.zeros((quantities, len(BETS)))
+
+
+@dataclass(frozen=True)
+class VariateState(State):
+    """Bet sums of the credits of all baselines, each (C, 48).
+
+    >>> VariateState().value.shape, VariateState().improvement.shape
+    ((12, 48), (7, 48))
+    """
+
+    value: Floats = field(default_factory=lambda: _no_bets(len(BASELINES)))
+    """Y = w (R - b(X, A)) + sum_a pi(a|X) b(X, a) + k, a row for each of `BASELINES`."""
+    loss: Floats = field(default_factory=lambda: _no_bets(len(BASELINES)))
+    """The same with 1 - R in place of R."""
+    improvement: Floats = field(default_factory=lambda: _no_bets(1 + len(GAIN_BASELINES)))
+    """Y = w R + 1 - R + (1 - w)_+ - sum_a (mu(a|X) - pi(a|X))_+; then Y = value's + 1 - R for `GAIN_BASELINES`."""
+
+
+@dataclass(frozen=True)
+class ControlVariates(Reduction[VariateState]):
+    """Reduction: the bet sums of a policy's truncated doubly robust credits, for the constant baselines `BASELINES`.
+
+    The truncation is that of each action's own weight, inside the sum too:
+
+        sum_a pi(a|x) b(x, a) = sum_a min(c pi(a|x), k mu(a|x)),
+
+    which is 0 where mu or pi is. No table of rows x actions is made beyond small blocks of rows.
+
+    Args:
+        policy: over the log's action list; it must give full vectors, and so must the log.
+        bounded: rewards have an upper end, so that losses 1 - R exist.
+
+    Source: Waudby-Smith, Wu, Ramdas, Karampatziakis, Mineiro 2022 (arXiv 2210.10768) for the truncation;
+    docs/theory.md, section "Control variates".
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=["a", "b"])
+    >>> state = piwo.engines.reduce(log, ControlVariates(piwo.policies.Constant("a", log.actions)))
+    >>> [round(float(y), 12) for y in np.exp(state.value[3, 5:6])]  # c = .5, k = 1: (1 + 2.5)(1 + 1.5)
+    [8.75]
+    """
+
+    policy: Policy
+    bounded: bool = True
+
+    @property
+    def context(self) -> bool:
+        """Tell whether the policy looks at the context."""
+        return self.policy.needs_context
+
+    @property
+    def propensities(self) -> bool:
+        """Tell that the full propensity vectors are needed."""
+        return True
+
+    def empty(self) -> VariateState:
+        """Return the state of no rows."""
+        return VariateState()
+
+    def update(self, state: VariateState, batch: Batch) -> VariateState:
+        """Return the state with the rows of a batch added, cut so that no block of rows x actions is large."""
+        for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES):
+            state = state.merge(self._block(batch.take(block)))
+        return state
+
+    def _block(self, batch: Batch) -> VariateState:
+        from piwo.reductions.kernels import truncated_masses
+
+        assert batch.propensities is not None
+        pi = np.ascontiguousarray(self.policy.full(batch), np.float64)
+        mu = np.ascontiguousarray(batch.propensities, np.float64)
+        masses, distance = np.zeros((len(BASELINES), len(batch))), np.zeros(len(batch))
+        c, k = np.array(BASELINES).T.copy()
+        truncated_masses(pi, mu, c, k, masses, distance)
+        weights = importance_weights(
+            batch, pi[np.arange(len(batch)), batch.action], lambda: self.policy.log_logged(batch)
+        )
+        lost = ~np.isfinite(weights.w)
+        if not lost.any():
+            return self._rows(weights.w, batch.reward, masses, distance)
+        kept, few = np.flatnonzero(~lost), np.flatnonzero(lost)
+        added = self._lost(weights.logarithm()[few], batch.reward[few], masses[:, few], distance[few])
+        return self._rows(weights.w[kept], batch.reward[kept], masses[:, kept], distance[kept]).merge(added)
+
+    def _rows(self, w: Floats, r: Floats, masses: Floats, distance: Floats) -> VariateState:
+        """Return the sums of rows whose weights are finite."""
+        from piwo.reductions.kernels import add_both_sides
+
+        state = VariateState()
+        earned, missed = w * r, 1.0 - r
+        for i, (c, k) in enumerate(BASELINES):
+            rest = masses[i] + (k - np.minimum(c * w, k))  # never below 0, whatever is rounded
+            if not self.bounded:
+                state.value[i] = bet_sums(earned + rest)
+                continue
+            add_both_sides(w, r, rest, BETS, state.value[i], state.loss[i])
+            if i in GAIN_BASELINES:
+                state.improvement[1 + GAIN_BASELINES.index(i)] = bet_sums(earned + rest + missed)
+        if self.bounded:
+            better = earned + missed + np.maximum(0.0, 1.0 - w) - distance
+            state.improvement[0] = bet_sums(np.maximum(0.0, better))
+        return state
+
+    def _lost(self, log_w: Floats, r: Floats, masses: Floats, distance: Floats) -> VariateState:
+        """Return the sums of rows whose weights are beyond float64, from their logarithms; there w b = k."""
+        state = VariateState()
+        with np.errstate(divide="ignore"):
+            log_won, log_lost = log_w + np.log(r), log_w + np.log(1.0 - r)
+            for i in range(len(BASELINES)):
+                state.value[i] = bet_sums_of_logs(np.logaddexp(log_won, np.log(masses[i])))
+                if self.bounded:
+                    state.loss[i] = bet_sums_of_logs(np.logaddexp(log_lost, np.log(masses[i])))
+            if self.bounded:
+                for at, i in enumerate(GAIN_BASELINES):
+                    rest = masses[i] + (1.0 - r)
+                    state.improvement[1 + at] = bet_sums_of_logs(np.logaddexp(log_won, np.log(rest)))
+                state.improvement[0] = bet_sums_of_logs(np.logaddexp(log_won, np.log(np.maximum(0.0, 1.0 - distance))))
+        return state
