@@ -12,7 +12,7 @@ from piwo._version import __version__
 from piwo.certificates import Certificate, certify
 from piwo.engines import reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
-from piwo.estimators import Evaluation, Health, check, compare, evaluate
+from piwo.estimators import Evaluation, Health, check, compare, estimate_propensities, evaluate
 from piwo.learners import PIWO, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
@@ -43,6 +43,7 @@ __all__ = [
     "certify",
     "check",
     "compare",
+    "estimate_propensities",
     "estimators",
     "evaluate",
     "load",

@@ -274,7 +274,7 @@ class Certifying:
             cost=log.columns.cost,
             log_digest=digest,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            notes=_notes(moments, low, suspicion),
+            notes=(*log.doubts, *_notes(moments, low, suspicion)),
             **self.facts,
         )
 

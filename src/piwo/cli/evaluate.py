@@ -77,6 +77,8 @@ def evaluated(
         gamma=gamma,
         interval=estimate.interval,
         delta=estimate.delta,
+        propensity_factor=estimate.propensity_factor,
+        sensitivity=estimate.sensitivity,
     )
     return log, {name: _marked(one, named[name], log) for name, one in found.items()}
 

@@ -6,6 +6,7 @@ from piwo.estimators.doubly_robust import doubly_robust
 from piwo.estimators.evaluate import compare, evaluate
 from piwo.estimators.evaluation import Evaluation
 from piwo.estimators.health import Health, check
+from piwo.estimators.propensities import estimate_propensities
 from piwo.estimators.reward_model import ModelEstimate
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "compare",
     "direct_method",
     "doubly_robust",
+    "estimate_propensities",
     "evaluate",
 ]

@@ -64,6 +64,7 @@ class Bootstrap:
     """Replicates without an estimate, as no row in them had any weight; they are left out of the interval."""
     rows: int
     guarantee: str = "asymptotic"
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON: no NaN, no infinity."""
@@ -136,6 +137,7 @@ def bootstrap(
         replicates=replicates,
         empty_replicates=found.empty_replicates,
         rows=rows.shape[1],
+        notes=log.doubts,
     )
 
 

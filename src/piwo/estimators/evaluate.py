@@ -34,6 +34,8 @@ def evaluate(
     gamma: float | str = "auto",
     interval: str = "auto",
     delta: float = 0.05,
+    propensity_factor: float = 1.0,
+    sensitivity: float = 1.0,
     name: str | None = None,
     random_state: Any = 0,
 ) -> Evaluation:
@@ -56,6 +58,8 @@ def evaluate(
             else "mixture", which needs the logged actions' alone; "ix", "ls"; "normal" and "bootstrap" are
             asymptotic, for comparison.
         delta: how often the interval may be wrong, both sides together.
+        propensity_factor: the true propensities are at most this times the logged ones (`Log.doubted`); at least 1.
+        sensitivity: Gamma: by how much a hidden cause may have changed the odds of an action; at least 1.
         name: what to call the policy in the result.
         random_state: seed of the bootstrap.
 
@@ -82,6 +86,8 @@ def evaluate(
         gamma=gamma,
         interval=interval,
         delta=delta,
+        propensity_factor=propensity_factor,
+        sensitivity=sensitivity,
         random_state=random_state,
     )
     return next(iter(found.values()))
@@ -95,6 +101,8 @@ def compare(
     gamma: float | str = "auto",
     interval: str = "auto",
     delta: float = 0.05,
+    propensity_factor: float = 1.0,
+    sensitivity: float = 1.0,
     random_state: Any = 0,
 ) -> dict[str, Evaluation]:
     """Return the evaluations of several policies; their intervals hold together with probability 1 - delta.
@@ -109,6 +117,8 @@ def compare(
         gamma: see `evaluate`.
         interval: see `evaluate`.
         delta: how often any of the intervals may be wrong.
+        propensity_factor: see `evaluate`.
+        sensitivity: see `evaluate`.
         random_state: seed of the bootstrap.
 
     Returns:
@@ -129,6 +139,7 @@ def compare(
         )
     asked = _Question(chosen.on(log.origin), delta, bounds.log_inv_delta(delta), len(policies), random_state)
     log, ready = prepare(log, policies)
+    log = log.doubted(propensity_factor, sensitivity)
     methods = {name: method.settled(log, policy) for name, policy in ready.items()}
     score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
     bounded = math.isfinite(log.reward_range[1])
@@ -249,7 +260,7 @@ def _finish(
         reward_range=log.reward_range,
         cost=log.columns.cost,
     )
-    return replace(made, notes=_notes(made, obstacle, contradiction, method.note))
+    return replace(made, notes=_notes(made, log, obstacle, contradiction, method.note))
 
 
 def _contradicts(raw: bounds.Interval, bounded: bool) -> bool:
@@ -277,8 +288,10 @@ def _scaled(number: float | None, value: Any) -> float | None:
     return None if number is None or not math.isfinite(number) else float(value(number))
 
 
-def _notes(made: Evaluation, obstacle: str | None, contradiction: str | None, of_method: str | None) -> tuple[str, ...]:
-    notes = [] if obstacle is None else [obstacle]
+def _notes(
+    made: Evaluation, log: Log, obstacle: str | None, contradiction: str | None, of_method: str | None
+) -> tuple[str, ...]:
+    notes = [*log.doubts, *([] if obstacle is None else [obstacle])]
     doubtful = made.propensity_p is not None and made.propensity_p < 1e-3
     if doubtful or (made.mean_weight_z is not None and made.mean_weight_z > 4):
         evidence = [f"z = {made.mean_weight_z:.3g}"] if made.mean_weight_z is not None else []
@@ -288,7 +301,7 @@ def _notes(made: Evaluation, obstacle: str | None, contradiction: str | None, of
             f"the mean weight is {made.mean_weight:.4g}, expected 1 ({', '.join(evidence)}); "
             "propensities that are too small make every value too high"
         )
-    elif made.mean_weight_z is not None and made.mean_weight_z < -4:
+    elif made.mean_weight_z is not None and made.mean_weight_z < -4 and (log.doubt is None or log.doubt.exact):
         notes.append(
             f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what the logger "
             "never did, or the logged propensities are too large"

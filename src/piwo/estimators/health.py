@@ -91,6 +91,8 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     mass = unsupported_masses(log, {name: target}, np.flatnonzero(table.count == 0))[name]
     even_sums = (of_uniform.moments, of_uniform.bets.weight)
     made = _measured(log, name, delta, table, evidence, even_sums, spread, state.moments, histogram, mass)
+    if log.doubt is not None:
+        made = replace(made, doubts=log.doubts, calibration=log.doubt.calibration)
     findings = findings_of(made)
     verdict: Verdict = "fit"
     if any(finding.severity == "care" for finding in findings):

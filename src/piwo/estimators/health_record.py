@@ -9,6 +9,7 @@ from typing import Any, Literal
 from piwo.estimators.evaluation import jsonable
 from piwo.estimators.health_text import health_text
 from piwo.logs.actions import Label
+from piwo.logs.doubt import CalibrationBin
 
 __all__ = [
     "TABLE_ROWS",
@@ -126,6 +127,10 @@ class Health:
     """Actions that the per-action table leaves out because it is at its limit."""
     heaviest: tuple[HeavyRow, ...]
     histogram: tuple[WeightBin, ...]
+    doubts: tuple[str, ...] = ()
+    """What is known of the propensities less surely than that they are right (`Log.doubted`, estimated ones)."""
+    calibration: tuple[CalibrationBin, ...] = ()
+    """How estimated propensities compare with what was done; empty where they were logged."""
 
     @property
     def fit(self) -> bool:

@@ -22,6 +22,7 @@ _ORDER: tuple[Severity, ...] = ("unfit", "care", "note")
 def findings_of(health: Health) -> tuple[HealthFinding, ...]:
     """Return the findings, most severe first; those of one severity in the order of the rules below."""
     rules = (
+        _doubts,
         _effective_sample,
         _propensities,
         _exploration,
@@ -34,6 +35,12 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
     )
     found = [finding for rule in rules for finding in rule(health)]
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
+
+
+def _doubts(health: Health) -> Iterator[HealthFinding]:
+    """Say that propensities were estimated, or are taken as too small."""
+    for text in health.doubts:
+        yield HealthFinding("care", text)
 
 
 def _effective_sample(health: Health) -> Iterator[HealthFinding]:

@@ -30,6 +30,7 @@ def health_text(health: Health) -> str:
     lines += [f"{finding.severity}: {finding.text}" for finding in health.findings]
     lines += [""] if health.findings else []
     lines += _summary(health)
+    lines += ["", *_calibration(health)] if health.calibration else []
     lines += ["", *_actions(health), "", *_heaviest(health), "", *_histogram(health)]
     return "\n".join(lines)
 
@@ -71,6 +72,15 @@ def _actions(health: Health) -> list[str]:
     head = ("action", "rows", "frequency", "propensity", "reward", "mean 1/mu", "error", "z")
     title = f"by action (largest deviation of mean 1/mu from 1 first; {len(rows)} of {health.actions})"
     return [title, *_table(head, rows)]
+
+
+def _calibration(health: Health) -> list[str]:
+    head = ("estimated", "pairs", "mean estimated", "taken", "z")
+    rows = [
+        (f"{x.least:g} to {x.most:g}", _number(x.pairs), _number(x.predicted), _number(x.observed), f"{x.z:.1f}")
+        for x in health.calibration
+    ]
+    return ["calibration of the estimated propensities, on rows that the fit did not see", *_table(head, rows)]
 
 
 def _heaviest(health: Health) -> list[str]:

@@ -218,6 +218,11 @@ def estimate_with_model(
     """Return the direct (gamma None) or the doubly robust estimate."""
     bounds.log_inv_delta(delta)  # 0 < delta < 1
     name = name or name_of(policy)
+    if gamma is not None and log.doubt is not None and not log.doubt.exact:
+        raise UsageError(
+            "the doubly robust estimate needs the propensities as they are, and these may be too small "
+            "(propensity_factor, sensitivity); use piwo.evaluate with interval='mixture'"
+        )
     fitted_on = log.features
     log, ready = prepare(log, {name: policy})
     target = ready[name]
@@ -253,7 +258,7 @@ def estimate_with_model(
         correction=None if gamma is None else span * (found.value - alone),
         reward_range=log.reward_range,
         cost=log.columns.cost,
-        notes=_ERROR_OF_MODEL if gamma is None else _INDEPENDENT,
+        notes=_ERROR_OF_MODEL if gamma is None else (*log.doubts, *_INDEPENDENT),
     )
 
 
@@ -262,4 +267,4 @@ _INDEPENDENT = ("the interval is asymptotic, and supposes that the model was mad
 
 
 def _full_vectors(log: Log) -> bool:
-    return log.columns.propensities is not None or log.behavior is not None
+    return log.tells_all

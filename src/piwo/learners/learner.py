@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from piwo.certificates import Kind
-from piwo.errors import UsageError
+from piwo.errors import PiwoWarning, UsageError
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
 from piwo.scores import Score
@@ -61,12 +62,16 @@ class Rows:
 def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail: bool) -> Rows:
     """Return a log as a certificate of this kind needs it: in two parts, whole twice, or whole.
 
+    Warns where the log's propensities are known only roughly.
+
     >>> log = Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
     >>> divide(log, "in-sample", 0.5, 0, False).facts
     {'training_rows': 18}
     """
     if isinstance(random_state, bool) or not hasattr(random_state, "__index__"):
         raise UsageError(f"random_state is {random_state!r}, expected a whole number: the seed of the split")
+    for doubt in log.doubts:
+        warnings.warn(doubt, PiwoWarning, stacklevel=3)
     if kind is None:
         return Rows(log)
     if kind == "in-sample":

@@ -3,6 +3,7 @@
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
+from piwo.logs.doubt import CalibrationBin, Doubt
 from piwo.logs.dsjson import DsjsonSource, read_dsjson
 from piwo.logs.features import Feature, Features
 from piwo.logs.log import Log, Split
@@ -11,7 +12,9 @@ from piwo.logs.reading import read
 __all__ = [
     "Actions",
     "Batch",
+    "CalibrationBin",
     "Columns",
+    "Doubt",
     "DsjsonSource",
     "Feature",
     "Features",

@@ -20,6 +20,7 @@ from piwo.errors import DataError
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
+from piwo.logs.doubt import Doubt
 from piwo.logs.features import Features, list_matrix
 
 __all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "admit", "merge_findings"]
@@ -51,6 +52,7 @@ class Schema:
     reward_range: tuple[float, float] = (0.0, 1.0)
     normalize: bool = False
     behavior: Behavior | None = None
+    doubt: Doubt | None = None
 
     @property
     def count(self) -> int:
@@ -163,7 +165,7 @@ def admit(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]) -
     batch = Batch(
         start, action, reward, propensity, log_propensity, vectors, log_vectors, context, weight, policies, rows
     )
-    return batch, tuple(desk.findings)
+    return batch if schema.doubt is None else schema.doubt.applied(batch), tuple(desk.findings)
 
 
 def _of_behavior(behavior: Behavior, context: Floats) -> tuple[Floats, Floats | None]:

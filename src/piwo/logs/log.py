@@ -20,6 +20,7 @@ from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
 from piwo.logs.door import Behavior, Finding, Refused, Schema, admit, merge_findings
+from piwo.logs.doubt import Doubt
 from piwo.logs.features import Features
 from piwo.logs.sources import Fragment, QuerySource, Source, decoded
 
@@ -104,6 +105,7 @@ class Log:
     normalize: bool = False
     behavior: Behavior | None = None
     selector: Selector | None = None
+    doubt: Doubt | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -316,7 +318,7 @@ class Log:
     @property
     def unlabelled(self) -> Schema:
         """Return what is known without reading: no action list, no context levels."""
-        return Schema(self.columns, None, None, self.reward_range, self.normalize, self.behavior)
+        return Schema(self.columns, None, None, self.reward_range, self.normalize, self.behavior, self.doubt)
 
     @property
     def origin(self) -> float:
@@ -345,6 +347,41 @@ class Log:
         return self.reward_range[0] + self.span * unit
 
     # ------------------------------------------------------------------ other views of the same rows
+
+    def doubted(self, propensity_factor: float = 1.0, sensitivity: float = 1.0) -> Log:
+        """Return the same rows with propensities that may be too small: every statement allows for it, or is refused.
+
+        Args:
+            propensity_factor: the true propensity is at most this times the logged one; at least 1.
+            sensitivity: Gamma: a hidden cause may have changed the odds of an action by this factor; at least 1.
+
+        Returns:
+            A log whose weights are made from the largest propensities allowed. Bounds on values and improvements made
+            from the logged propensities stay valid; what needs full propensity vectors is refused.
+
+        Raises:
+            UsageError: for numbers below 1.
+
+        >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.4])
+        >>> [batch.propensity.tolist() for batch in log.doubted(1.25).each_batch()]
+        [[0.625, 0.5]]
+        """
+        if Doubt(propensity_factor, sensitivity).exact:
+            return self
+        known = Doubt() if self.doubt is None else self.doubt
+        factor, gamma = known.factor * propensity_factor, known.sensitivity * sensitivity
+        return replace(self, doubt=replace(known, factor=factor, sensitivity=gamma))
+
+    @property
+    def tells_all(self) -> bool:
+        """Tell whether the probability of every action is known, and known exactly."""
+        given = self.columns.propensities is not None or self.behavior is not None
+        return given and (self.doubt is None or self.doubt.exact)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Return what a reader of any result must know of the propensities."""
+        return () if self.doubt is None else self.doubt.notes
 
     def where(self, selector: Selector) -> Log:
         """Return the rows that a selector keeps; row numbers stay those of the whole log.

@@ -103,7 +103,9 @@ def _pooled(plain: Floats, varied: Floats, n: int, penalty: float) -> float:
 
 def _lacking(log: Log, policy: Policy) -> str | None:
     """Return what must be given for a control variate, None where nothing is missing."""
-    if log.columns.propensities is None and log.behavior is None:
+    if log.doubt is not None:
+        return "it needs propensities that are right, of every action, and these are known only roughly"
+    if not log.tells_all:
         return (
             "the log has the propensity of the logged action only; give the probability of every action "
             "(propensities=, behavior= or --propensities)"

@@ -1,0 +1,232 @@
+"""Estimated propensities, for logs that did not keep their own: never as good, and every result says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from piwo.errors import DataError, UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.batch import Floats
+from piwo.logs.doubt import CalibrationBin, Doubt
+from piwo.logs.log import Log
+from piwo.logs.reading import read
+from piwo.logs.sources import TableSource
+from piwo.policies.blocks import row_blocks
+
+__all__ = ["COLUMN", "estimate_propensities"]
+
+COLUMN = "estimated_propensity"
+"""The column that is added to the rows."""
+EDGES = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0])
+"""Between these estimated propensities lie the bins of the calibration table."""
+Codes = npt.NDArray[np.int64]
+
+
+def estimate_propensities(
+    source: Any,
+    *,
+    action: str = "action",
+    reward: str | None = None,
+    cost: str | None = None,
+    context: str | Sequence[str] = (),
+    model: Any = None,
+    folds: int = 5,
+    forward: bool = False,
+    random_state: int = 0,
+    policy_columns: str | Sequence[str] = (),
+    actions: Sequence[Any] | Actions | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+) -> Log:
+    """Return a log whose propensities were estimated from contexts and actions, and are marked as estimated.
+
+    Prefer logged propensities wherever they can be had. Estimated ones are right only if the classifier is, and if the
+    context holds all that the logger looked at; neither can be seen in the log. No propensity comes from a classifier
+    that saw its row. A propensity that is too small makes every value too high: allow for the error with
+    `evaluate(..., propensity_factor=1.25)`. Every result carries a note, and `piwo.check` shows the calibration.
+
+    Formula: p(a | x) = (m f(a | x) + 1/K) / (m + 1), f fitted on m rows of other folds: no action is impossible.
+
+    Args:
+        source: see `piwo.read`; the rows are held in memory.
+        action: see `piwo.read`.
+        reward: see `piwo.read`.
+        cost: see `piwo.read`.
+        context: names or globs of context columns; none: the action frequencies are the estimate.
+        model: a scikit-learn classifier with `predict_proba`; None: logistic regression on standardised columns.
+        folds: how many parts the rows are cut into.
+        forward: fit each part on the parts before it, for logs in the order of time; the first part is left out of the
+            log. False: fit each part on all others, parts chosen at random.
+        random_state: seed of the parts.
+        policy_columns: see `piwo.read`.
+        actions: see `piwo.read`.
+        reward_range: see `piwo.read`.
+
+    Returns:
+        A `Log`, with `doubt.calibration`.
+
+    Raises:
+        DataError: for rows that break a rule, and for fewer rows than folds.
+        UsageError: for a model that gives no probabilities.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=2000)
+    >>> frame = {"x": x, "action": (rng.random(2000) < 0.2 + 0.6 * (x > 0)) * 1, "reward": np.ones(2000)}
+    >>> log = estimate_propensities(frame, context="x")
+    >>> log.doubt.estimated
+    'LogisticRegression, 5 folds'
+    """
+    found = read(
+        source, action=action, reward=reward, cost=cost, context=context, policy_columns=policy_columns,
+        actions=actions, reward_range=reward_range, behavior=_Unknown(),
+    )  # fmt: skip
+    log = replace(found, behavior=None)
+    table = _table(log)
+    if folds < 2 or len(table) < folds:
+        raise DataError(
+            f"{len(table)} rows are to be cut into {folds} folds, expected at least 2 folds and a row in each"
+        )
+    seen = _seen(log)
+    part = _parts(len(table), folds, forward, random_state)
+    propensity, bins = np.zeros(len(table)), _Bins.empty()
+    for fold in range(1 if forward else 0, folds):
+        train = part < fold if forward else part != fold
+        fitted = _fitted(model, seen, train)
+        for rows in _blocks(np.flatnonzero(part == fold), len(log.actions)):
+            p = fitted.probabilities(seen.rows(rows))
+            propensity[rows] = p[np.arange(len(rows)), seen.action[rows]]
+            bins = bins.added(p, seen.action[rows])
+    made = table.append_column(COLUMN, pa.array(propensity)).filter(pa.array((part > 0) | (not forward)))
+    cut = f"{folds} parts, each from those before" if forward else f"{folds} folds"
+    doubt = Doubt(estimated=f"{_name(model, log)}, {cut}", calibration=bins.table())
+    columns = replace(log.columns, propensity=COLUMN)
+    return replace(log, source=TableSource(made, log.source.name), columns=columns, doubt=doubt)
+
+
+class _Unknown:
+    """Stands for the behavior policy until its propensities are estimated."""
+
+    def probabilities(self, X: Any) -> Floats:  # noqa: ARG002 (named as users know it)
+        """Raise: they are not known."""
+        raise UsageError("the propensities are not known yet")
+
+
+def _table(log: Log) -> pa.Table:
+    """Return the raw rows, in the columns that the log uses."""
+    reader = log.reader()
+    records = [record for part in log.fragments(context=True) for record, _ in reader.records(part)]
+    if not records:
+        raise DataError(f"no rows in {log.name}, expected at least one logged decision")
+    table = pa.Table.from_batches(records)
+    if COLUMN in table.schema.names:
+        raise UsageError(f"the rows have a column {COLUMN!r} already; rename it")
+    return table
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What classifiers learn from: (n, d) context or None, (n,) action codes, K."""
+
+    context: Floats | None
+    action: npt.NDArray[np.int32]
+    count: int
+
+    def rows(self, rows: npt.NDArray[Any]) -> Floats:
+        """Return the contexts of some rows; without context a matrix without columns."""
+        return np.zeros((len(self.action[rows]), 0)) if self.context is None else self.context[rows]
+
+
+def _seen(log: Log) -> _Seen:
+    batches = list(log.each_batch(context=True))
+    context = None if log.features is None else np.concatenate([x.context for x in batches if x.context is not None])
+    return _Seen(context, np.concatenate([x.action for x in batches]), len(log.actions))
+
+
+def _parts(n: int, folds: int, forward: bool, random_state: int) -> Codes:
+    part = np.arange(n) * folds // n
+    return part if forward else np.random.default_rng(random_state).permutation(part)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """p(a | x), from a classifier of some of K actions, or from frequencies."""
+
+    model: Any
+    classes: Codes
+    frequency: Floats
+    rows: int
+
+    def probabilities(self, context: Floats) -> Floats:
+        """Return (m, K) probabilities, none of them 0."""
+        p = np.zeros((len(context), len(self.frequency)))
+        if self.model is None:
+            p[:] = self.frequency
+        else:
+            p[:, self.classes] = self.model.predict_proba(context)
+        return (self.rows * p + 1.0 / p.shape[1]) / (self.rows + 1.0)
+
+
+def _fitted(model: Any, seen: _Seen, train: npt.NDArray[np.bool_]) -> _Fitted:
+    from sklearn.base import clone
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    action = seen.action[train]
+    frequency = np.bincount(action, minlength=seen.count) / len(action)
+    classes = np.flatnonzero(frequency)
+    if seen.context is None or len(classes) == 1:
+        return _Fitted(None, classes, frequency, len(action))
+    if model is not None and not hasattr(model, "predict_proba"):
+        raise UsageError(f"{type(model).__name__} has no predict_proba, expected a classifier that gives probabilities")
+    made = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)) if model is None else clone(model)
+    made.fit(seen.context[train], action)
+    return _Fitted(made, np.asarray(made.classes_, np.int64), frequency, len(action))
+
+
+def _blocks(rows: Codes, count: int) -> Iterator[Codes]:
+    for block in row_blocks(len(rows), count, size=2**22):
+        yield rows[block]
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """Pairs, sums of estimated propensities, and actions taken, by bin; each (B,)."""
+
+    pairs: Floats
+    predicted: Floats
+    taken: Floats
+
+    @classmethod
+    def empty(cls) -> _Bins:
+        """Return the bins of no rows."""
+        return cls(*np.zeros((3, len(EDGES) - 1)))
+
+    def added(self, p: Floats, action: npt.NDArray[np.int32]) -> _Bins:
+        """Return the bins with some rows added, p (m, K)."""
+        size = len(EDGES) - 1
+        place = np.clip(np.searchsorted(EDGES, p, side="right") - 1, 0, size - 1)
+        taken = np.bincount(place[np.arange(len(p)), action], minlength=size)
+        flat = place.ravel()
+        pairs, sums = np.bincount(flat, minlength=size), np.bincount(flat, p.ravel(), minlength=size)
+        return _Bins(self.pairs + pairs, self.predicted + sums, self.taken + taken)
+
+    def table(self) -> tuple[CalibrationBin, ...]:
+        """Return the bins that have pairs."""
+        rows = zip(EDGES[:-1], EDGES[1:], self.pairs, self.predicted, self.taken, strict=True)
+        return tuple(
+            CalibrationBin(float(least), float(most), float(n), float(p / n), float(k / n))
+            for least, most, n, p, k in rows
+            if n > 0
+        )
+
+
+def _name(model: Any, log: Log) -> str:
+    if log.features is None:
+        return "action frequencies"
+    return "LogisticRegression" if model is None else type(model).__name__
