@@ -3,7 +3,7 @@
 log = piwo.read("logs/*.parquet", action="item", reward="click", propensity="p", context=["user_*"])
 piwo.check(log)                                             # is the log fit for use?
 piwo.evaluate(log, piwo.policies.Uniform(log.actions))      # what would another policy have earned?
-learner = piwo.PIWO(piwo.IX()).fit(log)                     # which policy should run?
+learner = piwo.PIWOGrid().fit(log)                          # which policy should run?
 learner.certificate_                                        # and is it better than today's?
 """
 

@@ -95,9 +95,61 @@ def test_every_score(piwo, learnable: Path, roles, score, gamma, parameter, tmp_
     assert page["training"]["score"] == score
     if "," in gamma:
         assert page["training"]["parameter"] in (0.01, 0.1)
-        assert page["certificate"]["candidates"] == 2
+        assert page["certificate"]["candidates"] == 1  # uniform logger, rewards of 0 and 1: gamma changes nothing
+        assert [one["gamma"] for one in page["path"]] == [0.01, 0.1]
     else:
         assert page["training"]["parameter"] == parameter
+
+
+def skewed(learnable: Path, tmp_path: Path) -> Path:
+    """The learnable log with other propensities: rows of one action weigh more."""
+    table = pq.read_table(learnable)
+    p = np.where(np.array(table["item"]) == "apple", 0.3, 0.35)
+    pq.write_table(table.set_column(table.column_names.index("p"), "p", pa.array(p)), tmp_path / "skewed.parquet")
+    return tmp_path / "skewed.parquet"
+
+
+@pytest.mark.parametrize(("words", "score"), [((), "ls-linear"), (("--score", "ix", "--gamma", "grid"), "ix")])
+@pytest.mark.parametrize("oracle", ["classifier", "ridge"])
+def test_the_grid_is_the_default(piwo, learnable: Path, roles, words, score, oracle, tmp_path: Path) -> None:
+    log, out = skewed(learnable, tmp_path), tmp_path / "p.piwo"
+    asked = ("learn", log, *roles, *CONTEXT, "--oracle", oracle, *words, "--out", out)
+    told, page = piwo(*asked).out.splitlines(), piwo(*asked, "--json").document
+    rows = library.read(log, action="item", reward="click", propensity="p", context=["user x", "shop"])
+    kinds = {"ridge": library.oracles.Ridge, "classifier": library.oracles.Classifier}
+    scores = {"ls-linear": library.LSLinear, "ix": library.IX}
+    twin = library.PIWOGrid(scores[score](), kinds[oracle]()).fit(rows)
+
+    # one line a gamma, the choice marked
+    header = next(i for i, line in enumerate(told) if line.split()[:2] == ["gamma", "value"])
+    lines = [line.split() for line in told[header + 1 : header + 1 + len(twin.path_)]]
+    assert [float(line[0]) for line in lines] == pytest.approx(list(twin.path_), rel=1e-3)
+    assert [float(line[2]) for line in lines] == pytest.approx([x.lower for x in twin.path_.values()], abs=1e-4)
+    marked = [gamma for gamma, line in zip(twin.path_, lines, strict=True) if line[-1] == "chosen"]
+    assert marked == [twin.score_.gamma_equivalent]
+
+    assert page["training"]["score"] == score
+    assert page["training"]["parameter"] == twin.score_.value
+    assert [one["gamma"] for one in page["path"]] == list(twin.path_)
+    assert [one["value_lower"] for one in page["path"]] == [x.lower for x in twin.path_.values()]
+    assert [one["gamma"] for one in page["path"] if one["chosen"]] == marked
+    # what was saved is the choice, with its certificate
+    saved = library.policies.load_with_metadata(out)
+    assert (saved.policy.coef == twin.policy_.coef).all()
+    kept = library.Certificate.from_dict(saved.metadata["certificate"])
+    assert kept.value_lower == max(one["value_lower"] for one in page["path"])
+    acted = piwo("policy", "act", out, log, "--seed", 0, "--json").document["decisions"]
+    assert [row["action"] for row in acted] == list(twin.policy_.act(pq.read_table(log), 0).actions)
+
+
+def test_scores_without_a_grid(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    words = ("learn", learnable, *roles, *CONTEXT, "--score", "clip", "--out", tmp_path / "p.piwo")
+    assert "sqrt(d/n)" in piwo(*words).out  # the default is auto then
+    done = piwo(*words, "--gamma", "grid")
+    assert done.code == 2
+    assert done.err == (
+        "piwo: error: --gamma got 'grid', but only ls-linear and ix have one; give clip a number, or auto\n"
+    )
 
 
 def test_the_pseudo_loss_reads_full_vectors(piwo, learnable: Path, roles, tmp_path: Path) -> None:

@@ -109,3 +109,24 @@ def test_negative_gains_are_no_weights():
     log, *_ = make_log()
     with pytest.raises(piwo.UsageError, match="ridge"):
         piwo.oracles.Classifier().solve(log, piwo.PseudoLoss(0.1))
+
+
+def test_a_path_is_its_parts_and_proportional_gains_are_learned_once():
+    rng = np.random.default_rng(5)
+    n = 600
+    X, A = rng.normal(size=(n, 3)), rng.integers(0, 3, n)
+    R = (rng.random(n) < np.where(X.argmax(axis=1) == A, 0.9, 0.2)).astype(float)
+    scores = [piwo.LSLinear(lam) for lam in (32.0, 2.0, 0.1)]
+
+    def path(propensity):
+        log = piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=propensity)
+        return log, piwo.oracles.Classifier().solve_path(log, scores)
+
+    log, policies = path(np.where(A == 0, 0.05, 0.4))
+    alone = [piwo.oracles.Classifier().solve(log, score) for score in scores]
+    for one, twin in zip(policies, alone, strict=True):
+        assert (one.act(X).actions == twin.act(X).actions).mean() > 0.99  # the same optimum, to the solver's tolerance
+    assert len({id(one) for one in policies}) == 3
+    # one propensity, rewards of 0 and 1: the weights are the same whatever lam
+    _, policies = path(np.full(n, 1 / 3))
+    assert len({id(one) for one in policies}) == 1

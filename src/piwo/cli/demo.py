@@ -133,7 +133,7 @@ def _evaluate(story: _Story, log: piwo.Log, bandit: ClassificationBandit, greedy
 
 
 def _learn(story: _Story, log: piwo.Log, bandit: ClassificationBandit) -> None:
-    learner = piwo.PIWO(piwo.IX()).fit(log)
+    learner = piwo.PIWOGrid().fit(log)
     certificate, score = learner.certificate_, learner.score_
     assert certificate is not None
     kept = {"certificate": certificate.to_dict(), "training": {"log": str(story.log), "rule": learner.rule_}}
@@ -142,8 +142,8 @@ def _learn(story: _Story, log: piwo.Log, bandit: ClassificationBandit) -> None:
     gain = certificate.improvement_lower or 0.0
     story.tell(
         "4. Which policy should run, and is it better?  (piwo learn)",
-        f"Learned by PIWO-IX on {certificate.training_rows} rows, certified on the other {certificate.rows}.",
-        _fact("gamma", f"{score.value:.3f}", "added to every propensity; sqrt(d/n)"),
+        f"Learned by PIWO-Grid on {certificate.training_rows} rows, certified on the other {certificate.rows}.",
+        _fact("lambda", f"{score.value:.3g}", f"how cautious; certified best of {len(learner.path_)} values"),
         _fact("certified value", f"{certificate.value_lower or 0:.3f}", "at least this, with probability 95 %"),
         _fact("certified gain", f"{gain:+.3f}", "at least this over the logging policy, likewise"),
         _fact("estimate", f"{certificate.value or 0:.3f}", "on the rows that learning never saw"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 import piwo
 from piwo.certificates import Certificate
-from piwo.cli.answer import Answer, typed
+from piwo.cli.answer import Answer, table, typed
 from piwo.cli.learn_options import USUAL_LEARNING, LearnOptions
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.places import writable
@@ -18,6 +18,8 @@ from piwo.errors import UsageError
 from piwo.report.visible import visible
 
 __all__ = ["learn"]
+
+_SHOWN = ("gamma", "value", "value_lower")
 
 
 def learn(
@@ -61,7 +63,14 @@ def learn(
         learner.policy_.save(out, metadata=kept)
     return Answer(
         text="\n".join([*_told(learner, certificate, learning), *_after(out, log[0], refused, kept_old)]),
-        document={"log": facts, "policy": str(out), "saved": not kept_old, **kept, "notes": list(certificate.notes)},
+        document={
+            "log": facts,
+            "policy": str(out),
+            "saved": not kept_old,
+            **kept,
+            "path": _path(learner),
+            "notes": list(certificate.notes),
+        },
         code=int(refused),
     )
 
@@ -77,9 +86,31 @@ def _after(out: Path, log: str, refused: bool, kept_old: bool) -> list[str]:
     return [f"saved to {visible(out)}", "", f"next: {typed(step)}"]
 
 
-def _told(learner: piwo.PIWO, certificate: Certificate, learning: LearnOptions) -> list[str]:
+def _path(learner: piwo.PIWO | piwo.PIWOGrid) -> list[dict[str, Any]]:
+    """Return what was tried: each gamma with its estimate and its certified value."""
+    certified = [(point, point.certificate) for point in learner.path_.values() if point.certificate is not None]
+    return [
+        {
+            "gamma": point.score.gamma_equivalent,
+            "value": made.value,
+            "value_lower": made.value_lower,
+            "chosen": point.score == learner.score_,
+        }
+        for point, made in certified
+    ]
+
+
+def _told(learner: piwo.PIWO | piwo.PIWOGrid, certificate: Certificate, learning: LearnOptions) -> list[str]:
     score = learner.score_
     lines = [f"learned from {certificate.training_rows} rows: score {score.name}, oracle {learning.oracle}"]
     if score.value is not None:
         lines.append(f"  {score.parameter} = {score.value:.4g}; {learner.rule_}")
+    tried = _path(learner)
+    if len(tried) > 1:
+        rows = [[*(_number(one[x]) for x in _SHOWN), "<- chosen" if one["chosen"] else ""] for one in tried]
+        lines += [f"  {line}" for line in table(["gamma", "value", "at least", ""], rows)]
     return lines + [visible(line) for line in str(certificate).splitlines()]
+
+
+def _number(number: float | None) -> str:
+    return "?" if number is None else f"{number:.4g}"

@@ -13,6 +13,7 @@ from cyclopts import Group, Parameter
 import piwo
 from piwo.cli.shared_options import gamma_of, whole
 from piwo.errors import UsageError
+from piwo.learners.grid import GRID_SCORES
 from piwo.oracles import Oracle
 from piwo.scores import Score
 
@@ -45,14 +46,15 @@ class LearnOptions:
         str,
         Parameter(help=f"How a policy is sought: {', '.join(ORACLES)} (classifier: logistic regression)."),
     ] = "classifier"
-    score: Annotated[str, Parameter(help=f"How a row is credited: {', '.join(SCORES)}.")] = "ix"
+    score: Annotated[str, Parameter(help=f"How a row is credited: {', '.join(SCORES)}.")] = "ls-linear"
     gamma: Annotated[
-        str,
+        str | None,
         Parameter(
-            help="A number, several separated by commas (the best certificate decides), or auto: sqrt(d/n). "
-            "lam = 2 gamma for ls-linear and the clips; for pl it is beta; iw has none."
+            help="grid: all that theory can use, the best certificate decides (ls-linear and ix); a number; several, "
+            "separated by commas, likewise; or auto: sqrt(d/n). lam = 2 gamma for ls-linear and the clips; for pl it "
+            "is beta; iw has none. [default: grid where there is one, else auto]"
         ),
-    ] = "auto"
+    ] = None
     holdout: Annotated[float, Parameter(help="Fraction of the rows that only the certificate sees.")] = 0.5
     seed: Annotated[int, Parameter(help="Chooses those rows.", converter=whole)] = 0
     tail: Annotated[
@@ -60,15 +62,28 @@ class LearnOptions:
     ] = False
     delta: Annotated[float, Parameter(help="How often the certificate may be wrong.")] = 0.05
 
-    def learner(self) -> piwo.PIWO:
+    def learner(self) -> piwo.PIWO | piwo.PIWOGrid:
         """Return the learner.
 
         Raises:
             UsageError: for an unknown score or oracle, and for a gamma that the score cannot have.
         """
+        oracle = _chosen(ORACLES, self.oracle, "oracle")()
+        if self.gamma == "grid" or (self.gamma is None and self.score in GRID_SCORES):
+            if self.score not in GRID_SCORES:
+                known = " and ".join(GRID_SCORES)
+                raise UsageError(f"--gamma got 'grid', but only {known} have one; give {self.score} a number, or auto")
+            return piwo.PIWOGrid(
+                SCORES[self.score](),
+                oracle,
+                delta=self.delta,
+                holdout=self.holdout,
+                random_state=self.seed,
+                tail=self.tail,
+            )
         return piwo.PIWO(
-            score_of(self.score, self.gamma),
-            _chosen(ORACLES, self.oracle, "oracle")(),
+            score_of(self.score, self.gamma or "auto"),
+            oracle,
             delta=self.delta,
             holdout=self.holdout,
             random_state=self.seed,

@@ -19,13 +19,15 @@ from piwo.reductions import Together
 from piwo.reductions.credit_sums import CreditSums
 from piwo.scores import LSLinear, Score
 
-__all__ = ["GridPoint", "PIWOGrid"]
+__all__ = ["GRID_SCORES", "GridPoint", "PIWOGrid"]
 
 _GRIDS: Mapping[str, Callable[[int, float, float], bounds.GammaGrid]] = {
     "ls-linear": bounds.gamma_grid_ls,
     "ix": bounds.gamma_grid_ix,
 }
 """The scores that there is a theorem for, by name, and their grids."""
+GRID_SCORES = tuple(_GRIDS)
+"""Their names, the recommended one first."""
 
 
 @dataclass(frozen=True)

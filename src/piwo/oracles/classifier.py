@@ -40,6 +40,7 @@ class Classifier(Oracle):
     are left out. Only rewarded rows are held in memory.
 
     Without a model: multinomial logistic regression (C = 1) on standardised columns, returned as a linear policy.
+    Along a path every fit starts where the one before ended: gains of neighbours differ little, and so do their optima.
 
     Formula: min over classifiers of sum_t G[t, A_t] loss(A_t, f(X_t)).
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 4 (oracle); docs/theory.md, section "Oracles".
@@ -65,22 +66,32 @@ class Classifier(Oracle):
             _weight_key(self.model)
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
-        """Return one policy a score; the log is read once."""
+        """Return one policy a score; the log is read once. Neighbours with proportional gains share a policy."""
         self.fit_for(log)
         if any(score.penalty > 0 for score in scores):
             raise UsageError(
                 "pseudo-loss gains are negative and dense, so they are no classification weights; use the ridge oracle"
             )
-        examples = _rewarded(log, scores)
-        return [self._fitted(examples, gains, log) for gains in examples.gains]
+        from sklearn.linear_model import LogisticRegression
 
-    def _fitted(self, examples: _Examples, gains: Floats, log: Log) -> Policy:
-        weight = gains * (len(gains) / gains.sum())
+        examples = _rewarded(log, scores)
+        usual = LogisticRegression(max_iter=1000, warm_start=True)
+        policies: list[Policy] = []
+        before: Floats | None = None
+        for gains in examples.gains:
+            weight = gains * (len(gains) / gains.sum())
+            # one propensity and one reward: whatever the score, the weights are the same, and so is the policy
+            same = before is not None and np.allclose(weight, before, rtol=1e-12, atol=0.0)
+            policies.append(policies[-1] if same else self._fitted(examples, weight, log, usual))
+            before = weight
+        return policies
+
+    def _fitted(self, examples: _Examples, weight: Floats, log: Log, usual: Any) -> Policy:
         classes = np.unique(examples.action)
         if len(classes) == 1:
             return Constant(log.actions.labels[int(classes[0])], log.actions)
         if self.model is None:
-            return _logistic(examples, weight, log)
+            return _logistic(examples, weight, log, usual)
         from sklearn.base import clone
 
         model = clone(self.model)
@@ -119,14 +130,15 @@ def _rewarded(log: Log, scores: Sequence[Score]) -> _Examples:
     return _Examples(np.concatenate(contexts), np.concatenate(actions), np.concatenate(gains, axis=1))
 
 
-def _logistic(examples: _Examples, weight: Floats, log: Log) -> LinearGreedy:
-    """Return weighted multinomial logistic regression as linear coefficients of the columns as they are."""
+def _logistic(examples: _Examples, weight: Floats, log: Log, model: Any) -> LinearGreedy:
+    """Return weighted multinomial logistic regression as linear coefficients of the columns as they are.
+
+    The model keeps what it found, to begin with next time.
+    """
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
 
     center, scale = examples.context.mean(axis=0), examples.context.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    model = LogisticRegression(max_iter=1000)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit((examples.context - center) / scale, examples.action, sample_weight=weight)
