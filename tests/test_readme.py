@@ -46,7 +46,7 @@ def test_quick_start_is_short_and_runs(tmp_path, monkeypatch):
     assert learner.certificate_.value_lower <= bandit.value(learner.policy_)
 
 
-@pytest.mark.parametrize("page", ["docs/guide.md"])
+@pytest.mark.parametrize("page", ["docs/guide.md", "docs/adaptive.md"])
 def test_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_python(page)
@@ -69,7 +69,15 @@ def test_commands_of_the_readme_run(tmp_path):
 
 
 def test_links_lead_somewhere():
-    for page in ("README.md", "docs/guide.md", "docs/reference.md", "docs/theory.md", "docs/grid.md", "docs/design.md"):
+    for page in (
+        "README.md",
+        "docs/guide.md",
+        "docs/adaptive.md",
+        "docs/reference.md",
+        "docs/theory.md",
+        "docs/grid.md",
+        "docs/design.md",
+    ):
         text = (ROOT / page).read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([\w./-]+)\)", text):
             assert ((ROOT / page).parent / target).exists(), (page, target)

@@ -12,7 +12,17 @@ from piwo._version import __version__
 from piwo.certificates import Certificate, certify
 from piwo.engines import reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
-from piwo.estimators import Evaluation, Health, check, compare, estimate_propensities, evaluate
+from piwo.estimators import (
+    Evaluation,
+    Health,
+    Monitor,
+    Selection,
+    check,
+    compare,
+    estimate_propensities,
+    evaluate,
+    select,
+)
 from piwo.learners import PIWO, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
@@ -33,10 +43,12 @@ __all__ = [
     "Health",
     "LSLinear",
     "Log",
+    "Monitor",
     "PIWOGrid",
     "PiwoError",
     "PiwoWarning",
     "PseudoLoss",
+    "Selection",
     "UsageError",
     "__version__",
     "bounds",
@@ -53,6 +65,7 @@ __all__ = [
     "read",
     "reporting",
     "scores",
+    "select",
     "simulate",
     "using",
 ]

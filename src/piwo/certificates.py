@@ -15,7 +15,7 @@ from piwo import bounds
 from piwo._version import __version__
 from piwo.engines.engine import reduce
 from piwo.errors import FileError, UsageError
-from piwo.estimators.evaluation import jsonable
+from piwo.estimators.evaluation import SUSPICIOUS, jsonable
 from piwo.estimators.point import importance_weighted
 from piwo.estimators.prepare import prepare
 from piwo.estimators.weight_sums import effective_size
@@ -27,8 +27,6 @@ from piwo.scores import IW
 __all__ = ["Certificate", "Certifying", "Kind", "certify"]
 
 Kind = Literal["held-out", "in-sample"]
-SUSPICIOUS = 1e-3
-"""Propensities whose p-value is below this are not believed: too small ones make every bound too high."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +66,8 @@ class Certificate:
     `SUSPICIOUS` nothing is certified."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     cost: bool = False
+    horizon: int | str | None = None
+    """Declared in advance, so that the bounds hold at all n together as the log grows; None: at this n alone."""
     score: str | None = None
     """The score that the policy was learned with, and its parameter."""
     parameter: float | None = None
@@ -145,6 +145,7 @@ def certify(
     delta: float = 0.05,
     kind: Kind = "held-out",
     log_class_size: float = 0.0,
+    horizon: bounds.Horizon = None,
     facts: Mapping[str, Any] | None = None,
 ) -> dict[Any, Certificate]:
     """Return certificates of several policies on one log, which hold for all of them together.
@@ -159,6 +160,8 @@ def certify(
         delta: how often a bound may be wrong.
         kind: "held-out" or "in-sample".
         log_class_size: log |Pi| of the class that the policies were chosen from, for "in-sample".
+        horizon: None for one look at these rows; a number of rows, or "universal", declared before the first look,
+            where the log grows and is certified again (docs/adaptive.md).
         facts: further fields of `Certificate` to record.
 
     Returns:
@@ -174,7 +177,9 @@ def certify(
     >>> certify(log, {0: piwo.policies.Constant("a", log.actions)})[0].certified
     True
     """
-    asked = Certifying.of(log, policies, delta=delta, kind=kind, log_class_size=log_class_size, facts=facts)
+    asked = Certifying.of(
+        log, policies, delta=delta, kind=kind, log_class_size=log_class_size, horizon=horizon, facts=facts
+    )
     return asked.finish(reduce(asked.log, asked.sums))
 
 
@@ -200,6 +205,7 @@ class Certifying:
     kind: Kind
     log_class_size: float
     facts: Mapping[str, Any]
+    horizon: bounds.Horizon = None
 
     @classmethod
     def of(
@@ -210,6 +216,7 @@ class Certifying:
         delta: float = 0.05,
         kind: Kind = "held-out",
         log_class_size: float = 0.0,
+        horizon: bounds.Horizon = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Certifying:
         """Return what was asked, checked; the arguments are those of `certify`.
@@ -231,7 +238,7 @@ class Certifying:
                 "an in-sample certificate pays for every policy that could have been chosen"
             )
         log, ready = prepare(log, {key: policies[key] for key in first.values()})
-        return cls(log, ready, same_as, delta, kind, log_class_size, facts or {})
+        return cls(log, ready, same_as, delta, kind, log_class_size, facts or {}, horizon)
 
     @property
     def sums(self) -> Together:
@@ -252,11 +259,12 @@ class Certifying:
         paid = self.log_class_size if self.kind == "in-sample" else math.log(candidates)
         share = bounds.log_inv_delta(self.delta, log_class_size=paid)
         n, moments = state.moments.rows, state.moments
-        low = max(0.0, bounds.value_lower(state.bets.value, n, share))
+        low = max(0.0, bounds.value_lower(state.bets.value, n, share, horizon=self.horizon))
         evidence = bounds.propensity_e_test(state.bets.weight, n).p_value
         # the test is of policies that were made before these rows
         suspicion = min(1.0, evidence * candidates) if self.kind == "held-out" else None
-        gain = bounds.improvement_lower(state.bets.improvement, n, share) if bounded else None
+        gains = state.bets.improvement
+        gain = bounds.improvement_lower(gains, n, share, horizon=self.horizon) if bounded else None
         return Certificate(
             kind=self.kind,
             value=_point(log, moments),
@@ -272,6 +280,7 @@ class Certifying:
             propensity_p=suspicion,
             reward_range=log.reward_range,
             cost=log.columns.cost,
+            horizon=self.horizon,
             log_digest=digest,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             notes=(*log.doubts, *_notes(moments, low, suspicion)),

@@ -200,3 +200,38 @@ def test_numbers_keep_every_digit(piwo, learnable: Path, roles) -> None:
     (found,) = piwo("evaluate", learnable, *roles, "--policy", "uniform", "--json").document["policies"]
     log = library.read(str(learnable), action="item", reward="click", propensity="p")
     assert found["lower"] == library.evaluate(log, library.policies.Uniform(log.actions)).lower
+
+
+def test_many_policies_are_selected_from(piwo, learnable: Path, roles) -> None:
+    words = [
+        "evaluate",
+        learnable,
+        *roles,
+        "--policy",
+        "uniform",
+        "--policy",
+        "constant:01",
+        "--policy-column",
+        "greedy",
+    ]
+    told = piwo(*words).out
+    assert "best of 3: greedy, at least 0." in told
+    assert "certified greedy; at a false discovery rate of 5 % greedy" in told
+    found = piwo(*words, "--json").document["selection"]
+    assert (found["best"], found["better"], found["candidates"]) == ("greedy", ["greedy"], 3)
+    one = piwo(*words[:8], "--policy", "uniform", "--json")
+    assert one.document["selection"] is None
+    assert "best of" not in piwo(*words, "--interval", "normal").out
+
+
+def test_horizon(piwo, learnable: Path, roles) -> None:
+    words = ["evaluate", learnable, *roles, "--policy", "uniform"]
+    told = piwo(*words, "--horizon", "universal").out
+    assert "at all looks together (horizon universal)" in told
+    once, often = (piwo(*words, *more, "--json").document["policies"][0] for more in ((), ("--horizon", "100000")))
+    assert often["lower"] < once["lower"]
+    assert (once["horizon"], often["horizon"]) == (None, 100_000)
+    for wrong in ("0", "hour", "-3", "1.5"):
+        ran = piwo(*words, f"--horizon={wrong}")
+        assert ran.code == 2
+        assert f"--horizon got '{wrong}'" in ran.err

@@ -1,5 +1,6 @@
 """Interval: what a two-sided bound returns, with the kind of promise that stands behind it."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -34,6 +35,17 @@ class Interval:
         lower = None if self.lower is None else max(least, self.lower)
         upper = None if self.upper is None else min(most, self.upper)
         return replace(self, lower=lower, upper=upper)
+
+    def contradicts(self, most: float = 1.0) -> bool:
+        """Whether a finite-sample interval is empty or beyond the range [0, most]: by chance once in 1/delta.
+
+        >>> Interval(0.7, 0.6).contradicts(), Interval(0.6, 0.7).contradicts()
+        (True, False)
+        """
+        if self.guarantee != "finite-sample" or self.lower is None:
+            return False
+        upper = math.inf if self.upper is None else self.upper
+        return self.lower > upper or upper < 0.0 or self.lower > most
 
     def says_nothing_below(self, least: float = 0.0) -> bool:
         """Whether the lower end is vacuous: no better than the range itself."""

@@ -21,6 +21,7 @@ from piwo.cli.shared_options import (
     OutputOptions,
     PolicyOptions,
     gamma_of,
+    horizon_of,
     kept_with,
 )
 from piwo.errors import PiwoWarning, UsageError
@@ -50,6 +51,7 @@ def evaluate(
         document={
             "log": log_facts(rows, first.rows),
             "policies": records(found),
+            "selection": None if (chosen := _selection(found)) is None else chosen.to_dict(),
             "notes": _together(found),
         },
     )
@@ -79,6 +81,7 @@ def evaluated(
         delta=estimate.delta,
         propensity_factor=estimate.propensity_factor,
         sensitivity=estimate.sensitivity,
+        horizon=horizon_of(estimate.horizon),
     )
     return log, {name: _marked(one, named[name], log) for name, one in found.items()}
 
@@ -144,6 +147,8 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
         for name, one in found.items()
     ]
     lines += [*table(header, cells), "", *map(visible, _together(found))]
+    chosen = _selection(found)
+    lines += [] if chosen is None else map(visible, chosen.lines())
     return lines + _noted(found)
 
 
@@ -156,14 +161,24 @@ def _noted(found: Mapping[str, piwo.Evaluation]) -> list[str]:
     return [*lines, *(f"note: {visible(note)}" for note in shared)]
 
 
+def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
+    """Return what several policies say together; None for one, and where an interval claims nothing."""
+    fair = all(one.guarantee == "finite-sample" and not _in_sample(one) for one in found.values())
+    return piwo.Selection.of(found, rate=next(iter(found.values())).delta) if fair and len(found) > 1 else None
+
+
 def _method(one: piwo.Evaluation) -> str:
     return one.estimator if one.gamma is None else f"{one.estimator}, gamma {one.gamma:.4g}"
+
+
+def _looks(one: piwo.Evaluation) -> str:
+    return "" if one.horizon is None else f", at all looks together (horizon {one.horizon})"
 
 
 def _together(found: Mapping[str, piwo.Evaluation]) -> list[str]:
     """Say what the intervals claim; of a policy that was made from the same rows they claim nothing."""
     first = next(iter(found.values()))
-    level, many = f"{100 * (1 - first.delta):.6g} %", len(found)
+    level, many = f"{100 * (1 - first.delta):.6g} %{_looks(first)}", len(found)
     if first.guarantee == "none":
         return ["no interval"]
     if first.guarantee != "finite-sample":

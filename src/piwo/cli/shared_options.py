@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 
@@ -28,6 +28,7 @@ __all__ = [
     "OutputOptions",
     "PolicyOptions",
     "gamma_of",
+    "horizon_of",
     "kept_with",
     "named_policy",
     "whole",
@@ -93,6 +94,13 @@ class EstimateOptions:
             "comparison only."
         ),
     ] = "auto"
+    horizon: Annotated[
+        str | None,
+        Parameter(
+            help="For a log that grows and is looked at again: rows declared before the first look, or universal. "
+            "The intervals then hold at all looks together."
+        ),
+    ] = None
 
     @property
     def point(self) -> str:
@@ -132,6 +140,24 @@ def gamma_of(text: str) -> float | str | tuple[float, ...]:
         return text
     numbers = tuple(number_of(x, "--gamma") for x in text.split(","))
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def horizon_of(text: str | None) -> int | Literal["universal"] | None:
+    """Return what --horizon means: None, a number of rows, or "universal".
+
+    Raises:
+        UsageError: for other text.
+
+    >>> horizon_of(None), horizon_of("100000"), horizon_of("universal")
+    (None, 100000, 'universal')
+    """
+    if text is None:
+        return None
+    if text == "universal":
+        return "universal"
+    if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
+        raise UsageError(f"--horizon got {text!r}, expected a whole number of rows from 1 on, or universal")
+    return int(text)
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,20 @@ from piwo.estimators.doubly_robust import doubly_robust
 from piwo.estimators.evaluate import compare, evaluate
 from piwo.estimators.evaluation import Evaluation
 from piwo.estimators.health import Health, check
+from piwo.estimators.monitor import Look, Monitor
 from piwo.estimators.propensities import estimate_propensities
 from piwo.estimators.reward_model import ModelEstimate
+from piwo.estimators.select import Selection, select
 
 __all__ = [
     "Bootstrap",
     "BootstrapResult",
     "Evaluation",
     "Health",
+    "Look",
     "ModelEstimate",
+    "Monitor",
+    "Selection",
     "bootstrap",
     "bootstrap_interval",
     "check",
@@ -23,4 +28,5 @@ __all__ = [
     "doubly_robust",
     "estimate_propensities",
     "evaluate",
+    "select",
 ]

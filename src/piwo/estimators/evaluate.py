@@ -12,7 +12,7 @@ import numpy as np
 from piwo import bounds
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.estimators.evaluation import Evaluation
+from piwo.estimators.evaluation import SUSPICIOUS, Evaluation
 from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
 from piwo.estimators.point import Estimator, estimator_named
 from piwo.estimators.prepare import name_of, prepare, resolve_gamma
@@ -36,6 +36,8 @@ def evaluate(
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
+    horizon: bounds.Horizon = None,
+    threshold: float | None = None,
     name: str | None = None,
     random_state: Any = 0,
 ) -> Evaluation:
@@ -60,6 +62,9 @@ def evaluate(
         delta: how often the interval may be wrong, both sides together.
         propensity_factor: the true propensities are at most this times the logged ones (`Log.doubted`); at least 1.
         sensitivity: Gamma: by how much a hidden cause may have changed the odds of an action; at least 1.
+        horizon: None: the bounds hold for one look at this log; a number of rows, or "universal", declared before the
+            first look: they hold at all looks together, as rows come in (docs/adaptive.md).
+        threshold: a value, fixed in advance, to have evidence that the policy's is above it (`log_e_above`).
         name: what to call the policy in the result.
         random_state: seed of the bootstrap.
 
@@ -88,6 +93,8 @@ def evaluate(
         delta=delta,
         propensity_factor=propensity_factor,
         sensitivity=sensitivity,
+        horizon=horizon,
+        threshold=threshold,
         random_state=random_state,
     )
     return next(iter(found.values()))
@@ -103,6 +110,8 @@ def compare(
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
+    horizon: bounds.Horizon = None,
+    threshold: float | None = None,
     random_state: Any = 0,
 ) -> dict[str, Evaluation]:
     """Return the evaluations of several policies; their intervals hold together with probability 1 - delta.
@@ -119,6 +128,8 @@ def compare(
         delta: how often any of the intervals may be wrong.
         propensity_factor: see `evaluate`.
         sensitivity: see `evaluate`.
+        horizon: see `evaluate`.
+        threshold: see `evaluate`.
         random_state: seed of the bootstrap.
 
     Returns:
@@ -137,11 +148,22 @@ def compare(
         raise UsageError(
             f"interval={interval!r} comes from that score, got estimator={estimator!r}; use the same for both"
         )
-    asked = _Question(chosen.on(log.origin), delta, bounds.log_inv_delta(delta), len(policies), random_state)
+    asked = _Question(
+        chosen.on(log.origin),
+        delta,
+        bounds.log_inv_delta(delta),
+        len(policies),
+        random_state,
+        horizon,
+        None if threshold is None else _unit(threshold, log),
+    )
     log, ready = prepare(log, policies)
     log = log.doubted(propensity_factor, sensitivity)
     methods = {name: method.settled(log, policy) for name, policy in ready.items()}
-    score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
+    for one in methods.values() if horizon is not None else ():
+        _check_anytime(one, gamma, horizon)
+    planned = horizon if isinstance(horizon, int) else len(log)
+    score = chosen.score(resolve_gamma(gamma, planned, delta)) if chosen.smoothed else IW()
     bounded = math.isfinite(log.reward_range[1])
     sums = tuple(PolicySums(policy, score, bounded) for policy in ready.values())
     more = {name: methods[name].sums(log, policy) for name, policy in ready.items()}
@@ -158,6 +180,28 @@ def compare(
         evidence = asked.evidence(log, policy, score, state, own.get(name))
         found[name] = _finish(asked, methods[name], name, evidence, masses[name], _obstacle(log, policy, once))
     return found
+
+
+def _unit(threshold: float, log: Log) -> float:
+    """Return a threshold on the unit scale."""
+    unit = (threshold - log.reward_range[0]) / log.span
+    if not 0.0 <= unit < math.inf:
+        raise UsageError(
+            f"threshold is {threshold!r}, expected a value of at least {log.reward_range[0]:g}, the lowest reward"
+        )
+    return unit
+
+
+def _check_anytime(method: IntervalMethod, gamma: float | str, horizon: bounds.Horizon) -> None:
+    if not method.anytime:
+        raise UsageError(
+            f"{method.name} intervals hold at one n at most, and a horizon asks for all; use interval='mixture'"
+        )
+    if method.estimators and gamma == "auto" and not isinstance(horizon, int):
+        raise UsageError(
+            f"gamma is 'auto', which follows the number of rows, and horizon is {horizon!r}; "
+            "give gamma as a number, or the horizon as a number of rows"
+        )
 
 
 def _obstacle(log: Log, policy: Policy, once: int) -> str | None:
@@ -189,6 +233,9 @@ class _Question:
     log_inv_delta: float
     simultaneous: int
     random_state: Any
+    horizon: bounds.Horizon
+    threshold: float | None
+    """On the unit scale."""
 
     @property
     def each(self) -> float:
@@ -208,6 +255,7 @@ class _Question:
             delta=self.delta / self.simultaneous,
             log_inv_delta=self.each,
             random_state=self.random_state,
+            horizon=self.horizon,
         )
 
 
@@ -222,13 +270,14 @@ def _finish(
     log, sums, bets, bounded = evidence.log, evidence.state.moments, evidence.state.bets, evidence.bounded
     estimate, asymptotic = evidence.estimate, method.guarantee == "asymptotic"
     raw = bounds.Interval(None, None) if obstacle is not None and not asymptotic else method.finish(evidence)
-    contradiction = f"raw ends {_ends(raw, log)}" if _contradicts(raw, bounded) else None
+    most = 1.0 if bounded else math.inf
+    contradiction = f"raw ends {_ends(raw, log)}" if raw.contradicts(most) else None
     silent = obstacle is not None or contradiction is not None  # no finite-sample statement
-    shown = raw.reported(0.0, 1.0 if bounded else math.inf)
+    shown = raw.reported(0.0, most)
     if silent and not asymptotic:
         shown = bounds.Interval(None, None)
     improvement = method.improvement(evidence) if bounded and not silent else None
-    missing = bounds.missing_mass_upper(bets.weight, sums.rows, asked.each)
+    missing = bounds.missing_mass_upper(bets.weight, sums.rows, asked.each, horizon=asked.horizon)
     too_small = bounds.propensity_e_test(bets.weight, sums.rows).p_value * asked.simultaneous
     value, span = log.value, log.span
     made = Evaluation(
@@ -259,16 +308,13 @@ def _finish(
         propensity_p=None if obstacle else min(1.0, too_small),
         reward_range=log.reward_range,
         cost=log.columns.cost,
+        horizon=asked.horizon,
+        log_e_better=bounds.log_e_value(bets.improvement, sums.rows, 1.0) if bounded and not silent else None,
+        log_e_above=None
+        if asked.threshold is None or silent
+        else bounds.log_e_value(bets.value, sums.rows, asked.threshold),
     )
     return replace(made, notes=_notes(made, log, obstacle, contradiction, method.note))
-
-
-def _contradicts(raw: bounds.Interval, bounded: bool) -> bool:
-    """Tell whether a finite-sample interval is empty or beyond the reward range: by chance once in 1/delta."""
-    if raw.guarantee != "finite-sample" or raw.lower is None:
-        return False
-    upper = math.inf if raw.upper is None else raw.upper
-    return raw.lower > upper or upper < 0.0 or (bounded and raw.lower > 1.0)
 
 
 def _ends(raw: bounds.Interval, log: Log) -> str:
@@ -292,7 +338,7 @@ def _notes(
     made: Evaluation, log: Log, obstacle: str | None, contradiction: str | None, of_method: str | None
 ) -> tuple[str, ...]:
     notes = [*log.doubts, *([] if obstacle is None else [obstacle])]
-    doubtful = made.propensity_p is not None and made.propensity_p < 1e-3
+    doubtful = made.propensity_p is not None and made.propensity_p < SUSPICIOUS
     if doubtful or (made.mean_weight_z is not None and made.mean_weight_z > 4):
         evidence = [f"z = {made.mean_weight_z:.3g}"] if made.mean_weight_z is not None else []
         evidence += [f"p = {made.propensity_p:.2g}"] if made.propensity_p is not None else []

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["Evaluation", "jsonable"]
+__all__ = ["SUSPICIOUS", "Evaluation", "jsonable"]
+
+SUSPICIOUS = 1e-3
+"""Propensities whose p-value is below this are not believed: too small ones make every bound too high."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,20 @@ class Evaluation:
     reward_range: tuple[float, float]
     cost: bool
     """Rewards are negative costs."""
+    horizon: int | str | None = None
+    """Declared in advance, so that the bounds hold at all n together; None: at this n alone."""
+    log_e_better: float | None = None
+    """Logarithm of the evidence against "no better than the logging policy", an e-value valid at every n."""
+    log_e_above: float | None = None
+    """The same against "the value is at most" the threshold that was asked for; None without one."""
     notes: tuple[str, ...] = ()
     """What a reader must know, most important first."""
+
+    @property
+    def bounds_hold(self) -> bool:
+        """Tell whether there are finite-sample bounds, and the rows do not contradict their own propensities."""
+        contradicted = self.propensity_p is not None and self.propensity_p < SUSPICIOUS
+        return self.guarantee == "finite-sample" and not contradicted
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON: no NaN, no infinity.

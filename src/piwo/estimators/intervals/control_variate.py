@@ -40,6 +40,7 @@ class ControlVariateInterval(IntervalMethod):
     """
 
     name: ClassVar[str] = "mixture-cv"
+    anytime: ClassVar[bool] = True
 
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:
         """Return this method.
@@ -60,15 +61,16 @@ class ControlVariateInterval(IntervalMethod):
         """Return the interval; without an upper end of the rewards it has none either, and the lower end all delta."""
         bets, n, penalty = evidence.state.bets, evidence.rows, evidence.log_inv_delta
         if not evidence.bounded:
-            return bounds.Interval(_pooled(bets.value, evidence.own.value, n, penalty), None)
+            return bounds.Interval(_pooled(bets.value, evidence.own.value, n, penalty, evidence.horizon), None)
         half = penalty + np.log(2.0)
-        lower = _pooled(bets.value, evidence.own.value, n, half)
-        return bounds.Interval(lower, 1.0 - _pooled(bets.loss, evidence.own.loss, n, half))
+        lower = _pooled(bets.value, evidence.own.value, n, half, evidence.horizon)
+        return bounds.Interval(lower, 1.0 - _pooled(bets.loss, evidence.own.loss, n, half, evidence.horizon))
 
     def improvement(self, evidence: Evidence) -> float:
         """Return the raw lower bound on value minus the logging policy's value, for rewards in [0, 1]."""
         sums = np.vstack([evidence.state.bets.improvement, evidence.own.improvement])
-        return bounds.pooled_lower(sums, GAIN_SHIFTS, GAIN_WEIGHTS, evidence.rows, evidence.log_inv_delta) - 1.0
+        n, penalty, horizon = evidence.rows, evidence.log_inv_delta, evidence.horizon
+        return bounds.pooled_lower(sums, GAIN_SHIFTS, GAIN_WEIGHTS, n, penalty, horizon=horizon) - 1.0
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ class AutoInterval(IntervalMethod):
         raise AssertionError(f"{self.name} was not settled")
 
 
-def _pooled(plain: Floats, varied: Floats, n: int, penalty: float) -> float:
-    return bounds.pooled_lower(np.vstack([plain, varied]), SHIFTS, WEIGHTS, n, penalty)
+def _pooled(plain: Floats, varied: Floats, n: int, penalty: float, horizon: bounds.Horizon) -> float:
+    return bounds.pooled_lower(np.vstack([plain, varied]), SHIFTS, WEIGHTS, n, penalty, horizon=horizon)
 
 
 def _lacking(log: Log, policy: Policy) -> str | None:

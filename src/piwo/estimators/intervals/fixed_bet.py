@@ -25,6 +25,7 @@ class LSInterval(IntervalMethod):
 
     name: ClassVar[str] = "ls"
     estimators: ClassVar[tuple[str, ...]] = ("ls", "ls-linear")
+    anytime: ClassVar[bool] = True
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval; without an upper end of the rewards it has none either."""
@@ -41,6 +42,7 @@ class IXInterval(IntervalMethod):
 
     name: ClassVar[str] = "ix"
     estimators: ClassVar[tuple[str, ...]] = ("ix",)
+    anytime: ClassVar[bool] = True
 
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:  # noqa: ARG002
         """Return this method.

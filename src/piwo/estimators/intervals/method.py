@@ -43,6 +43,8 @@ class Evidence:
     log_inv_delta: float
     """log(1 / delta), never formed from a delta that underflows."""
     random_state: Any
+    horizon: bounds.Horizon = None
+    """None: this n alone; else declared in advance, so that the log may be looked at again as it grows."""
 
     @property
     def rows(self) -> int:
@@ -67,6 +69,8 @@ class IntervalMethod(ABC):
     guarantee: ClassVar[Guarantee] = "finite-sample"
     estimators: ClassVar[tuple[str, ...]] = ()
     """The point estimates that it goes with; none: all."""
+    anytime: ClassVar[bool] = False
+    """Whether it holds at all n together where a horizon was declared (`Evidence.horizon`)."""
 
     @property
     def note(self) -> str | None:
@@ -91,4 +95,5 @@ class IntervalMethod(ABC):
 
     def improvement(self, evidence: Evidence) -> float:
         """Return the raw lower bound on value minus the logging policy's value, for rewards in [0, 1]."""
-        return bounds.improvement_lower(evidence.state.bets.improvement, evidence.rows, evidence.log_inv_delta)
+        gains = evidence.state.bets.improvement
+        return bounds.improvement_lower(gains, evidence.rows, evidence.log_inv_delta, horizon=evidence.horizon)

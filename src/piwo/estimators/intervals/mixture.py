@@ -20,6 +20,7 @@ class MixtureInterval(IntervalMethod):
     """
 
     name: ClassVar[str] = "mixture"
+    anytime: ClassVar[bool] = True
     remark: str | None = None
 
     @property
@@ -31,5 +32,9 @@ class MixtureInterval(IntervalMethod):
         """Return the interval; without an upper end of the rewards it has none either."""
         bets = evidence.state.bets
         return bounds.value_interval(
-            bets.value, bets.loss if evidence.bounded else None, evidence.rows, evidence.log_inv_delta
+            bets.value,
+            bets.loss if evidence.bounded else None,
+            evidence.rows,
+            evidence.log_inv_delta,
+            horizon=evidence.horizon,
         )

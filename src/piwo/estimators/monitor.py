@@ -1,0 +1,286 @@
+"""Monitor: one policy watched as the log grows, looked at as often as one likes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from piwo import bounds
+from piwo._version import __version__
+from piwo.engines.engine import reduce
+from piwo.errors import FileError, UsageError
+from piwo.estimators.evaluation import jsonable
+from piwo.estimators.point import importance_weighted
+from piwo.estimators.prepare import name_of, prepare
+from piwo.logs.log import Log
+from piwo.policies import Policy
+from piwo.policies.archive import read_file, write_file
+from piwo.reductions import BETS, BetState, MomentState, PolicyState, PolicySums
+from piwo.scores import IW
+
+__all__ = ["Look", "Monitor"]
+
+FORMAT, FORMAT_VERSION = "piwo-monitor", 1
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a monitor says at one look. Numbers are in the reward's own unit.
+
+    With probability 1 - delta no interval of any look misses the value; the same for `improvement_lower`, by itself.
+    Where the rows contradict their own propensities there are no bounds (None).
+
+    >>> Look("new", 0.5, 0.4, 0.6, 0.1, 0.01, 1.0, 0.4, 1000, 0.05, "universal").upper
+    0.6
+    """
+
+    name: str
+    value: float | None
+    """Importance-weighted point estimate."""
+    lower: float | None
+    upper: float | None
+    """None for rewards without an upper end."""
+    improvement_lower: float | None
+    """Lower bound on value minus the logging policy's; above 0: certified better. None without an upper end."""
+    better_p: float | None
+    """p-value of "no better than the logging policy", valid however often one looked."""
+    propensity_p: float
+    """p-value of "the propensities are not too small", valid however often one looked."""
+    logging_value: float | None
+    rows: int
+    delta: float
+    horizon: int | str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record for JSON."""
+        made: dict[str, Any] = jsonable(asdict(self))
+        return made
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """The sums of one policy over all rows so far, with intervals that hold at all looks together.
+
+    Answers: what is the policy worth by now, asked every hour? The horizon is fixed when the monitor is made and cannot
+    be changed: choosing the bets anew at each look would double the errors. Prefer `piwo.evaluate` for one look at one
+    log.
+
+    A monitor never changes; `update` returns the next one. Monitors of different rows merge, in any order. What is
+    saved is some two hundred numbers, whatever the number of rows.
+
+    Args:
+        policy: fixed before the first row, with its action list.
+        delta: how often any look may be wrong.
+        horizon: about how many rows will come; the bounds hold beyond it, too. "universal": no idea.
+        name: what to call the policy; monitors merge where it is the same.
+        reward_range: set by the first log.
+        cost: set by the first log.
+        state: the sums so far.
+
+    Raises:
+        UsageError: for a horizon that is not declared, and arguments out of range.
+
+    Source: docs/adaptive.md; docs/theory.md, section "The mixture bound".
+
+    >>> import piwo
+    >>> monitor = Monitor(piwo.policies.Constant("a", ["a", "b"]), delta=0.05, horizon=10_000)
+    >>> for hour in range(3):
+    ...     log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    ...     monitor = monitor.update(log)
+    >>> look = monitor.look()
+    >>> look.rows, look.value, look.lower > 0.7, look.improvement_lower > 0
+    (300, 1.0, True, True)
+    """
+
+    policy: Policy
+    delta: float = 0.05
+    horizon: int | Literal["universal"] = "universal"
+    name: str = ""
+    reward_range: tuple[float, float] | None = None
+    cost: bool = False
+    state: PolicyState = PolicyState()  # noqa: RUF009 (frozen)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, Policy):
+            raise UsageError(f"got a {type(self.policy).__name__}, expected a policy that was fixed before the rows")
+        bounds.log_inv_delta(self.delta)
+        counted = isinstance(self.horizon, int) and not isinstance(self.horizon, bool) and self.horizon >= 1
+        if self.horizon != "universal" and not counted:
+            raise UsageError(
+                f"horizon is {self.horizon!r}, expected a number of rows or 'universal': "
+                "a monitor is looked at again and again, and its bets must be fixed before the first look"
+            )
+        if not self.name:
+            object.__setattr__(self, "name", name_of(self.policy))
+
+    def update(self, log: Log) -> Self:
+        """Return the monitor with the rows of a log added. Each row may be added once.
+
+        Args:
+            log: rows that came since.
+
+        Raises:
+            UsageError: for thinned logs, another reward range, or a policy that plays whatever labels were seen.
+            DataError: for rows that break a rule.
+        """
+        if log.columns.weight is not None:
+            raise UsageError(
+                "the log was thinned (sampling weights), and the dropped rows are not counted: no bound holds"
+            )
+        self._check_scale(log.reward_range, log.columns.cost)
+        ready, made = prepare(log, {self.name: self.policy})
+        policy = made[self.name]
+        if policy.plays_what_was_seen:
+            raise UsageError(
+                "the policy plays whatever labels the log holds; make it with its action list: actions=[...]"
+            )
+        added = reduce(ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1])))
+        return replace(self, reward_range=log.reward_range, cost=log.columns.cost, state=self.state.merge(added))
+
+    def merge(self, other: Monitor) -> Self:
+        """Return the monitor of both parts' rows, which must be different rows.
+
+        Raises:
+            UsageError: for monitors of another policy, delta, horizon or reward range.
+        """
+        for what in ("name", "delta", "horizon"):
+            mine, theirs = getattr(self, what), getattr(other, what)
+            if mine != theirs:
+                raise UsageError(f"monitors with {what} {mine!r} and {theirs!r} cannot be merged; make both alike")
+        if other.reward_range is None:
+            return self
+        self._check_scale(other.reward_range, other.cost)
+        state = self.state.merge(other.state)
+        return replace(self, reward_range=other.reward_range, cost=other.cost, state=state)
+
+    def look(self) -> Look:
+        """Return what is known by now. Look as often as you like, and stop when you like.
+
+        Raises:
+            UsageError: before the first row.
+        """
+        if self.reward_range is None:
+            raise UsageError("the monitor has seen no rows; update it with a log first")
+        moments, bets, n = self.state.moments, self.state.bets, self.state.moments.rows
+        low, high = self.reward_range
+        bounded, span = math.isfinite(high), high - low if math.isfinite(high) else 1.0
+        each = bounds.log_inv_delta(self.delta)
+        raw = bounds.value_interval(bets.value, bets.loss if bounded else None, n, each, horizon=self.horizon)
+        most = 1.0 if bounded else math.inf
+        shown = bounds.Interval(None, None) if raw.contradicts(most) else raw.reported(0.0, most)
+        gain = None
+        if bounded and shown.lower is not None:
+            gain = bounds.improvement_lower(bets.improvement, n, each, horizon=self.horizon)
+        value = importance_weighted(moments, low / span).value
+        evidence = bounds.log_e_value(bets.improvement, n, 1.0) if bounded else None
+
+        def scaled(unit: float | None) -> float | None:
+            return None if unit is None or not math.isfinite(unit) else low + span * unit
+
+        return Look(
+            name=self.name,
+            value=scaled(value),
+            lower=scaled(shown.lower),
+            upper=scaled(shown.upper),
+            improvement_lower=None if gain is None else span * max(-1.0, gain),
+            better_p=None if evidence is None else math.exp(min(0.0, -evidence)),
+            propensity_p=bounds.propensity_e_test(bets.weight, n).p_value,
+            logging_value=scaled(moments.reward / n),
+            rows=n,
+            delta=self.delta,
+            horizon=self.horizon,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the sums as JSON, complete or not at all; the policy is saved by itself (`policy.save`).
+
+        Args:
+            path: where to.
+        """
+        page = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "library": __version__,
+            "name": self.name,
+            "policy": self.policy.kind,
+            "delta": self.delta,
+            "horizon": self.horizon,
+            "reward_range": jsonable(self.reward_range),
+            "cost": self.cost,
+            "moments": jsonable(asdict(self.state.moments)),
+            "bets": {item.name: getattr(self.state.bets, item.name).tolist() for item in fields(BetState)},
+        }
+        write_file(Path(path), json.dumps(page, indent=1, allow_nan=False).encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], policy: Policy) -> Self:
+        """Return the monitor in a file, of the policy that it was made for.
+
+        Args:
+            path: what `save` wrote. Reading it executes no code.
+            policy: the same policy.
+
+        Raises:
+            FileError: for a file that is missing, damaged or newer.
+            UsageError: for a policy of another kind.
+        """
+        page = _page(Path(path))
+        if page["policy"] != policy.kind:
+            raise UsageError(
+                f"the monitor is of a {page['policy']} policy, got a {policy.kind} one; give the same policy"
+            )
+        try:
+            ends = page["reward_range"]
+            state = PolicyState(_moments(page["moments"]), BetState(**{k: _sums(v) for k, v in page["bets"].items()}))
+            return cls(
+                policy,
+                float(page["delta"]),
+                page["horizon"],
+                str(page["name"]),
+                None if ends is None else (float(ends[0]), math.inf if ends[1] is None else float(ends[1])),
+                bool(page["cost"]),
+                state,
+            )
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as cause:
+            raise FileError(f"the monitor {str(path)!r} is damaged ({cause!r}); sum the logs again") from None
+
+    def _check_scale(self, reward_range: tuple[float, float], cost: bool) -> None:
+        if self.reward_range is not None and (self.reward_range, self.cost) != (reward_range, cost):
+            raise UsageError(
+                f"the reward range was {self.reward_range}, got {reward_range}; declare the same for every log"
+            )
+
+
+def _page(path: Path) -> dict[str, Any]:
+    try:
+        page = json.loads(read_file(path))
+    except (ValueError, RecursionError) as cause:
+        raise FileError(f"{str(path)!r} is no monitor ({cause}); give a file that Monitor.save wrote") from None
+    if not isinstance(page, dict) or page.get("format") != FORMAT or "policy" not in page:
+        raise FileError(f"{str(path)!r} is no monitor; give a file that Monitor.save wrote")
+    if page.get("version") != FORMAT_VERSION:
+        raise FileError(
+            f"{str(path)!r} has version {page.get('version')!r}, expected {FORMAT_VERSION}; read it with a newer piwo"
+        )
+    return page
+
+
+def _moments(record: dict[str, Any]) -> MomentState:
+    """Return the sums of a file; JSON has no infinity, which these are where weights are beyond float64."""
+    made: dict[str, Any] = {key: math.inf if value is None else value for key, value in record.items()}
+    if not all(isinstance(value, int | float) and value >= 0 for value in made.values()):
+        raise ValueError("a sum is no number of at least 0")
+    return MomentState(**made)
+
+
+def _sums(record: list[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    sums = np.asarray(record, np.float64)
+    if sums.shape != BETS.shape or not (np.isfinite(sums).all() and (sums >= 0.0).all()):
+        raise ValueError(f"bet sums have shape {sums.shape} or are below 0")
+    return sums
