@@ -35,6 +35,7 @@ from piwo.bounds.regret import (
     regret_bound_ls,
     regret_bound_one_comparator,
     regret_bound_pac_bayes,
+    regret_bound_tuned,
     rows_for_regret,
 )
 from piwo.bounds.union import log_inv_delta
@@ -81,6 +82,7 @@ __all__ = [
     "regret_bound_ls",
     "regret_bound_one_comparator",
     "regret_bound_pac_bayes",
+    "regret_bound_tuned",
     "rows_for_regret",
     "score_interval",
     "score_linear_lower",

@@ -14,8 +14,9 @@ from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
-from piwo.policies import Tabular
+from piwo.policies import Policy, Tabular, aligned
 from piwo.policies.sampling import RandomState, generator
+from piwo.scores.ratio import over
 
 __all__ = ["Bandit", "Cells", "adversarial_bandits"]
 
@@ -96,6 +97,23 @@ class Bandit:
     def logging_value(self) -> float:
         """Return the true value of the logger."""
         return math.fsum(self.high * m * r for m, r in zip(self.mu, self.chance, strict=True))
+
+    def coverage(self, policy: Policy | None = None, gamma: float = 0.0) -> float:
+        """Return how well the logger covers what a policy earns: 0 where it earns nothing, inf without support.
+
+        Args:
+            policy: over these actions; None: the target policy.
+            gamma: what is added to the propensities, at least 0.
+
+        Returns:
+            C_gamma = sum_a pi(a) r(a) / (mu(a) + gamma).
+
+        >>> coin = Bandit("a fair coin", log_mu=(math.log(0.5), math.log(0.5)), pi=(1.0, 0.0), chance=(0.25, 0.75))
+        >>> coin.coverage(), coin.coverage(gamma=0.5)
+        (0.5, 0.25)
+        """
+        pi = aligned(self.policy if policy is None else policy, self.actions).distribution(None, 1)[0]
+        return float(over(pi * self.high * np.asarray(self.chance), self.mu + gamma).sum())
 
     @cached_property
     def cells(self) -> Cells:

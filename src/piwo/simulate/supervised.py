@@ -23,6 +23,7 @@ from piwo.policies import DeterministicPolicy, LinearGreedy, LinearSoftmax, Line
 from piwo.policies.blocks import RowError, row_blocks, spread
 from piwo.policies.policy import ActionList, action_list
 from piwo.policies.sampling import RandomState, generator
+from piwo.scores.ratio import over
 
 __all__ = ["ClassificationBandit"]
 
@@ -149,6 +150,35 @@ class ClassificationBandit:
             return total
 
         return float(sum(spread(len(self), _SLICE, earned))) / len(self)
+
+    def coverage(self, policy: Policy, logger: Policy, gamma: float = 0.0) -> float:
+        """Return how well a logger covers what a policy earns: 0 where it earns nothing, inf without support.
+
+        Args:
+            policy: over these actions, in any order.
+            logger: likewise; the policy that writes the log.
+            gamma: what is added to the propensities, at least 0.
+
+        Returns:
+            C_gamma = (1/n) sum_i sum_a pi(a|x_i) M[a, y_i] / (mu(a|x_i) + gamma).
+
+        >>> import piwo
+        >>> bandit = ClassificationBandit([[0.0], [1.0]], ["a", "b"])
+        >>> uniform = piwo.policies.Uniform(bandit.actions)
+        >>> bandit.coverage(piwo.policies.Constant("a", bandit.actions), uniform)
+        1.0
+        """
+        both = [aligned(one, self.actions) for one in (policy, logger)]
+        contexts = [one.context(self.context) if one.needs_context else None for one in both]
+        total = 0.0
+        for block in row_blocks(len(self), 2 * len(self.actions)):
+            rows = self.classes[block]
+            pi, mu = (
+                one.distribution(None if context is None else context[block], len(rows))
+                for one, context in zip(both, contexts, strict=True)
+            )
+            total += float(over((pi * self._by_class[rows]).ravel(), (mu + gamma).ravel()).sum())
+        return total / len(self)
 
     def values(self, policies: Sequence[Policy]) -> Floats:
         """Return the true values of many policies, (P,), exactly; linear greedy ones together, on all cores.
