@@ -23,7 +23,7 @@ from piwo.estimators import (
     evaluate,
     select,
 )
-from piwo.learners import PIWO, PIWOGrid
+from piwo.learners import PIWO, PACBayes, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
 from piwo.scores import IW, IX, LS, Clip, LSLinear, PseudoLoss
@@ -44,6 +44,7 @@ __all__ = [
     "LSLinear",
     "Log",
     "Monitor",
+    "PACBayes",
     "PIWOGrid",
     "PiwoError",
     "PiwoWarning",

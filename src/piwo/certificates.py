@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -57,6 +57,8 @@ class Certificate:
     certificate pays for each; an in-sample one has paid for the whole class."""
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
+    kl: float | None = None
+    """What a PAC-Bayes certificate pays in its place: the divergence of the posterior from the prior."""
     rows: int = 0
     training_rows: int = 0
     ess: float | None = None
@@ -252,19 +254,41 @@ class Certifying:
         each = dict(zip(self.policies, states, strict=True))
         return {key: self._certificate(digest.text(self.log.actions), each[one]) for key, one in self.same_as.items()}
 
+    def stated(
+        self, sums: tuple[Any, ...], low: float, gain: float | None, *, bound: str, facts: Mapping[str, Any]
+    ) -> Certificate:
+        """Return the certificate of the one policy asked for with bounds that were found otherwise.
+
+        Args:
+            sums: the state of `sums`.
+            low: lower bound on the value, on the unit scale.
+            gain: lower bound on the improvement, likewise; None for rewards without an upper end.
+            bound: what they are called.
+            facts: further fields to record.
+        """
+        digest, state = sums
+        made = self._record(digest.text(self.log.actions), state, max(0.0, low), gain, None)
+        return replace(made, bound=bound, **facts)
+
     def _certificate(self, digest: str, state: PolicyState) -> Certificate:
-        log, candidates = self.log, len(self.policies)
-        bounded = math.isfinite(log.reward_range[1])
+        candidates = len(self.policies)
         # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
         paid = self.log_class_size if self.kind == "in-sample" else math.log(candidates)
         share = bounds.log_inv_delta(self.delta, log_class_size=paid)
-        n, moments = state.moments.rows, state.moments
+        n = state.moments.rows
         low = max(0.0, bounds.value_lower(state.bets.value, n, share, horizon=self.horizon))
         evidence = bounds.propensity_e_test(state.bets.weight, n).p_value
         # the test is of policies that were made before these rows
         suspicion = min(1.0, evidence * candidates) if self.kind == "held-out" else None
+        bounded = math.isfinite(self.log.reward_range[1])
         gains = state.bets.improvement
         gain = bounds.improvement_lower(gains, n, share, horizon=self.horizon) if bounded else None
+        return self._record(digest, state, low, gain, suspicion)
+
+    def _record(
+        self, digest: str, state: PolicyState, low: float, gain: float | None, suspicion: float | None
+    ) -> Certificate:
+        log, moments, n = self.log, state.moments, state.moments.rows
         return Certificate(
             kind=self.kind,
             value=_point(log, moments),
@@ -272,7 +296,7 @@ class Certifying:
             improvement_lower=None if gain is None else log.span * max(-1.0, gain),
             logging_value=log.value(moments.reward / n) if n else None,
             delta=self.delta,
-            candidates=candidates,
+            candidates=len(self.policies),
             log_class_size=self.log_class_size,
             rows=n,
             ess=effective_size(moments.w, moments.w2),

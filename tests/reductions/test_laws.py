@@ -32,6 +32,7 @@ from piwo.reductions import (
 )
 from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.credit_sums import CreditSums
+from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.scores import IW, IX, LS, Clip, LSLinear, PseudoLoss
 
 N, ACTIONS, WIDTH = 997, 5, 3
@@ -82,6 +83,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "control variates": lambda: ControlVariates(Uniform(LABELS)),
     "control variates, one action, without an upper end": lambda: ControlVariates(Constant(2, LABELS), bounded=False),
     "credits": lambda: CreditSums((Uniform(LABELS), Constant(0, LABELS)), (IX(0.1), LS(0.2), IW())),
+    "improvements": lambda: ImprovementSums((Uniform(LABELS), Constant(0, LABELS)), (0.2, 4.0)),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),

@@ -26,6 +26,15 @@ from piwo.bounds.ix import ix_interval, ix_linear_lower, ix_lower, ix_upper_devi
 from piwo.bounds.ls import ls_interval, ls_lower
 from piwo.bounds.missing_mass import missing_mass_upper
 from piwo.bounds.mixture import Horizon, grid_size, lcb_mean, log_e_value, lower, lower_many
+from piwo.bounds.pac_bayes import (
+    Gibbs,
+    gibbs_posterior,
+    kl_divergence,
+    kl_divergence_normal,
+    pac_bayes_lower,
+    regret_bound_pac_bayes_grid,
+    regret_bound_pac_bayes_one_comparator,
+)
 from piwo.bounds.propensity_test import PropensityTest, propensity_e_test
 from piwo.bounds.regret import (
     gamma_auto,
@@ -43,6 +52,7 @@ from piwo.bounds.value import value_interval, value_lower, value_upper
 
 __all__ = [
     "GammaGrid",
+    "Gibbs",
     "Horizon",
     "Interval",
     "PropensityTest",
@@ -55,6 +65,7 @@ __all__ = [
     "gamma_grid_ix",
     "gamma_grid_ls",
     "gamma_linear",
+    "gibbs_posterior",
     "grid_size",
     "improvement_lower",
     "ix_interval",
@@ -62,6 +73,8 @@ __all__ = [
     "ix_lower",
     "ix_upper_deviation",
     "ix_upper_deviation_sqrt",
+    "kl_divergence",
+    "kl_divergence_normal",
     "lcb_mean",
     "log_e_value",
     "log_inv_delta",
@@ -71,6 +84,7 @@ __all__ = [
     "ls_lower",
     "missing_mass_upper",
     "normal_interval",
+    "pac_bayes_lower",
     "pooled_lower",
     "pooled_lower_many",
     "propensity_e_test",
@@ -82,6 +96,8 @@ __all__ = [
     "regret_bound_ls",
     "regret_bound_one_comparator",
     "regret_bound_pac_bayes",
+    "regret_bound_pac_bayes_grid",
+    "regret_bound_pac_bayes_one_comparator",
     "regret_bound_tuned",
     "rows_for_regret",
     "score_interval",

@@ -3,6 +3,18 @@
 from piwo.learners.coverage_scaled import CoverageScaled
 from piwo.learners.grid import GridPoint, PIWOGrid
 from piwo.learners.learner import Learner
+from piwo.learners.pac_bayes import PACBayes, PosteriorPoint
 from piwo.learners.piwo import PIWO, PathPoint
+from piwo.learners.posterior import PosteriorBound
 
-__all__ = ["PIWO", "CoverageScaled", "GridPoint", "Learner", "PIWOGrid", "PathPoint"]
+__all__ = [
+    "PIWO",
+    "CoverageScaled",
+    "GridPoint",
+    "Learner",
+    "PACBayes",
+    "PIWOGrid",
+    "PathPoint",
+    "PosteriorBound",
+    "PosteriorPoint",
+]

@@ -41,11 +41,24 @@ class CreditSums(Reduction[CreditState]):
 
     def update(self, state: CreditState, batch: Batch) -> CreditState:
         """Return the sums with a batch added."""
-        gains = [score.gains(batch) if score.linear else None for score in self.scores]
+        linear = [s for s, score in enumerate(self.scores) if score.linear]
+        others = [s for s, score in enumerate(self.scores) if not score.linear]
+        # (n, S): the credits of a policy are one product with it
+        gains = np.stack([batch.sampled(self.scores[s].gains(batch)) for s in linear], axis=1) if linear else None
         credit = np.empty_like(state.credit)
         for i, policy in enumerate(self.policies):
             pi = policy.logged(batch)
-            for s, score in enumerate(self.scores):
-                one = gains[s]
-                credit[s, i] = float(batch.sampled(pi * one if one is not None else score.rho(batch, pi)).sum())
+            if gains is not None:
+                credit[linear, i] = _product(pi, gains)
+            for s in others:
+                credit[s, i] = float(batch.sampled(self.scores[s].rho(batch, pi)).sum())
         return state.merge(CreditState(float(batch.sampled(np.ones(len(batch))).sum()), credit))
+
+
+def _product(pi: Floats, gains: Floats) -> Floats:
+    """Return pi' G, (S,), where 0 times infinity is 0: a policy that does not play an action earns nothing by it."""
+    with np.errstate(invalid="ignore"):
+        found = np.asarray(pi @ gains, np.float64)
+        if np.isnan(found).any():
+            found = np.where(pi[:, None] > 0, pi[:, None] * gains, 0.0).sum(axis=0)
+    return found

@@ -1,0 +1,206 @@
+"""PAC-Bayes learning over a finite class: the Gibbs posterior, and certificates for any other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from piwo import bounds
+from piwo.certificates import Certificate
+from piwo.errors import UsageError
+from piwo.estimators.prepare import prepare
+from piwo.learners.learner import Learner, check_kind, check_score
+from piwo.learners.posterior import PosteriorBound, PosteriorSums, check_posterior_score, mixture_of, settle_grid
+from piwo.logs.batch import Floats
+from piwo.logs.log import Log
+from piwo.oracles import Exhaustive
+from piwo.policies import Policy
+from piwo.scores import LSLinear, Score
+
+__all__ = ["PACBayes", "PosteriorPoint"]
+
+
+@dataclass(frozen=True)
+class PosteriorPoint:
+    """The Gibbs posterior at one gamma of the grid.
+
+    >>> PosteriorPoint(LSLinear(0.1), np.array([1.0]), value=0.6, kl=2.0, lower=0.5).weights.tolist()
+    [1.0]
+    """
+
+    score: Score
+    weights: Floats
+    """(N,) shares."""
+    value: float
+    """Its mean score, in the reward's own unit."""
+    kl: float
+    """KL(Q || P)."""
+    lower: float
+    """Its lower bound at this gamma, raw, in the reward's own unit; the choice has the highest."""
+
+
+class PACBayes(Learner):
+    """Learn a distribution over a list of policies, and certify it, or any other, without log|Pi|.
+
+    Answers: how should trust be spread over these policies, where some were more plausible than others beforehand?
+    What is learned is a mixture that acts and logs exact propensities. It pays the divergence from the prior in
+    place of log|Pi|: little where many policies are good, or where the prior was right.
+
+    Formula: Q(pi) proportional to P(pi) exp(2 gamma n V_gamma(pi)), the maximum of V_gamma(Q) - KL(Q || P)/(2 gamma n);
+    of a grid of gammas the one with the highest lower bound.
+    Source: docs/pac_bayes.md, with proofs; Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), section 5.
+
+    Args:
+        policies: N policies, or an (N, n) array of labels, see `piwo.oracles.Exhaustive`.
+        prior: (N,) shares, fixed before the rewards of the log were seen; None: all alike.
+        score: LSLinear() (the default) or IX(). Without a hyper-parameter a grid that depends on n alone; a number, or
+            several, fixed before looking.
+        delta: how often what is claimed may be wrong. Half of it is for the lower bounds, and stands in the
+            certificate, and half for the regret.
+
+    Attributes:
+        policy_: the mixture by the posterior, a `piwo.policies.Mixture`.
+        posterior_: (N,) its shares; those that underflow are left out of the mixture.
+        certificate_: its certificate; `kl` is what it pays.
+        score_: the score with the hyper-parameter that was chosen.
+        grid_: the grid and what each of its statements pays, a `piwo.bounds.GammaGrid`.
+        path_: gamma -> `PosteriorPoint`, the largest gamma first.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 90, reward=[1, 0] * 90, propensity=[0.5] * 180)
+    >>> both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
+    >>> learner = PACBayes(both, prior=[0.1, 0.9]).fit(log)
+    >>> learner.policy_.probabilities(n=1).round(3).tolist(), learner.certificate_.certified
+    ([[1.0, 0.0]], True)
+    >>> round(learner.certificate([0.5, 0.5]).value_lower, 2)  # of any posterior, at the same delta
+    0.29
+    """
+
+    def __init__(self, policies: Any, prior: Any = None, *, score: Score | None = None, delta: float = 0.05) -> None:
+        self.policies = policies
+        self.prior = prior
+        self.score = score
+        self.delta = delta
+
+    def __repr__(self) -> str:
+        return f"PACBayes({len(self.policies)} policies, score={self.score!r})"
+
+    def fit(self, log: Log) -> Self:
+        """Learn a posterior from a log and certify it; one pass for all policies and gammas.
+
+        Args:
+            log: the logged decisions.
+
+        Returns:
+            The learner itself, with `policy_` and `certificate_`.
+
+        Raises:
+            DataError: for rows that break a rule, or policies that do not fit the log.
+            UsageError: for arguments that do not go together.
+        """
+        score = LSLinear() if self.score is None else self.score
+        check_kind("log", log, Log)
+        check_score(score)
+        check_posterior_score(score, log)
+        log, candidates = _ready(self.policies, log)
+        self.prior_ = _prior(self.prior, len(candidates))
+        scores, self.grid_ = settle_grid(score, len(log), self.delta)
+        self._sums = PosteriorSums.of(log, candidates, scores, self.grid_.penalty)
+        self.path_ = self._path(log, scores)
+        best = max(self.path_.items(), key=lambda item: (item[1].lower, item[0]))[1]
+        self.posterior_, self.score_ = best.weights, best.score
+        self.policy_ = mixture_of(candidates, self.posterior_)
+        self.certificate_ = self.certificate(self.posterior_)
+        return self
+
+    def certificate(self, posterior: Any) -> Certificate:
+        """Return the certificate of any posterior over the policies, chosen in any way; all of them hold together.
+
+        Args:
+            posterior: (N,) shares.
+
+        Raises:
+            UsageError: before `fit`, and for shares that are none.
+        """
+        self._check_fitted()
+        weights, kl = self._divergence(posterior)
+        facts = {"training_rows": self._sums.rows, "log_rows": self._sums.rows, "oracle": "Gibbs"}
+        return self._sums.certificate(weights, kl, self.delta / 2.0, facts)
+
+    def bound(self, posterior: Any) -> PosteriorBound:
+        """Return score, divergence and lower bound of any posterior, without another pass over the log.
+
+        Args:
+            posterior: (N,) shares.
+
+        Raises:
+            UsageError: before `fit`, and for shares that are none.
+        """
+        self._check_fitted()
+        return self._sums.bound(*self._divergence(posterior))
+
+    def regret_bound(self, coverage: float | Callable[[float], float], kl: float) -> float:
+        """Return how far below any posterior Q* the learned one can be, if Q* is covered so well and so near the prior.
+
+        Holds for all Q* together, jointly with the certificates, with probability 1 - delta.
+
+        Args:
+            coverage: of Q*, see `piwo.bounds.regret_bound_pac_bayes_grid`; where rewards are in [0, 1].
+            kl: KL(Q* || P); log N for one of N policies under a uniform prior.
+
+        Returns:
+            The bound, in the reward's own unit.
+
+        Raises:
+            UsageError: before `fit`, and for rewards without an upper end.
+
+        Source: docs/pac_bayes.md, Theorem 3.
+        """
+        self._check_fitted()
+        log = self._sums.log
+        if not math.isfinite(log.reward_range[1]):
+            raise UsageError("the rewards have no upper end, so coverage bounds no regret; declare reward_range")
+        return log.span * bounds.regret_bound_pac_bayes_grid(self.grid_, coverage, kl)
+
+    def _path(self, log: Log, scores: Sequence[Score]) -> dict[float, PosteriorPoint]:
+        """Return the Gibbs posterior of each score."""
+        path, n = {}, self._sums.rows
+        for score, values in zip(scores, self._sums.values, strict=True):
+            bet = score.bet
+            assert bet is not None
+            gibbs = bounds.gibbs_posterior(values, self.prior_, n, bet)
+            low = bounds.pac_bayes_lower(gibbs.value, gibbs.kl, n, bet, self.grid_.penalty)
+            path[bet / 2.0] = PosteriorPoint(score, gibbs.weights, log.value(gibbs.value), gibbs.kl, log.value(low))
+        return path
+
+    def _divergence(self, posterior: Any) -> tuple[Floats, float]:
+        kl = bounds.kl_divergence(posterior, self.prior_)
+        weights = np.asarray(posterior, np.float64)
+        return weights / weights.sum(), kl
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_sums"):
+            raise UsageError("nothing was learned yet; call fit(log) first")
+
+
+def _ready(policies: Any, log: Log) -> tuple[Log, tuple[Policy, ...]]:
+    """Return the log and the policies over one action list, with the context that they need."""
+    listed = Exhaustive(policies)
+    given = listed.candidates(log) if isinstance(listed.policies, np.ndarray) else listed.policies
+    log, ready = prepare(log, dict(enumerate(given)))
+    return log, tuple(ready.values())
+
+
+def _prior(prior: Any, size: int) -> Floats:
+    if prior is None:
+        return np.full(size, 1.0 / size)
+    shares = np.asarray(prior, np.float64)
+    # the divergence of a distribution from itself checks that it is one
+    bounds.kl_divergence(shares, shares)
+    if shares.shape != (size,):
+        raise UsageError(f"prior has {len(shares)} shares for {size} policies, expected as many: one a policy")
+    return np.asarray(shares / shares.sum())

@@ -1,0 +1,172 @@
+"""What a log says of any distribution over N policies: the sums behind every PAC-Bayes certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from piwo import bounds
+from piwo.certificates import Certificate, Certifying
+from piwo.engines.engine import reduce
+from piwo.errors import UsageError
+from piwo.logs.batch import Floats
+from piwo.logs.log import Log
+from piwo.policies import Mixture, Policy
+from piwo.reductions import Together
+from piwo.reductions.credit_sums import CreditSums
+from piwo.reductions.improvement_sums import ImprovementSums
+from piwo.scores import LSLinear, Score
+
+__all__ = ["PosteriorBound", "PosteriorSums", "check_posterior_score", "mixture_of", "settle_grid"]
+
+
+@dataclass(frozen=True)
+class PosteriorBound:
+    """What a posterior is worth at least, and at which score of the grid that was found.
+
+    Values are in the reward's own unit.
+
+    >>> PosteriorBound(LSLinear(0.1), value=0.6, kl=2.0, lower=0.5).score.gamma_equivalent
+    0.05
+    """
+
+    score: Score
+    value: float
+    """The mean of that score under the posterior."""
+    kl: float
+    """KL(Q || P)."""
+    lower: float
+    """v(Q) >= lower, raw."""
+
+
+@dataclass(frozen=True)
+class PosteriorSums:
+    """Mean scores of N policies at every lambda of a grid, from one pass over the log.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
+    >>> sums = PosteriorSums.of(log, both, (LSLinear(0.5),), penalty=3.0)
+    >>> round(sums.bound(np.array([1.0, 0.0]), kl=0.7).lower, 3), sums.values.shape
+    (0.726, (1, 2))
+    """
+
+    log: Log
+    policies: tuple[Policy, ...]
+    scores: tuple[Score, ...]
+    penalty: float
+    """log(1/delta) of each statement: one a score of the grid."""
+    rows: int
+    values: Floats
+    """(S, N) mean scores on the unit scale."""
+    improvements: Floats | None
+    """(S, N) mean scores of w R + 1 - R; None for rewards without an upper end."""
+
+    @classmethod
+    def of(cls, log: Log, policies: Sequence[Policy], scores: Sequence[Score], penalty: float) -> PosteriorSums:
+        """Return the sums of one pass.
+
+        Args:
+            log: the rows.
+            policies: N policies over the log's action list.
+            scores: the grid: admissible linear scores, fixed without looking at the rewards.
+            penalty: log(1/delta) of each statement.
+        """
+        made, grid = tuple(policies), tuple(scores)
+        bounded = math.isfinite(log.reward_range[1])
+        better = ImprovementSums(made, tuple(_bet(score) for score in grid))
+        credit, *gain = reduce(log, Together((CreditSums(made, grid), *((better,) if bounded else ()))))
+        n = int(credit.rows)
+        return cls(log, made, grid, penalty, n, credit.credit / n, gain[0].credit / n if bounded else None)
+
+    def bound(self, weights: Floats, kl: float) -> PosteriorBound:
+        """Return the highest lower bound of the grid for one posterior; of equal ones that of the largest lambda.
+
+        Args:
+            weights: (N,) shares.
+            kl: what they pay, see `piwo.bounds.pac_bayes_lower`.
+        """
+        each = [float(value @ weights) for value in self.values]
+        lows = [self._lower(score, value, kl) for score, value in zip(self.scores, each, strict=True)]
+        best = max(range(len(lows)), key=lambda s: (lows[s], _bet(self.scores[s])))
+        return PosteriorBound(self.scores[best], self.log.value(each[best]), kl, self.log.value(lows[best]))
+
+    def certificate(self, weights: Floats, kl: float, delta: float, facts: Mapping[str, Any]) -> Certificate:
+        """Return the certificate of the mixture of the policies by weight; one more pass describes the mixture.
+
+        Args:
+            weights: (N,) shares.
+            kl: what they pay.
+            delta: how often each bound may be wrong, as recorded.
+            facts: further fields of `Certificate`.
+        """
+        found = self.bound(weights, kl)
+        asked = Certifying.of(self.log, {0: mixture_of(self.policies, weights)}, delta=delta, kind="in-sample")
+        used = {"score": found.score.name, "parameter": found.score.value, "kl": kl if math.isfinite(kl) else None}
+        low = (found.lower - self.log.reward_range[0]) / self.log.span
+        return asked.stated(
+            reduce(asked.log, asked.sums), low, self._gain(weights, kl), bound="PAC-Bayes", facts={**used, **facts}
+        )
+
+    def _gain(self, weights: Floats, kl: float) -> float | None:
+        """Return the lower bound on the improvement; its grid is the same."""
+        if self.improvements is None:
+            return None
+        pairs = zip(self.scores, self.improvements, strict=True)
+        return max(self._lower(score, float(value @ weights), kl) for score, value in pairs) - 1.0
+
+    def _lower(self, score: Score, value: float, kl: float) -> float:
+        return bounds.pac_bayes_lower(value, kl, self.rows, _bet(score), self.penalty)
+
+
+def mixture_of(policies: Sequence[Policy], weights: Floats) -> Mixture:
+    """Return the mixture of the policies whose weight is not 0.
+
+    >>> from piwo.policies import Constant
+    >>> mixture_of([Constant(x, ["a", "b"]) for x in "ab"], np.array([0.0, 1.0])).weights.tolist()
+    [1.0]
+    """
+    used = np.flatnonzero(weights > 0)
+    return Mixture([policies[int(i)] for i in used], weights[used])
+
+
+def settle_grid(score: Score, n: int, delta: float) -> tuple[tuple[Score, ...], bounds.GammaGrid]:
+    """Return the scores of the grid and what each statement pays; the grid depends on n alone.
+
+    >>> settle_grid(LSLinear(0.1), 1000, 0.05)[1].gammas, len(settle_grid(LSLinear(), 1000, 0.05)[0])
+    ((0.05,), 12)
+    """
+    made = bounds.gamma_grid_ls if score.name == LSLinear.name else bounds.gamma_grid_ix
+    if score.asked == "auto":
+        grid = made(n, 0.0, delta)
+        # too few rows for the theorem: the most pessimistic score alone
+        return tuple(score.at_gamma(gamma) for gamma in grid.gammas or (grid.largest,)), grid
+    asked = score.asked if isinstance(score.asked, tuple) else (score.number,)
+    scores = tuple(score.at(value) for value in sorted(asked, reverse=True))
+    gammas = tuple(_bet(one) / 2.0 for one in scores)
+    penalty = bounds.log_inv_delta(delta, statements=2 * len(scores))
+    return scores, bounds.GammaGrid(gammas, penalty, n, gammas[0], 2.0 if score.name == LSLinear.name else 1.0)
+
+
+def check_posterior_score(score: Score, log: Log) -> None:
+    """Raise where PAC-Bayes bounds would not hold.
+
+    Raises:
+        UsageError: for a score that is not linear and admissible, IX without an upper end, and for thinned logs.
+    """
+    if not (score.linear and score.pessimistic):
+        raise UsageError(f"{score.label} has no PAC-Bayes bound, expected LSLinear() or IX()")
+    if score.name == "ix" and not math.isfinite(log.reward_range[1]):
+        raise UsageError("IX needs rewards with an upper end; declare reward_range, or use LSLinear()")
+    if log.columns.weight is not None:
+        raise UsageError("the log was thinned (sampling weights), so no certificate holds; use PIWO(certificate=None)")
+
+
+def _bet(score: Score) -> float:
+    bet = score.bet
+    assert bet is not None  # an admissible score has one
+    return bet

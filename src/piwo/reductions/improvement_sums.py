@@ -1,0 +1,49 @@
+"""Credits of many policies for what they improve on the logging policy, under many bets, in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from piwo.logs.batch import Batch
+from piwo.policies.policy import Policy
+from piwo.reductions.credit_sums import CreditState
+from piwo.reductions.reduction import Reduction
+from piwo.scores.ls import LSLinear
+
+__all__ = ["ImprovementSums"]
+
+
+@dataclass(frozen=True)
+class ImprovementSums(Reduction[CreditState]):
+    """Reduction: sum_t of an admissible score of Y = w R + 1 - R, affine in the policy, for S bets and N policies.
+
+        rho = pi log(1 + lam R/(mu (1 + lam (1 - R))))/lam + log(1 + lam (1 - R))/lam  <=  log(1 + lam Y)/lam
+
+    by concavity, since the argument of the logarithm on the right is affine in pi and rho is its chord from pi = 0 to
+    pi = 1. E Y - 1 is at most the improvement; rewards in [0, 1].
+    """
+
+    policies: tuple[Policy, ...]
+    bets: tuple[float, ...]
+
+    @property
+    def context(self) -> bool:
+        """Tell whether any policy looks at the context."""
+        return any(policy.needs_context for policy in self.policies)
+
+    def empty(self) -> CreditState:
+        """Return the state of no rows."""
+        return CreditState(0.0, np.zeros((len(self.bets), len(self.policies))))
+
+    def update(self, state: CreditState, batch: Batch) -> CreditState:
+        """Return the sums with a batch added."""
+        gains, alone = np.empty((len(batch), len(self.bets))), np.empty(len(self.bets))
+        missed = 1.0 - batch.reward
+        for s, bet in enumerate(self.bets):
+            # linear LS of a smaller reward: log(1 + lam (1 - R) + lam R/mu) - log(1 + lam (1 - R))
+            gains[:, s] = LSLinear(bet).gains(batch.with_reward(batch.reward / (1.0 + bet * missed)))
+            alone[s] = np.log1p(bet * missed).sum() / bet
+        credit = np.stack([policy.logged(batch) @ gains for policy in self.policies], axis=1) + alone[:, None]
+        return state.merge(CreditState(float(len(batch)), np.asarray(credit, dtype=np.float64)))
