@@ -1,6 +1,8 @@
 """What the theory says, simulated: violation rates, widths and separations, on bandits made to hurt.
 
-    python -m benchmarks.statistics [NAME ...] [--quick]       all parts, or those named; --quick: a tenth of the repetitions
+    python -m benchmarks.statistics [NAME ...] [--quick]
+
+All parts, or those named; --quick: a tenth of the repetitions.
 
 Every part is a module beside this one with a function rows(reps), which returns one mapping a line of its table, and a
 number REPS of repetitions. Everything is seeded: the same numbers each time.
@@ -17,9 +19,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main", "table"]
+__all__ = ["main", "parts", "table"]
 
 HERE = Path(__file__).parent
+
+
+def parts() -> list[str]:
+    """Return the names of the parts.
+
+    >>> "intervals" in parts()
+    True
+    """
+    return sorted(module.name for module in pkgutil.iter_modules([str(HERE)]) if not module.name.startswith("_"))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -41,15 +52,15 @@ def _text(value: Any) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the tables."""
-    parts = sorted(module.name for module in pkgutil.iter_modules([str(HERE)]) if not module.name.startswith("_"))
+    known = parts()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", nargs="*", metavar="NAME", help=", ".join(parts))
+    parser.add_argument("name", nargs="*", metavar="NAME", help=", ".join(known))
     parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
     asked = parser.parse_args(argv)
-    unknown = [name for name in asked.name if name not in parts]
+    unknown = [name for name in asked.name if name not in known]
     if unknown:
-        parser.error(f"no part is called {unknown[0]!r}, expected one of {', '.join(parts)}")
-    for name in asked.name or parts:
+        parser.error(f"no part is called {unknown[0]!r}, expected one of {', '.join(known)}")
+    for name in asked.name or known:
         module = importlib.import_module(f"benchmarks.statistics.{name}")
         reps = max(1, module.REPS // 10) if asked.quick else module.REPS
         title = (module.__doc__ or name).strip().splitlines()[0].rstrip(".")
