@@ -50,3 +50,15 @@ def test_what_all_policies_share_is_noted_once(piwo: Any, clicks: Path) -> None:
     assert ran.out.count("control variate") == 1
     assert "note: a control variate would make most intervals narrower" in ran.out
     assert "mixture intervals, simultaneous: all 3 hold" in ran.out
+
+
+def test_a_reward_model_by_name(piwo: Any, clicks: Path) -> None:
+    words = ["evaluate", clicks, "--actions", "a,b", "--policy", "constant:a", "--propensities", "mu", "--json"]
+    (alone,), (helped,) = (piwo(*words, *more).document["policies"] for more in ([], ["--reward-model", "forward"]))
+    assert helped["interval"] == alone["interval"] == "mixture-cv"
+    assert helped["value"] == alone["value"]
+    assert helped["upper"] != alone["upper"]
+    wrong = piwo(*words, "--reward-model", "crystal ball")
+    assert wrong.code != 0
+    assert "--reward-model got 'crystal ball', expected forward" in wrong.err
+    assert "takes no reward model" in piwo(*words, "--reward-model", "forward", "--interval", "ix").err

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from piwo.engines import reduce, using
+from piwo.estimators import ForwardModel
 from piwo.logs import Batch, Log, read
 from piwo.logs import sources as sources_module
 from piwo.policies import Column, Constant, Logging, Tabular, Uniform
@@ -24,7 +25,9 @@ from piwo.reductions import (
     ControlVariates,
     Digest,
     Folds,
+    ForwardSums,
     Gram,
+    ModelVariates,
     PolicySums,
     Reduction,
     Together,
@@ -82,6 +85,8 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "policy sums, logging": lambda: PolicySums(Logging(LABELS), Clip(0.1)),
     "control variates": lambda: ControlVariates(Uniform(LABELS)),
     "control variates, one action, without an upper end": lambda: ControlVariates(Constant(2, LABELS), bounded=False),
+    "model variates": lambda: ModelVariates(Uniform(LABELS), ForwardModel(np.full((9, ACTIONS, WIDTH + 1), 0.01))),
+    "forward sums": lambda: ForwardSums(ACTIONS, WIDTH + 1),
     "credits": lambda: CreditSums((Uniform(LABELS), Constant(0, LABELS)), (IX(0.1), LS(0.2), IW())),
     "improvements": lambda: ImprovementSums((Uniform(LABELS), Constant(0, LABELS)), (0.2, 4.0)),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),

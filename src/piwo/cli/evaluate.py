@@ -70,6 +70,8 @@ def evaluated(
         raise UsageError(f"--gamma got {estimate.gamma!r}, expected one number or auto")
     if gamma != "auto" and not estimator_named(estimate.point).smoothed:
         warnings.warn(f"--gamma is not used: the estimator {estimate.point} has none", PiwoWarning, stacklevel=2)
+    if estimate.reward_model not in {None, "forward"}:
+        raise UsageError(f"--reward-model got {estimate.reward_model!r}, expected forward")
     needed = tuple(dict.fromkeys(x for one in named.values() for x in one.columns))
     log = columns.read(paths, policies.columns, context=needed)
     found = piwo.compare(
@@ -78,6 +80,7 @@ def evaluated(
         estimator=estimate.point,
         gamma=gamma,
         interval=estimate.interval,
+        q=estimate.reward_model,
         delta=estimate.delta,
         propensity_factor=estimate.propensity_factor,
         sensitivity=estimate.sensitivity,

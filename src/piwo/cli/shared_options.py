@@ -101,6 +101,10 @@ class EstimateOptions:
             "The intervals then hold at all looks together."
         ),
     ] = None
+    reward_model: Annotated[
+        str | None,
+        Parameter(help="forward: predict rewards, each row's from earlier rows alone, to make mixture-cv narrower."),
+    ] = None
 
     @property
     def point(self) -> str:

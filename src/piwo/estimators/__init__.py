@@ -5,6 +5,7 @@ from piwo.estimators.direct import direct_method
 from piwo.estimators.doubly_robust import doubly_robust
 from piwo.estimators.evaluate import compare, evaluate
 from piwo.estimators.evaluation import Evaluation
+from piwo.estimators.forward_model import ForwardModel, forward_model
 from piwo.estimators.health import Health, check
 from piwo.estimators.monitor import Look, Monitor
 from piwo.estimators.propensities import estimate_propensities
@@ -15,6 +16,7 @@ __all__ = [
     "Bootstrap",
     "BootstrapResult",
     "Evaluation",
+    "ForwardModel",
     "Health",
     "Look",
     "ModelEstimate",
@@ -28,5 +30,6 @@ __all__ = [
     "doubly_robust",
     "estimate_propensities",
     "evaluate",
+    "forward_model",
     "select",
 ]

@@ -13,14 +13,18 @@ from piwo import bounds
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.evaluation import SUSPICIOUS, Evaluation
+from piwo.estimators.forward_model import forward_model
 from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
 from piwo.estimators.point import Estimator, estimator_named
-from piwo.estimators.prepare import name_of, prepare, resolve_gamma
+from piwo.estimators.prepare import name_of, prepare, resolve_gamma, whole_length
+from piwo.estimators.reward_model import reward_model
 from piwo.estimators.support import unsupported_masses
 from piwo.estimators.weight_sums import effective_size, weight_z
+from piwo.logs.features import Features
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import ActionCount, PolicyState, PolicySums, Together
+from piwo.reductions.model_variate import Predictor
 from piwo.scores import IW, Score
 
 __all__ = ["INTERVALS", "compare", "evaluate"]
@@ -33,6 +37,7 @@ def evaluate(
     estimator: str = "iw",
     gamma: float | str = "auto",
     interval: str = "auto",
+    q: Any = None,
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
@@ -59,6 +64,9 @@ def evaluate(
             probability of every action (`propensities=` or `behavior=`) and the policy gives full vectors,
             else "mixture", which needs the logged actions' alone; "ix", "ls"; "normal" and "bootstrap" are
             asymptotic, for comparison.
+        q: a reward model, whose predictions "auto" and "mixture-cv" take as baselines beside the constant ones:
+            "forward" fits one to the log itself, each row's on earlier rows alone (`piwo.estimators.forward_model`);
+            or predictions made from other rows, see `piwo.estimators.doubly_robust`.
         delta: how often the interval may be wrong, both sides together.
         propensity_factor: the true propensities are at most this times the logged ones (`Log.doubted`); at least 1.
         sensitivity: Gamma: by how much a hidden cause may have changed the odds of an action; at least 1.
@@ -90,6 +98,7 @@ def evaluate(
         estimator=estimator,
         gamma=gamma,
         interval=interval,
+        q=q,
         delta=delta,
         propensity_factor=propensity_factor,
         sensitivity=sensitivity,
@@ -107,6 +116,7 @@ def compare(
     estimator: str = "iw",
     gamma: float | str = "auto",
     interval: str = "auto",
+    q: Any = None,
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
@@ -125,6 +135,7 @@ def compare(
         estimator: see `evaluate`.
         gamma: see `evaluate`.
         interval: see `evaluate`.
+        q: see `evaluate`.
         delta: how often any of the intervals may be wrong.
         propensity_factor: see `evaluate`.
         sensitivity: see `evaluate`.
@@ -148,6 +159,8 @@ def compare(
         raise UsageError(
             f"interval={interval!r} comes from that score, got estimator={estimator!r}; use the same for both"
         )
+    if q is not None and not method.takes_model:
+        raise UsageError(f"interval={interval!r} takes no reward model; leave q out, or use interval='mixture-cv'")
     asked = _Question(
         chosen.on(log.origin),
         delta,
@@ -157,9 +170,13 @@ def compare(
         horizon,
         None if threshold is None else _unit(threshold, log),
     )
+    given = log.features
     log, ready = prepare(log, policies)
     log = log.doubted(propensity_factor, sensitivity)
     methods = {name: method.settled(log, policy) for name, policy in ready.items()}
+    if q is not None and any(one.takes_model for one in methods.values()):
+        model = _model(q, log, given)
+        methods = {name: one.with_model(model) for name, one in methods.items()}
     for one in methods.values() if horizon is not None else ():
         _check_anytime(one, gamma, horizon)
     planned = horizon if isinstance(horizon, int) else len(log)
@@ -180,6 +197,13 @@ def compare(
         evidence = asked.evidence(log, policy, score, state, own.get(name))
         found[name] = _finish(asked, methods[name], name, evidence, masses[name], _obstacle(log, policy, once))
     return found
+
+
+def _model(q: Any, log: Log, given: Features | None) -> Predictor:
+    """Return the reward model that a user calls q; `given`: the context of the log as it came."""
+    if isinstance(q, str) and q == "forward":
+        return forward_model(log)
+    return reward_model(q, log, whole_length(log), given)
 
 
 def _unit(threshold: float, log: Log) -> float:

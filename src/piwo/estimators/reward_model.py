@@ -17,6 +17,7 @@ from piwo.estimators.point import mean_of_credits
 from piwo.estimators.prepare import name_of, prepare, whole_length
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.features import Features
 from piwo.logs.frames import is_frame
 from piwo.logs.log import Log
 from piwo.policies import Policy
@@ -26,7 +27,7 @@ from piwo.reductions import MomentState, Reduction
 from piwo.scores import IX
 from piwo.scores.ratio import importance_weights
 
-__all__ = ["ModelEstimate", "estimate_with_model"]
+__all__ = ["ModelEstimate", "estimate_with_model", "reward_model"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,11 @@ class RewardModel:
     low: float
     span: float
 
+    @property
+    def needs_context(self) -> bool:
+        """Tell whether it looks at the context."""
+        return self.predict is not None
+
     def of(self, batch: Batch) -> Floats:
         """Return q on the unit scale, (m, K).
 
@@ -110,8 +116,14 @@ class RewardModel:
         return (found - self.low) / self.span
 
 
-def reward_model(q: Any, log: Log, rows: int | None) -> RewardModel:
+def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None) -> RewardModel:
     """Return the model of what a user calls q; see `piwo.estimators.doubly_robust`.
+
+    Args:
+        q: what the user gave.
+        log: with the context that the policies need.
+        rows: those of the log before a split; None if unknown.
+        fitted_on: the context of the log that the user gave.
 
     Raises:
         UsageError: for arrays that do not say which column is which action, and for anything that is no
@@ -123,6 +135,12 @@ def reward_model(q: Any, log: Log, rows: int | None) -> RewardModel:
         if log.features is None:
             raise UsageError(
                 "a fitted reward model needs the context; read the log with context=[...], or give an array"
+            )
+        if fitted_on is not None and fitted_on != log.features:
+            raise UsageError(
+                "the policy encodes the context in its own way, so the reward model would see other columns than "
+                "the log's; "
+                "give its predictions as an (n, K) array"
             )
         return RewardModel(None, predict, actions, low, span)
     if isinstance(q, str) or not (is_frame(q) or np.ndim(q) == 2):
@@ -165,7 +183,7 @@ class ModelSums(Reduction[tuple[MomentState, float]]):
     @property
     def context(self) -> bool:
         """Tell whether the policy or the model looks at the context."""
-        return self.policy.needs_context or self.model.predict is not None
+        return self.policy.needs_context or self.model.needs_context
 
     @property
     def propensities(self) -> bool:
@@ -230,13 +248,7 @@ def estimate_with_model(
         raise UsageError(
             "the policy tells the probabilities of the logged actions only; a reward model needs full vectors, (n, K)"
         )
-    model = reward_model(q, log, whole_length(log))
-    if model.predict is not None and fitted_on is not None and fitted_on != log.features:
-        raise UsageError(
-            "the policy encodes the context in its own way, so the reward model would see other columns than "
-            "the log's; "
-            "give its predictions as an (n, K) array"
-        )
+    model = reward_model(q, log, whole_length(log), fitted_on)
     sums, direct = reduce(log, ModelSums(target, model, gamma))
     found = mean_of_credits(sums)
     if found.value is None or not math.isfinite(found.value):

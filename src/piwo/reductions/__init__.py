@@ -5,7 +5,9 @@ from piwo.reductions.bets import BETS, bet_sums
 from piwo.reductions.control_variate import ControlVariates, VariateState
 from piwo.reductions.digest import Digest, DigestState
 from piwo.reductions.folds import Folds
+from piwo.reductions.forward_sums import ForwardSums, RewardSums
 from piwo.reductions.gram import Gram, GramState
+from piwo.reductions.model_variate import ModelState, ModelVariates, Predictor
 from piwo.reductions.policy_sums import BetState, MomentState, PolicyState, PolicySums
 from piwo.reductions.reduction import Reduction, Together
 from piwo.reductions.state import State
@@ -21,13 +23,18 @@ __all__ = [
     "Digest",
     "DigestState",
     "Folds",
+    "ForwardSums",
     "Gram",
     "GramState",
     "HistogramState",
+    "ModelState",
+    "ModelVariates",
     "MomentState",
     "PolicyState",
     "PolicySums",
+    "Predictor",
     "Reduction",
+    "RewardSums",
     "State",
     "Together",
     "VariateState",

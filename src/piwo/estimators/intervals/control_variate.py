@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,10 +14,20 @@ from piwo.estimators.intervals.mixture import MixtureInterval
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
-from piwo.reductions import Reduction
+from piwo.reductions import Reduction, Together
 from piwo.reductions.control_variate import BASELINES, GAIN_BASELINES, ControlVariates
+from piwo.reductions.model_variate import CUTS, ModelVariates, Predictor
 
-__all__ = ["GAIN_SHIFTS", "GAIN_WEIGHTS", "SHIFTS", "WEIGHTS", "AutoInterval", "ControlVariateInterval"]
+__all__ = [
+    "GAIN_SHIFTS",
+    "GAIN_WEIGHTS",
+    "MODEL_GAIN_WEIGHTS",
+    "MODEL_WEIGHTS",
+    "SHIFTS",
+    "WEIGHTS",
+    "AutoInterval",
+    "ControlVariateInterval",
+]
 
 SHIFTS = (0.0, *(k for _, k in BASELINES))
 """By how much each of the pooled quantities is raised: the plain credit w R, then the baselines."""
@@ -26,6 +36,9 @@ WEIGHTS = (1 / 5, *[1 / 15] * len(BASELINES))
 GAIN_SHIFTS = (0.0, 0.0, *(BASELINES[i][1] for i in GAIN_BASELINES))
 """The same for the improvement: w R + 1 - R, that with the total variation, and with some of the baselines."""
 GAIN_WEIGHTS = (1 / 5, 1 / 5, *[1 / 10] * len(GAIN_BASELINES))
+MODEL_WEIGHTS = (1 / 5, *[1 / 30] * len(BASELINES), *[2 / 15] * len(CUTS))
+"""Weights in the pool where there is a reward model: the plain credit, the constants, the model."""
+MODEL_GAIN_WEIGHTS = (1 / 10, 1 / 10, *[1 / 15] * len(GAIN_BASELINES), *[2 / 15] * len(CUTS))
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,12 @@ class ControlVariateInterval(IntervalMethod):
 
     name: ClassVar[str] = "mixture-cv"
     anytime: ClassVar[bool] = True
+    takes_model: ClassVar[bool] = True
+    model: Predictor | None = None
+
+    def with_model(self, model: Predictor) -> IntervalMethod:
+        """Return the method with baselines predicted by a reward model, beside the constant ones."""
+        return replace(self, model=model)
 
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:
         """Return this method.
@@ -55,22 +74,33 @@ class ControlVariateInterval(IntervalMethod):
 
     def sums(self, log: Log, policy: Policy) -> Reduction[Any] | None:
         """Return the control variates; None for a thinned log, on which nothing is bet."""
-        return None if log.columns.weight is not None else ControlVariates(policy, np.isfinite(log.reward_range[1]))
+        if log.columns.weight is not None:
+            return None
+        bounded = bool(np.isfinite(log.reward_range[1]))
+        constant = ControlVariates(policy, bounded)
+        return Together((constant,) if self.model is None else (constant, ModelVariates(policy, self.model, bounded)))
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval; without an upper end of the rewards it has none either, and the lower end all delta."""
-        bets, n, penalty = evidence.state.bets, evidence.rows, evidence.log_inv_delta
+        bets, penalty = evidence.state.bets, evidence.log_inv_delta
         if not evidence.bounded:
-            return bounds.Interval(_pooled(bets.value, evidence.own.value, n, penalty, evidence.horizon), None)
+            return bounds.Interval(self._pooled(bets.value, "value", evidence, penalty), None)
         half = penalty + np.log(2.0)
-        lower = _pooled(bets.value, evidence.own.value, n, half, evidence.horizon)
-        return bounds.Interval(lower, 1.0 - _pooled(bets.loss, evidence.own.loss, n, half, evidence.horizon))
+        lower = self._pooled(bets.value, "value", evidence, half)
+        return bounds.Interval(lower, 1.0 - self._pooled(bets.loss, "loss", evidence, half))
 
     def improvement(self, evidence: Evidence) -> float:
         """Return the raw lower bound on value minus the logging policy's value, for rewards in [0, 1]."""
-        sums = np.vstack([evidence.state.bets.improvement, evidence.own.improvement])
-        n, penalty, horizon = evidence.rows, evidence.log_inv_delta, evidence.horizon
-        return bounds.pooled_lower(sums, GAIN_SHIFTS, GAIN_WEIGHTS, n, penalty, horizon=horizon) - 1.0
+        return self._pooled(evidence.state.bets.improvement, "improvement", evidence, evidence.log_inv_delta) - 1.0
+
+    def _pooled(self, plain: Floats, what: str, evidence: Evidence, penalty: float) -> float:
+        """Return the pooled lower bound from the sums of the plain credit and those of the variates."""
+        gain = what == "improvement"
+        shifts, weights = (GAIN_SHIFTS, GAIN_WEIGHTS) if gain else (SHIFTS, WEIGHTS)
+        if self.model is not None:
+            shifts, weights = (*shifts, *CUTS), MODEL_GAIN_WEIGHTS if gain else MODEL_WEIGHTS
+        sums = np.vstack([plain, *(getattr(state, what) for state in evidence.own)])
+        return bounds.pooled_lower(sums, shifts, weights, evidence.rows, penalty, horizon=evidence.horizon)
 
 
 @dataclass(frozen=True)
@@ -84,6 +114,7 @@ class AutoInterval(IntervalMethod):
     """
 
     name: ClassVar[str] = "auto"
+    takes_model: ClassVar[bool] = True
 
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:
         """Return the narrower method that can be had."""
@@ -97,10 +128,6 @@ class AutoInterval(IntervalMethod):
     def finish(self, evidence: Evidence) -> bounds.Interval:  # noqa: ARG002
         """Return nothing: the settled method does."""
         raise AssertionError(f"{self.name} was not settled")
-
-
-def _pooled(plain: Floats, varied: Floats, n: int, penalty: float, horizon: bounds.Horizon) -> float:
-    return bounds.pooled_lower(np.vstack([plain, varied]), SHIFTS, WEIGHTS, n, penalty, horizon=horizon)
 
 
 def _lacking(log: Log, policy: Policy) -> str | None:

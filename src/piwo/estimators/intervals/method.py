@@ -13,6 +13,7 @@ from piwo.estimators.point import Estimate, Estimator
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import PolicyState, Reduction
+from piwo.reductions.model_variate import Predictor
 from piwo.scores import Score
 
 __all__ = ["Evidence", "IntervalMethod"]
@@ -71,6 +72,8 @@ class IntervalMethod(ABC):
     """The point estimates that it goes with; none: all."""
     anytime: ClassVar[bool] = False
     """Whether it holds at all n together where a horizon was declared (`Evidence.horizon`)."""
+    takes_model: ClassVar[bool] = False
+    """Whether predicted rewards can make it narrower."""
 
     @property
     def note(self) -> str | None:
@@ -83,6 +86,10 @@ class IntervalMethod(ABC):
         Raises:
             UsageError: where the log or the policy lacks what the method needs.
         """
+        return self
+
+    def with_model(self, model: Predictor) -> IntervalMethod:  # noqa: ARG002 (for methods that take one)
+        """Return the method with predicted rewards, for those that `takes_model`; others return themselves."""
         return self
 
     def sums(self, log: Log, policy: Policy) -> Reduction[Any] | None:  # noqa: ARG002 (for methods that need more)

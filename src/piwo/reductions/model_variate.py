@@ -1,0 +1,137 @@
+"""Control variates from a reward model: the bet sums of truncated doubly robust credits with predicted baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from piwo.logs.batch import Batch, Floats
+from piwo.policies.blocks import row_blocks
+from piwo.policies.policy import Policy
+from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.reduction import Reduction
+from piwo.reductions.state import State
+from piwo.scores.ratio import Weights, importance_weights
+
+__all__ = ["CUTS", "ModelState", "ModelVariates", "Predictor"]
+
+CUTS: tuple[float, ...] = (1.0, 4.0, 16.0)
+"""k: the baseline is cut to k / w."""
+
+_BLOCK_BYTES = 2**21
+
+
+class Predictor(Protocol):
+    """Predicted rewards. Those of a row may rest on earlier rows and on other data, never on the row itself."""
+
+    @property
+    def needs_context(self) -> bool:
+        """Tell whether it looks at the context."""
+        ...
+
+    def of(self, batch: Batch) -> Floats:
+        """Return q(X, a) on the unit scale, (n, K)."""
+        ...
+
+
+def _no_bets() -> Floats:
+    return np.zeros((len(CUTS), len(BETS)))
+
+
+@dataclass(frozen=True)
+class ModelState(State):
+    """Bet sums of the credits at every cut, each (3, 48).
+
+    >>> ModelState().loss.shape
+    (3, 48)
+    """
+
+    value: Floats = field(default_factory=_no_bets)
+    """Y = w (R - b(X, A)) + sum_a pi(a|X) b(X, a) + k with b = min(q, k / w), a row for each of `CUTS`."""
+    loss: Floats = field(default_factory=_no_bets)
+    """The same for 1 - R and 1 - q."""
+    improvement: Floats = field(default_factory=_no_bets)
+    """Y = value's + 1 - R."""
+
+
+@dataclass(frozen=True)
+class ModelVariates(Reduction[ModelState]):
+    """Reduction: the bet sums of a policy's truncated doubly robust credits, with the baselines of a reward model.
+
+    As `ControlVariates`, with predicted rewards in place of the constants: sum_a min(pi(a|x) q(x, a), k mu(a|x)).
+    Predictions below 0 count as 0, and so do predicted losses 1 - q.
+
+    Args:
+        policy: over the log's action list; it must give full vectors, and so must the log.
+        model: q.
+        bounded: rewards have an upper end, so that losses 1 - R exist.
+
+    Source: docs/theory.md, section "Control variates".
+
+    >>> import piwo
+    >>> from piwo.estimators.forward_model import ForwardModel
+    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=["a", "b"])
+    >>> half = ForwardModel(np.full((1, 2, 1), 0.5))
+    >>> state = piwo.engines.reduce(log, ModelVariates(piwo.policies.Constant("a", log.actions), half))
+    >>> [round(float(y), 12) for y in np.exp(state.value[0, 5:6])]  # k = 1: (1 + 2.5)(1 + 1.5)
+    [8.75]
+    """
+
+    policy: Policy
+    model: Predictor
+    bounded: bool = True
+
+    @property
+    def context(self) -> bool:
+        """Tell whether the policy or the model looks at the context."""
+        return self.policy.needs_context or self.model.needs_context
+
+    @property
+    def propensities(self) -> bool:
+        """Tell that the full propensity vectors are needed."""
+        return True
+
+    def empty(self) -> ModelState:
+        """Return the state of no rows."""
+        return ModelState()
+
+    def update(self, state: ModelState, batch: Batch) -> ModelState:
+        """Return the state with the rows of a batch added, cut so that no block of rows x actions is large."""
+        for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES):
+            state = state.merge(self._block(batch.take(block)))
+        return state
+
+    def _block(self, batch: Batch) -> ModelState:
+        assert batch.propensities is not None
+        pi, mu, q = self.policy.full(batch), batch.propensities, self.model.of(batch)
+        rows = np.arange(len(batch)), batch.action
+        weights = importance_weights(batch, pi[rows], lambda: self.policy.log_logged(batch))
+        state, r = ModelState(), batch.reward
+        rewards, losses = np.maximum(0.0, q), np.maximum(0.0, 1.0 - q)
+        for i, k in enumerate(CUTS):
+            rest = np.minimum(pi * rewards, k * mu).sum(axis=1) + _uncut(weights.w, rewards[rows], k)
+            state.value[i] = _bets(weights, r, rest)
+            if self.bounded:
+                missed = np.minimum(pi * losses, k * mu).sum(axis=1) + _uncut(weights.w, losses[rows], k)
+                state.loss[i] = _bets(weights, 1.0 - r, missed)
+                state.improvement[i] = _bets(weights, r, rest + (1.0 - r))
+        return state
+
+
+def _uncut(w: Floats, q: Floats, k: float) -> Floats:
+    """Return k - w b, never below 0, for the logged actions; k where q is 0, even if w is beyond float64."""
+    with np.errstate(invalid="ignore"):
+        product = np.where(q > 0.0, w * q, 0.0)
+    return np.asarray(k - np.minimum(product, k))
+
+
+def _bets(weights: Weights, r: Floats, rest: Floats) -> Floats:
+    """Return the bet sums of w R + rest; rows whose weights are beyond float64 bet by their logarithms."""
+    lost = ~np.isfinite(weights.w)
+    if not lost.any():
+        return bet_sums(weights.w * r + rest)
+    with np.errstate(divide="ignore"):
+        logs = np.logaddexp(weights.logarithm()[lost] + np.log(r[lost]), np.log(rest[lost]))
+    return bet_sums(weights.w[~lost] * r[~lost] + rest[~lost]) + bet_sums_of_logs(logs)
