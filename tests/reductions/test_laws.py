@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from piwo.engines import reduce, using
 from piwo.estimators import ForwardModel
+from piwo.estimators.coverage import CoverageSums
 from piwo.logs import Batch, Log, read
 from piwo.logs import sources as sources_module
 from piwo.policies import Column, Constant, Logging, Tabular, Uniform
@@ -89,6 +90,8 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "forward sums": lambda: ForwardSums(ACTIONS, WIDTH + 1),
     "credits": lambda: CreditSums((Uniform(LABELS), Constant(0, LABELS)), (IX(0.1), LS(0.2), IW())),
     "improvements": lambda: ImprovementSums((Uniform(LABELS), Constant(0, LABELS)), (0.2, 4.0)),
+    "coverage": lambda: CoverageSums(Uniform(LABELS), 0.1, full=False),
+    "coverage, full": lambda: CoverageSums(Constant(1, LABELS), 0.1, full=True),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),

@@ -1,6 +1,7 @@
 """Estimators: what a log says about a policy, and whether the log is fit to say it."""
 
 from piwo.estimators.bootstrap import Bootstrap, BootstrapResult, bootstrap, bootstrap_interval
+from piwo.estimators.coverage import CoverageEstimate, coverage
 from piwo.estimators.direct import direct_method
 from piwo.estimators.doubly_robust import doubly_robust
 from piwo.estimators.evaluate import compare, evaluate
@@ -15,6 +16,7 @@ from piwo.estimators.select import Selection, select
 __all__ = [
     "Bootstrap",
     "BootstrapResult",
+    "CoverageEstimate",
     "Evaluation",
     "ForwardModel",
     "Health",
@@ -26,6 +28,7 @@ __all__ = [
     "bootstrap_interval",
     "check",
     "compare",
+    "coverage",
     "direct_method",
     "doubly_robust",
     "estimate_propensities",

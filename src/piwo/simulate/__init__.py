@@ -1,6 +1,7 @@
 """Bandits whose true values are known: labelled data turned into one, and small hard ones to test with."""
 
 from piwo.simulate.bandits import Bandit, Cells, adversarial_bandits
+from piwo.simulate.coverage import Coverage
 from piwo.simulate.supervised import ClassificationBandit
 
-__all__ = ["Bandit", "Cells", "ClassificationBandit", "adversarial_bandits"]
+__all__ = ["Bandit", "Cells", "ClassificationBandit", "Coverage", "adversarial_bandits"]

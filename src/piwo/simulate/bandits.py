@@ -16,7 +16,7 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy, Tabular, aligned
 from piwo.policies.sampling import RandomState, generator
-from piwo.scores.ratio import over
+from piwo.simulate.coverage import Coverage, coverage_of
 
 __all__ = ["Bandit", "Cells", "adversarial_bandits"]
 
@@ -112,8 +112,21 @@ class Bandit:
         >>> coin.coverage(), coin.coverage(gamma=0.5)
         (0.5, 0.25)
         """
-        pi = aligned(self.policy if policy is None else policy, self.actions).distribution(None, 1)[0]
-        return float(over(pi * self.high * np.asarray(self.chance), self.mu + gamma).sum())
+        return self.coverages(policy, gamma).coverage
+
+    def coverages(self, policy: Policy | None = None, gamma: float = 0.0) -> Coverage:
+        """Return `coverage` with its reward-free form, and what the logger never shows.
+
+        Args:
+            policy: over these actions; None: the target policy.
+            gamma: what is added to the propensities, at least 0.
+
+        >>> coin = Bandit("a coin", log_mu=(math.log(0.25), math.log(0.75)), pi=(1.0, 0.0), chance=(0.5, 0.5))
+        >>> round(coin.coverages(gamma=0.25).reward_free, 9)
+        2.0
+        """
+        pi = aligned(self.policy if policy is None else policy, self.actions).distribution(None, 1)
+        return coverage_of(pi, self.mu[None], self.high * np.asarray(self.chance)[None], gamma)
 
     @cached_property
     def cells(self) -> Cells:

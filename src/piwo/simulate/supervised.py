@@ -23,7 +23,7 @@ from piwo.policies import DeterministicPolicy, LinearGreedy, LinearSoftmax, Line
 from piwo.policies.blocks import RowError, row_blocks, spread
 from piwo.policies.policy import ActionList, action_list
 from piwo.policies.sampling import RandomState, generator
-from piwo.scores.ratio import over
+from piwo.simulate.coverage import Coverage, coverage_of
 
 __all__ = ["ClassificationBandit"]
 
@@ -168,17 +168,40 @@ class ClassificationBandit:
         >>> bandit.coverage(piwo.policies.Constant("a", bandit.actions), uniform)
         1.0
         """
+        return self.coverages(policy, logger, gamma).coverage
+
+    def coverages(self, policy: Policy, logger: Policy, gamma: float = 0.0) -> Coverage:
+        """Return `coverage` with its reward-free form, and what the logger never shows; block by block.
+
+        Args:
+            policy: over these actions, in any order.
+            logger: likewise; the policy that writes the log.
+            gamma: what is added to the propensities, at least 0.
+
+        Returns:
+            C_gamma, its reward-free form and what is missing; averages over the rows.
+
+        >>> import piwo
+        >>> bandit = ClassificationBandit([[0.0], [1.0]], ["a", "b"])
+        >>> uniform = piwo.policies.Uniform(bandit.actions)
+        >>> found = bandit.coverages(piwo.policies.Constant("a", bandit.actions), uniform, 0.5)
+        >>> found.coverage, found.reward_free
+        (0.5, 1.0)
+        """
         both = [aligned(one, self.actions) for one in (policy, logger)]
-        contexts = [one.context(self.context) if one.needs_context else None for one in both]
-        total = 0.0
-        for block in row_blocks(len(self), 2 * len(self.actions)):
-            rows = self.classes[block]
+        contexts = [one.context(self.context) for one in both]
+
+        def of_block(rows: slice) -> Floats:
+            classes = self.classes[rows]
             pi, mu = (
-                one.distribution(None if context is None else context[block], len(rows))
+                one.distribution(None if context is None else context[rows], len(classes))
                 for one, context in zip(both, contexts, strict=True)
             )
-            total += float(over((pi * self._by_class[rows]).ravel(), (mu + gamma).ravel()).sum())
-        return total / len(self)
+            found = coverage_of(pi, mu, self._by_class[classes], gamma)
+            return len(classes) * np.array([found.coverage, found.reward_free, found.missing_value, found.missing_mass])
+
+        total: Floats = np.sum([of_block(block) for block in row_blocks(len(self), len(self.actions))], axis=0)
+        return Coverage(gamma, *(float(x) for x in total / len(self)))
 
     def values(self, policies: Sequence[Policy]) -> Floats:
         """Return the true values of many policies, (P,), exactly; linear greedy ones together, on all cores.
