@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from cyclopts import App, CycloptsError, Parameter
 
+from experiments.files import visible
 from piwo.errors import PiwoError
 
 __all__ = ["DONE", "INTERRUPTED", "UNUSABLE", "Command", "say"]
@@ -97,7 +98,7 @@ class Command:
             _complain("error: a path holds a NUL character, expected the name of a file; check the paths")
         elif isinstance(cause, OSError):
             place = "" if cause.filename is None else f": {str(cause.filename)!r}"
-            next_step = "what was finished is kept, the same command goes on from there"
+            next_step = "when that is mended, the same command goes on from what was finished"
             _complain(f"error: {cause.strerror or cause}{place}; {next_step if self.resumes else 'check the path'}")
         else:
             fault = "this is a fault of the program, --debug shows where"
@@ -111,15 +112,6 @@ def say(lines: Sequence[str]) -> None:
         print("\n".join(visible(line) for line in lines), flush=True)
     except BrokenPipeError:
         _swallow(sys.stdout)
-
-
-def visible(text: str) -> str:
-    r"""Return a text with everything that does not print written as an escape: names come from the data.
-
-    >>> print(visible("\u03b3 \x1b[31mred"))
-    γ \x1b[31mred
-    """
-    return "".join(x if x.isprintable() else x.encode("unicode_escape").decode("ascii") for x in text)
 
 
 def _complain(text: str) -> None:

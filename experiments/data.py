@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from experiments.files import visible
 from piwo.errors import DataError, FileError, UsageError
 
 __all__ = ["SYNTHETIC_ROWS", "Data", "load"]
@@ -32,6 +33,8 @@ BLOBS = 3
 """Gaussian blobs a class."""
 
 FEWEST_ROWS, MOST_CLASSES = 100, 1000
+LARGEST = 1e150
+"""Sums of squares of larger numbers leave float64."""
 ROW_BLOCK = 8192
 LETTER_ID = 6
 DRAW, MAKE = 1, 2
@@ -139,7 +142,7 @@ def _file(path: Path, target: str) -> tuple[pa.Table, str, str]:
     if not path.is_file():
         raise FileError(f"no file {str(path)!r}, {WANTED}")
     # the paper's data, by the name that it usually has as a file
-    name = "BNG(letter)" if path.stem.lower().startswith(("bng_letter", "bng(letter")) else path.stem
+    name = "BNG(letter)" if path.stem.lower().startswith(("bng_letter", "bng(letter")) else visible(path.stem)
     return _parquet(path) if kind == ".parquet" else _csv(path, target), target, name
 
 
@@ -157,7 +160,9 @@ def _csv(path: Path, target: str) -> pa.Table:
     try:
         return pa.csv.read_csv(path, convert_options=convert)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise FileError(f"cannot read {str(path)!r} as CSV: {_short(error)}; the first line names columns") from error
+        raise FileError(
+            f"cannot read {str(path)!r} as CSV: {_short(error)}; expected UTF-8 text whose first line names the columns"
+        ) from error
 
 
 def _openml(number: int, target: str | None) -> tuple[pa.Table, str, str]:
@@ -178,7 +183,7 @@ def _openml(number: int, target: str | None) -> tuple[pa.Table, str, str]:
     if len(targets) != 1:
         raise DataError(f"openml:{number} has {len(targets)} target columns, expected one; name it with --target")
     table = pa.Table.from_pandas(found.frame, preserve_index=False)
-    return table, str(targets[0]), str(found.details["name"])
+    return table, str(targets[0]), visible(str(found.details["name"]))
 
 
 # --------------------------------------------------------------------------------------------- validation, once
@@ -209,9 +214,8 @@ def _numbers(column: pa.ChunkedArray, label: str, name: str) -> npt.NDArray[Any]
     kind = column.type
     if column.null_count:
         first = pc.index(column.is_null(), value=True).as_py()
-        raise DataError(
-            f"{name}, column {label!r}: {column.null_count} values are missing, first in row {first}; fill or drop them"
-        )
+        message = f"{_count(column.null_count)} missing, first in row {first}"
+        raise DataError(f"{name}, column {label!r}: {message}; fill or drop them")
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         example = _example(column)
         raise DataError(f"{name}, column {label!r} holds {kind} ({example}), expected numbers; drop or encode it")
@@ -221,12 +225,18 @@ def _numbers(column: pa.ChunkedArray, label: str, name: str) -> npt.NDArray[Any]
         except pa.ArrowInvalid as error:
             raise DataError(f"{name}, column {label!r} does not fit float64: {_short(error)}; scale it") from error
     values: npt.NDArray[Any] = column.to_numpy()
-    finite = np.isfinite(values)
-    if not finite.all():
-        bad = np.flatnonzero(~finite)
-        message = f"{len(bad)} values are NaN or infinite, first in row {bad[0]}"
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        message = f"{_count(len(bad))} NaN or infinite, first in row {bad[0]}"
         raise DataError(f"{name}, column {label!r}: {message}; fill or drop them")
+    most = max(abs(float(values.min())), abs(float(values.max())))
+    if most > LARGEST:
+        raise DataError(f"{name}, column {label!r} holds {most:.3g}, expected at most {LARGEST:g} in size; scale it")
     return values
+
+
+def _count(values: int) -> str:
+    return "1 value is" if values == 1 else f"{values} values are"
 
 
 def _example(column: pa.ChunkedArray) -> str:
@@ -259,7 +269,7 @@ def _encoded(labels: pa.Array, target: str, name: str) -> pa.DictionaryArray:
     distinct = sorted(labels.unique().to_pylist())
     if not 2 <= len(distinct) <= MOST_CLASSES:
         raise DataError(
-            f"{name}, class column {target!r} has {len(distinct)} different labels, "
+            f"{name}, class column {target!r} has {len(distinct)} different label{'s' if distinct[1:] else ''}, "
             f"expected 2 to {MOST_CLASSES}; name the class column with --target"
         )
     values = pa.array(distinct, pa.string())

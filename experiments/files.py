@@ -1,4 +1,4 @@
-"""How files are written: whole or not at all; and tables as text."""
+"""How files are written: whole or not at all; and what stands in them as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO
 
 import pyarrow as pa
 
-__all__ = ["PARTIAL", "csv_text", "markdown", "replace", "write"]
+__all__ = ["PARTIAL", "csv_text", "markdown", "replace", "visible", "write"]
 
 PARTIAL = ".partial"
 """Ends the name of a file that is being written."""
@@ -36,8 +36,10 @@ def replace(path: Path, write_to: Callable[[IO[bytes]], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-    except BaseException:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say where it is
+            error.filename = str(path)
         raise
 
 
@@ -62,3 +64,12 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """
     lines = [head, ["---"] * len(head), *rows]
     return ["| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |" for line in lines]
+
+
+def visible(text: str) -> str:
+    r"""Return a text with everything that does not print written as an escape: names come from the data.
+
+    >>> print(visible("\u03b3 \x1b[31mred"))
+    γ \x1b[31mred
+    """
+    return "".join(x if x.isprintable() else x.encode("unicode_escape").decode("ascii") for x in text)

@@ -197,12 +197,12 @@ BAD_CSV = {
     "few rows": ("x,y,class\n" + LINE * 9, DataError, "9 rows"),
     "no class": ("x,y,label\n" + LINE * ROWS, DataError, "no column 'class' (x, y, label)"),
     "a word": ("x,y,class\n" + LINE * ROWS + "oops,2,b\n", DataError, f"row {ROWS}: 'oops'"),
-    "a gap": ("x,y,class\n" + LINE * ROWS + ",2,b\n", DataError, f"1 values are missing, first in row {ROWS}"),
+    "a gap": ("x,y,class\n" + LINE * ROWS + ",2,b\n", DataError, f"1 value is missing, first in row {ROWS}"),
     "infinite": ("x,y,class\n" + LINE * ROWS + "inf,2,b\n", DataError, f"first in row {ROWS}"),
     "ragged": ("x,y,class\n" + LINE * ROWS + "1,2\n", FileError, "as CSV"),
     "twice": ("x,x,class\n" + LINE * ROWS, DataError, "several columns 'x'"),
     "no label": ("x,y,class\n" + LINE * ROWS + "1,2,\n", DataError, f"row {ROWS} has no label"),
-    "one label": ("x,y,class\n" + LINE * ROWS, DataError, "1 different labels"),
+    "one label": ("x,y,class\n" + LINE * ROWS, DataError, "1 different label,"),
     "only labels": ("class\n" + "a\n" * ROWS, DataError, "no column beside"),
     "not text": ("x,y,class\n" + LINE * ROWS + "1,2,\udcff\n", PiwoError, ""),
     "dates": ("x,y,class\n" + "2024-01-01,2,a\n" * ROWS, DataError, "holds date32"),
@@ -236,6 +236,7 @@ def parquet_case(case: str) -> tuple[Any, Any]:
         "missing class": ({"x": x, "class": [None, *y[1:].tolist()]}, "row 0 has no label"),
         "beyond float64": ({"x": np.full(ROWS, 2**53 + 1), "class": y}, "does not fit float64"),
         "NaN": ({"x": np.where(y == 2, np.nan, x), "class": y}, "100 values are NaN or infinite, first in row 2"),
+        "enormous": ({"x": -x * 1e160, "class": y}, "'x' holds 1e+160, expected at most 1e+150 in size"),
         "too many": ({"x": np.arange(2000), "class": np.arange(2000)}, "2000 different labels"),
     }[case]
 
@@ -243,13 +244,18 @@ def parquet_case(case: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     "case",
     ["class as numbers with a point", "class of lists", "a list", "truth values", "missing class", "beyond float64",
-     "NaN", "too many"],
+     "NaN", "enormous", "too many"],
 )  # fmt: skip
 def test_bad_columns(case: str, tmp_path: Path) -> None:
     columns, told = parquet_case(case)
     with pytest.raises(DataError) as caught:
         load(written(pa.table(columns), tmp_path / "bad.parquet"), None, 0)
     one_line(caught, told)
+
+
+def test_a_name_is_fit_to_print(table: pa.Table, tmp_path: Path) -> None:
+    """The library that draws the figures ends the process at a control character."""
+    assert load(written(table, tmp_path / "a\x1b[31m γ.parquet"), None, 0).name == r"a\x1b[31m γ"
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1", b"x,class\n1,a\n"])

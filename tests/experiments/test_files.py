@@ -24,8 +24,9 @@ def full(file: IO[bytes]) -> None:
 def test_an_old_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "summary.md"
     files.write(path, b"old")
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as caught:
         files.replace(path, full)
+    assert caught.value.filename == str(path)
     assert {x.name: x.read_bytes() for x in tmp_path.iterdir()} == {"summary.md": b"old"}
     files.write(path, b"new")
     assert {x.name: x.read_bytes() for x in tmp_path.iterdir()} == {"summary.md": b"new"}

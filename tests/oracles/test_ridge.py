@@ -134,3 +134,20 @@ def test_no_context_is_one_clear_line():
 def test_alpha_out_of_range(alpha):
     with pytest.raises(piwo.UsageError, match="alpha"):
         piwo.oracles.Ridge(alpha=alpha)
+
+
+@pytest.mark.parametrize(
+    ("size", "propensity", "told"),
+    [(1e160, 0.5, "column 1 of the context"), (1e10, 1e-300, "gains times context leave float64")],
+)
+def test_sums_beyond_float64_are_told(size, propensity, told):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) * [1.0, size]
+    log = piwo.Log.from_arrays(
+        context=X, action=rng.integers(0, 2, 200), reward=np.ones(200), propensity=np.full(200, propensity),
+        actions=range(2),
+    )  # fmt: skip
+    with pytest.raises(piwo.DataError, match=told):
+        piwo.oracles.Ridge().solve(log, piwo.IW())
+    if propensity < 0.1:
+        assert np.isfinite(piwo.oracles.Ridge().solve(log, piwo.IX(0.1)).coef).all()

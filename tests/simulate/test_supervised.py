@@ -176,3 +176,5 @@ def test_bad_calls(bandit):
     named = ClassificationBandit(pd.DataFrame({"reward": [0.0, 1.0]}), ["a", "b"])
     with pytest.raises(piwo.UsageError, match="rename"):
         named.log(piwo.policies.Uniform(named.actions), random_state=0)
+    with pytest.raises(piwo.DataError, match=r"column 1 of the context .* squares leave float64"):
+        ClassificationBandit([[0.0, 1e160], [1.0, -1e160]], ["a", "b"]).softmax_logger(1.0)

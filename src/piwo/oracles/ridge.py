@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.engines.engine import reduce
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
@@ -22,7 +22,7 @@ from piwo.scores import Score
 # exp(600) times a million rows is far from the end of float64, and leaves 10^-568 to the smaller ones.
 _LARGEST_LOG = 600.0
 
-__all__ = ["Ridge", "RidgeSolution", "ridge_solution"]
+__all__ = ["Ridge", "RidgeSolution", "require_finite_squares", "ridge_solution"]
 
 
 @dataclass(frozen=True)
@@ -150,17 +150,41 @@ def ridge_solution(
         alpha: see `Ridge`.
         intercept: see `Ridge`.
         standardize: see `Ridge`.
+
+    Raises:
+        DataError: where a sum has left float64.
     """
     n, d = state.rows, len(shift)
+    require_finite_squares(state.xx)
     g, gx = _gains(state, np.array([score.penalty for score in scores]), sparse_columns(scores))
     center = state.x / n if intercept else np.zeros(d)
     xx = state.xx - n * np.outer(center, center)
-    xg = (gx - g[:, :, None] * center).reshape(-1, d).T
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the next lines
+        xg = (gx - g[:, :, None] * center).reshape(-1, d).T
+    if not (np.isfinite(xg).all() and np.isfinite(g).all()):
+        raise DataError(
+            "sums of gains times context leave float64: propensities are too small or contexts too large, expected "
+            "sums below 1e308; use a score with gamma > 0 such as IX, or divide the context by a constant"
+        )
     scale = _scale(xx, n) if standardize else np.ones(d)
     solved = _solve(xx / np.outer(scale, scale), xg / scale[:, None], alpha) / scale[:, None]
     coef = solved.T.reshape(len(scores), -1, d)
     offset = g / n - coef @ (center + shift) if intercept else np.zeros(g.shape)
     return RidgeSolution(np.ascontiguousarray(coef), offset)
+
+
+def require_finite_squares(xx: Floats) -> None:
+    """Raise where a sum of squares of the context, on the diagonal of X'X, has left float64.
+
+    Raises:
+        DataError: naming the column.
+    """
+    lost = np.flatnonzero(~np.isfinite(np.diag(xx)))
+    if len(lost):
+        raise DataError(
+            f"column {lost[0]} of the context (counted from 0): its squares leave float64, "
+            "expected values below about 1e150; divide the column by a constant"
+        )
 
 
 def _gains(state: GramState, penalties: Floats, column: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:

@@ -117,8 +117,9 @@ class Gram(Reduction[GramState]):
         """Return the sums with a batch added."""
         assert batch.context is not None
         added = self.empty()
-        for at in range(0, len(batch), _BLOCK):
-            self._add(added, batch.take(slice(at, at + _BLOCK)))
+        with np.errstate(over="ignore", invalid="ignore"):  # who uses the sums looks whether they are finite
+            for at in range(0, len(batch), _BLOCK):
+                self._add(added, batch.take(slice(at, at + _BLOCK)))
         return state.merge(replace(added, rows=float(batch.sampled(np.ones(len(batch))).sum())))
 
     def _add(self, sums: GramState, block: Batch) -> None:

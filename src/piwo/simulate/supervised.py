@@ -19,6 +19,7 @@ from piwo.logs.features import Features
 from piwo.logs.frames import is_frame, to_table
 from piwo.logs.log import Log
 from piwo.logs.sources import TableSource
+from piwo.oracles.ridge import require_finite_squares
 from piwo.policies import DeterministicPolicy, LinearGreedy, LinearSoftmax, LinearStack, Policy, aligned
 from piwo.policies.blocks import RowError, row_blocks, spread
 from piwo.policies.policy import ActionList, action_list
@@ -250,6 +251,10 @@ class ClassificationBandit:
             alpha: the ridge penalty, as in scikit-learn.
             random_state: seed of the rows seen.
 
+        Raises:
+            UsageError: for an eta that is not finite.
+            DataError: where the squares of the context leave float64.
+
         >>> bandit = ClassificationBandit([[0.0], [1.0]] * 9, ["a", "b"] * 9)
         >>> bandit.softmax_logger(0.0).probabilities([[0.5]]).tolist()
         [[0.5, 0.5]]
@@ -439,9 +444,11 @@ def _ridge(context: Floats, classes: npt.NDArray[np.int32], by_class: Floats, al
     for start in range(0, len(context), _SLICE):
         shifted = context[start : start + _SLICE] - center
         here = classes[start : start + _SLICE]
-        xx += shifted.T @ shifted
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            xx += shifted.T @ shifted
         for j in range(d):
             sums[:, j] += np.bincount(here, weights=shifted[:, j], minlength=len(by_class))
+    require_finite_squares(xx)
     mean = np.bincount(classes, minlength=len(by_class)) @ by_class / len(classes)
     coef = np.asarray(np.linalg.solve(xx + alpha * np.eye(d), sums.T @ by_class).T, np.float64)
     return coef, np.asarray(mean - coef @ center, np.float64)
