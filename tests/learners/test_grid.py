@@ -7,124 +7,69 @@ import numpy as np
 import pytest
 
 import piwo
+from benchmarks.statistics.grid import DELTA, GRIDS, POLICIES, RareBest
 
-DELTA, POLICIES, CONTEXTS, ACTIONS = 0.05, 200, 6, 8
-
-
-class Rare:
-    """The best policy plays an action that the logger takes with probability eps; 199 others never do.
-
-    Six contexts, eight actions; action 0 pays .9, the others .2 to .55. A log is a table of 96 counts.
-    """
-
-    def __init__(self, eps):
-        rng = np.random.default_rng(7)
-        self.eps = eps
-        self.mu = np.full(ACTIONS, (1 - eps) / (ACTIONS - 1))
-        self.mu[0] = eps
-        self.rate = np.hstack([np.full((CONTEXTS, 1), 0.9), rng.uniform(0.2, 0.55, (CONTEXTS, ACTIONS - 1))])
-        self.choices = np.vstack(
-            [np.zeros((1, CONTEXTS), int), rng.integers(1, ACTIONS, (POLICIES - 1, CONTEXTS))]
-        )[rng.permutation(POLICIES)]  # fmt: skip
-        self.values = self.rate[np.arange(CONTEXTS), self.choices].mean(axis=1)
-        self.best = int(self.values.argmax())
-
-    def coverage(self, gamma):
-        return 0.9 / (self.eps + gamma)
-
-    def counts(self, n, rng):
-        """(CONTEXTS, ACTIONS, 2): how often each context and action came with reward 0 and 1."""
-        won = self.rate * self.mu
-        chance = np.stack([self.mu - won, won], axis=2) / CONTEXTS
-        return rng.multinomial(n, chance.reshape(-1)).reshape(chance.shape)
-
-    def rows(self, counts, rng):
-        cell = rng.permutation(np.repeat(np.arange(counts.size), counts.reshape(-1)))
-        return np.unravel_index(cell, counts.shape)
-
-    def log(self, counts, rng, low=0.0, high=1.0):
-        context, action, won = self.rows(counts, rng)
-        return piwo.Log.from_arrays(
-            context=context[:, None].astype(float),
-            action=action,
-            reward=low + (high - low) * won,
-            propensity=self.mu[action],
-            actions=range(ACTIONS),
-            reward_range=(low, high),
-        )
-
-    def oracle(self):
-        contexts = np.arange(CONTEXTS)[:, None].astype(float)
-        each = np.eye(ACTIONS)
-        return piwo.oracles.Exhaustive(
-            [piwo.policies.Tabular(each[row], range(ACTIONS), contexts) for row in self.choices]
-        )
-
-    def index(self, policy):
-        contexts = np.arange(CONTEXTS)[:, None].astype(float)
-        played = policy.probabilities(contexts).argmax(axis=1)
-        return int(np.flatnonzero((self.choices == played).all(axis=1))[0])
+SIZE = math.log(POLICIES)
+CONTEXT = np.arange(6.0)[:, None]
 
 
-def mean_scores(bandit, counts, score, gamma):
-    """Mean score of every policy, from the counts: the formula written out once more."""
-    mu = bandit.mu
-    gain = 1 / (mu + gamma) if score == "ix" else np.log(1 + 2 * gamma / mu) / (2 * gamma)
-    total = counts[:, :, 1] * gain
-    return total[np.arange(CONTEXTS), bandit.choices].sum(axis=1) / counts.sum()
+def make_rare_log(bandit, counts, rng, low=0.0, high=1.0):
+    """The rows that were counted, in random order."""
+    cell = rng.permutation(np.repeat(np.arange(counts.size), counts.reshape(-1)))
+    context, action, won = np.unravel_index(cell, counts.shape)
+    return piwo.Log.from_arrays(
+        context=CONTEXT[context],
+        action=action,
+        reward=low + (high - low) * won,
+        propensity=bandit.mu[action],
+        actions=range(8),
+        reward_range=(low, high),
+    )
 
 
-def twin(bandit, counts, score, delta=DELTA):
-    """PIWO-Grid as MATH prints it: returns {gamma: (policy, lower bound)}, the chosen gamma, L."""
-    n = int(counts.sum())
-    m = math.floor(math.log2(n)) + (1 if score == "ix" else 6)
-    each = math.log(2 * POLICIES / delta)
-    L = each + math.log(max(m, math.ceil(math.log2(32 * n / each)) + 1))
-    largest = 1.0 if score == "ix" else 16.0
-    path = {}
-    for j in range(m):
-        gamma = largest / 2**j
-        if gamma >= L / n:
-            v = mean_scores(bandit, counts, score, gamma)
-            best = int(v.argmax())
-            path[gamma] = best, (math.exp(2 * gamma * v[best] - L / n) - 1) / (2 * gamma)
-    chosen = max(path, key=lambda gamma: (path[gamma][1], gamma))
-    return path, chosen, L
+def all_policies(bandit):
+    return piwo.oracles.Exhaustive(
+        [piwo.policies.Tabular(np.eye(8)[row], range(8), CONTEXT) for row in bandit.choices]
+    )  # fmt: skip
+
+
+def index(bandit, policy):
+    played = policy.probabilities(CONTEXT).argmax(axis=1)
+    return int(np.flatnonzero((bandit.choices == played).all(axis=1))[0])
 
 
 @pytest.mark.parametrize("score", [piwo.IX(), piwo.LSLinear()], ids=lambda s: s.name)
 def test_the_naive_twin_finds_the_same(score):
-    bandit, rng = Rare(0.02), np.random.default_rng(1)
+    bandit, rng = RareBest(0.02), np.random.default_rng(1)
     counts = bandit.counts(5000, rng)
-    learner = piwo.PIWOGrid(score, bandit.oracle(), delta=DELTA).fit(bandit.log(counts, rng))
-    path, chosen, L = twin(bandit, counts, score.name)
-    assert list(learner.path_) == list(path)
-    assert learner.grid_.penalty == pytest.approx(L, rel=1e-12)
+    learner = piwo.PIWOGrid(score, all_policies(bandit), delta=DELTA).fit(make_rare_log(bandit, counts, rng))
+    twin = bandit.learn(counts, score.name)
+    assert list(learner.path_) == list(twin.path)
     for gamma, point in learner.path_.items():
-        policy, low = path[gamma]
-        assert bandit.index(point.policy) == policy
+        policy, low = twin.path[gamma]
+        assert index(bandit, point.policy) == policy
         assert point.lower == pytest.approx(low, rel=1e-9)
         assert point.score.gamma_equivalent == point.gamma == gamma
         assert point.certificate.value_lower >= point.lower  # the mixture is over these bets and more
-    assert learner.score_.gamma_equivalent == chosen
-    assert learner.policy_ is learner.path_[chosen].policy
+    assert learner.score_.gamma_equivalent == twin.chosen
+    assert learner.policy_ is learner.path_[twin.chosen].policy
     made = learner.certificate_
-    assert (made.kind, made.delta, made.rows, made.log_class_size) == ("in-sample", 0.025, 5000, math.log(200))
+    assert (made.kind, made.delta, made.rows, made.log_class_size) == ("in-sample", 0.025, 5000, SIZE)
     again = piwo.certify(
-        bandit.log(counts, rng), {0: learner.policy_}, delta=0.025, kind="in-sample", log_class_size=math.log(200)
+        make_rare_log(bandit, counts, rng), {0: learner.policy_}, delta=0.025, kind="in-sample", log_class_size=SIZE
     )[0]
     assert made.value_lower == pytest.approx(again.value_lower, rel=1e-12)
 
 
 def test_a_rare_but_good_action_is_found_where_one_gamma_misses_it():
     """n = 100 000, eps = .005: gamma = sqrt(L/n) loses .44, more than PIWO-Grid can by its theorem."""
-    bandit, rng = Rare(0.005), np.random.default_rng(2)
+    bandit, rng = RareBest(0.005), np.random.default_rng(2)
     counts = bandit.counts(100_000, rng)
-    learner = piwo.PIWOGrid(piwo.IX(), bandit.oracle()).fit(bandit.log(counts, rng))
+    learner = piwo.PIWOGrid(piwo.IX(), all_policies(bandit)).fit(make_rare_log(bandit, counts, rng))
     best = bandit.values.max()
-    assert bandit.values[bandit.index(learner.policy_)] == best
-    gamma = piwo.bounds.gamma_auto(100_000, math.log(POLICIES), DELTA)
-    lost = best - bandit.values[mean_scores(bandit, counts, "ix", gamma).argmax()]
+    assert bandit.values[index(bandit, learner.policy_)] == best
+    gamma = piwo.bounds.gamma_auto(100_000, SIZE, DELTA)
+    lost = best - bandit.values[bandit.mean_scores(counts, "ix", gamma).argmax()]
     bound = learner.regret_bound(bandit.coverage)
     assert 0.35 < bound < lost < 0.5
     assert learner.certificate_.value_lower <= best
@@ -134,27 +79,24 @@ def test_a_rare_but_good_action_is_found_where_one_gamma_misses_it():
 def test_the_theorem_holds_and_the_separation_is_no_accident(score):
     """300 logs of 100 000 rows, 300 of 2000: (a) and (b) never fail; the grid loses nothing, one gamma .44 (IX)."""
     rng = np.random.default_rng(3)
-    make = bounds_of(score)
-    for n, eps in itertools.product((2000, 100_000), (0.005, 0.02)):
-        bandit = Rare(eps)
-        bound = piwo.bounds.regret_bound_grid(make(n, math.log(POLICIES), DELTA), bandit.coverage)
-        gamma = piwo.bounds.gamma_auto(n, math.log(POLICIES), DELTA)
+    for n, eps in itertools.product((2000, 100_000), (0.005, 0.5)):
+        bandit = RareBest(eps)
+        grid = GRIDS[score](n, SIZE, DELTA)
+        bound = piwo.bounds.regret_bound_grid(grid, bandit.coverage)
+        if score == "ls-linear":
+            bound = min(bound, piwo.bounds.regret_bound_grid_variance(grid, bandit.variance, value=0.9))
+        gamma = piwo.bounds.gamma_auto(n, SIZE, DELTA)
         regrets, fixed = [], []
         for _ in range(150):
             counts = bandit.counts(n, rng)
-            path, chosen, _ = twin(bandit, counts, score)
-            policy, low = path[chosen]
-            assert low <= bandit.values[policy]
-            regrets.append(bandit.values.max() - bandit.values[policy])
+            found = bandit.learn(counts, score)
+            assert found.lower <= bandit.values[found.policy]
+            regrets.append(bandit.values.max() - bandit.values[found.policy])
             assert regrets[-1] <= bound
-            fixed.append(bandit.values.max() - bandit.values[int(mean_scores(bandit, counts, score, gamma).argmax())])
+            fixed.append(bandit.values.max() - bandit.values[int(bandit.mean_scores(counts, score, gamma).argmax())])
         if (n, eps) == (100_000, 0.005):
             assert np.mean(regrets) < 1e-3
             assert score != "ix" or 0.4 < np.mean(fixed) < 0.5
-
-
-def bounds_of(score):
-    return {"ix": piwo.bounds.gamma_grid_ix, "ls-linear": piwo.bounds.gamma_grid_ls}[score]
 
 
 def test_lower_bounds_hold_where_chance_flatters_some_of_many():
@@ -205,9 +147,9 @@ def test_a_class_of_unknown_size_is_certified_on_other_rows(score):
 
 
 def test_held_out_rows_on_request_and_the_tail():
-    bandit, rng = Rare(0.05), np.random.default_rng(5)
-    log = bandit.log(bandit.counts(3000, rng), rng)
-    learner = piwo.PIWOGrid(oracle=bandit.oracle(), certificate="held-out", holdout=0.25, tail=True).fit(log)
+    bandit, rng = RareBest(0.05), np.random.default_rng(5)
+    log = make_rare_log(bandit, bandit.counts(3000, rng), rng)
+    learner = piwo.PIWOGrid(oracle=all_policies(bandit), certificate="held-out", holdout=0.25, tail=True).fit(log)
     assert learner.certificate_.training_rows == 2250
     assert learner.certificate_.split["tail"] is True
     # a policy that several gammas found is one candidate
@@ -219,25 +161,25 @@ def test_held_out_rows_on_request_and_the_tail():
 def test_neither_order_nor_threads_nor_batches_matter():
     from concurrent.futures import ThreadPoolExecutor
 
-    bandit, rng = Rare(0.02), np.random.default_rng(6)
+    bandit, rng = RareBest(0.02), np.random.default_rng(6)
     counts = bandit.counts(4000, rng)
-    one = piwo.PIWOGrid(oracle=bandit.oracle()).fit(bandit.log(counts, np.random.default_rng(0)))
-    other = piwo.PIWOGrid(oracle=bandit.oracle()).fit(bandit.log(counts, np.random.default_rng(1)))
+    one = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(make_rare_log(bandit, counts, np.random.default_rng(0)))
+    other = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(make_rare_log(bandit, counts, np.random.default_rng(1)))
     with ThreadPoolExecutor(3) as pool, piwo.using(pool):
-        third = piwo.PIWOGrid(oracle=bandit.oracle()).fit(bandit.log(counts, np.random.default_rng(0)))
+        third = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(make_rare_log(bandit, counts, np.random.default_rng(0)))
     for learner in (other, third):
         assert learner.score_ == one.score_
-        assert bandit.index(learner.policy_) == bandit.index(one.policy_)
+        assert index(bandit, learner.policy_) == index(bandit, one.policy_)
         assert learner.certificate_.log_digest == one.certificate_.log_digest
         lows = [point.lower for point in one.path_.values()]
         assert [point.lower for point in learner.path_.values()] == pytest.approx(lows, rel=1e-9)
 
 
 def test_rewards_in_their_own_unit():
-    bandit, rng = Rare(0.05), np.random.default_rng(8)
+    bandit, rng = RareBest(0.05), np.random.default_rng(8)
     counts = bandit.counts(3000, rng)
-    unit = piwo.PIWOGrid(oracle=bandit.oracle()).fit(bandit.log(counts, rng))
-    scaled = piwo.PIWOGrid(oracle=bandit.oracle()).fit(bandit.log(counts, rng, low=-2.0, high=3.0))
+    unit = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(make_rare_log(bandit, counts, rng))
+    scaled = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(make_rare_log(bandit, counts, rng, low=-2.0, high=3.0))
     assert scaled.certificate_.value_lower == pytest.approx(-2 + 5 * unit.certificate_.value_lower)
     for gamma, point in unit.path_.items():
         assert scaled.path_[gamma].lower == pytest.approx(-2 + 5 * point.lower)
@@ -253,8 +195,8 @@ def test_equal_bounds_go_to_the_larger_gamma():
 
 
 def test_too_few_rows_say_so_and_certify_nothing():
-    bandit, rng = Rare(0.1), np.random.default_rng(9)
-    learner = piwo.PIWOGrid(piwo.IX(), bandit.oracle()).fit(bandit.log(bandit.counts(6, rng), rng))
+    bandit, rng = RareBest(0.1), np.random.default_rng(9)
+    learner = piwo.PIWOGrid(piwo.IX(), all_policies(bandit)).fit(make_rare_log(bandit, bandit.counts(6, rng), rng))
     assert list(learner.path_) == [1.0]
     assert learner.path_[1.0].lower == 0.0
     assert "6 rows are too few for the grid" in learner.certificate_.notes[-1]
