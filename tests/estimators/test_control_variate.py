@@ -133,3 +133,31 @@ def test_a_thinned_log_has_no_interval_and_no_advice() -> None:
         result = piwo.evaluate(log, piwo.policies.Constant(0, log.actions), interval=interval)
         assert (result.lower, result.guarantee) == (None, "none")
         assert not any("control variate" in note for note in result.notes)
+
+
+def adaptive(rng: np.random.Generator, n: int) -> tuple[piwo.Log, float]:
+    """Return a log of a learner that turns to whichever of two actions did better so far, and the worse one's value."""
+    chance, won, tried = np.array([0.35, 0.5]), np.ones(2), np.full(2, 2.0)
+    mu, action, reward = np.empty((n, 2)), np.empty(n, int), np.empty(n)
+    for t in range(n):
+        leader = int(won[1] / tried[1] > won[0] / tried[0])
+        mu[t] = 0.05
+        mu[t, leader] = 0.95
+        action[t] = rng.random() < mu[t, 1]
+        reward[t] = rng.random() < chance[action[t]]
+        won[action[t]] += reward[t]
+        tried[action[t]] += 1
+    return piwo.Log.from_arrays(action=action, reward=reward, propensities=mu, actions=range(2)), float(chance[0])
+
+
+@pytest.mark.parametrize("q", [None, "forward"])
+def test_the_logger_may_learn(q: str | None) -> None:
+    """30 logs of 400 rows at delta = .1: at most delta and three standard errors."""
+    rng = np.random.default_rng(6)
+    misses = 0
+    for _ in range(30):
+        log, value = adaptive(rng, 400)
+        found = piwo.evaluate(log, piwo.policies.Constant(0, log.actions), delta=0.1, q=q)
+        assert found.interval == "mixture-cv"
+        misses += not found.lower <= value <= found.upper
+    assert misses / 30 <= 0.1 + 3 * np.sqrt(0.09 / 30)
