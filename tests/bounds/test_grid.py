@@ -55,6 +55,8 @@ def test_regret_by_hand():
     # C at 2 gamma = .12, .2, .3: .29, .3, .35
     assert bounds.regret_bound_grid(smoothed, lambda gamma: 0.3 / (0.5 + gamma)) == pytest.approx(0.29)
     assert bounds.regret_bound_grid_root(grid, 0.3) == pytest.approx(3 * math.sqrt(0.3 * 5 / 100))
+    # (5 + log(2/.05))/2 = 4.34444: 4.34444/25 + .5 * .6 = .473778
+    assert bounds.regret_bound_grid_one_comparator(grid, 0.6, 0.05) == pytest.approx(0.473778, abs=1e-6)
     # bets 2, 1, .5: 10/200 + .4 = .45, .1 + .2 = .3, .2 + .1 = .3; 2 * .8 * 5/100 = .08
     assert bounds.regret_bound_grid_variance(smoothed, 0.2, value=0.8, missing=0.1) == pytest.approx(0.48)
 
@@ -70,10 +72,11 @@ def test_the_figures_of_a_rare_comparator():
     assert bound(100_000, 0.005) == pytest.approx(0.402, abs=0.01)
 
 
-@given(plans, grids, st.floats(0.0, 1e4), st.floats(0.0, 1.0))
+@given(plans, grids, st.floats(0.0, 1e4, allow_subnormal=False), st.floats(0.0, 1.0))
 def test_the_closed_forms_are_never_below(plan, make, coverage, value):
     grid = make(*plan)
-    assert bounds.regret_bound_grid(grid, coverage) <= bounds.regret_bound_grid_root(grid, coverage) * (1 + 1e-9)
+    one = bounds.regret_bound_grid_one_comparator(grid, coverage, plan[2])
+    assert one <= bounds.regret_bound_grid(grid, coverage) <= bounds.regret_bound_grid_root(grid, coverage) * (1 + 1e-9)
     if make is bounds.gamma_grid_ls:
         closed = 3 * math.sqrt(coverage * grid.penalty / grid.rows) + 2 * (1 + value) * grid.penalty / grid.rows
         assert bounds.regret_bound_grid_variance(grid, coverage, value) <= closed * (1 + 1e-9)

@@ -17,6 +17,7 @@ from piwo.bounds.grid import (
     gamma_grid_ix,
     gamma_grid_ls,
     regret_bound_grid,
+    regret_bound_grid_one_comparator,
     regret_bound_grid_root,
     regret_bound_grid_variance,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "regret_bound",
     "regret_bound_alone",
     "regret_bound_grid",
+    "regret_bound_grid_one_comparator",
     "regret_bound_grid_root",
     "regret_bound_grid_variance",
     "regret_bound_ls",

@@ -20,6 +20,7 @@ __all__ = [
     "gamma_grid_ix",
     "gamma_grid_ls",
     "regret_bound_grid",
+    "regret_bound_grid_one_comparator",
     "regret_bound_grid_root",
     "regret_bound_grid_variance",
 ]
@@ -102,17 +103,28 @@ def regret_bound_grid(grid: GammaGrid, coverage: float | Callable[[float], float
 
     Source: docs/grid.md, Theorem 1 (b).
     """
-    best = 1.0
-    if not callable(coverage):
-        check_non_negative("coverage", coverage)
-        best = min(best, coverage)  # v(pi*) <= C_0, because mu <= 1
-    for gamma in grid.gammas:
-        smoothed = grid.smoothing * gamma
-        c = coverage(smoothed) if callable(coverage) else coverage
-        check_non_negative("coverage", c)
-        # v(pi*) <= (1 + gamma) C_gamma likewise; and no policy is worse than 0
-        best = min(best, grid.penalty / (gamma * grid.rows) + 2.0 * gamma * c, (1.0 + smoothed) * c)
-    return best
+    return _regret(grid, coverage, grid.penalty)
+
+
+def regret_bound_grid_one_comparator(
+    grid: GammaGrid, coverage: float | Callable[[float], float], delta: float
+) -> float:
+    """Return `regret_bound_grid` against one policy that was named before the data were seen.
+
+        min over gamma of (L + log(2/delta))/(2 gamma n) + 2 gamma C_gamma   (linear LS: C_{2 gamma})
+
+    Args:
+        grid: of `gamma_grid_ix` or `gamma_grid_ls`.
+        coverage: see `regret_bound_grid`.
+        delta: that of the grid.
+
+    >>> grid = gamma_grid_ix(10_000, math.log(200), 0.05)
+    >>> round(regret_bound_grid_one_comparator(grid, lambda gamma: 0.9 / (0.02 + gamma), 0.05), 3)
+    0.493
+
+    Source: docs/grid.md, section "Theorem 1: coverage".
+    """
+    return _regret(grid, coverage, (grid.penalty + log_inv_delta(delta, statements=2)) / 2.0)
 
 
 def regret_bound_grid_root(grid: GammaGrid, coverage: float) -> float:
@@ -169,6 +181,21 @@ def regret_bound_grid_variance(
         check_non_negative("variance", w)
         best = min(best, 2.0 * grid.penalty / (bet * grid.rows) + bet * w)
     return min(1.0, best + 2.0 * value * grid.penalty / grid.rows + missing)
+
+
+def _regret(grid: GammaGrid, coverage: float | Callable[[float], float], penalty: float) -> float:
+    """Return the least of penalty/(gamma n) + 2 gamma C, and of what no regret exceeds."""
+    best = 1.0
+    if not callable(coverage):
+        check_non_negative("coverage", coverage)
+        best = min(best, coverage)  # v(pi*) <= C_0, because mu <= 1
+    for gamma in grid.gammas:
+        smoothed = grid.smoothing * gamma
+        c = coverage(smoothed) if callable(coverage) else coverage
+        check_non_negative("coverage", c)
+        # v(pi*) <= (1 + gamma) C_gamma likewise; and no policy is worse than 0
+        best = min(best, penalty / (gamma * grid.rows) + 2.0 * gamma * c, (1.0 + smoothed) * c)
+    return best
 
 
 def _grid(n: int, log_class_size: float, delta: float, *, octaves: int, smoothing: float) -> GammaGrid:

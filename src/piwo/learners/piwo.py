@@ -38,7 +38,7 @@ class PIWO(Learner):
 
     Answers: which policy should run, and what is it worth at least? `score` says how a logged row is credited (IX by
     default; IW, Clip, LSLinear, PseudoLoss), `oracle` over which policies and how the maximum is sought (weighted
-    logistic regression by default; `Ridge`, `Exhaustive`, `Classifier(model)`).
+    logistic regression by default; `Ridge`, `Exhaustive`, `Classifier(model)`). `PIWOGrid` chooses the hyper-parameter.
 
     Formula: policy = argmax over the oracle's class of sum_t sum_a pi(a|X_t) G[t, a], G the score's gains.
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Sections 3-4; LSLinear: arXiv 2405.14335.
