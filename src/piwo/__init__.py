@@ -26,7 +26,7 @@ from piwo.estimators import (
 from piwo.learners import PIWO, PACBayes, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
-from piwo.scores import IW, IX, LS, Clip, LSLinear, PseudoLoss
+from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 __all__ = [
     "IW",
@@ -34,9 +34,11 @@ __all__ = [
     "LS",
     "PIWO",
     "Actions",
+    "BaselineRelative",
     "Certificate",
     "Clip",
     "DataError",
+    "DoublyRobustLS",
     "Evaluation",
     "Features",
     "FileError",

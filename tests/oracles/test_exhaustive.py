@@ -61,3 +61,30 @@ def test_a_list_of_policies_and_ties_go_to_the_first():
 def test_nothing_to_choose_from():
     with pytest.raises(piwo.UsageError, match="at least one"):
         piwo.oracles.Exhaustive([])
+
+
+@pytest.mark.parametrize(
+    "score", [piwo.PseudoLoss(0.05), piwo.DoublyRobustLS(0.2, q=0.5, k=3.0), piwo.BaselineRelative(0.2)]
+)
+def test_dense_gains_credit_every_action_that_a_policy_plays(score):
+    from tests.oracles.test_ridge import dense_gains
+
+    r = np.random.default_rng(3)
+    n, k = 400, 4
+    mu = r.dirichlet(np.ones(k), n)
+    A = (r.random((n, 1)) > mu.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
+    R = r.random(n)
+    log = piwo.Log.from_arrays(action=A, reward=R, propensities=mu, actions=range(k))
+    policies = [piwo.policies.RowWise(r.dirichlet(np.ones(k), n), log.actions) for _ in range(20)]
+    table = dense_gains(score, A, R, mu)
+    naive = [float((one.table * table).sum()) for one in policies]
+    oracle = piwo.oracles.Exhaustive(policies)
+    assert oracle.solve(log, score) is policies[int(np.argmax(naive))]
+    from piwo.reductions.credit_sums import CreditSums
+
+    found = piwo.engines.reduce(log, CreditSums(oracle.candidates(log), (score,))).credit[0]
+    assert found == pytest.approx(naive, rel=1e-10)
+
+    short = piwo.Log.from_arrays(action=A, reward=R, propensity=mu[np.arange(n), A], actions=range(k))
+    with pytest.raises(piwo.UsageError, match="full propensity vector"):
+        oracle.solve(short, score)

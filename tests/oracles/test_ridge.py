@@ -38,6 +38,15 @@ def dense_gains(score, A, R, mu):
         case piwo.PseudoLoss(beta=beta):
             table[rows, A] = R / p
             table -= beta / mu
+        case piwo.DoublyRobustLS(lam=lam, q=q, k=k):
+            b = np.minimum(q, k * mu)
+            y = b + k
+            y[rows, A] += (R - b[rows, A]) / p
+            table = np.log1p(lam * y) / lam
+        case piwo.BaselineRelative(lam=lam):
+            y = mu + 1 - R[:, None]
+            y[rows, A] = (1 - p) * R / p + p
+            table = np.log1p(lam * y) / lam
     return table
 
 
@@ -58,9 +67,11 @@ def test_a_path_equals_dense_ridge(alpha, intercept, offset):
         assert np.abs(fitted - twin.predict(X)).max() <= 1e-8 * np.abs(twin.predict(X)).max()
 
 
-def test_pseudo_loss_gains_are_dense_and_still_never_formed():
+def test_dense_gains_are_never_formed_for_the_whole_log():
     log, X, A, R, mu = make_log(full=True)
-    scores = [piwo.PseudoLoss(0.0), piwo.PseudoLoss(0.003), piwo.PseudoLoss(0.5), piwo.IX(0.1)]
+    losses = [piwo.PseudoLoss(0.0), piwo.PseudoLoss(0.003), piwo.PseudoLoss(0.5)]
+    doubly = [piwo.DoublyRobustLS(0.1, q=0.5, k=2.0), piwo.DoublyRobustLS(0.3, q=0.0, k=1.0)]
+    scores = [*losses, piwo.IX(0.1), *doubly, piwo.BaselineRelative(0.2)]
     for score, policy in zip(scores, piwo.oracles.Ridge().solve_path(log, scores), strict=True):
         twin = SklearnRidge().fit(X, dense_gains(score, A, R, mu))
         assert np.allclose(policy.coef, twin.coef_, rtol=1e-8, atol=1e-8 * np.abs(twin.coef_).max())

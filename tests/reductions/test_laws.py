@@ -37,7 +37,7 @@ from piwo.reductions import (
 from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
-from piwo.scores import IW, IX, LS, Clip, LSLinear, PseudoLoss
+from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 N, ACTIONS, WIDTH = 997, 5, 3
 
@@ -92,9 +92,13 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "improvements": lambda: ImprovementSums((Uniform(LABELS), Constant(0, LABELS)), (0.2, 4.0)),
     "coverage": lambda: CoverageSums(Uniform(LABELS), 0.1, full=False),
     "coverage, full": lambda: CoverageSums(Constant(1, LABELS), 0.1, full=True),
+    "credits, dense": lambda: CreditSums(
+        (Uniform(LABELS), Constant(0, LABELS)), (DoublyRobustLS(0.2, 0.5), PseudoLoss(0.1))
+    ),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),
+    "gram, doubly robust": lambda: Gram((DoublyRobustLS(0.2, 0.5), BaselineRelative(0.2)), ACTIONS, np.zeros(WIDTH)),
     "folds": lambda: Folds(Gram((IX(0.1), PseudoLoss(0.1)), ACTIONS, np.zeros(WIDTH)), np.arange(10**6) % 3, 3),
     "together": lambda: Together((Digest(), ActionTable(ACTIONS), PolicySums(Uniform(LABELS), IX(0.5)))),
 }

@@ -225,9 +225,12 @@ def test_pseudo_loss_gains_by_hand() -> None:
         propensities=np.array([[0.25, 0.25, 0.5], [0.5, 0.4, 0.1]]),
     )  # fmt: skip
     # row 0: -beta (4, 4, 2) and 0.5/0.25 = 2 at action 1; row 1: -beta (2, 2.5, 10) and 1/0.5 = 2 at action 0
-    gains = PseudoLoss(0.1).dense_gains(rows)
+    score = PseudoLoss(0.1)
+    gains = score.dense_weight * score.dense_gains(rows).table
+    gains[[0, 1], rows.action] += score.gains(rows)
     assert np.allclose(gains, [[-0.4, 1.6, -0.2], [1.8, -0.25, -1.0]], rtol=1e-14)
-    assert np.allclose(PseudoLoss(0.0).dense_gains(rows), [[0, 2, 0], [2, 0, 0]])
+    assert PseudoLoss(0.0).dense_weight == 0
+    assert score.gains(rows).tolist() == [2.0, 2.0]
 
 
 def test_pseudo_loss_needs_every_action_everywhere() -> None:

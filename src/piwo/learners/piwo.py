@@ -46,7 +46,8 @@ class PIWO(Learner):
     Args:
         score: a score whose hyper-parameter is a number; "auto": for a finite class the theory's
             sqrt(log(2|Pi|/delta)/n), otherwise the sqrt(d/n) that the paper uses for linear policies (lam = 2 gamma);
-            or several numbers: all are learned, and the one with the highest certified value is taken.
+            or several numbers: all are learned, and the one with the highest certified value is taken (the highest
+            certified improvement for `BaselineRelative`).
         oracle: see above.
         delta: how often the certificate may be wrong.
         certificate: "held-out": learn on one part of the log, certify on the other. "in-sample": learn and certify on
@@ -61,7 +62,7 @@ class PIWO(Learner):
         certificate_: its certificate (None with certificate=None).
         score_: the score with the hyper-parameter that was used.
         rule_: where that hyper-parameter came from, in words.
-        path_: hyper-parameter -> `PathPoint`.
+        path_: hyper-parameter -> `PathPoint`; for `DoublyRobustLS` (lam, q, k).
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
@@ -112,11 +113,11 @@ class PIWO(Learner):
         self._check(asked, oracle, log)
         oracle.fit_for(log)
         rows = divide(log, self.certificate, self.holdout, self.random_state, self.tail)
-        scores, self.rule_ = settle(asked, oracle, rows.training, self.delta)
+        scores, self.rule_ = settled(asked, oracle, rows.training, self.delta)
         policies = oracle.solve_path(rows.training, scores)
         found = self._certificates(rows.test, oracle, scores, policies, {**rows.facts, "log_rows": len(log)})
         points = zip(scores, policies, found, strict=True)
-        self.path_ = {score.value: PathPoint(score, policy, one) for score, policy, one in points}
+        self.path_ = {score.key: PathPoint(score, policy, one) for score, policy, one in points}
         best = max(self.path_.values(), key=_promise)
         self.policy_, self.certificate_, self.score_ = best.policy, best.certificate, best.score
         return self
@@ -125,7 +126,9 @@ class PIWO(Learner):
         if self.certificate not in ("held-out", "in-sample", None):
             raise UsageError(f"certificate is {self.certificate!r}, expected 'held-out', 'in-sample' or None")
         check_certifiable(log, oracle, self.certificate)
-        if self.certificate is None and isinstance(score.asked, tuple):
+        if score.relative and not math.isfinite(log.reward_range[1]):
+            raise UsageError(f"{score.label} needs rewards with an upper end; declare reward_range, or use LSLinear()")
+        if self.certificate is None and (isinstance(score.asked, tuple) or len(score.variants()) > 1):
             raise UsageError("a path is chosen from by certificate, and certificate is None; give one hyper-parameter")
 
     def _certificates(
@@ -152,8 +155,17 @@ class PIWO(Learner):
 
 def _promise(point: PathPoint) -> tuple[float, float]:
     """Return what is certified; of equal promises the more pessimistic score wins."""
-    least = point.certificate.value_lower if point.certificate is not None else None
+    made = point.certificate
+    least = None if made is None else made.improvement_lower if point.score.relative else made.value_lower
     return (-math.inf if least is None else least, point.score.gamma_equivalent or 0.0)
+
+
+def settled(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[Score], str]:
+    """Return what `settle` does, with each score in all of its variants."""
+    scores, rule = settle(score, oracle, log, delta)
+    each = [one for some in scores for one in some.variants()]
+    many = len(each) // len(scores)
+    return each, rule if many == 1 else f"{rule}; chosen by certificate among {many} settings of {score.label}"
 
 
 def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[Score], str]:

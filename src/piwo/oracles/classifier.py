@@ -68,10 +68,12 @@ class Classifier(Oracle):
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
         """Return one policy a score; the log is read once. Neighbours with proportional gains share a policy."""
         self.fit_for(log)
-        if any(score.penalty > 0 for score in scores):
-            raise UsageError(
-                "pseudo-loss gains are negative and dense, so they are no classification weights; use the ridge oracle"
-            )
+        for score in scores:
+            if score.dense_weight != 0.0:
+                raise UsageError(
+                    f"{score.label} credits every action of a row, which no classification weight can say; "
+                    "use the ridge or the exhaustive oracle"
+                )
         from sklearn.linear_model import LogisticRegression
 
         examples = _rewarded(log, scores)

@@ -70,8 +70,6 @@ class Exhaustive(Oracle):
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
         """Return the best policy for each score; one pass for all policies and scores."""
-        if any(score.penalty > 0 for score in scores):
-            raise UsageError("the exhaustive oracle takes sparse scores; use IX, Clip, LS, LSLinear or IW")
         candidates = self.candidates(log)
         credit = reduce(log, CreditSums(candidates, tuple(scores))).credit
         return [candidates[int(best)] for best in credit.argmax(axis=1)]

@@ -16,7 +16,7 @@ from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
 from piwo.policies import LinearGreedy
 from piwo.reductions.folds import Folds
-from piwo.reductions.gram import Gram, GramState, sparse_columns
+from piwo.reductions.gram import Gram, GramState, dense_columns, sparse_columns
 from piwo.scores import Score
 
 # exp(600) times a million rows is far from the end of float64, and leaves 10^-568 to the smaller ones.
@@ -156,7 +156,7 @@ def ridge_solution(
     """
     n, d = state.rows, len(shift)
     require_finite_squares(state.xx)
-    g, gx = _gains(state, np.array([score.penalty for score in scores]), sparse_columns(scores))
+    g, gx = _gains(state, scores)
     center = state.x / n if intercept else np.zeros(d)
     xx = state.xx - n * np.outer(center, center)
     with np.errstate(over="ignore", invalid="ignore"):  # told in the next lines
@@ -187,22 +187,21 @@ def require_finite_squares(xx: Floats) -> None:
         )
 
 
-def _gains(state: GramState, penalties: Floats, column: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
+def _gains(state: GramState, scores: Sequence[Score]) -> tuple[Floats, Floats]:
     """Return the sums of gains (S, K) and of gains times context (S, K, d).
 
-    Dense pseudo-loss gains are the sparse ones minus beta / mu(a|x). Where 1/mu leaves float64, all gains of such a
-    score are in units of exp(unit), which changes no argmax.
+    Where dense gains leave float64, all gains of such a score are in units of exp(unit), which changes no argmax.
     """
+    column = sparse_columns(scores)
     g, gx = state.g.T[column], state.gx.transpose(2, 0, 1)[column]
-    if not len(state.scale):
-        return g, gx
-    unit = max(0.0, float(state.scale.max()) - _LARGEST_LOG)
-    dense = np.exp(state.scale - unit)
-    sparse = np.where(penalties > 0, np.exp(-unit), 1.0)
-    return (
-        g * sparse[:, None] - penalties[:, None] * (dense * state.inverse),
-        gx * sparse[:, None, None] - penalties[:, None, None] * (dense[:, None] * state.inverse_x),
-    )
+    for s, (score, c) in enumerate(zip(scores, dense_columns(scores), strict=True)):
+        if c < 0:
+            continue
+        unit = max(0.0, float(state.scale[c].max()) - _LARGEST_LOG)
+        factor = score.dense_weight * np.exp(state.scale[c] - unit)
+        g[s] = g[s] * np.exp(-unit) + factor * state.dense[c]
+        gx[s] = gx[s] * np.exp(-unit) + factor[:, None] * state.dense_x[c]
+    return g, gx
 
 
 def _scale(xx: Floats, n: float) -> Floats:

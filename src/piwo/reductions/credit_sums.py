@@ -7,12 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
+from piwo.policies.blocks import row_blocks
 from piwo.policies.policy import Policy
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
+from piwo.scores.ratio import vectors_of
 from piwo.scores.score import Score
 
 __all__ = ["CreditState", "CreditSums"]
+
+_DENSE_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,10 @@ class CreditState(State):
 
 @dataclass(frozen=True)
 class CreditSums(Reduction[CreditState]):
-    """Reduction: sum_t rho_s(pi_i; t) for S scores and N policies."""
+    """Reduction: sum_t rho_s(pi_i; t) for S scores and N policies.
+
+    For scores that credit actions not taken, rho = sum_a pi(a|x) G[t, a]; their gains are formed in small blocks.
+    """
 
     policies: tuple[Policy, ...]
     scores: tuple[Score, ...]
@@ -34,6 +41,15 @@ class CreditSums(Reduction[CreditState]):
     def context(self) -> bool:
         """Tell whether any policy looks at the context."""
         return any(policy.needs_context for policy in self.policies)
+
+    @property
+    def propensities(self) -> bool:
+        """Tell whether any score needs full propensity vectors."""
+        return bool(self._dense)
+
+    @property
+    def _dense(self) -> list[Score]:
+        return [score for score in self.scores if score.dense_weight != 0.0]
 
     def empty(self) -> CreditState:
         """Return the state of no rows."""
@@ -52,7 +68,26 @@ class CreditSums(Reduction[CreditState]):
                 credit[linear, i] = _product(pi, gains)
             for s in others:
                 credit[s, i] = float(batch.sampled(self.scores[s].rho(batch, pi)).sum())
+        for score in self._dense[:1]:
+            for block in row_blocks(len(batch), vectors_of(batch, score.label).shape[1], size=_DENSE_BYTES):
+                self._add_dense(credit, batch.take(block))
         return state.merge(CreditState(float(batch.sampled(np.ones(len(batch))).sum()), credit))
+
+    def _add_dense(self, credit: Floats, block: Batch) -> None:
+        """Add what policies get for the dense gains of a block."""
+        dense = [(s, score) for s, score in enumerate(self.scores) if score.dense_weight != 0.0]
+        tables = [(s, block.sampled(score.dense_weight * score.dense_gains(block).table)) for s, score in dense]
+        for i, policy in enumerate(self.policies):
+            pi = policy.full(block)
+            for s, table in tables:
+                credit[s, i] += _played(pi, table)
+
+
+def _played(pi: Floats, gains: Floats) -> float:
+    """Return sum pi G, where an action that is not played earns nothing, were its gain infinite."""
+    with np.errstate(invalid="ignore"):
+        total = float(np.vdot(pi, gains))
+        return float(np.multiply(pi, gains, out=np.zeros_like(pi), where=pi > 0).sum()) if np.isnan(total) else total
 
 
 def _product(pi: Floats, gains: Floats) -> Floats:

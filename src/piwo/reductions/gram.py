@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.logs.batch import Batch, Floats
+from piwo.policies.blocks import row_blocks
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State, largest
-from piwo.scores.pseudo_loss import log_inverse_propensities
 from piwo.scores.score import Score
 
-__all__ = ["Gram", "GramState", "sparse_columns"]
+__all__ = ["Gram", "GramState", "dense_columns", "sparse_columns"]
 
 _BLOCK = 8000
+_DENSE_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,12 @@ class GramState(State):
     """(K, S) sum g by action and score; see `sparse_columns`."""
     gx: Floats
     """(K, d, S) sum g x by action and score."""
-    inverse: Floats
-    """(K,) sum 1/mu(a|x) in units of exp(scale), where a score has a dense penalty; else empty."""
-    inverse_x: Floats
-    """(K, d) sum x/mu(a|x), likewise."""
+    dense: Floats
+    """(D, K) sum of dense gains in units of exp(scale), by table and action; see `dense_columns`."""
+    dense_x: Floats
+    """(D, K, d) sum of dense gains times x, likewise."""
     scale: Floats = largest()  # noqa: RUF009 - makes a field
-    """(K,) the largest -log mu(a|x): propensities of 1e-400 are sums like any other."""
+    """(D, K) the largest scale of the dense gains: inverse propensities of 1e400 are sums like any other."""
 
     def merge(self, other: Self) -> Self:
         """Return the state of both parts together."""
@@ -53,7 +54,7 @@ class GramState(State):
 
     def _in_units_of(self, scale: Floats) -> Self:
         factor = np.exp(self.scale - scale)
-        return replace(self, inverse=self.inverse * factor, inverse_x=self.inverse_x * factor[:, None], scale=scale)
+        return replace(self, dense=self.dense * factor, dense_x=self.dense_x * factor[:, :, None], scale=scale)
 
 
 def sparse_columns(scores: Sequence[Score]) -> npt.NDArray[np.intp]:
@@ -67,12 +68,23 @@ def sparse_columns(scores: Sequence[Score]) -> npt.NDArray[np.intp]:
     return np.cumsum(~np.array(same, np.bool_), dtype=np.intp) - 1
 
 
+def dense_columns(scores: Sequence[Score]) -> npt.NDArray[np.intp]:
+    """Return which table of dense gains each score uses, (S,), -1 for none: those that share sparse gains share it.
+
+    >>> from piwo.scores import IX, PseudoLoss
+    >>> dense_columns([PseudoLoss(0.0), PseudoLoss(0.1), IX(0.1), PseudoLoss(0.2)]).tolist()
+    [-1, 0, -1, 1]
+    """
+    column, used = sparse_columns(scores), np.array([s.dense_weight != 0.0 for s in scores], np.bool_)
+    return np.where(used, np.searchsorted(np.unique(column[used]), column), -1)
+
+
 @dataclass(frozen=True, eq=False)
 class Gram(Reduction[GramState]):
     """Reduction: X'X and X'G for S scores in one pass, never forming an n x K table.
 
-    Sparse gains touch one action's column a row, and rows with reward 0 only enter X'X. The dense penalty of
-    pseudo-loss scores, -beta / mu(a|x), enters through X'(1/mu), once for all betas.
+    Sparse gains touch one action's column a row, and rows with reward 0 only enter X'X. The dense gains D of scores
+    that credit actions not taken enter through X'D, block by block; once for all betas of pseudo-loss scores.
 
     Args:
         scores: S linear scores.
@@ -97,7 +109,13 @@ class Gram(Reduction[GramState]):
     @property
     def propensities(self) -> bool:
         """Tell whether any score needs full propensity vectors."""
-        return any(score.penalty > 0 for score in self.scores)
+        return bool(self._dense)
+
+    @cached_property
+    def _dense(self) -> list[Score]:
+        """Return the first score of each table of dense gains."""
+        first = dict(zip(dense_columns(self.scores)[::-1].tolist(), self.scores[::-1], strict=True))
+        return [first[c] for c in sorted(first) if c >= 0]
 
     @cached_property
     def _runs(self) -> list[tuple[type[Score], Floats]]:
@@ -109,8 +127,8 @@ class Gram(Reduction[GramState]):
     def empty(self) -> GramState:
         """Return the state of no rows."""
         d, k, s = len(self.shift), self.actions, int(sparse_columns(self.scores).max(initial=-1)) + 1
-        dense = k if self.propensities else 0
-        shapes = [(d,), (d, d), (k, s), (k, d, s), (dense,), (dense, d), (dense,)]
+        tables = len(self._dense)
+        shapes = [(d,), (d, d), (k, s), (k, d, s), (tables, k), (tables, k, d), (tables, k)]
         return GramState(0.0, *(np.zeros(shape) for shape in shapes))
 
     def update(self, state: GramState, batch: Batch) -> GramState:
@@ -120,6 +138,9 @@ class Gram(Reduction[GramState]):
         with np.errstate(over="ignore", invalid="ignore"):  # who uses the sums looks whether they are finite
             for at in range(0, len(batch), _BLOCK):
                 self._add(added, batch.take(slice(at, at + _BLOCK)))
+            if self._dense:
+                for block in row_blocks(len(batch), self.actions, size=_DENSE_BYTES):
+                    self._add_dense(added, batch.take(block))
         return state.merge(replace(added, rows=float(batch.sampled(np.ones(len(batch))).sum())))
 
     def _add(self, sums: GramState, block: Batch) -> None:
@@ -135,11 +156,15 @@ class Gram(Reduction[GramState]):
         part = replace(block, context=None, propensities=None, policies={}).take(rewarded)
         gains = np.concatenate([kind.gains_path(part, parameters) for kind, parameters in self._runs], axis=1)
         add_gains(x, rewarded, part.action, part.sampled(gains), sums.g, sums.gx)
-        if self.propensities:
-            logs = log_inverse_propensities(block)
-            scale = np.maximum(sums.scale, logs.max(axis=0))
-            factor = np.exp(sums.scale - scale)
-            dense = block.sampled(np.exp(np.subtract(logs, scale, out=logs), out=logs))
-            sums.inverse[:] = sums.inverse * factor + dense.sum(axis=0)
-            sums.inverse_x[:] = sums.inverse_x * factor[:, None] + dense.T @ x
-            sums.scale[:] = scale
+
+    def _add_dense(self, sums: GramState, block: Batch) -> None:
+        """Add the dense gains of a block, each table in the larger of its own units and those of the sums."""
+        assert block.context is not None
+        x = block.context - self.shift
+        for c, score in enumerate(self._dense):
+            gains = score.dense_gains(block)
+            values, scale = block.sampled(gains.values), np.maximum(sums.scale[c], gains.scale)
+            old, new = np.exp(sums.scale[c] - scale), np.exp(gains.scale - scale)
+            sums.dense[c] = sums.dense[c] * old + values.sum(axis=0) * new
+            sums.dense_x[c] = sums.dense_x[c] * old[:, None] + (values.T @ x) * new[:, None]
+            sums.scale[c] = scale

@@ -1,6 +1,8 @@
 """Scores: how much credit a policy gets for a logged row. The only place where a propensity divides anything."""
 
+from piwo.scores.baseline_relative import BaselineRelative
 from piwo.scores.clip import Clip
+from piwo.scores.doubly_robust_ls import DoublyRobustLS, RewardGuess
 from piwo.scores.exponential_smoothing import ExponentialSmoothing
 from piwo.scores.freezing import Freezing, FreezingLinear
 from piwo.scores.global_clip import GlobalClip, GlobalClipLinear
@@ -19,7 +21,9 @@ __all__ = [
     "IW",
     "IX",
     "LS",
+    "BaselineRelative",
     "Clip",
+    "DoublyRobustLS",
     "ExponentialSmoothing",
     "Freezing",
     "FreezingLinear",
@@ -31,6 +35,7 @@ __all__ = [
     "LogClip",
     "LogClipLinear",
     "PseudoLoss",
+    "RewardGuess",
     "Score",
     "Shrinkage",
     "Switch",

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.ratio import over, over_propensity
-from piwo.scores.score import Parameter, Score
+from piwo.scores.ratio import over_propensity, vectors_of
+from piwo.scores.score import DenseGains, Parameter, Score
 
-__all__ = ["PseudoLoss", "inverse_propensities", "log_inverse_propensities"]
+__all__ = ["PseudoLoss"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class PseudoLoss(Score):
     """Pseudo-loss gains: G[t, a] = 1{a = A_t} R_t / mu(A_t|X_t) - beta / mu(a|X_t).
 
     For comparison: the penalty needs every action to have positive propensity everywhere, and full propensity vectors
-    in the log. `gains` is the sparse part; `penalty` = beta weighs the dense part, `inverse_propensities`.
+    in the log. `gains` is the sparse part; the dense part is 1 / mu(a|x), and -beta its weight.
 
     Source: Wang, Krishnamurthy, Slivkins 2023 (arXiv 2306.07923); Gabbianelli, Neu, Papini 2024, Section 3, with the
     1/n that is missing there.
@@ -31,8 +31,8 @@ class PseudoLoss(Score):
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(1, np.int32), np.ones(1), np.array([0.5]), propensities=np.array([[0.5, 0.5]]))
-    >>> PseudoLoss(0.1).dense_gains(batch).tolist()
-    [[1.8, -0.2]]
+    >>> PseudoLoss(0.1).dense_gains(batch).table.tolist(), PseudoLoss(0.1).dense_weight
+    ([[2.0, 2.0]], -0.1)
     """
 
     beta: Parameter = "auto"
@@ -50,36 +50,24 @@ class PseudoLoss(Score):
         """Return the importance-weighted part pi R / mu, (n,); the penalty needs the whole policy."""
         return over_propensity(pi * batch.reward, batch)
 
-    def dense_gains(self, batch: Batch) -> Floats:
-        """Return the (n, K) gains, for small batches and for checks."""
-        beta = self.number
-        gains = -beta * inverse_propensities(batch)
-        gains[np.arange(len(batch)), batch.action] += self.gains(batch)
-        return gains
+    def dense_gains(self, batch: Batch) -> DenseGains:
+        """Return 1 / mu(a | X_t), (n, K), in units in which propensities of 1e-400 are numbers like any other.
+
+        Raises:
+            UsageError: where the log has no full vectors, or one of them has an action of probability 0.
+        """
+        logs = _log_inverse_propensities(batch)
+        scale = logs.max(axis=0, initial=0.0)
+        return DenseGains(np.exp(logs - scale), scale)
 
     @property
-    def penalty(self) -> float:
-        """Return beta."""
-        return self.number
+    def dense_weight(self) -> float:
+        """Return -beta."""
+        return -self.number
 
 
-def inverse_propensities(batch: Batch) -> Floats:
-    """Return 1 / mu(a | X_t) for every action, (n, K).
-
-    Raises:
-        UsageError: where the log has no full vectors, or one of them has an action of probability 0.
-    """
-    vectors = _positive_vectors(batch)
-    flat = vectors.reshape(-1)
-    return over(np.ones(len(flat)), flat).reshape(vectors.shape)
-
-
-def log_inverse_propensities(batch: Batch) -> Floats:
-    """Return -log mu(a | X_t) for every action, (n, K), from the logarithms where the log has them.
-
-    Raises:
-        UsageError: where the log has no full vectors, or one of them has an action of probability 0.
-    """
+def _log_inverse_propensities(batch: Batch) -> Floats:
+    """Return -log mu(a | X_t) for every action, (n, K), from the logarithms where the log has them."""
     if batch.log_propensities is None:
         return np.asarray(-np.log(_positive_vectors(batch)))
     _refuse_zeros(batch, ~np.isfinite(batch.log_propensities))
@@ -87,12 +75,9 @@ def log_inverse_propensities(batch: Batch) -> Floats:
 
 
 def _positive_vectors(batch: Batch) -> Floats:
-    if batch.propensities is None:
-        raise UsageError(
-            "PIWO-PL needs the full propensity vector of every row; give propensities= or behavior=, or use IX"
-        )
-    _refuse_zeros(batch, batch.propensities <= 0)
-    return batch.propensities
+    vectors = vectors_of(batch, "PIWO-PL")
+    _refuse_zeros(batch, vectors <= 0)
+    return vectors
 
 
 def _refuse_zeros(batch: Batch, zero: npt.NDArray[np.bool_]) -> None:

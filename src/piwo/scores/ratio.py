@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 
-__all__ = ["Weights", "importance_weights", "log1p_ratio", "log_ratio", "over", "over_propensity"]
+__all__ = ["Weights", "importance_weights", "log1p_ratio", "log_ratio", "over", "over_propensity", "vectors_of"]
 
 
 def over(numerator: Floats, denominator: Floats) -> Floats:
@@ -75,6 +76,27 @@ def log1p_ratio(scales: Floats, numerator: Floats, batch: Batch) -> Floats:
     if len(lost):
         result[lost] = np.logaddexp(0.0, np.add.outer(log_ratio(numerator, batch, lost), np.log(scales)))
     return result
+
+
+def vectors_of(batch: Batch, label: str) -> Floats:
+    """Return the full propensity vectors, (n, K).
+
+    Args:
+        batch: the rows.
+        label: what needs them.
+
+    Raises:
+        UsageError: where the log has none.
+
+    >>> vectors_of(Batch(0, np.zeros(1, np.int32), np.ones(1), np.ones(1)), "this")
+    Traceback (most recent call last):
+    piwo.errors.UsageError: this needs the full propensity vector of every row; ...
+    """
+    if batch.propensities is None:
+        raise UsageError(
+            f"{label} needs the full propensity vector of every row; give propensities= or behavior=, or use IX"
+        )
+    return batch.propensities
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -11,10 +12,30 @@ import numpy as np
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 
-__all__ = ["Parameter", "Score", "check_parameter", "refuse_gains"]
+__all__ = ["DenseGains", "Parameter", "Score", "check_parameter", "refuse_gains"]
 
 Parameter = float | str | tuple[float, ...] | list[float]
 """A hyper-parameter: a number, "auto", or several numbers (a path)."""
+
+
+@dataclass(frozen=True)
+class DenseGains:
+    """Gains of every action in every row of a batch: values * exp(scale).
+
+    >>> DenseGains(np.ones((1, 2)), np.zeros(2)).table.tolist()
+    [[1.0, 1.0]]
+    """
+
+    values: Floats
+    """(n, K)."""
+    scale: Floats
+    """(K,) at least 0; above 0 only where the gains may be beyond float64."""
+
+    @property
+    def table(self) -> Floats:
+        """Return the gains themselves, (n, K); infinite where they are beyond float64."""
+        with np.errstate(over="ignore"):
+            return self.values * np.exp(self.scale) if self.scale.any() else self.values
 
 
 class Score(ABC):
@@ -38,6 +59,8 @@ class Score(ABC):
     """Whether the hyper-parameter weighs a penalty, and may be 0."""
     parameter: ClassVar[str | None] = None
     """Name of the one hyper-parameter, None where there is none."""
+    relative: ClassVar[bool] = False
+    """Whether it credits what a policy improves on the logging policy; then rewards need an upper end."""
     per_gamma: ClassVar[float] = 1.0
     """The hyper-parameter that goes with gamma = 1 of IX: 2 for the bet size lam."""
     of_gamma: ClassVar[str] = "{}"
@@ -134,10 +157,31 @@ class Score(ABC):
         """Return lam, the bet size of a pessimistic score (lam = 2 gamma for IX), None for other scores."""
         return None
 
+    def variants(self) -> Sequence[Score]:
+        """Return the scores that this one stands for: itself, or one for each setting beside the hyper-parameter."""
+        return (self,)
+
     @property
-    def penalty(self) -> float:
-        """Return beta, the weight of the dense term -beta / mu(a | x) of pseudo-loss gains; 0 for sparse scores."""
+    def key(self) -> Any:
+        """Return what tells the scores of a path apart: the hyper-parameter, with any other setting."""
+        return self.value
+
+    @property
+    def shift(self) -> float:
+        """Return by how much the bets on dense gains are raised: v >= bound - shift."""
         return 0.0
+
+    @property
+    def dense_weight(self) -> float:
+        """Return the weight of the dense gains, G[t, a] = 1{a = A_t} gains[t] + weight dense[t, a]; 0 without them."""
+        return 0.0
+
+    def dense_gains(self, batch: Batch) -> DenseGains:  # noqa: ARG002 (for scores that have them)
+        """Return the part of the gains that actions not taken have too, (n, K), without its weight.
+
+        Asked for only where `dense_weight` is not 0; the batch then has full propensity vectors.
+        """
+        raise AssertionError(f"{self.label} has sparse gains")
 
 
 def refuse_gains(score: type[Score], instead: str) -> NoReturn:

@@ -1,0 +1,136 @@
+"""Doubly robust LS: logarithmic smoothing of a reward model corrected by what was logged, for every action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from piwo.errors import UsageError
+from piwo.logs.batch import Batch, Floats
+from piwo.scores.ratio import log1p_ratio, over, vectors_of
+from piwo.scores.score import DenseGains, Parameter, Score, check_parameter
+
+__all__ = ["DoublyRobustLS", "RewardGuess"]
+
+
+@runtime_checkable
+class RewardGuess(Protocol):
+    """Predicts what each action would have earned, from nothing that a row or a later one says of rewards."""
+
+    def of(self, batch: Batch) -> Floats:
+        """Return q(X_t, a) >= 0 on the unit scale, (n, K)."""
+
+
+@dataclass(frozen=True)
+class DoublyRobustLS(Score):
+    """Doubly robust gains, smoothed: every action gets what a model guesses, the logged one its correction too.
+
+    Answers what LSLinear answers, with less noise, and without its habit of imitating the logger where all rewards
+    are high: an action not taken is credited with q, not with 0. A constant q helps much already. Needs full
+    propensity vectors, and an oracle that takes dense gains (ridge, exhaustive).
+
+    Formula: G[t, a] = log(1 + lam Y_t(a)) / lam, Y_t(a) = 1{A_t = a} (R_t - b_a) / mu_a + b_a + k >= 0,
+    b_a = min(q(X_t, a), k mu(a|X_t)). With g the mean of sum_a pi(a|X_t) G[t, a] and all policies of a class,
+    v(pi) >= (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - k with probability 1 - delta.
+    Source: docs/theory.md, section "Doubly robust learning".
+
+    Args:
+        lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
+        q: a guess of the reward on the unit scale: a number of at least 0, the same for all actions; several, from
+            which a learner chooses as from a path; or a `RewardGuess`.
+        k: above 0; how far below 0 the correction may reach. Several: a learner chooses.
+
+    Raises:
+        UsageError: for numbers out of range.
+
+    >>> import numpy as np
+    >>> batch = Batch(0, np.zeros(1, np.int32), np.ones(1), np.array([0.5]), propensities=np.array([[0.5, 0.5]]))
+    >>> np.expm1(DoublyRobustLS(1.0, q=0.5, k=4.0).dense_gains(batch).table).round(12).tolist()
+    [[5.5, 4.5]]
+    """
+
+    lam: Parameter = "auto"
+    q: float | tuple[float, ...] | RewardGuess = (0.25, 0.5, 0.75, 1.0)
+    k: float | tuple[float, ...] = 4.0
+    name: ClassVar[str] = "dr-ls"
+    label: ClassVar[str] = "DR-LS"
+    parameter: ClassVar[str | None] = "lam"
+    per_gamma: ClassVar[float] = 2.0
+    of_gamma: ClassVar[str] = "2 {}"
+    auto_finite: ClassVar[str] = "the theory for a finite class"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, positive in (("q", False), ("k", True)):
+            value = getattr(self, name)
+            if isinstance(value, list):
+                value = tuple(value)
+                object.__setattr__(self, name, value)
+            if name == "q" and isinstance(value, RewardGuess):
+                continue
+            if isinstance(value, str):
+                raise UsageError(f"{name} of {self.label} is {value!r}, expected a number, or several")
+            check_parameter(name, value, positive=positive)
+
+    @classmethod
+    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
+        """Return 0, (n, S): all that a row is worth is in the dense gains."""
+        return np.zeros((len(batch), len(parameters)))
+
+    def variants(self) -> list[Score]:
+        """Return one score for each q and each k."""
+        guesses = self.q if isinstance(self.q, tuple) else (self.q,)
+        shifts = self.k if isinstance(self.k, tuple) else (self.k,)
+        return [DoublyRobustLS(self.lam, q, k) for q in guesses for k in shifts]
+
+    @property
+    def key(self) -> tuple[float | None, ...]:
+        """Return lam, q and k; None for a q that is no number."""
+        return (self.value, float(self.q) if isinstance(self.q, int | float) else None, self.shift)
+
+    @property
+    def shift(self) -> float:
+        """Return k.
+
+        Raises:
+            UsageError: where it is several numbers; learners settle those.
+        """
+        if isinstance(self.k, tuple):
+            raise UsageError(f"k of {self.label} is {self.k}, expected one number by now; see .variants()")
+        return float(self.k)
+
+    @property
+    def dense_weight(self) -> float:
+        """Return 1."""
+        return 1.0
+
+    def dense_gains(self, batch: Batch) -> DenseGains:
+        """Return log(1 + lam Y_t(a)) / lam, (n, K), finite for every positive propensity.
+
+        Raises:
+            UsageError: where the log has no full vectors.
+        """
+        lam, k, mu = self.number, self.shift, vectors_of(batch, self.label)
+        rows = np.arange(len(batch))
+        guess = self._guess(batch, mu.shape[1])
+        # b = min(q, k mu)
+        gains = np.log1p(lam * (np.minimum(guess, k * mu) + k)) / lam
+        # at the logged action Y = R/mu + b + (k - b/mu), and b/mu = min(q/mu, k)
+        mu_a, q_a = batch.propensity, np.broadcast_to(guess, mu.shape)[rows, batch.action]
+        rest = np.minimum(q_a, k * mu_a) + (k - np.minimum(over(q_a, mu_a), k))
+        # log(1 + lam (rest + R/mu)) = log(1 + lam rest) + log(1 + lam R/(1 + lam rest)/mu)
+        smaller = batch.reward / (1.0 + lam * rest)
+        gains[rows, batch.action] = (np.log1p(lam * rest) + log1p_ratio(np.array([lam]), smaller, batch)[:, 0]) / lam
+        return DenseGains(gains, np.zeros(mu.shape[1]))
+
+    def _guess(self, batch: Batch, actions: int) -> Floats:
+        if isinstance(self.q, RewardGuess):
+            found = self.q.of(batch)
+            if found.shape != (len(batch), actions):
+                raise UsageError(f"q gave shape {found.shape}, expected ({len(batch)}, {actions}): one guess an action")
+            return np.maximum(found, 0.0)
+        if isinstance(self.q, tuple):
+            raise UsageError(f"q of {self.label} is {self.q}, expected one number by now; see .variants()")
+        return np.full((1, 1), float(self.q))
