@@ -8,9 +8,13 @@ hidden.
 
 from piwo.bounds.asymptotic import normal_interval
 from piwo.bounds.best_value import best_value_upper
+from piwo.bounds.catalogue import CatalogueEntry, catalogue
+from piwo.bounds.clopper_pearson import clopper_pearson_lower
 from piwo.bounds.control_variate import pooled_lower, pooled_lower_many
 from piwo.bounds.coverage import coverage_lower, coverage_upper
+from piwo.bounds.cressie_read import cressie_read_interval
 from piwo.bounds.e_bh import e_bh
+from piwo.bounds.empirical_bernstein import empirical_bernstein_lower
 from piwo.bounds.fixed_bet import floor_at_zero, score_interval, score_linear_lower, score_lower
 from piwo.bounds.grid import (
     GammaGrid,
@@ -21,6 +25,7 @@ from piwo.bounds.grid import (
     regret_bound_grid_root,
     regret_bound_grid_variance,
 )
+from piwo.bounds.hoeffding import hoeffding_lower
 from piwo.bounds.improvement import improvement_lower
 from piwo.bounds.interval import Interval
 from piwo.bounds.ix import ix_interval, ix_linear_lower, ix_lower, ix_upper_deviation, ix_upper_deviation_sqrt
@@ -52,15 +57,20 @@ from piwo.bounds.union import log_inv_delta
 from piwo.bounds.value import value_interval, value_lower, value_upper
 
 __all__ = [
+    "CatalogueEntry",
     "GammaGrid",
     "Gibbs",
     "Horizon",
     "Interval",
     "PropensityTest",
     "best_value_upper",
+    "catalogue",
+    "clopper_pearson_lower",
     "coverage_lower",
     "coverage_upper",
+    "cressie_read_interval",
     "e_bh",
+    "empirical_bernstein_lower",
     "floor_at_zero",
     "gamma_auto",
     "gamma_grid_ix",
@@ -68,6 +78,7 @@ __all__ = [
     "gamma_linear",
     "gibbs_posterior",
     "grid_size",
+    "hoeffding_lower",
     "improvement_lower",
     "ix_interval",
     "ix_linear_lower",

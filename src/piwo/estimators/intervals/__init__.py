@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from piwo.errors import UsageError
-from piwo.estimators.intervals.asymptotic import BootstrapInterval, NormalInterval
+from piwo.estimators.intervals.asymptotic import BootstrapInterval, CressieReadInterval, NormalInterval
+from piwo.estimators.intervals.clopper_pearson import ClopperPearsonInterval
 from piwo.estimators.intervals.control_variate import AutoInterval, ControlVariateInterval
-from piwo.estimators.intervals.fixed_bet import IXInterval, LSInterval
+from piwo.estimators.intervals.declared_weight import EmpiricalBernsteinInterval, HoeffdingInterval
+from piwo.estimators.intervals.fixed_bet import IXInterval, LSInterval, ScoreInterval
 from piwo.estimators.intervals.method import Evidence, IntervalMethod
 from piwo.estimators.intervals.mixture import MixtureInterval
 
@@ -19,6 +21,11 @@ INTERVALS: dict[str, IntervalMethod] = {
         MixtureInterval(),
         IXInterval(),
         LSInterval(),
+        ScoreInterval(),
+        HoeffdingInterval(),
+        EmpiricalBernsteinInterval(),
+        ClopperPearsonInterval(),
+        CressieReadInterval(),
         NormalInterval(),
         BootstrapInterval(),
     )
@@ -27,7 +34,7 @@ INTERVALS: dict[str, IntervalMethod] = {
 
 
 def interval_named(name: str) -> IntervalMethod:
-    """Return the interval method of that name.
+    """Return the interval method of that name, with what is declared behind a colon: "hoeffding:20".
 
     Raises:
         UsageError: listing the names.
@@ -35,6 +42,7 @@ def interval_named(name: str) -> IntervalMethod:
     >>> interval_named("mixture").guarantee
     'finite-sample'
     """
-    if name not in INTERVALS:
+    plain, colon, given = name.partition(":")
+    if plain not in INTERVALS:
         raise UsageError(f"interval {name!r} is not known, expected one of {', '.join(INTERVALS)}")
-    return INTERVALS[name]
+    return INTERVALS[plain].declared(given) if colon else INTERVALS[plain]

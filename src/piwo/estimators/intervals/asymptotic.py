@@ -8,10 +8,13 @@ from typing import ClassVar
 
 from piwo import bounds
 from piwo.bounds.interval import Guarantee
+from piwo.errors import UsageError
 from piwo.estimators.bootstrap import bootstrap_interval
 from piwo.estimators.intervals.method import Evidence, IntervalMethod
+from piwo.logs.log import Log
+from piwo.policies import Policy
 
-__all__ = ["BootstrapInterval", "NormalInterval"]
+__all__ = ["BootstrapInterval", "CressieReadInterval", "NormalInterval"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,39 @@ class NormalInterval(IntervalMethod):
         if value is None or not math.isfinite(value):
             return bounds.Interval(None, None, "asymptotic")
         return bounds.normal_interval(value, evidence.estimate.standard_error, evidence.delta)
+
+
+@dataclass(frozen=True)
+class CressieReadInterval(IntervalMethod):
+    """Interval method: empirical likelihood in quadratic form, which knows that weights are 1 on average.
+
+    >>> CressieReadInterval().guarantee
+    'asymptotic'
+    """
+
+    name: ClassVar[str] = "cressie-read"
+    guarantee: ClassVar[Guarantee] = "asymptotic"
+    estimators: ClassVar[tuple[str, ...]] = ("iw", "snips")
+
+    def settled(self, log: Log, policy: Policy) -> IntervalMethod:  # noqa: ARG002
+        """Return this method.
+
+        Raises:
+            UsageError: for propensities that may be too small: weights are then not 1 on average.
+        """
+        if log.doubt is not None and not log.doubt.exact:
+            raise UsageError(
+                "interval='cressie-read' needs propensities that are right, and these may be too small "
+                "(propensity_factor, sensitivity); use interval='mixture'"
+            )
+        return self
+
+    def finish(self, evidence: Evidence) -> bounds.Interval:
+        """Return the interval, without ends where a weight is beyond float64 or the rows are fewer than three."""
+        sums, n = evidence.state.moments, evidence.rows
+        if n < 3 or evidence.log.columns.weight is not None:
+            return bounds.Interval(None, None, "asymptotic")
+        return bounds.cressie_read_interval(n, sums.w, sums.w2, sums.wr, sums.w2r, sums.w2r2, evidence.delta)
 
 
 @dataclass(frozen=True)

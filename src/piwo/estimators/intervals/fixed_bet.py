@@ -12,7 +12,13 @@ from piwo.estimators.intervals.method import Evidence, IntervalMethod
 from piwo.logs.log import Log
 from piwo.policies import Policy
 
-__all__ = ["IXInterval", "LSInterval"]
+__all__ = ["IXInterval", "LSInterval", "ScoreInterval"]
+
+
+PESSIMISTIC = (
+    "ix-reward", "global-clip", "global-clip-linear", "log-clip", "log-clip-linear", "freezing", "freezing-linear",
+)  # fmt: skip
+"""Scores that are pessimistic for all rewards of at least 0, beside those of `LSInterval`."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,22 @@ class LSInterval(IntervalMethod):
     name: ClassVar[str] = "ls"
     estimators: ClassVar[tuple[str, ...]] = ("ls", "ls-linear")
     anytime: ClassVar[bool] = True
+
+    def finish(self, evidence: Evidence) -> bounds.Interval:
+        """Return the interval; without an upper end of the rewards it has none either."""
+        return _of_score(evidence)
+
+
+@dataclass(frozen=True)
+class ScoreInterval(IntervalMethod):
+    """Interval method: the fixed-bet bound on the credits of the estimator's own score, any of the pessimistic ones.
+
+    >>> "log-clip" in ScoreInterval().estimators, "clip" in ScoreInterval().estimators
+    (True, False)
+    """
+
+    name: ClassVar[str] = "score"
+    estimators: ClassVar[tuple[str, ...]] = (*LSInterval.estimators, *PESSIMISTIC)
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval; without an upper end of the rewards it has none either."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from piwo import bounds
 from piwo.bounds.interval import Guarantee
+from piwo.errors import UsageError
 from piwo.estimators.point import Estimate, Estimator
 from piwo.logs.log import Log
 from piwo.policies import Policy
@@ -79,6 +80,14 @@ class IntervalMethod(ABC):
     def note(self) -> str | None:
         """Return what a reader of this method's interval must know."""
         return None
+
+    def declared(self, text: str) -> IntervalMethod:
+        """Return the method with what was written behind its name, as in "hoeffding:20".
+
+        Raises:
+            UsageError: for methods to which nothing can be declared.
+        """
+        raise UsageError(f"interval '{self.name}:{text}' is not known: {self.name} takes nothing; use {self.name!r}")
 
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:  # noqa: ARG002 (for methods that choose)
         """Return the method to use for this policy on this log: this one, or what it stands for.

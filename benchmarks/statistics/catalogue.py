@@ -1,0 +1,73 @@
+"""Intervals for comparison: mean widths, and how often each end is wrong, on seven bandits.
+
+The bandits go from easy to hopeless, n = 3000, delta = 0.05. Where weights are bounded, the bounds that need it are told
+the largest weight that can occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import piwo
+from piwo.simulate import Bandit
+
+__all__ = ["CASES", "REPS", "rows"]
+
+REPS = 200
+N = 3000
+
+
+def _bandit(name: str, mu: Any, pi: Any, chance: Any) -> Bandit:
+    return Bandit(name, tuple(float(x) for x in np.log(mu)), tuple(pi), tuple(chance))
+
+
+CASES = (
+    _bandit("half of the rows", (0.5, 0.5), (1, 0), (0.5, 0.5)),
+    _bandit("one row in twenty", (0.05, 0.95), (1, 0), (0.5, 0.5)),
+    _bandit("three rows in all", (0.001, 0.999), (1, 0), (0.9, 0.5)),
+    _bandit("clicks", (0.1, 0.9), (1, 0), (0.01, 0.01)),
+    _bandit("near the logger", (0.7, 0.3), (0.5, 0.5), (0.5, 0.6)),
+    _bandit("uniform on a peaked logger", (0.993, 0.0035, 0.0035), (1 / 3,) * 3, (0.8,) * 3),
+    _bandit("on-policy", (0.1,) * 10, (0.1,) * 10, (0.1,) * 10),
+)
+
+
+def rows(reps: int) -> list[Mapping[str, Any]]:
+    """Return mean width and misses a side, by bandit and interval method."""
+    made: list[Mapping[str, Any]] = []
+    for bandit in CASES:
+        largest = max(p / m for p, m in zip(bandit.pi, bandit.mu, strict=True))
+        methods = (
+            "mixture", "score", f"hoeffding:{largest}", f"empirical-bernstein:{largest}", "clopper-pearson",
+            "cressie-read", "normal",
+        )  # fmt: skip
+        logs = [bandit.log(N, random_state=seed) for seed in range(reps)]
+        for method in methods:
+            ends = _ends(bandit, logs, method)
+            if ends is not None:
+                made.append({
+                    "case": bandit.name,
+                    "interval": method.partition(":")[0] if method != "score" else "score (ls)",
+                    "width": float((ends[:, 1] - ends[:, 0]).mean()),
+                    "lower misses": float((ends[:, 0] > bandit.value).mean()),
+                    "upper misses": float((ends[:, 1] < bandit.value).mean()),
+                })  # fmt: skip
+    return made
+
+
+def _ends(bandit: Bandit, logs: list[piwo.Log], method: str) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    """Return the ends within [0, 1], one row a log; None where the method does not apply."""
+    estimator = "ls" if method == "score" else "iw"
+    found = []
+    for log in logs:
+        try:
+            one = piwo.evaluate(log, bandit.policy, estimator=estimator, interval=method)
+        except piwo.UsageError:
+            return None  # clopper-pearson with weights of several sizes
+        if one.lower is None or one.upper is None:
+            continue
+        found.append((max(0.0, one.lower), min(1.0, one.upper)))
+    return np.array(found)
