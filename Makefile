@@ -86,7 +86,8 @@ format: $(VENV)/dev.stamp
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing/public_names.py
-	MYPYPATH=. $(BIN)/mypy benchmarks
+	MYPYPATH=. $(BIN)/mypy benchmarks/*.py
+	MYPYPATH=. $(BIN)/mypy --explicit-package-bases benchmarks/statistics
 
 layers: $(VENV)/dev.stamp
 	PYTHONPATH=src $(BIN)/lint-imports

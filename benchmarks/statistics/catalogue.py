@@ -1,7 +1,7 @@
 """Intervals for comparison: mean widths, and how often each end is wrong, on seven bandits.
 
-The bandits go from easy to hopeless, n = 3000, delta = 0.05. Where weights are bounded, the bounds that need it are told
-the largest weight that can occur.
+The bandits go from easy to hopeless, n = 3000, delta = 0.05. Bounds that need the largest weight that can occur are
+told the true one.
 """
 
 from __future__ import annotations
@@ -12,33 +12,19 @@ from typing import Any
 import numpy as np
 
 import piwo
+from benchmarks.statistics.intervals import CASES
 from piwo.simulate import Bandit
 
-__all__ = ["CASES", "REPS", "rows"]
+__all__ = ["REPS", "rows"]
 
-REPS = 200
+REPS = 100
 N = 3000
-
-
-def _bandit(name: str, mu: Any, pi: Any, chance: Any) -> Bandit:
-    return Bandit(name, tuple(float(x) for x in np.log(mu)), tuple(pi), tuple(chance))
-
-
-CASES = (
-    _bandit("half of the rows", (0.5, 0.5), (1, 0), (0.5, 0.5)),
-    _bandit("one row in twenty", (0.05, 0.95), (1, 0), (0.5, 0.5)),
-    _bandit("three rows in all", (0.001, 0.999), (1, 0), (0.9, 0.5)),
-    _bandit("clicks", (0.1, 0.9), (1, 0), (0.01, 0.01)),
-    _bandit("near the logger", (0.7, 0.3), (0.5, 0.5), (0.5, 0.6)),
-    _bandit("uniform on a peaked logger", (0.993, 0.0035, 0.0035), (1 / 3,) * 3, (0.8,) * 3),
-    _bandit("on-policy", (0.1,) * 10, (0.1,) * 10, (0.1,) * 10),
-)
 
 
 def rows(reps: int) -> list[Mapping[str, Any]]:
     """Return mean width and misses a side, by bandit and interval method."""
     made: list[Mapping[str, Any]] = []
-    for bandit in CASES:
+    for bandit in (case.bandit for case in CASES):
         largest = max(p / m for p, m in zip(bandit.pi, bandit.mu, strict=True))
         methods = (
             "mixture", "score", f"hoeffding:{largest}", f"empirical-bernstein:{largest}", "clopper-pearson",

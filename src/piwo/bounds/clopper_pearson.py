@@ -21,6 +21,9 @@ def clopper_pearson_lower(successes: int, n: int, log_inv_delta: float) -> float
         n: number of rows.
         log_inv_delta: log(1/delta) of this one statement.
 
+    Returns:
+        The bound, in [0, 1].
+
     >>> round(clopper_pearson_lower(8, 10, log_inv_delta=math.log(20)), 4)
     0.4931
 

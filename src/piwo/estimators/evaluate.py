@@ -63,7 +63,7 @@ def evaluate(
         interval: "auto" (the default): "mixture-cv", the mixture bound with control variates, where the log has the
             probability of every action (`propensities=` or `behavior=`) and the policy gives full vectors,
             else "mixture", which needs the logged actions' alone; "ix", "ls"; "normal" and "bootstrap" are
-            asymptotic, for comparison.
+            asymptotic, for comparison; more in docs/bounds.md.
         q: a reward model, whose predictions "auto" and "mixture-cv" take as baselines beside the constant ones:
             "forward" fits one to the log itself, each row's on earlier rows alone (`piwo.estimators.forward_model`);
             or predictions made from other rows, see `piwo.estimators.doubly_robust`.

@@ -38,7 +38,7 @@ class Evaluation:
     """The lower end as the formula gave it, before the reward range is used."""
     upper_raw: float | None
     interval: str
-    """mixture-cv, mixture, ix, ls (finite-sample); normal, bootstrap (asymptotic, by name only)."""
+    """mixture-cv, mixture, ix, ls (finite-sample), normal, bootstrap (asymptotic), and others: see docs/bounds.md."""
     guarantee: str
     """finite-sample: wrong with probability at most delta at this n; asymptotic; asymptotic, for the smoothed value
     (ix, clip, ls and other smoothed scores: not for the policy's own value); or none."""
