@@ -6,9 +6,9 @@ wealth of the bets on all of them is averaged, with weights fixed beforehand.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from piwo.bounds.checks import check_count, check_positive
 from piwo.bounds.mixture import FloatArray, Horizon, grid_size
@@ -24,8 +24,8 @@ _LOG_LARGEST = math.log(np.finfo(np.float64).max)
 
 def pooled_lower(
     bet_sums: FloatArray,
-    shifts: ArrayLike,
-    weights: ArrayLike,
+    shifts: Sequence[float] | FloatArray,
+    weights: Sequence[float] | FloatArray,
     n: int,
     log_inv_delta: float,
     *,
@@ -66,8 +66,8 @@ def pooled_lower(
 
 def pooled_lower_many(
     bet_sums: FloatArray,
-    shifts: ArrayLike,
-    weights: ArrayLike,
+    shifts: Sequence[float] | FloatArray,
+    weights: Sequence[float] | FloatArray,
     n: int,
     log_inv_delta: float,
     *,
@@ -123,7 +123,9 @@ def _highest(sums: FloatArray, shifts: FloatArray, n: int, log_inv_delta: float)
     return highest
 
 
-def _checked(sums: FloatArray, shifts: ArrayLike, weights: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _checked(
+    sums: FloatArray, shifts: Sequence[float] | FloatArray, weights: Sequence[float] | FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     raised, shares = np.asarray(shifts, np.float64), np.asarray(weights, np.float64)
     if sums.ndim != 3 or sums.shape[1:] != (raised.size, BETS.size) or raised.shape != shares.shape:
         raise UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,7 @@ CUTS: tuple[float, ...] = (1.0, 4.0, 16.0)
 _BLOCK_BYTES = 2**21
 
 
+@runtime_checkable
 class Predictor(Protocol):
     """Predicted rewards. Those of a row may rest on earlier rows and on other data, never on the row itself."""
 
