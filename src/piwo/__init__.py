@@ -26,6 +26,7 @@ from piwo.estimators import (
 from piwo.learners import PIWO, PACBayes, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
+from piwo.regret_certificates import RegretCertificate, regret_certificate
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "PiwoError",
     "PiwoWarning",
     "PseudoLoss",
+    "RegretCertificate",
     "Selection",
     "UsageError",
     "__version__",
@@ -66,6 +68,7 @@ __all__ = [
     "oracles",
     "policies",
     "read",
+    "regret_certificate",
     "reporting",
     "scores",
     "select",

@@ -37,6 +37,7 @@ from piwo.reductions import (
 from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
+from piwo.reductions.pair_sums import PairSums
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 N, ACTIONS, WIDTH = 997, 5, 3
@@ -95,6 +96,9 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "credits, dense": lambda: CreditSums(
         (Uniform(LABELS), Constant(0, LABELS)), (DoublyRobustLS(0.2, 0.5), PseudoLoss(0.1))
     ),
+    "pair": lambda: PairSums(Uniform(LABELS), Constant(1, LABELS), full=True),
+    "pair, logged actions alone": lambda: PairSums(Column("pi", LABELS), Uniform(LABELS), full=False),
+    "credits of losses": lambda: CreditSums((Uniform(LABELS),), (IX(0.1),), losses=True),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),

@@ -11,6 +11,7 @@ import numpy as np
 
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
+from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
 from piwo.policies import Policy, aligned
@@ -67,6 +68,12 @@ class Exhaustive(Oracle):
         if isinstance(self.policies, np.ndarray):
             return tuple(RowChoices(row, log.actions) for row in self.policies)
         return tuple(aligned(policy, log.actions) for policy in self.policies)
+
+    def least_losses(self, log: Log, scores: Sequence[Score]) -> Floats:
+        """Return the smallest sum of the credits of the losses 1 - R over the list, (S,); one pass."""
+        credit = reduce(log, CreditSums(self.candidates(log), tuple(scores), losses=True)).credit
+        least: Floats = credit.min(axis=1)
+        return least
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
         """Return the best policy for each score; one pass for all policies and scores."""

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from piwo.errors import DataError
+from piwo.errors import DataError, UsageError
+from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.scores import Score
@@ -31,6 +32,14 @@ class Oracle(ABC):
     def solve(self, log: Log, score: Score) -> Policy:
         """Return the policy for one score."""
         return self.solve_path(log, [score])[0]
+
+    def least_losses(self, log: Log, scores: Sequence[Score]) -> Floats:  # noqa: ARG002 (for exact oracles)
+        """Return the smallest sum over the class of the credits of the losses 1 - R, (S,), for each score.
+
+        Raises:
+            UsageError: for an oracle that is not exact: what a surrogate finds bounds nothing.
+        """
+        raise UsageError(f"the {self.name} oracle does not find the smallest loss of its class; use oracles.Exhaustive")
 
     def log_class_size(self) -> float | None:
         """Return log |Pi|, None where the class is infinite or unknown."""

@@ -32,10 +32,16 @@ class CreditSums(Reduction[CreditState]):
     """Reduction: sum_t rho_s(pi_i; t) for S scores and N policies.
 
     For scores that credit actions not taken, rho = sum_a pi(a|x) G[t, a]; their gains are formed in small blocks.
+
+    Args:
+        policies: N, over the log's action list.
+        scores: S, with numbers for hyper-parameters.
+        losses: credit 1 - R in place of R.
     """
 
     policies: tuple[Policy, ...]
     scores: tuple[Score, ...]
+    losses: bool = False
 
     @property
     def context(self) -> bool:
@@ -57,6 +63,7 @@ class CreditSums(Reduction[CreditState]):
 
     def update(self, state: CreditState, batch: Batch) -> CreditState:
         """Return the sums with a batch added."""
+        batch = batch.losses() if self.losses else batch
         linear = [s for s, score in enumerate(self.scores) if score.linear]
         others = [s for s, score in enumerate(self.scores) if not score.linear]
         # (n, S): the credits of a policy are one product with it

@@ -1,0 +1,96 @@
+"""The difference of two policies, measured on the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from piwo.logs.batch import Batch, Floats
+from piwo.policies.blocks import row_blocks
+from piwo.policies.policy import Policy
+from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.reduction import Reduction
+from piwo.reductions.state import State
+from piwo.scores.ratio import log_ratio, over_propensity
+
+__all__ = ["PairState", "PairSums"]
+
+
+@dataclass(frozen=True)
+class PairState(State):
+    """Rows, and bet sums of a quantity whose mean is at most v(policy) - v(other) + 1.
+
+    >>> PairState().bets.shape
+    (48,)
+    """
+
+    rows: int = 0
+    bets: Floats = field(default_factory=lambda: np.zeros(len(BETS)))
+
+
+@dataclass(frozen=True)
+class PairSums(Reduction[PairState]):
+    """Reduction: bet sums of the difference of two policies, for rewards in [0, 1].
+
+    Formula: with full vectors Y = [(pi - pi')_+ R + (pi' - pi)_+ (1 - R)]/mu + 1 - sum_a (pi' - pi)_+; from the logged
+    actions' probabilities alone Y = pi R/mu + pi' (1 - R)/mu.
+
+    Args:
+        policy: pi, over the log's action list.
+        other: pi', likewise.
+        full: both tell the probability of every action.
+
+    Source: docs/theory.md, section "Regret certificates".
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
+    >>> a, b = (piwo.policies.Constant(x, log.actions) for x in log.actions)
+    >>> state = piwo.engines.reduce(log, PairSums(a, b, full=True))  # Y = 2 and 2
+    >>> bool(np.isclose(state.bets[5], 2 * np.log(3)))
+    True
+    """
+
+    policy: Policy
+    other: Policy
+    full: bool
+
+    @property
+    def context(self) -> bool:
+        """Tell whether a policy looks at the context."""
+        return self.policy.needs_context or self.other.needs_context
+
+    @property
+    def labels(self) -> bool:
+        """Tell whether a policy asks which action was taken."""
+        return self.full or self.policy.needs_actions or self.other.needs_actions
+
+    def empty(self) -> PairState:
+        """Return the state of no rows."""
+        return PairState()
+
+    def update(self, state: PairState, batch: Batch) -> PairState:
+        """Return the state with the rows of a batch added."""
+        if self.full:
+            numerator, rest = self._differences(batch)
+        else:
+            earned, missed = self.policy.logged(batch) * batch.reward, self.other.logged(batch) * (1.0 - batch.reward)
+            numerator, rest = earned + missed, np.zeros(len(batch))
+        y = over_propensity(numerator, batch) + rest
+        lost = np.flatnonzero(~np.isfinite(y))
+        if not len(lost):
+            return state.merge(PairState(len(batch), bet_sums(y)))
+        # beside a number beyond float64 the rest, at most 1, is nothing
+        beyond = bet_sums_of_logs(log_ratio(numerator, batch, lost))
+        return state.merge(PairState(len(batch), bet_sums(np.delete(y, lost)) + beyond))
+
+    def _differences(self, batch: Batch) -> tuple[Floats, Floats]:
+        """Return what is divided by the propensity, and 1 - sum_a (pi' - pi)_+, (n,) each, without a large table."""
+        numerator, rest = np.empty(len(batch)), np.empty(len(batch))
+        for block in row_blocks(len(batch), 2 * len(self.policy.actions)):
+            some = batch.take(block)
+            more = self.policy.full(some) - self.other.full(some)
+            taken = more[np.arange(len(some)), some.action]
+            numerator[block] = np.where(taken > 0.0, taken * some.reward, -taken * (1.0 - some.reward))
+            rest[block] = np.maximum(0.0, 1.0 - np.maximum(-more, 0.0).sum(axis=1))
+        return numerator, rest

@@ -1,0 +1,150 @@
+"""Regret certificates: by hand, against naive sums, refusals, and how often they hold."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import piwo
+from piwo import bounds
+from piwo.errors import UsageError
+from piwo.oracles import Exhaustive, Ridge
+from piwo.reductions.bets import bet_sums
+from piwo.reductions.pair_sums import PairSums
+from piwo.scores import LSLinear
+from piwo.simulate import ClassificationBandit, adversarial_bandits
+
+DELTA, LOGS = 0.1, 1500
+EACH = bounds.log_inv_delta(DELTA)
+
+
+def a_log(**more):
+    return piwo.Log.from_arrays(
+        action=["a", "b", "a", "c"] * 60, reward=[1, 0.25, 0.5, 0] * 60, propensity=[0.5, 0.2, 0.5, 0.3] * 60,
+        actions=["a", "b", "c"], **more,
+    )  # fmt: skip
+
+
+def table(log, *chances):
+    return piwo.policies.Tabular(chances, log.actions)
+
+
+def test_paired_by_hand():
+    log = a_log()
+    mine, other = table(log, 0.5, 0.5, 0.0), table(log, 0.2, 0.5, 0.3)
+    found = piwo.regret_certificate(log, mine, {"other": other}, delta=DELTA)
+    # mine - other = .3, 0, -.3; sum of what other has more: .3
+    y = np.array([0.3 * 1 / 0.5, 0, 0.3 * 0.5 / 0.5, 0.3 * 1 / 0.3]) + 0.7
+    by_hand = 1 - bounds.lower(bet_sums(np.tile(y, 60)), 240, EACH)
+    assert found.against == {"other": pytest.approx(by_hand, rel=1e-12)}
+    assert (found.scope, found.rows, found.kind) == ("comparators", 240, "held-out")
+
+
+def test_logged_actions_alone_by_hand():
+    log = a_log()
+    mine, other = [0.5, 0.5, 0.5, 0.0] * 60, [0.2, 0.5, 0.2, 0.3] * 60
+    found = piwo.regret_certificate(log, mine, {"x": other, "y": other}, delta=DELTA)
+    y = np.array([0.5 / 0.5, (0.5 * 0.25 + 0.5 * 0.75) / 0.2, (0.25 + 0.1) / 0.5, 0.3 / 0.3])
+    by_hand = 1 - bounds.lower(bet_sums(np.tile(y, 60)), 240, EACH + math.log(2))
+    assert found.against == {"x": pytest.approx(by_hand), "y": pytest.approx(by_hand)}
+    # against the logger it is minus the improvement
+    logging = piwo.regret_certificate(log, mine, {"logging": piwo.policies.Logging()}, delta=DELTA)
+    made = piwo.certify(log, {0: piwo.policies.RowWise(mine)}, delta=DELTA)[0]
+    assert logging.regret_upper == pytest.approx(-made.improvement_lower)
+
+
+def test_pairing_pays_only_for_differences():
+    log = a_log()
+    mine, alone = table(log, 1, 0, 0), [1.0, 0.0, 1.0, 0.0] * 60
+    paired = piwo.regret_certificate(log, mine, {"same": mine}).regret_upper
+    assert piwo.regret_certificate(log, alone, {"same": alone}).regret_upper > 5 * paired
+
+
+def test_units_and_in_sample():
+    plain = piwo.regret_certificate(a_log(), table(a_log(), 1, 0, 0), {"b": table(a_log(), 0, 1, 0)})
+    wide = piwo.Log.from_arrays(
+        action=["a", "b", "a", "c"] * 60, reward=[9, 1.5, 4, -1] * 60, propensity=[0.5, 0.2, 0.5, 0.3] * 60,
+        actions=["a", "b", "c"], reward_range=(-1, 9),
+    )  # fmt: skip
+    scaled = piwo.regret_certificate(wide, table(wide, 1, 0, 0), {"b": table(wide, 0, 1, 0)})
+    assert scaled.regret_upper == pytest.approx(10 * plain.regret_upper)
+    paid = piwo.regret_certificate(
+        a_log(), table(a_log(), 1, 0, 0), {"b": table(a_log(), 0, 1, 0)}, kind="in-sample", log_class_size=math.log(50)
+    )
+    assert paid.regret_upper > plain.regret_upper
+    assert paid.propensity_p is None
+    assert paid.to_dict()["against"] == {"b": paid.regret_upper}
+
+
+def test_class_by_hand():
+    log = a_log()
+    each = [table(log, *row) for row in np.eye(3)]
+    found = piwo.regret_certificate(log, each[0], Exhaustive(each), delta=DELTA)
+    bets = bounds.gamma_grid_ls(240, math.log(3), DELTA).bets
+    least = []
+    for bet in bets:
+        losses = [np.log1p(bet * (1 - np.array([1, 0.25, 0.5, 0])) / np.array([0.5, 0.2, 0.5, 0.3])) / bet]
+        sums = [sum(losses[0][[i for i, x in enumerate("abac") if x == action]]) / 4 for action in "abc"]
+        least.append(min(sums))
+    best = bounds.best_value_upper(least, bets, 240, EACH + math.log(2) + math.log(3))
+    mine = bounds.lower(bet_sums(np.tile([2, 0, 1, 0.0], 60)), 240, EACH + math.log(2))
+    assert found.against == {"exhaustive": pytest.approx(min(1.0, best) - mine)}
+    assert found.scope == "class"
+
+
+def test_refuses():
+    log = a_log()
+    mine = table(log, 1, 0, 0)
+    with pytest.raises(UsageError, match=r"needs an exact oracle, and ridge"):
+        piwo.regret_certificate(log, mine, Ridge())
+    with pytest.raises(UsageError, match="does not find the smallest loss"):
+        Ridge().least_losses(log, [LSLinear(0.1)])
+    with pytest.raises(UsageError, match="no comparators"):
+        piwo.regret_certificate(log, mine, {})
+    with pytest.raises(UsageError, match="thinned"):
+        piwo.regret_certificate(a_log(weight=[1.0] * 240), mine, {"b": mine})
+    with pytest.raises(UsageError, match="upper end"):
+        piwo.regret_certificate(replace(log, reward_range=(0, math.inf)), mine, {"b": mine})
+    with pytest.raises(UsageError, match="leave log_class_size out"):
+        piwo.regret_certificate(log, mine, {"b": mine}, log_class_size=1.0)
+    with pytest.raises(UsageError, match="chosen on these rows"):
+        piwo.regret_certificate(log, mine, Exhaustive([mine] * 9), kind="in-sample", log_class_size=1.0)
+
+
+def test_propensities_that_the_rows_contradict_are_told():
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 999, reward=[1, 0] * 999, propensity=[0.2] * 1998, actions=["a", "b"]
+    )
+    mine, other = (piwo.policies.Constant(x, log.actions) for x in "ab")
+    assert "cannot be believed" in str(piwo.regret_certificate(log, mine, {"b": other}))
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("bandit", adversarial_bandits(), ids=lambda x: x.name)
+def test_pairs_hold(bandit, full):
+    """On each bandit the target against the even policy, and the even policy against the target."""
+    n, size = 300, len(bandit.pi)
+    even = replace(bandit, pi=(1 / size,) * size)
+    batch = next(bandit.log_of(np.arange(len(bandit.cells.chance))).each_batch())
+    counts = bandit.counts(n, LOGS, random_state=7)
+    for one, other in ((bandit, even), (even, bandit)):
+        reduction = PairSums(one.policy, other.policy, full)
+        cells = [reduction.update(reduction.empty(), batch.take(np.array([i]))).bets for i in range(len(batch))]
+        regret = 1 - bounds.lower_many(counts @ np.stack(cells), n, EACH)
+        assert np.mean(other.value - one.value > regret) <= DELTA + 3 * math.sqrt(DELTA * (1 - DELTA) / LOGS)
+
+
+def test_class_certificates_hold_for_what_was_learned_on_the_same_rows():
+    rng = np.random.default_rng(3)
+    bandit = ClassificationBandit(rng.normal(size=(400, 2)), rng.integers(0, 3, 400))
+    policies = [bandit.softmax_logger(eta) for eta in (-4.0, 0.0, 2.0, 8.0)]
+    best = max(bandit.value(policy) for policy in policies)
+    oracle = Exhaustive(policies)
+    for seed in range(12):
+        log = bandit.log(bandit.softmax_logger(1.0), rows=1500, random_state=seed)
+        learned = oracle.solve(log, piwo.IX(0.05))
+        found = piwo.regret_certificate(
+            log, learned, oracle, delta=0.01, kind="in-sample", log_class_size=oracle.log_class_size()
+        )
+        assert 0 <= best - bandit.value(learned) <= found.regret_upper < 1
