@@ -38,6 +38,7 @@ from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.reductions.pair_sums import PairSums
+from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 N, ACTIONS, WIDTH = 997, 5, 3
@@ -88,6 +89,9 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "control variates": lambda: ControlVariates(Uniform(LABELS)),
     "control variates, one action, without an upper end": lambda: ControlVariates(Constant(2, LABELS), bounded=False),
     "model variates": lambda: ModelVariates(Uniform(LABELS), ForwardModel(np.full((9, ACTIONS, WIDTH + 1), 0.01))),
+    "shared policy": lambda: SharedPolicy(
+        Uniform(LABELS), (PolicySums(Uniform(LABELS), IW()), ControlVariates(Uniform(LABELS)))
+    ),
     "forward sums": lambda: ForwardSums(ACTIONS, WIDTH + 1),
     "credits": lambda: CreditSums((Uniform(LABELS), Constant(0, LABELS)), (IX(0.1), LS(0.2), IW())),
     "improvements": lambda: ImprovementSums((Uniform(LABELS), Constant(0, LABELS)), (0.2, 4.0)),

@@ -25,6 +25,7 @@ from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import ActionCount, PolicyState, PolicySums, Together
 from piwo.reductions.model_variate import Predictor
+from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, Score
 
 __all__ = ["INTERVALS", "compare", "evaluate"]
@@ -182,19 +183,19 @@ def compare(
     planned = horizon if isinstance(horizon, int) else len(log)
     score = chosen.score(resolve_gamma(gamma, planned, delta)) if chosen.smoothed else IW()
     bounded = math.isfinite(log.reward_range[1])
-    sums = tuple(PolicySums(policy, score, bounded) for policy in ready.values())
-    more = {name: methods[name].sums(log, policy) for name, policy in ready.items()}
-    extra = {name: own for name, own in more.items() if own is not None}
+    sums = tuple(
+        SharedPolicy(policy, (PolicySums(policy, score, bounded), *methods[name].sums(log, policy)))
+        for name, policy in ready.items()
+    )
     counts = log.declared_actions is not None or any(policy.plays_what_was_seen for policy in ready.values())
     counted = (ActionCount(len(log.actions)),) if counts else ()  # else every action was seen, and none is asked for
-    states = reduce(log, Together((*sums, *extra.values(), *counted)))
-    own = dict(zip(extra, states[len(sums) :], strict=False))
+    states = reduce(log, Together((*sums, *counted)))
     count = states[-1].count if counts else np.empty(0)
     masses = unsupported_masses(log, ready, np.flatnonzero(count == 0))
     once = int((count == 1).sum())
     found = {}
-    for (name, policy), state in zip(ready.items(), states, strict=False):
-        evidence = asked.evidence(log, policy, score, state, own.get(name))
+    for (name, policy), (state, *own) in zip(ready.items(), states, strict=False):
+        evidence = asked.evidence(log, policy, score, state, tuple(own))
         found[name] = _finish(asked, methods[name], name, evidence, masses[name], _obstacle(log, policy, once))
     return found
 
@@ -266,7 +267,7 @@ class _Question:
         """Return log(N / delta), what each of the N policies pays."""
         return self.log_inv_delta + math.log(self.simultaneous)
 
-    def evidence(self, log: Log, policy: Policy, score: Score, state: PolicyState, own: Any) -> Evidence:
+    def evidence(self, log: Log, policy: Policy, score: Score, state: PolicyState, own: tuple[Any, ...]) -> Evidence:
         """Return what the pass over the log found about one policy."""
         return Evidence(
             log=log,

@@ -14,7 +14,7 @@ from piwo.estimators.intervals.mixture import MixtureInterval
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
-from piwo.reductions import Reduction, Together
+from piwo.reductions import Reduction
 from piwo.reductions.control_variate import BASELINES, GAIN_BASELINES, ControlVariates
 from piwo.reductions.model_variate import CUTS, ModelVariates, Predictor
 
@@ -72,13 +72,13 @@ class ControlVariateInterval(IntervalMethod):
             raise UsageError(f"interval='mixture-cv': {lacking}, or use interval='mixture'")
         return self
 
-    def sums(self, log: Log, policy: Policy) -> Reduction[Any] | None:
-        """Return the control variates; None for a thinned log, on which nothing is bet."""
+    def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:
+        """Return the control variates; none for a thinned log, on which nothing is bet."""
         if log.columns.weight is not None:
-            return None
+            return ()
         bounded = bool(np.isfinite(log.reward_range[1]))
         constant = ControlVariates(policy, bounded)
-        return Together((constant,) if self.model is None else (constant, ModelVariates(policy, self.model, bounded)))
+        return (constant,) if self.model is None else (constant, ModelVariates(policy, self.model, bounded))
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval; without an upper end of the rewards it has none either, and the lower end all delta."""

@@ -38,8 +38,8 @@ class Evidence:
     """The point estimate, on the unit scale."""
     state: PolicyState
     """The sums that every method has."""
-    own: Any
-    """The state of the method's own sums (`IntervalMethod.sums`); None without."""
+    own: tuple[Any, ...]
+    """The states of the method's own sums (`IntervalMethod.sums`)."""
     delta: float
     """Chance of error of this interval, for N policies already divided by N."""
     log_inv_delta: float
@@ -101,9 +101,9 @@ class IntervalMethod(ABC):
         """Return the method with predicted rewards, for those that `takes_model`; others return themselves."""
         return self
 
-    def sums(self, log: Log, policy: Policy) -> Reduction[Any] | None:  # noqa: ARG002 (for methods that need more)
-        """Return what the method must sum beside `PolicySums`, None where that is enough."""
-        return None
+    def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:  # noqa: ARG002 (for methods that need more)
+        """Return what the method must sum beside `PolicySums`: dataclasses with a field `policy`, this one."""
+        return ()
 
     @abstractmethod
     def finish(self, evidence: Evidence) -> bounds.Interval:

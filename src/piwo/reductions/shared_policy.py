@@ -1,0 +1,111 @@
+"""Several reductions about one policy: what the policy does is asked once, however many need to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from piwo.logs.batch import Batch, Floats
+from piwo.policies.blocks import row_blocks
+from piwo.policies.policy import Policy
+from piwo.reductions.reduction import Reduction, Together
+
+__all__ = ["SharedPolicy"]
+
+_BLOCK_BYTES = 2**23
+
+
+@dataclass(frozen=True)
+class SharedPolicy(Reduction[tuple[Any, ...]]):
+    """Reduction: several others about one policy that gives full vectors, which may be a slow model.
+
+    The policy is asked for its full vectors a block of rows at a time; the parts take the logged actions'
+    probabilities from there.
+
+    Args:
+        policy: over the log's action list.
+        parts: dataclasses with a field `policy`, which is this one.
+
+    >>> import piwo
+    >>> from piwo.reductions import ControlVariates, PolicySums
+    >>> log = piwo.Log.from_arrays(action=["a"], reward=[1], propensities=[[0.5, 0.5]], actions=["a", "b"])
+    >>> uniform = piwo.policies.Uniform(log.actions)
+    >>> parts = (PolicySums(uniform, piwo.IW()), ControlVariates(uniform))
+    >>> piwo.engines.reduce(log, SharedPolicy(uniform, parts))[0].moments.w
+    1.0
+    """
+
+    policy: Policy
+    parts: tuple[Reduction[Any], ...]
+
+    @property
+    def context(self) -> bool:
+        """Tell whether any part needs the context."""
+        return self._together.context
+
+    @property
+    def propensities(self) -> bool:
+        """Tell whether any part needs full propensity vectors."""
+        return self._together.propensities
+
+    @property
+    def labels(self) -> bool:
+        """Tell whether any part needs action codes."""
+        return self._together.labels
+
+    @property
+    def _together(self) -> Together:
+        return Together(self.parts)
+
+    def empty(self) -> tuple[Any, ...]:
+        """Return the states of no rows."""
+        return self._together.empty()
+
+    def update(self, state: tuple[Any, ...], batch: Batch) -> tuple[Any, ...]:
+        """Return the states with the rows of a batch added."""
+        if len(self.parts) == 1 or not self.policy.tells_all:  # what the log says costs nothing to ask again
+            return self._together.update(state, batch)
+        for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES):
+            some = batch.take(block)
+            known = _Known(self.policy, some)
+            parts = tuple(replace(part, policy=known) for part in self.parts)  # type: ignore[type-var]
+            state = Together(parts).update(state, some)
+        return state
+
+    def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the merged states."""
+        return self._together.merge(one, other)
+
+
+class _Known(Policy):
+    """A policy on some rows, for which it has been asked."""
+
+    kind: ClassVar[str] = "known"
+
+    def __init__(self, policy: Policy, batch: Batch) -> None:
+        self.listed = policy.actions
+        self.policy = policy
+        self.table = policy.full(batch)
+        self.row_numbers = batch.row_numbers
+
+    def distribution(self, context: Floats | None, n: int) -> Floats:
+        """Return what the policy itself says."""
+        return self.policy.distribution(context, n)
+
+    def full(self, batch: Batch) -> Floats:
+        """Return pi(a | X) for some of the rows, (n, K)."""
+        if len(batch) == len(self.table):
+            return self.table
+        table: Floats = self.table[np.searchsorted(self.row_numbers, batch.row_numbers)]
+        return table
+
+    def logged(self, batch: Batch) -> Floats:
+        """Return pi(A | X) of the logged actions, (n,)."""
+        found: Floats = self.full(batch)[np.arange(len(batch)), batch.action]
+        return found
+
+    def log_logged(self, batch: Batch) -> Floats:
+        """Return the logarithm of that as the policy itself has it, where it may be beyond float64."""
+        return self.policy.log_logged(batch)
