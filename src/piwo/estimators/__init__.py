@@ -9,9 +9,11 @@ from piwo.estimators.evaluation import Evaluation
 from piwo.estimators.forward_model import ForwardModel, forward_model
 from piwo.estimators.health import Health, check
 from piwo.estimators.monitor import Look, Monitor
+from piwo.estimators.mrdr import LinearRewards, mrdr_model
 from piwo.estimators.propensities import estimate_propensities
 from piwo.estimators.reward_model import ModelEstimate
 from piwo.estimators.select import Selection, select
+from piwo.estimators.slope import Slope, SlopePoint, slope
 
 __all__ = [
     "Bootstrap",
@@ -20,10 +22,13 @@ __all__ = [
     "Evaluation",
     "ForwardModel",
     "Health",
+    "LinearRewards",
     "Look",
     "ModelEstimate",
     "Monitor",
     "Selection",
+    "Slope",
+    "SlopePoint",
     "bootstrap",
     "bootstrap_interval",
     "check",
@@ -34,5 +39,7 @@ __all__ = [
     "estimate_propensities",
     "evaluate",
     "forward_model",
+    "mrdr_model",
     "select",
+    "slope",
 ]

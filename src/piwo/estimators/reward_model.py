@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from piwo import bounds
 from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.estimators.evaluation import jsonable
-from piwo.estimators.point import mean_of_credits
+from piwo.estimators.point import Estimate, mean_of_credits
 from piwo.estimators.prepare import name_of, prepare, whole_length
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
@@ -23,11 +23,11 @@ from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.blocks import row_blocks
 from piwo.policies.distributions import named_table
-from piwo.reductions import MomentState, Reduction
-from piwo.scores import IX
+from piwo.reductions import MomentState, Reduction, State
+from piwo.scores import IX, Score
 from piwo.scores.ratio import importance_weights
 
-__all__ = ["ModelEstimate", "estimate_with_model", "reward_model"]
+__all__ = ["Correction", "ModelEstimate", "estimate_with_model", "reward_model"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,9 @@ class ModelEstimate:
 
     name: str
     estimator: str
-    """dm: direct method; dr: doubly robust."""
+    """dm: direct method; dr: doubly robust; dr-switch, dr-shrinkage, ...: other weights; sndr: self-normalised."""
     gamma: float | None
+    """0 for plain weights; else the gamma that the weights amount to."""
     value: float
     standard_error: float | None
     lower: float | None
@@ -167,18 +168,71 @@ def _declared(log: Log) -> Actions:
 
 
 @dataclass(frozen=True)
-class ModelSums(Reduction[tuple[MomentState, float]]):
-    """Reduction: the credits of the direct method, or of the doubly robust estimate.
+class Correction:
+    """How weighted residuals correct a reward model.
+
+    Args:
+        weights: the score whose credit at reward 1 is the weight; None: pi/mu.
+        self_normalized: divide the sum of weighted residuals by the sum of weights.
+    """
+
+    weights: Score | None = None
+    self_normalized: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the name of the estimator."""
+        if self.self_normalized:
+            return "sndr"
+        return "dr" if self.weights is None or isinstance(self.weights, IX) else f"dr-{self.weights.name}"
+
+
+@dataclass(frozen=True)
+class ModelState(State):
+    """First and second moments of z = (sum_a pi q, w (R - q), w), times sampling weights s."""
+
+    rows: int = 0
+    total: float = 0.0
+    """sum s."""
+    first: Floats = field(default_factory=lambda: np.zeros(3))
+    """(3,) sum s z."""
+    second: Floats = field(default_factory=lambda: np.zeros((3, 3)))
+    """(3, 3) sum s^2 z z'."""
+
+    def along(self, direction: Floats) -> MomentState:
+        """Return the sums of the credits direction . z."""
+        if not np.isfinite(self.first).all():
+            return MomentState(rows=self.rows, total=self.total, rho=math.inf, rho2=math.inf)
+        with np.errstate(invalid="ignore", over="ignore"):
+            rho2 = float(direction @ self.second @ direction)
+        return MomentState(rows=self.rows, total=self.total, rho=float(direction @ self.first), rho2=rho2)
+
+    def estimate(self, correction: Correction | None) -> Estimate:
+        """Return the value and its standard error, by the delta method where weights are normalised."""
+        if correction is None:
+            return mean_of_credits(self.along(np.array([1.0, 0.0, 0.0])))
+        if not correction.self_normalized:
+            return mean_of_credits(self.along(np.array([1.0, 1.0, 0.0])))
+        direct, residual, w = self.first / self.total
+        if not (0 < w < math.inf):
+            return Estimate(None, None)
+        found = mean_of_credits(self.along(np.array([1.0, 1.0 / w, -residual / w**2])))
+        return replace(found, value=direct + residual / w)
+
+
+@dataclass(frozen=True)
+class ModelSums(Reduction[ModelState]):
+    """Reduction: what a reward model says, and the weighted residuals that correct it.
 
     Args:
         policy: over the log's action list; gives full vectors.
         model: q.
-        gamma: None: the direct method; 0: plain weights; above 0: those of IX.
+        correction: None: the direct method.
     """
 
     policy: Policy
     model: RewardModel
-    gamma: float | None
+    correction: Correction | None
 
     @property
     def context(self) -> bool:
@@ -190,53 +244,42 @@ class ModelSums(Reduction[tuple[MomentState, float]]):
         """Tell that policies may need the full propensity vectors."""
         return True
 
-    def empty(self) -> tuple[MomentState, float]:
+    def empty(self) -> ModelState:
         """Return the sums of no rows."""
-        return MomentState(), 0.0
+        return ModelState()
 
-    def update(self, state: tuple[MomentState, float], batch: Batch) -> tuple[MomentState, float]:
+    def update(self, state: ModelState, batch: Batch) -> ModelState:
         """Return the sums with a batch added, cut so that no block of rows x actions is large."""
         for block in row_blocks(len(batch), self.model.actions, size=2**23):
-            part = batch.take(np.arange(block.start, block.stop))
-            state = self.merge(state, self._block(part))
+            state = state.merge(self._block(batch.take(np.arange(block.start, block.stop))))
         return state
 
-    def _block(self, batch: Batch) -> tuple[MomentState, float]:
+    def _block(self, batch: Batch) -> ModelState:
         q = self.model.of(batch)
-        direct = np.einsum("ta,ta->t", self.policy.full(batch), q)
-        credit = direct
-        if self.gamma is not None:
-            residual = batch.reward - q[np.arange(len(batch)), batch.action]
-            credit = direct + self._weights(batch) * residual
+        z = np.zeros((len(batch), 3))
+        z[:, 0] = np.einsum("ta,ta->t", self.policy.full(batch), q)
+        if self.correction is not None:
+            z[:, 2] = self._weights(batch, self.correction)
+            z[:, 1] = z[:, 2] * (batch.reward - q[np.arange(len(batch)), batch.action])
         s = np.ones(len(batch)) if batch.weight is None else batch.weight
-        return (
-            MomentState(
-                rows=len(batch),
-                total=float(s.sum()),
-                rho=float((s * credit).sum()),
-                rho2=float(((s * credit) ** 2).sum()),
-            ),
-            float((s * direct).sum()),
-        )
+        z *= s[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return ModelState(len(batch), float(s.sum()), z.sum(axis=0), z.T @ z)
 
-    def _weights(self, batch: Batch) -> Floats:
+    def _weights(self, batch: Batch, correction: Correction) -> Floats:
         pi = self.policy.logged(batch)
-        if self.gamma:
-            return IX(self.gamma).rho(batch.with_reward(np.ones(len(batch))), pi)
+        if correction.weights is not None:
+            return correction.weights.rho(batch.with_reward(np.ones(len(batch))), pi)
         return importance_weights(batch, pi, lambda: self.policy.log_logged(batch)).w
-
-    def merge(self, one: tuple[MomentState, float], other: tuple[MomentState, float]) -> tuple[MomentState, float]:
-        """Return the sums of both parts together."""
-        return one[0].merge(other[0]), one[1] + other[1]
 
 
 def estimate_with_model(
-    log: Log, policy: Any, q: Any, gamma: float | None, delta: float, name: str | None
+    log: Log, policy: Any, q: Any, correction: Correction | None, delta: float, name: str | None
 ) -> ModelEstimate:
-    """Return the direct (gamma None) or the doubly robust estimate."""
+    """Return the direct (correction None) or a doubly robust estimate."""
     bounds.log_inv_delta(delta)  # 0 < delta < 1
     name = name or name_of(policy)
-    if gamma is not None and log.doubt is not None and not log.doubt.exact:
+    if correction is not None and log.doubt is not None and not log.doubt.exact:
         raise UsageError(
             "the doubly robust estimate needs the propensities as they are, and these may be too small "
             "(propensity_factor, sensitivity); use piwo.evaluate with interval='mixture'"
@@ -249,17 +292,19 @@ def estimate_with_model(
             "the policy tells the probabilities of the logged actions only; a reward model needs full vectors, (n, K)"
         )
     model = reward_model(q, log, whole_length(log), fitted_on)
-    sums, direct = reduce(log, ModelSums(target, model, gamma))
-    found = mean_of_credits(sums)
+    sums = reduce(log, ModelSums(target, model, correction))
+    found = sums.estimate(correction)
+    if found.value is None and correction is not None and correction.self_normalized:
+        raise DataError("the policy takes none of the logged actions: every weight is 0, and they cannot be normalised")
     if found.value is None or not math.isfinite(found.value):
         raise DataError("a weight pi/mu is beyond float64; give gamma > 0, which keeps every weight below 1/gamma")
     span, value = log.span, log.value
     ends = bounds.normal_interval(found.value, found.standard_error, delta)
-    alone = direct / sums.total
+    alone = float(sums.first[0]) / sums.total
     return ModelEstimate(
         name=name,
-        estimator="dm" if gamma is None else "dr",
-        gamma=gamma,
+        estimator="dm" if correction is None else correction.name,
+        gamma=_gamma(correction),
         value=value(found.value),
         standard_error=None if found.standard_error is None else span * found.standard_error,
         lower=None if ends.lower is None else value(ends.lower),
@@ -267,11 +312,17 @@ def estimate_with_model(
         delta=delta,
         rows=sums.rows,
         direct=value(alone),
-        correction=None if gamma is None else span * (found.value - alone),
+        correction=None if correction is None else span * (found.value - alone),
         reward_range=log.reward_range,
         cost=log.columns.cost,
-        notes=_ERROR_OF_MODEL if gamma is None else (*log.doubts, *_INDEPENDENT),
+        notes=_ERROR_OF_MODEL if correction is None else (*log.doubts, *_INDEPENDENT),
     )
+
+
+def _gamma(correction: Correction | None) -> float | None:
+    if correction is None:
+        return None
+    return 0.0 if correction.weights is None else correction.weights.gamma_equivalent
 
 
 _ERROR_OF_MODEL = ("the interval is asymptotic, and knows nothing of the model's own error",)
