@@ -31,7 +31,7 @@ _ENTRIES = (
     ("mixture", "finite-sample", "nothing", _LOSSES, 'docs/theory.md, "The mixture bound"'),
     (
         "mixture-cv", "finite-sample", "the probability of every action, of logger and policy", _LOSSES,
-        'docs/theory.md, "The mixture bound"',
+        'docs/theory.md, "Control variates"',
     ),
     ("ix", "finite-sample", "a gamma fixed beforehand, rewards in a range", _LOSSES, "arXiv 2309.15771, Lemma 1"),
     ("ls", "finite-sample", "a lambda fixed beforehand", _LOSSES, "arXiv 2405.14335, Cor. 5"),
