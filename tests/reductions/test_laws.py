@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 from piwo.engines import reduce, using
 from piwo.estimators import ForwardModel
 from piwo.estimators.coverage import CoverageSums
+from piwo.estimators.mrdr import WeightedSquares
+from piwo.estimators.reward_model import Correction, ModelSums, RewardModel
+from piwo.estimators.slope import PathSums
 from piwo.logs import Batch, Log, read
 from piwo.logs import sources as sources_module
 from piwo.policies import Column, Constant, Logging, Tabular, Uniform
@@ -39,7 +42,7 @@ from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.reductions.pair_sums import PairSums
 from piwo.reductions.shared_policy import SharedPolicy
-from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
+from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss, Shrinkage, Switch
 
 N, ACTIONS, WIDTH = 997, 5, 3
 
@@ -103,6 +106,11 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "pair": lambda: PairSums(Uniform(LABELS), Constant(1, LABELS), full=True),
     "pair, logged actions alone": lambda: PairSums(Column("pi", LABELS), Uniform(LABELS), full=False),
     "credits of losses": lambda: CreditSums((Uniform(LABELS),), (IX(0.1),), losses=True),
+    "path of scores": lambda: PathSums(Uniform(LABELS), (Clip(0.1), Switch(9.0), IX(0.1))),
+    "weighted squares": lambda: WeightedSquares(Constant(2, LABELS), WIDTH, ACTIONS),
+    "reward model": lambda: ModelSums(
+        Uniform(LABELS), RewardModel(np.full((N, ACTIONS), 0.5), None, ACTIONS, 0.0, 1.0), Correction(Shrinkage(10.0))
+    ),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),

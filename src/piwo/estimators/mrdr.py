@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,17 +39,31 @@ class LinearRewards:
 
 
 @dataclass(frozen=True)
-class _Squares(State):
-    """Weighted sums by action, over x = (context, 1): (K, d + 1, d + 1), (K, d + 1), and of the weights (K,)."""
+class SquaresState(State):
+    """Weighted sums by action, over x = (context, 1): (K, d + 1, d + 1), (K, d + 1), and of the weights (K,).
+
+    >>> SquaresState(np.zeros((2, 1, 1)), np.zeros((2, 1)), np.zeros(2)).weight.tolist()
+    [0.0, 0.0]
+    """
 
     xx: Floats
     xr: Floats
-    weight: Floats = field(default_factory=lambda: np.zeros(0))
+    weight: Floats
 
 
 @dataclass(frozen=True)
-class _WeightedSquares(Reduction[_Squares]):
-    """Reduction: weighted least squares of the reward, where the policy plays the logged action."""
+class WeightedSquares(Reduction[SquaresState]):
+    """Reduction: weighted least squares of the reward, where the policy plays the logged action.
+
+    Args:
+        policy: over the log's action list; one that draws its actions is refused.
+        width: d.
+        count: K.
+
+    >>> import piwo
+    >>> WeightedSquares(piwo.policies.Constant(0, [0, 1]), 3, 2).empty().xx.shape
+    (2, 4, 4)
+    """
 
     policy: Policy
     width: int
@@ -60,12 +74,12 @@ class _WeightedSquares(Reduction[_Squares]):
         """Tell that the context is needed."""
         return True
 
-    def empty(self) -> _Squares:
+    def empty(self) -> SquaresState:
         """Return the sums of no rows."""
         k, d = self.count, self.width + 1
-        return _Squares(np.zeros((k, d, d)), np.zeros((k, d)), np.zeros(k))
+        return SquaresState(np.zeros((k, d, d)), np.zeros((k, d)), np.zeros(k))
 
-    def update(self, state: _Squares, batch: Batch) -> _Squares:
+    def update(self, state: SquaresState, batch: Batch) -> SquaresState:
         """Return the sums with a batch added."""
         pi = self.policy.logged(batch)
         if ((pi > 0) & (pi < 1)).any():
@@ -130,7 +144,7 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
         raise UsageError("a reward model needs the context; read the log with context=[...]")
     log, ready = prepare(log, {"policy": policy})
     assert log.features is not None
-    sums = reduce(log, _WeightedSquares(ready["policy"], log.features.width, len(log.actions)))
+    sums = reduce(log, WeightedSquares(ready["policy"], log.features.width, len(log.actions)))
     total = float(sums.weight.sum())
     if total == 0:
         raise DataError("the policy takes none of the logged actions with a choice: there is nothing to fit")

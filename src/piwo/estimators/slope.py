@@ -73,8 +73,12 @@ class Slope:
 
 
 @dataclass(frozen=True)
-class _State(State):
-    """Rows, the sum of sampling weights, and (S,) sums and sums of squares of credits."""
+class PathState(State):
+    """Rows, the sum of sampling weights, and (S,) sums and sums of squares of credits.
+
+    >>> PathState(1, 1.0, np.ones(2), np.ones(2)).credit.tolist()
+    [1.0, 1.0]
+    """
 
     rows: int
     total: float
@@ -83,8 +87,13 @@ class _State(State):
 
 
 @dataclass(frozen=True)
-class _PathSums(Reduction[_State]):
-    """Reduction: credits of one policy under S scores."""
+class PathSums(Reduction[PathState]):
+    """Reduction: credits of one policy under S scores.
+
+    >>> import piwo
+    >>> PathSums(piwo.policies.Uniform(["a", "b"]), (piwo.IX(0.1),)).empty().rows
+    0
+    """
 
     policy: Policy
     scores: tuple[Score, ...]
@@ -94,11 +103,11 @@ class _PathSums(Reduction[_State]):
         """Tell whether the policy looks at the context."""
         return self.policy.needs_context
 
-    def empty(self) -> _State:
+    def empty(self) -> PathState:
         """Return the state of no rows."""
-        return _State(0, 0.0, *np.zeros((2, len(self.scores))))
+        return PathState(0, 0.0, *np.zeros((2, len(self.scores))))
 
-    def update(self, state: _State, batch: Batch) -> _State:
+    def update(self, state: PathState, batch: Batch) -> PathState:
         """Return the state with a batch added."""
         pi = self.policy.logged(batch)
         credit, squares = np.zeros((2, len(self.scores)))
@@ -106,7 +115,7 @@ class _PathSums(Reduction[_State]):
             for i, score in enumerate(self.scores):
                 one = batch.sampled(score.rho(batch, pi))
                 credit[i], squares[i] = one.sum(), (one * one).sum()
-        return state.merge(_State(len(batch), float(batch.sampled(np.ones(len(batch))).sum()), credit, squares))
+        return state.merge(PathState(len(batch), float(batch.sampled(np.ones(len(batch))).sum()), credit, squares))
 
 
 def slope(
@@ -163,7 +172,7 @@ def slope(
     check_parameter("gammas", tried)
     name = name or name_of(policy)
     log, ready = prepare(log, {name: policy})
-    sums = reduce(log, _PathSums(ready[name], tuple(chosen.score(gamma) for gamma in tried)))
+    sums = reduce(log, PathSums(ready[name], tuple(chosen.score(gamma) for gamma in tried)))
     if sums.rows < 2:
         raise UsageError(f"the log has {sums.rows} rows, expected at least 2: one row has no width")
     quantile = float(stdtrit(sums.rows - 1, 1.0 - delta / 2.0))

@@ -118,7 +118,8 @@ class AutoInterval(IntervalMethod):
 
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:
         """Return the narrower method that can be had."""
-        if log.columns.weight is not None:
+        hopeless = log.doubt is not None and log.columns.propensities is None and log.behavior is None
+        if log.columns.weight is not None or hopeless:  # nothing that the user could give would help
             return MixtureInterval()
         lacking = _lacking(log, policy)
         if lacking is None:

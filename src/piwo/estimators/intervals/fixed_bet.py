@@ -48,6 +48,7 @@ class ScoreInterval(IntervalMethod):
 
     name: ClassVar[str] = "score"
     estimators: ClassVar[tuple[str, ...]] = (*LSInterval.estimators, *PESSIMISTIC)
+    anytime: ClassVar[bool] = True
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval; without an upper end of the rewards it has none either."""
