@@ -142,6 +142,11 @@ def whole() -> Batch:
     return batch
 
 
+@pytest.fixture(autouse=True)
+def _read_whole_before_batches_are_made_small() -> None:
+    whole()
+
+
 def folded(reduction: Reduction[Any], rows: np.ndarray) -> Any:
     return reduction.update(reduction.empty(), whole().take(rows))
 
