@@ -106,6 +106,19 @@ def test_certificates_learners_and_health_say_it() -> None:
     assert log.split(0.5).test.doubt == log.doubt
 
 
+def test_every_learner_and_the_monitor_warn() -> None:
+    log = make_log(actions=[0, 1]).doubted(1.2)
+    policies = [piwo.policies.Constant(x, log.actions) for x in (0, 1)]
+    exhaustive = piwo.oracles.Exhaustive(policies)
+    made = []
+    for learner in (piwo.PIWOGrid(oracle=exhaustive), piwo.PACBayes(policies)):
+        with pytest.warns(piwo.PiwoWarning, match="allowed to be larger"):
+            made.append(learner.fit(log).certificate_)
+    assert all("allowed to be larger" in certificate.notes[0] for certificate in made)
+    with pytest.warns(piwo.PiwoWarning, match="allowed to be larger"):
+        piwo.Monitor(policies[1]).update(log)
+
+
 def test_factors_multiply() -> None:
     doubt = make_log().doubted(1.5).doubted(2.0, 3.0).doubt
     assert doubt is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -14,7 +15,7 @@ import numpy as np
 from piwo import bounds
 from piwo._version import __version__
 from piwo.engines.engine import reduce
-from piwo.errors import FileError, UsageError
+from piwo.errors import FileError, PiwoWarning, UsageError
 from piwo.estimators.evaluation import jsonable
 from piwo.estimators.point import importance_weighted
 from piwo.estimators.prepare import name_of, prepare
@@ -133,6 +134,8 @@ class Monitor:
             raise UsageError(
                 "the log was thinned (sampling weights), and the dropped rows are not counted: no bound holds"
             )
+        for doubt in log.doubts:
+            warnings.warn(doubt, PiwoWarning, stacklevel=2)
         self._check_scale(log.reward_range, log.columns.cost)
         ready, made = prepare(log, {self.name: self.policy})
         policy = made[self.name]

@@ -13,7 +13,7 @@ from piwo import bounds
 from piwo.certificates import certify
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.learners.learner import Learner, check_certifiable, check_kind
+from piwo.learners.learner import Learner, check_certifiable, check_kind, check_log
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles import Exhaustive
@@ -81,7 +81,7 @@ class CoverageScaled(Learner):
             DataError: for rows that break a rule.
             UsageError: for arguments that do not go together.
         """
-        check_kind("log", log, Log)
+        check_log(log)
         check_kind("oracle", self.oracle, Exhaustive)
         check_certifiable(log, self.oracle, "in-sample")
         if not math.isfinite(log.reward_range[1]):

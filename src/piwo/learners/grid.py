@@ -11,7 +11,7 @@ from piwo import bounds
 from piwo.certificates import Certificate, Certifying, Kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.learners.learner import Learner, Rows, check_certifiable, check_kind, check_score, divide
+from piwo.learners.learner import Learner, Rows, check_certifiable, check_kind, check_log, check_score, divide
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
@@ -134,7 +134,7 @@ class PIWOGrid(Learner):
         """
         score = LSLinear() if self.score is None else self.score
         oracle = Classifier() if self.oracle is None else self.oracle
-        check_kind("log", log, Log)
+        check_log(log)
         check_score(score)
         check_kind("oracle", oracle, Oracle)
         _check_grid(score, log)

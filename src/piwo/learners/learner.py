@@ -15,7 +15,7 @@ from piwo.logs.log import Log
 from piwo.oracles import Oracle
 from piwo.scores import Score
 
-__all__ = ["Learner", "Rows", "check_certifiable", "check_kind", "check_score", "divide"]
+__all__ = ["Learner", "Rows", "check_certifiable", "check_kind", "check_log", "check_score", "divide"]
 
 
 class Learner(ABC):
@@ -62,16 +62,12 @@ class Rows:
 def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail: bool) -> Rows:
     """Return a log as a certificate of this kind needs it: in two parts, whole twice, or whole.
 
-    Warns where the log's propensities are known only roughly.
-
     >>> log = Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
     >>> divide(log, "in-sample", 0.5, 0, False).facts
     {'training_rows': 18}
     """
     if isinstance(random_state, bool) or not hasattr(random_state, "__index__"):
         raise UsageError(f"random_state is {random_state!r}, expected a whole number: the seed of the split")
-    for doubt in log.doubts:
-        warnings.warn(doubt, PiwoWarning, stacklevel=3)
     if kind is None:
         return Rows(log)
     if kind == "in-sample":
@@ -90,6 +86,17 @@ def check_kind(what: str, value: Any, kind: type) -> None:
     if not isinstance(value, kind):
         hint = " (piwo.read makes one)" if kind is Log else f" of piwo.{what}s"
         raise UsageError(f"{what} is {value!r:.80}, expected a {kind.__name__}{hint}")
+
+
+def check_log(log: Any) -> None:
+    """Raise where a log is none; warn where its propensities are known only roughly.
+
+    Raises:
+        UsageError: naming what was given.
+    """
+    check_kind("log", log, Log)
+    for doubt in log.doubts:
+        warnings.warn(doubt, PiwoWarning, stacklevel=3)
 
 
 def check_score(score: Any) -> None:

@@ -13,7 +13,7 @@ from piwo import bounds
 from piwo.certificates import Certificate
 from piwo.errors import UsageError
 from piwo.estimators.prepare import prepare
-from piwo.learners.learner import Learner, check_kind, check_score
+from piwo.learners.learner import Learner, check_log, check_score
 from piwo.learners.posterior import PosteriorBound, PosteriorSums, check_posterior_score, mixture_of, settle_grid
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -103,7 +103,7 @@ class PACBayes(Learner):
             UsageError: for arguments that do not go together.
         """
         score = LSLinear() if self.score is None else self.score
-        check_kind("log", log, Log)
+        check_log(log)
         check_score(score)
         check_posterior_score(score, log)
         log, candidates = _ready(self.policies, log)

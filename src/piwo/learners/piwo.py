@@ -10,7 +10,7 @@ from typing import Any, Self
 from piwo import bounds
 from piwo.certificates import Certificate, Kind, certify
 from piwo.errors import UsageError
-from piwo.learners.learner import Learner, check_certifiable, check_kind, check_score, divide
+from piwo.learners.learner import Learner, check_certifiable, check_kind, check_log, check_score, divide
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
@@ -107,7 +107,7 @@ class PIWO(Learner):
         """
         asked = IX() if self.score is None else self.score
         oracle = Classifier() if self.oracle is None else self.oracle
-        check_kind("log", log, Log)
+        check_log(log)
         check_score(asked)
         check_kind("oracle", oracle, Oracle)
         self._check(asked, oracle, log)
