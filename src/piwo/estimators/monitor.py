@@ -69,7 +69,7 @@ class Monitor:
     """The sums of one policy over all rows so far, with intervals that hold at all looks together.
 
     Answers: what is the policy worth by now, asked every hour? The horizon is fixed when the monitor is made and cannot
-    be changed: choosing the bets anew at each look would double the errors. Prefer `piwo.evaluate` for one look at one
+    be changed: choosing the bets anew at each look lets errors add up. Prefer `piwo.evaluate` for one look at one
     log.
 
     A monitor never changes; `update` returns the next one. Monitors of different rows merge, in any order. What is
