@@ -19,7 +19,6 @@ from piwo.estimators.evaluation import SUSPICIOUS, jsonable
 from piwo.estimators.prepare import prepare
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
-from piwo.policies import Policy
 from piwo.reductions import Digest, PolicySums, Together
 from piwo.reductions.pair_sums import PairSums
 from piwo.scores import IW, LSLinear
@@ -78,7 +77,7 @@ class RegretCertificate:
 
 def regret_certificate(
     log: Log,
-    policy: Policy,
+    policy: Any,
     against: Mapping[str, Any] | Oracle,
     *,
     delta: float = 0.05,
@@ -93,7 +92,7 @@ def regret_certificate(
 
     Args:
         log: rows that were not used to make the policy, for "held-out"; the rows used, for "in-sample".
-        policy: the one that runs.
+        policy: the one that runs; see `piwo.evaluate` for what a policy may be.
         against: name -> comparator, each fixed before looking; or an exact oracle, for the best of its class.
         delta: how often any bound may be wrong.
         kind: "held-out" or "in-sample".
@@ -133,7 +132,7 @@ def regret_certificate(
 
 
 def _of_class(
-    log: Log, policy: Policy, oracle: Oracle, delta: float, kind: Kind, log_class_size: float
+    log: Log, policy: Any, oracle: Oracle, delta: float, kind: Kind, log_class_size: float
 ) -> RegretCertificate:
     size = oracle.log_class_size()
     if not oracle.exact or size is None:

@@ -95,8 +95,13 @@ def test_gamma_of_a_horizon_follows_the_horizon():
         piwo.evaluate(log, policy, estimator="ix", interval="ix", horizon="universal")
     with pytest.raises(UsageError, match="normal intervals"):
         piwo.evaluate(log, policy, interval="normal", horizon=10_000)
+
+
+def test_a_horizon_is_a_number_or_universal(request):
+    if request.config.pluginmanager.has_plugin("pytest_runtime_types"):
+        pytest.skip("the type check refuses it earlier")
     with pytest.raises(UsageError, match="horizon is 'hourly'"):
-        piwo.evaluate(log, policy, horizon="hourly")
+        piwo.evaluate(a_log(), candidates(a_log())["a"], horizon="hourly")
 
 
 def test_false_discoveries_and_the_best_of_thirty():
