@@ -23,7 +23,7 @@ from piwo.estimators import (
     evaluate,
     select,
 )
-from piwo.learners import PIWO, PACBayes, PIWOGrid
+from piwo.learners import PIWO, PACBayes, PACBayesLinear, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
 from piwo.regret_certificates import RegretCertificate, regret_certificate
@@ -48,6 +48,7 @@ __all__ = [
     "Log",
     "Monitor",
     "PACBayes",
+    "PACBayesLinear",
     "PIWOGrid",
     "PiwoError",
     "PiwoWarning",

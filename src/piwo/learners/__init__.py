@@ -3,7 +3,9 @@
 from piwo.learners.coverage_scaled import CoverageScaled
 from piwo.learners.grid import GridPoint, PIWOGrid
 from piwo.learners.learner import Learner
+from piwo.learners.normal_posterior import NormalPosterior
 from piwo.learners.pac_bayes import PACBayes, PosteriorPoint
+from piwo.learners.pac_bayes_linear import PACBayesLinear
 from piwo.learners.piwo import PIWO, PathPoint
 from piwo.learners.posterior import PosteriorBound
 
@@ -12,7 +14,9 @@ __all__ = [
     "CoverageScaled",
     "GridPoint",
     "Learner",
+    "NormalPosterior",
     "PACBayes",
+    "PACBayesLinear",
     "PIWOGrid",
     "PathPoint",
     "PosteriorBound",

@@ -1,0 +1,182 @@
+"""Normal distributions over the coefficients of linear policies, and how one is fitted to gains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from piwo import bounds
+from piwo.logs.actions import Actions
+from piwo.logs.batch import Floats
+from piwo.logs.features import Features
+from piwo.oracles.examples import Examples
+from piwo.policies import LinearGreedy, LinearSoftmax
+from piwo.policies.blocks import spread
+
+__all__ = ["ExpectedGains", "NormalPosterior", "fit_normal"]
+
+# Rows that share one stream of noise: the noise depends on the seed and on these, not on threads.
+_ROWS = 2048
+# Noise vectors a row; they average out over rows.
+_SAMPLES = 4
+
+
+@dataclass(frozen=True)
+class NormalPosterior:
+    """Independent normal coefficients of linear policies: a prior, or a posterior.
+
+    The score of action a is w_a'z + b_a in the coordinates z = (x - center)/width, with (w_a, b_a) normal.
+
+    >>> NormalPosterior.about(np.zeros((2, 3)), 1.0).kl(NormalPosterior.about(np.ones((2, 3)), 1.0))
+    3.0
+    """
+
+    mean: Floats
+    """(K, d + 1), the intercept last."""
+    scale: Floats
+    """(K, d + 1) standard deviations."""
+    center: Floats
+    """(d,)"""
+    width: Floats
+    """(d,)"""
+
+    @classmethod
+    def about(cls, mean: Floats, scale: float, center: Floats | None = None, width: Floats | None = None) -> Self:
+        """Return N(mean, scale^2 I); without coordinates those of the context as it is."""
+        d = mean.shape[1] - 1
+        zero, one = np.zeros(d) if center is None else center, np.ones(d) if width is None else width
+        return cls(mean, np.full(mean.shape, float(scale)), zero, one)
+
+    def kl(self, prior: NormalPosterior) -> float:
+        """Return KL(Q || P)."""
+        return bounds.kl_divergence_normal(self.mean, self.scale, prior.mean, prior.scale)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        """Return coefficients, (count, K, d + 1)."""
+        return np.asarray(self.mean + self.scale * rng.standard_normal((count, *self.mean.shape)))
+
+    def log_ratio(self, prior: NormalPosterior, drawn: Floats) -> Floats:
+        """Return log dQ/dP at drawn coefficients, (count,)."""
+        mine, theirs = (drawn - self.mean) / self.scale, (drawn - prior.mean) / prior.scale
+        each = (theirs * theirs - mine * mine) / 2.0 + np.log(prior.scale) - np.log(self.scale)
+        return np.asarray(each.sum(axis=(1, 2)))
+
+    def policies(
+        self, drawn: Floats, actions: Actions, features: Features | None, greedy: bool
+    ) -> list[LinearGreedy | LinearSoftmax]:
+        """Return one linear policy for each draw."""
+        coef = drawn[:, :, :-1] / self.width
+        offset = drawn[:, :, -1] - coef @ self.center
+        pairs = list(zip(coef, offset, strict=True))
+        if greedy:
+            return [LinearGreedy(c, b, actions, features) for c, b in pairs]
+        return [LinearSoftmax(c, b, actions, 1.0, features) for c, b in pairs]
+
+    def inputs(self, context: Floats) -> Floats:
+        """Return (z, 1), (n, d + 1)."""
+        return np.hstack([(context - self.center) / self.width, np.ones((len(context), 1))])
+
+
+@dataclass(frozen=True)
+class ExpectedGains:
+    """V(Q), the mean gain of softmax policies with normal coefficients, and its gradient.
+
+    A row sees the coefficients through its K scores alone, which are normal with means (w_a'z + b_a) and variances
+    sum_j s_aj^2 z_j^2; so noise is drawn for the scores, afresh for each row, and averages out over rows (local
+    reparameterisation). The noise is fixed by the seed: the same V at each call.
+
+    Source: Kingma, Salimans, Welling 2015 (arXiv 1506.02557).
+
+    Args:
+        inputs: (m, d + 1) of the rewarded rows.
+        action: (m,) codes.
+        gains: (m,)
+        rows: n, those without reward included.
+        seed: of the noise.
+
+    >>> one = ExpectedGains(np.ones((1, 1)), np.zeros(1, int), np.ones(1), 2, 0)
+    >>> round(one(np.zeros((2, 1)), np.full((2, 1), 1e-9))[0], 6)
+    0.25
+    """
+
+    inputs: Floats
+    action: Any
+    gains: Floats
+    rows: int
+    seed: int
+
+    def __call__(self, mean: Floats, scale: Floats) -> tuple[float, Floats, Floats]:
+        """Return V(Q), and its derivatives by the means and by the logarithms of the scales."""
+        m = len(self.action)
+        # threads cost more than one block is worth
+        one = [self._block(slice(0, m), mean, scale)] if m <= _ROWS else None
+        parts = one or spread(m, _ROWS, lambda rows: self._block(rows, mean, scale))
+        value, by_mean, by_scale = (sum(x[1:], x[0]) for x in zip(*parts, strict=True))
+        return float(value) / self.rows, by_mean / self.rows, by_scale * scale * scale / self.rows
+
+    def _block(self, rows: slice, mean: Floats, scale: Floats) -> tuple[float, Floats, Floats]:
+        z, action, gains = self.inputs[rows], self.action[rows], self.gains[rows] / _SAMPLES
+        squares, at = z * z, (np.arange(len(action)), action)
+        center = z @ mean.T
+        deviation = np.sqrt(squares @ (scale * scale).T)
+        noise = np.random.default_rng([self.seed, rows.start]).standard_normal((_SAMPLES // 2, *center.shape))
+        value, by_score, by_deviation = 0.0, np.zeros_like(center), np.zeros_like(center)
+        for one in (*noise, *-noise):
+            pi = center + deviation * one
+            pi -= pi.max(axis=1, keepdims=True)
+            np.exp(pi, out=pi)
+            pi /= pi.sum(axis=1, keepdims=True)
+            credit = pi[at] * gains
+            value += float(credit.sum())
+            # d pi(A) = pi(A) (e_A - pi)
+            pi *= -credit[:, None]
+            pi[at] += credit
+            by_score += pi
+            by_deviation += pi * one
+        with np.errstate(invalid="ignore", divide="ignore"):
+            by_deviation = np.where(deviation > 0, by_deviation / deviation, 0.0)
+        return value, by_score.T @ z, by_deviation.T @ squares
+
+
+def fit_normal(
+    examples: Examples, gains: Floats, prior: NormalPosterior, bet: float, *, steps: int, seed: int
+) -> NormalPosterior:
+    """Return the normal posterior that maximises V(Q) - KL(Q || P)/(lambda n), by L-BFGS.
+
+    Args:
+        examples: the rewarded rows; their actions are those of the prior.
+        gains: (m,) an admissible linear score's.
+        prior: P.
+        bet: lambda.
+        steps: most steps; to stop early does no harm, since every Q has its certificate.
+        seed: of the noise.
+    """
+    from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
+
+    # one order for the same rows in any order, so that they meet the same noise
+    order = np.lexsort((gains, examples.action, *examples.context.T))
+    inputs = prior.inputs(examples.context[order])
+    objective = ExpectedGains(inputs, examples.action[order], gains[order], examples.rows, seed)
+    shape, price = prior.mean.shape, 1.0 / (bet * examples.rows)
+
+    def climb(flat: Floats) -> tuple[float, Floats]:
+        mean, logs = flat.reshape(2, *shape)
+        scale = np.exp(logs)
+        value, by_mean, by_log = objective(mean, scale)
+        ratio = scale / prior.scale
+        by_mean -= price * (mean - prior.mean) / prior.scale**2
+        by_log -= price * (ratio * ratio - 1.0)
+        kl = bounds.kl_divergence_normal(mean, scale, prior.mean, prior.scale)
+        return float(price * kl - value), -np.concatenate([by_mean.ravel(), by_log.ravel()])
+
+    start = np.concatenate([prior.mean.ravel(), np.log(prior.scale).ravel() - 1.0])
+    # scales beyond these are no use, and steps there overflow
+    limits = [(None, None)] * prior.mean.size + [(x - 12.0, x + 1.0) for x in np.log(prior.scale).ravel()]
+    # the optimiser's own products are too small for threads
+    with threadpool_limits(1, "blas"):
+        found = minimize(climb, start, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": steps}).x
+    mean, logs = found.reshape(2, *shape)
+    return replace(prior, mean=mean, scale=np.exp(logs))

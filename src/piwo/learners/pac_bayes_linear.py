@@ -1,0 +1,217 @@
+"""PAC-Bayes learning over all linear policies: a normal posterior, and the mixture of policies drawn from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from piwo import bounds
+from piwo.errors import UsageError
+from piwo.estimators.prepare import prepare
+from piwo.learners.learner import Learner, check_kind, check_score, divide
+from piwo.learners.normal_posterior import NormalPosterior, fit_normal
+from piwo.learners.posterior import PosteriorBound, PosteriorSums, check_posterior_score, mixture_of, settle_grid
+from piwo.logs.actions import Actions
+from piwo.logs.features import Features
+from piwo.logs.log import Log
+from piwo.oracles.examples import Examples, rewarded, standardised
+from piwo.policies import LinearGreedy, LinearSoftmax
+from piwo.reductions.bets import bet_sums
+from piwo.scores import LSLinear, Score
+
+__all__ = ["PACBayesLinear"]
+
+
+class PACBayesLinear(Learner):
+    """Learn a distribution over linear policies, with a certificate on the rows it was learned from.
+
+    Answers: which linear policy, where an infinite class has no log|Pi| to pay? The posterior is normal; deployed is
+    the mixture of policies drawn from it, which acts, logs exact propensities and saves to a file. The certificate is
+    of that mixture, exactly. `posterior_bound_` is of the posterior itself, which would draw coefficients anew for each
+    decision, and whose propensities nobody can log exactly.
+
+    Formula: Q = argmax over normal Q of V(Q) - KL(Q || P)/(lambda n);
+    v(mixture) >= (exp(lambda V(mixture) - (mean log dQ/dP of the draws + L)/n) - 1)/lambda, best of a grid of lambda.
+    Source: docs/pac_bayes.md, Theorems 4 and 5; arXiv 2309.15771, section 5; the gains: arXiv 2405.14335.
+
+    Args:
+        score: LSLinear() (the default) or IX(). Without a hyper-parameter the posterior is fitted at lambda =
+            2 sqrt(d/n), and certified at the best of a grid that depends on n alone.
+        policy: "softmax", or "greedy": the posterior is fitted to softmax policies, and its policies take their most
+            probable action.
+        prior: "split": learned on one part of the log, the posterior there; the bound is on the other part. "zero":
+            N(0, prior_scale^2 I) on the context as it is, and all rows; its columns should be of size 1 by a scale
+            fixed beforehand. Or a linear policy made from other data, the mean of the prior on the context as it is.
+        prior_scale: standard deviation of the prior's coefficients, of the first prior for "split".
+        holdout: for "split", the fraction of the rows that the bound is on.
+        draws: M, policies in the mixture. More make `posterior_bound_` tighter, which loses log(m/delta)/M of itself.
+        steps: most steps of the optimiser.
+        delta: how often what is claimed may be wrong; half of it stands in the certificate, as with `PACBayes`.
+        random_state: seed of split, noise and draws, a whole number.
+        tail: the bound is on the last rows of the log instead of random ones: for adaptive logs.
+
+    Attributes:
+        policy_: the mixture, a `piwo.policies.Mixture`.
+        certificate_: its certificate; `kl` is the mean of log dQ/dP over the draws.
+        posterior_: Q, a `NormalPosterior`; `prior_` likewise.
+        posterior_bound_: what Q itself is worth at least, a `PosteriorBound`.
+        score_: the score at which the certificate was found; `grid_` all that were tried, and what each pays.
+
+    >>> import numpy as np, piwo
+    >>> rng = np.random.default_rng(0)
+    >>> X, A = rng.normal(size=(2000, 1)), rng.integers(0, 2, 2000)
+    >>> R = (A == (X[:, 0] > 0)) * 1.0
+    >>> log = piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=np.full(2000, 0.5))
+    >>> learner = PACBayesLinear(draws=10).fit(log)
+    >>> learner.policy_.probabilities([[-2.0], [2.0]]).round(1).tolist(), learner.certificate_.certified
+    ([[1.0, 0.0], [0.0, 1.0]], True)
+    """
+
+    def __init__(
+        self,
+        score: Score | None = None,
+        *,
+        policy: Literal["softmax", "greedy"] = "softmax",
+        prior: Any = "split",
+        prior_scale: float = 1.0,
+        holdout: float = 0.5,
+        draws: int = 100,
+        steps: int = 100,
+        delta: float = 0.05,
+        random_state: int = 0,
+        tail: bool = False,
+    ) -> None:
+        self.score = score
+        self.policy = policy
+        self.prior = prior
+        self.prior_scale = prior_scale
+        self.holdout = holdout
+        self.draws = draws
+        self.steps = steps
+        self.delta = delta
+        self.random_state = random_state
+        self.tail = tail
+
+    def fit(self, log: Log) -> Self:
+        """Learn a posterior from a log, draw from it, and certify the mixture.
+
+        Args:
+            log: the logged decisions, with context.
+
+        Returns:
+            The learner itself, with `policy_` and `certificate_`.
+
+        Raises:
+            DataError: for rows that break a rule, and a log without any reward.
+            UsageError: for arguments that do not go together.
+        """
+        score = LSLinear() if self.score is None else self.score
+        self._check(log, score)
+        split = isinstance(self.prior, str) and self.prior == "split"
+        rows = divide(log, "held-out" if split else "in-sample", self.holdout, self.random_state, self.tail)
+        first, last = rows.training, rows.test
+        assert last is not None
+        actions, features = first.actions, first.features
+        assert features is not None
+        self.prior_ = self._learned(first, score) if split else self._given(actions, features)
+        # the rows of the bound over the actions and the context of the prior
+        blank = self.prior_.policies(self.prior_.mean[None], actions, features, greedy=True)[0]
+        last, _ = prepare(last, {0: blank})
+        self.posterior_ = self._fitted(last, score, self.prior_, actions)
+        rng = np.random.default_rng([int(self.random_state), 1])
+        drawn = self.posterior_.draw(self.draws, rng)
+        drawn = np.concatenate([drawn, self.posterior_.mean[None]])
+        policies = self.posterior_.policies(drawn, actions, features, greedy=self.policy == "greedy")
+        last, ready = prepare(last, dict(enumerate(policies)))
+        scores, self.grid_ = settle_grid(score, len(last), self.delta)
+        sums = PosteriorSums.of(last, tuple(ready.values()), scores, self.grid_.penalty)
+        weights = np.append(np.full(self.draws, 1.0 / self.draws), 0.0)
+        paid = float(self.posterior_.log_ratio(self.prior_, drawn[:-1]).mean())
+        facts = {**rows.facts, "log_rows": len(log), "oracle": f"normal posterior, {self.policy}"}
+        self.policy_ = mixture_of(policies, weights)
+        self.certificate_ = sums.certificate(weights, paid, self.delta / 2.0, facts)
+        self.score_ = sums.bound(weights, paid).score
+        self.posterior_bound_ = _posterior_bound(sums, self.posterior_.kl(self.prior_))
+        return self
+
+    def _check(self, log: Log, score: Score) -> None:
+        check_kind("log", log, Log)
+        check_score(score)
+        check_posterior_score(score, log)
+        if log.features is None:
+            raise UsageError(
+                "linear policies need the context, and the log was read without; read it with context=[...]"
+            )
+        if self.policy not in ("softmax", "greedy"):
+            raise UsageError(f"policy is {self.policy!r}, expected 'softmax' or 'greedy'")
+        if not (math.isfinite(self.prior_scale) and self.prior_scale > 0):
+            raise UsageError(f"prior_scale is {self.prior_scale!r}, expected a finite number above 0")
+        for what in ("draws", "steps"):
+            value = getattr(self, what)
+            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+                raise UsageError(f"{what} is {value!r}, expected a whole number of at least 1")
+        if self.prior not in ("split", "zero") and not isinstance(self.prior, LinearGreedy | LinearSoftmax):
+            raise UsageError(f"prior is {self.prior!r:.80}, expected 'split', 'zero', or a linear policy")
+
+    def _learned(self, log: Log, score: Score) -> NormalPosterior:
+        """Return the posterior of the first part, in coordinates that its rewarded rows tell."""
+        _, center, width = standardised(rewarded(log, [_trained(score, log)]).context)
+        first = NormalPosterior.about(np.zeros((len(log.actions), len(center) + 1)), self.prior_scale, center, width)
+        return self._fitted(log, score, first, log.actions)
+
+    def _given(self, actions: Actions, features: Features) -> NormalPosterior:
+        mean = np.zeros((len(actions), features.width + 1))
+        if not isinstance(self.prior, str):
+            temperature = self.prior.temperature if isinstance(self.prior, LinearSoftmax) else 1.0
+            mean = np.hstack([self.prior.coef, self.prior.intercept[:, None]]) / temperature
+            if self.prior.actions != actions or mean.shape[1] != features.width + 1:
+                raise UsageError(
+                    "the prior policy has other actions or context columns than the log; bring it onto them"
+                )
+            if not np.isfinite(mean).all():
+                raise UsageError("the prior policy rules out actions (intercept -inf), expected finite coefficients")
+        return NormalPosterior.about(mean, self.prior_scale)
+
+    def _fitted(self, log: Log, score: Score, prior: NormalPosterior, actions: Actions) -> NormalPosterior:
+        trained = _trained(score, log)
+        examples = _coded(rewarded(log, [trained]), log.actions, actions)
+        bet = trained.bet
+        assert bet is not None
+        return fit_normal(examples, examples.gains[0], prior, bet, steps=self.steps, seed=int(self.random_state))
+
+
+def _trained(score: Score, log: Log) -> Score:
+    """Return the score that the posterior is fitted with."""
+    if score.asked == "auto":
+        assert log.features is not None
+        return score.at_gamma(bounds.gamma_linear(len(log), log.features.width))
+    return score.at(score.asked[0]) if isinstance(score.asked, tuple) else score
+
+
+def _coded(examples: Examples, given: Actions, wanted: Actions) -> Examples:
+    """Return the rows whose action the policies know, with the codes that these use."""
+    if given == wanted:
+        return examples
+    places = {label: code for code, label in enumerate(wanted)}
+    code = np.array([places.get(label, -1) for label in given], np.int32)[examples.action]
+    known = code >= 0
+    return replace(examples, context=examples.context[known], action=code[known], gains=examples.gains[:, known])
+
+
+def _posterior_bound(sums: PosteriorSums, kl: float) -> PosteriorBound:
+    """Return the bound for Q itself: half of each statement's error for the draws, half for the log.
+
+    The last policy is that of the mean coefficients. Its score is known before the draws, and serves as their unit.
+    """
+    found, share = [], sums.penalty + math.log(2.0)
+    for score, values in zip(sums.scores, sums.values, strict=True):
+        drawn, unit = values[:-1], float(values[-1]) or 1.0
+        least = unit * bounds.lower(bet_sums(drawn / unit), len(drawn), share)
+        bet = score.bet
+        assert bet is not None
+        low = bounds.pac_bayes_lower(least, kl, sums.rows, bet, share)
+        found.append(PosteriorBound(score, sums.log.value(least), kl, sums.log.value(low)))
+    return max(found, key=lambda one: one.lower)

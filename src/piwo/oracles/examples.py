@@ -1,0 +1,62 @@
+"""The rewarded rows of a log: all that sparse gains have to say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.errors import DataError
+from piwo.logs.batch import Floats
+from piwo.logs.log import Log
+from piwo.scores import Score
+
+__all__ = ["Examples", "rewarded", "standardised"]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The rewarded rows: context (m, d), action codes (m,), gains (S, m)."""
+
+    context: Floats
+    action: npt.NDArray[np.int32]
+    gains: Floats
+    rows: int
+    """n: the rows of the log, those without reward included."""
+
+
+def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
+    """Return the rewarded rows of a log with their gains under S scores; the log is read once.
+
+    Raises:
+        DataError: where no row has a reward.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(context=[[1.0], [2.0]], action=[0, 1], reward=[1, 0], propensity=[0.5, 0.5])
+    >>> rewarded(log, [piwo.IW()]).gains.tolist()
+    [[2.0]]
+    """
+    contexts, actions, gains, rows = [], [], [], 0
+    for batch in log.each_batch(context=True):
+        part = batch.take(np.flatnonzero(batch.reward > 0))
+        assert part.context is not None
+        rows += len(batch)
+        contexts.append(part.context)
+        actions.append(part.action)
+        gains.append(np.stack([part.sampled(score.gains(part)) for score in scores]))
+    if sum(len(x) for x in actions) == 0:
+        raise DataError("no row has a reward above the lowest: there is nothing to learn from; check reward_range")
+    return Examples(np.concatenate(contexts), np.concatenate(actions), np.concatenate(gains, axis=1), rows)
+
+
+def standardised(context: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return a context with columns of mean 0 and deviation 1 (constant ones: 0), and the means and deviations.
+
+    >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0]]))[0].tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    center, scale = context.mean(axis=0), context.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    return (context - center) / scale, center, scale
