@@ -1,8 +1,8 @@
 """Doubly robust LS against linear LS: regret and lower bound of the policy learned, with and without a guess.
 
 Twenty contexts, five actions, three hundred policies: one is the best there is, the others are drawn at random. The
-bound is the theorem's own, in-sample: log(|Pi| m / delta) for the m bet sizes of the grid; the policy learned is the one with
-the highest bound.
+bound is the theorem's own, in-sample: log(|Pi| m / delta) for the m bet sizes of the grid; the policy learned is the
+one with the highest bound.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 from piwo import bounds
 from piwo._version import __version__
@@ -24,9 +24,25 @@ from piwo.policies import Policy
 from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
 from piwo.scores import IW
 
-__all__ = ["Certificate", "Certifying", "Kind", "certify"]
+__all__ = ["Certificate", "Certifying", "Kind", "PolicyClass", "certify"]
 
 Kind = Literal["held-out", "in-sample"]
+
+
+class PolicyClass(Protocol):
+    """A class of policies that was declared before the log was seen, such as an exhaustive oracle.
+
+    An in-sample certificate is made of such a class, and covers its policies alone: which of them was taken may have
+    been decided by the rewards, the class itself may not.
+    """
+
+    def log_class_size(self) -> float | None:
+        """Return log |Pi|; None where the class is infinite or unknown."""
+        ...
+
+    def contains(self, policy: Policy) -> bool:
+        """Tell whether a policy is one of the class."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -53,8 +69,8 @@ class Certificate:
     bound: str = "mixture"
     delta: float = 0.05
     candidates: int = 1
-    """How many different policies were certified on these rows; the bounds hold for all of them together. A held-out
-    certificate pays for each; an in-sample one has paid for the whole class."""
+    """How many different policies were certified on these rows, earlier ones included; the bounds hold for all of them
+    together. A held-out certificate pays for each; an in-sample one has paid for the whole class."""
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
     kl: float | None = None
@@ -145,8 +161,8 @@ def certify(
     policies: Mapping[Any, Policy],
     *,
     delta: float = 0.05,
-    kind: Kind = "held-out",
-    log_class_size: float = 0.0,
+    within: PolicyClass | None = None,
+    earlier: int | Certificate = 0,
     horizon: bounds.Horizon = None,
     facts: Mapping[str, Any] | None = None,
 ) -> dict[Any, Certificate]:
@@ -157,11 +173,15 @@ def certify(
     `piwo.bounds.value_lower` and `piwo.bounds.improvement_lower`.
 
     Args:
-        log: rows that were not used to make the policies, for "held-out"; the rows used, for "in-sample".
-        policies: key -> policy over the log's action list; every candidate that will ever be certified on these rows.
+        log: rows that were not used to make the policies; with `within`, any rows.
+        policies: key -> policy over the log's action list.
         delta: how often a bound may be wrong.
-        kind: "held-out" or "in-sample".
-        log_class_size: log |Pi| of the class that the policies were chosen from, for "in-sample".
+        within: the class that was declared before these rows were seen, and that the policies were chosen from by
+            looking at them: an oracle such as `piwo.oracles.Exhaustive`. Makes the certificates in-sample. None: the
+            policies were made without these rows, and the certificates are held-out.
+        earlier: how many candidates were certified on these rows before, or the last of their certificates, which
+            knows: a holdout that is used again pays for all of them. They must have been made without looking at what
+            was certified.
         horizon: None for one look at these rows; a number of rows, or "universal", declared before the first look,
             where the log grows and is certified again (docs/adaptive.md).
         facts: further fields of `Certificate` to record.
@@ -170,7 +190,8 @@ def certify(
         key -> `Certificate`.
 
     Raises:
-        UsageError: for an in-sample certificate of a class smaller than the policies given, and for thinned logs.
+        UsageError: for policies that are not of the class, a class of unknown size, an earlier certificate on other
+            rows, and for thinned logs.
 
     Source: docs/theory.md, sections "The mixture bound" and "One log, many statements".
 
@@ -179,9 +200,7 @@ def certify(
     >>> certify(log, {0: piwo.policies.Constant("a", log.actions)})[0].certified
     True
     """
-    asked = Certifying.of(
-        log, policies, delta=delta, kind=kind, log_class_size=log_class_size, horizon=horizon, facts=facts
-    )
+    asked = Certifying.of(log, policies, delta=delta, within=within, earlier=earlier, horizon=horizon, facts=facts)
     return asked.finish(reduce(asked.log, asked.sums))
 
 
@@ -204,8 +223,8 @@ class Certifying:
     same_as: Mapping[Any, Any]
     """key -> key of the same policy in `policies`, for every key asked for."""
     delta: float
-    kind: Kind
-    log_class_size: float
+    within: PolicyClass | None
+    earlier: int | Certificate
     facts: Mapping[str, Any]
     horizon: bounds.Horizon = None
 
@@ -216,8 +235,8 @@ class Certifying:
         policies: Mapping[Any, Policy],
         *,
         delta: float = 0.05,
-        kind: Kind = "held-out",
-        log_class_size: float = 0.0,
+        within: PolicyClass | None = None,
+        earlier: int | Certificate = 0,
         horizon: bounds.Horizon = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Certifying:
@@ -230,17 +249,29 @@ class Certifying:
             raise UsageError(
                 "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"
             )
-        if kind == "held-out" and log_class_size > 0:
-            raise UsageError("a held-out certificate pays for its candidates only; leave log_class_size out")
         first: dict[int, Any] = {}
         same_as = {key: first.setdefault(id(policy), key) for key, policy in policies.items()}
-        if kind == "in-sample" and log_class_size < math.log(len(first)) - 1e-9:
-            raise UsageError(
-                f"log_class_size is {log_class_size:g}, expected at least log {len(first)}, for {len(first)} policies: "
-                "an in-sample certificate pays for every policy that could have been chosen"
-            )
+        _check_earlier(earlier, within)
+        if within is not None:
+            _check_declared(within, {key: policies[key] for key in first.values()})
         log, ready = prepare(log, {key: policies[key] for key in first.values()})
-        return cls(log, ready, same_as, delta, kind, log_class_size, facts or {}, horizon)
+        return cls(log, ready, same_as, delta, within, earlier, facts or {}, horizon)
+
+    @property
+    def kind(self) -> Kind:
+        """Return "in-sample" for policies of a declared class, else "held-out"."""
+        return "held-out" if self.within is None else "in-sample"
+
+    @property
+    def log_class_size(self) -> float:
+        """Return log |Pi| of the declared class, 0 without."""
+        return 0.0 if self.within is None else self.within.log_class_size() or 0.0
+
+    @property
+    def candidates(self) -> int:
+        """Return how many policies the rows have been used for by now."""
+        before = self.earlier.candidates if isinstance(self.earlier, Certificate) else self.earlier
+        return before + len(self.policies)
 
     @property
     def sums(self) -> Together:
@@ -251,6 +282,9 @@ class Certifying:
     def finish(self, sums: tuple[Any, ...]) -> dict[Any, Certificate]:
         """Return key -> `Certificate`, from the state of `sums`."""
         digest, *states = sums
+        before = self.earlier.log_digest if isinstance(self.earlier, Certificate) else None
+        if before is not None and before != digest.text(self.log.actions):
+            raise UsageError("the earlier certificate is of other rows, so they are not used again; leave earlier out")
         each = dict(zip(self.policies, states, strict=True))
         return {key: self._certificate(digest.text(self.log.actions), each[one]) for key, one in self.same_as.items()}
 
@@ -271,7 +305,7 @@ class Certifying:
         return replace(made, bound=bound, **facts)
 
     def _certificate(self, digest: str, state: PolicyState) -> Certificate:
-        candidates = len(self.policies)
+        candidates = self.candidates
         # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
         paid = self.log_class_size if self.kind == "in-sample" else math.log(candidates)
         share = bounds.log_inv_delta(self.delta, log_class_size=paid)
@@ -296,7 +330,7 @@ class Certifying:
             improvement_lower=None if gain is None else log.span * max(-1.0, gain),
             logging_value=log.value(moments.reward / n) if n else None,
             delta=self.delta,
-            candidates=len(self.policies),
+            candidates=self.candidates,
             log_class_size=self.log_class_size,
             rows=n,
             ess=effective_size(moments.w, moments.w2),
@@ -309,6 +343,34 @@ class Certifying:
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             notes=(*log.doubts, *_notes(moments, low, suspicion)),
             **self.facts,
+        )
+
+
+def _check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
+    if not (hasattr(within, "contains") and hasattr(within, "log_class_size")):
+        raise UsageError(
+            f"within is {within!r:.80}, expected the class that was declared, such as piwo.oracles.Exhaustive(policies)"
+        )
+    if within.log_class_size() is None:
+        raise UsageError(
+            "the class has unknown size, so no in-sample certificate holds; certify on rows that learning did not see"
+        )
+    for key, policy in policies.items():
+        if not within.contains(policy):
+            raise UsageError(
+                f"policy {key!r} is not in the class that was declared, whose certificate covers its policies alone; "
+                "certify this one on rows that did not make it, without within"
+            )
+
+
+def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
+    count = earlier.candidates if isinstance(earlier, Certificate) else earlier
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise UsageError(f"earlier is {earlier!r:.80}, expected a whole number of at least 0, or a certificate")
+    in_sample = isinstance(earlier, Certificate) and earlier.kind != "held-out"
+    if in_sample or (count and within is not None):
+        raise UsageError(
+            "an in-sample certificate has paid for its whole class, earlier ones included; leave earlier out"
         )
 
 

@@ -56,7 +56,7 @@ def test_the_naive_twin_finds_the_same(score):
     made = learner.certificate_
     assert (made.kind, made.delta, made.rows, made.log_class_size) == ("in-sample", 0.025, 5000, SIZE)
     again = piwo.certify(
-        make_rare_log(bandit, counts, rng), {0: learner.policy_}, delta=0.025, kind="in-sample", log_class_size=SIZE
+        make_rare_log(bandit, counts, rng), {0: learner.policy_}, delta=0.025, within=all_policies(bandit)
     )[0]
     assert made.value_lower == pytest.approx(again.value_lower, rel=1e-12)
 

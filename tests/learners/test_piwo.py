@@ -171,11 +171,55 @@ def test_nothing_is_certified_on_propensities_that_are_too_small():
     assert "cannot be believed" in wrong.notes[0]
 
 
-def test_an_in_sample_certificate_needs_the_size_of_its_class():
+def test_an_in_sample_certificate_is_of_a_declared_class():
     log = make_log(300)
     both = {x: piwo.policies.Constant(x, log.actions) for x in log.actions}
-    with pytest.raises(piwo.UsageError, match="at least log 2, for 2 policies"):
+    first, last = both.values()
+    with pytest.raises(TypeError):
         piwo.certify(log, both, kind="in-sample")
-    paid = piwo.certify(log, both, kind="in-sample", log_class_size=math.log(2))
+    with pytest.raises(piwo.UsageError, match="not in the class that was declared"):
+        piwo.certify(log, both, within=piwo.oracles.Exhaustive([first]))
+    with pytest.raises(piwo.UsageError, match="unknown size"):
+        piwo.certify(log, both, within=piwo.oracles.Ridge())
+    with pytest.raises(piwo.UsageError, match="expected the class that was declared"):
+        piwo.certify(log, both, within=list(both.values()))
+    paid = piwo.certify(log, both, within=piwo.oracles.Exhaustive([first, last]))
+    assert [x.kind for x in paid.values()] == ["in-sample"] * 2
     held = piwo.certify(log, both)
     assert [x.value_lower for x in paid.values()] == [x.value_lower for x in held.values()]
+
+
+def test_a_holdout_that_is_used_again_counts_every_candidate():
+    log = make_log(2000)
+    first, last = (piwo.policies.Constant(x, log.actions) for x in list(log.actions)[:2])
+    alone = piwo.certify(log, {0: first})[0]
+    again = piwo.certify(log, {0: last}, earlier=alone)[0]
+    together = piwo.certify(log, {0: first, 1: last})[1]
+    assert (alone.candidates, again.candidates, together.candidates) == (1, 2, 2)
+    assert again.value_lower == together.value_lower
+    assert again.value_lower < piwo.certify(log, {0: last})[0].value_lower
+    assert piwo.certify(log, {0: last}, earlier=1)[0].value_lower == again.value_lower
+    assert piwo.certify(log, {0: first}, earlier=again)[0].candidates == 3
+    with pytest.raises(piwo.UsageError, match="of other rows"):
+        piwo.certify(make_log(1999), {0: last}, earlier=alone)
+    both = piwo.oracles.Exhaustive([first, last])
+    with pytest.raises(piwo.UsageError, match="has paid for its whole class"):
+        piwo.certify(log, {0: last}, within=both, earlier=1)
+    with pytest.raises(piwo.UsageError, match="earlier is -1"):
+        piwo.certify(log, {0: last}, earlier=-1)
+
+
+def test_what_a_declared_class_contains():
+    log = make_log(50)
+    uniform, constant = piwo.policies.Uniform(log.actions), piwo.policies.Constant(log.actions.labels[0], log.actions)
+    some = piwo.oracles.Exhaustive([uniform, piwo.policies.Logging(), constant])
+    assert all(some.contains(one) for one in some.candidates(log))
+    assert some.contains(piwo.policies.Constant(log.actions.labels[0], log.actions))
+    assert not some.contains(piwo.policies.Constant(log.actions.labels[1], log.actions))
+    assert not some.contains(piwo.policies.EpsilonGreedy(constant, 0.1))
+    choices = np.random.default_rng(0).choice(log.actions.labels, (5, 50))
+    rows = piwo.oracles.Exhaustive(choices)
+    assert all(rows.contains(one) for one in rows.candidates(log))
+    (other,) = piwo.oracles.Exhaustive(choices[:1, ::-1]).candidates(log)
+    assert not rows.contains(other)
+    assert not piwo.oracles.Ridge().contains(constant)

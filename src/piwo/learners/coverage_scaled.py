@@ -104,7 +104,7 @@ class CoverageScaled(Learner):
         self.score_ = IX(gamma if math.isfinite(gamma) else 1.0)
         self.rule_ = "gamma = sqrt(L/(2 C n)) of each policy, from the coverage given"
         facts = {"training_rows": n, "log_rows": n, "oracle": self.oracle.name}
-        made = certify(log, {0: self.policy_}, delta=self.delta, kind="in-sample", log_class_size=size, facts=facts)
+        made = certify(log, {0: self.policy_}, delta=self.delta, within=self.oracle, facts=facts)
         self.certificate_ = replace(made[0], score=self.score_.name, parameter=self.score_.value)
         return self
 

@@ -209,8 +209,7 @@ class PIWOGrid(Learner):
             rows.test,
             dict(enumerate(policies)),
             delta=self.delta / 2.0 if inside else self.delta,
-            kind=kind,
-            log_class_size=(oracle.log_class_size() or 0.0) if inside else 0.0,
+            within=oracle if inside else None,
             facts=facts,
         )
         ready = [asked.policies[asked.same_as[i]] for i in range(len(policies))]

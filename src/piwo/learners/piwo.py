@@ -141,13 +141,11 @@ class PIWO(Learner):
     ) -> list[Certificate | None]:
         if test is None or self.certificate is None:
             return [None] * len(policies)
-        size = oracle.log_class_size() if self.certificate == "in-sample" else 0.0
         made = certify(
             test,
             dict(enumerate(policies)),
             delta=self.delta,
-            kind=self.certificate,
-            log_class_size=size or 0.0,
+            within=oracle if self.certificate == "in-sample" else None,
             facts={**facts, "oracle": oracle.name},
         )
         return [replace(made[i], score=score.name, parameter=score.value) for i, score in enumerate(scores)]

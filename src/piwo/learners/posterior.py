@@ -105,7 +105,7 @@ class PosteriorSums:
             facts: further fields of `Certificate`.
         """
         found = self.bound(weights, kl)
-        asked = Certifying.of(self.log, {0: mixture_of(self.policies, weights)}, delta=delta, kind="in-sample")
+        asked = Certifying.of(self.log, {0: mixture_of(self.policies, weights)}, delta=delta, within=_Mixtures())
         used = {"score": found.score.name, "parameter": found.score.value, "kl": kl if math.isfinite(kl) else None}
         low = (found.lower - self.log.reward_range[0]) / self.log.span
         return asked.stated(
@@ -121,6 +121,18 @@ class PosteriorSums:
 
     def _lower(self, score: Score, value: float, kl: float) -> float:
         return bounds.pac_bayes_lower(value, kl, self.rows, _bet(score), self.penalty)
+
+
+class _Mixtures:
+    """All mixtures of the policies, paid for by their divergence from the prior in place of a number of policies."""
+
+    def log_class_size(self) -> float:
+        """Return 0: the certificate states what is paid as `kl`."""
+        return 0.0
+
+    def contains(self, policy: Policy) -> bool:
+        """Tell whether it is a mixture."""
+        return isinstance(policy, Mixture)
 
 
 def mixture_of(policies: Sequence[Policy], weights: Floats) -> Mixture:

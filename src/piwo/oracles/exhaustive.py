@@ -15,6 +15,8 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
 from piwo.policies import Policy, aligned
+from piwo.policies.row_choices import RowChoices
+from piwo.policies.sameness import same_policy
 from piwo.reductions.credit_sums import CreditSums
 from piwo.scores import Score
 
@@ -61,10 +63,20 @@ class Exhaustive(Oracle):
         """Return log N."""
         return math.log(len(self.policies))
 
+    def contains(self, policy: Policy) -> bool:
+        """Tell whether a policy is one of the N."""
+        if not isinstance(self.policies, np.ndarray):
+            return any(same_policy(policy, one) for one in self.policies)
+        if not isinstance(policy, RowChoices) or policy.codes.shape != self.policies.shape[1:]:
+            return False
+        # rows that begin alike are few
+        few = [
+            row for row in self.policies if np.array_equal(policy.actions.codes(row[:64], "choices"), policy.codes[:64])
+        ]
+        return any(np.array_equal(policy.actions.codes(row, "choices"), policy.codes) for row in few)
+
     def candidates(self, log: Log) -> tuple[Policy, ...]:
         """Return the policies over the log's action list."""
-        from piwo.policies.row_choices import RowChoices
-
         if isinstance(self.policies, np.ndarray):
             return tuple(RowChoices(row, log.actions) for row in self.policies)
         return tuple(aligned(policy, log.actions) for policy in self.policies)

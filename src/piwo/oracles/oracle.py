@@ -45,6 +45,10 @@ class Oracle(ABC):
         """Return log |Pi|, None where the class is infinite or unknown."""
         return None
 
+    def contains(self, policy: Policy) -> bool:  # noqa: ARG002 (for classes that are known)
+        """Tell whether a policy is one of the class, which was fixed before the log was seen."""
+        return False
+
     def needs_context(self) -> bool:
         """Tell whether the oracle learns from the context."""
         return True
