@@ -45,6 +45,18 @@ def classifier(greedy: bool) -> Policy:
     return Classifier(LogisticRegression().fit(x, y), LABELS, greedy=greedy)
 
 
+def reward_models() -> Policy:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import LinearRegression
+
+    from piwo.policies import RewardModels
+
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    boosted = HistGradientBoostingRegressor(max_iter=5, random_state=0).fit(x, x[:, 0])
+    models = [LinearRegression().fit(x, x @ [1.0, 2.0]), boosted, None, None]
+    return RewardModels(models, [0.5, 1.0, 0.0, 0.0], [0.0, 0.125, 0.25, -np.inf], LABELS)
+
+
 def rule() -> Policy:
     from piwo.policies import Deterministic
 
@@ -70,13 +82,14 @@ def makers() -> dict[str, Callable[[], Policy]]:
         "mixture": lambda: p.Mixture(parts, [0.5, 0.25, 0.25]),
         "classifier": lambda: classifier(greedy=True),
         "classifier-soft": lambda: classifier(greedy=False),
+        "reward-models": reward_models,
         "aligned": lambda: p.aligned(greedy(), Actions(["new", *sorted(LABELS)])),
     }
 
 
 NAMES = (
     "uniform", "constant", "tabular-one", "tabular-contexts", "linear-greedy", "linear-softmax", "rule",
-    "epsilon-greedy", "epsilon-rule", "mixture", "classifier", "classifier-soft", "aligned",
+    "epsilon-greedy", "epsilon-rule", "mixture", "classifier", "classifier-soft", "reward-models", "aligned",
 )  # fmt: skip
 
 

@@ -1,8 +1,10 @@
 """Oracles: from gains to the policy that collects most of them."""
 
 from piwo.oracles.classifier import Classifier
+from piwo.oracles.direct import Direct
 from piwo.oracles.exhaustive import Exhaustive
 from piwo.oracles.oracle import Oracle
 from piwo.oracles.ridge import Ridge
+from piwo.oracles.softmax import Softmax
 
-__all__ = ["Classifier", "Exhaustive", "Oracle", "Ridge"]
+__all__ = ["Classifier", "Direct", "Exhaustive", "Oracle", "Ridge", "Softmax"]

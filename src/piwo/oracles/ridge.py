@@ -22,7 +22,7 @@ from piwo.scores import Score
 # exp(600) times a million rows is far from the end of float64, and leaves 10^-568 to the smaller ones.
 _LARGEST_LOG = 600.0
 
-__all__ = ["Ridge", "RidgeSolution", "require_finite_squares", "ridge_solution"]
+__all__ = ["Ridge", "RidgeSolution", "first_mean", "require_finite_squares", "ridge_solution"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Ridge(Oracle):
 
     def _gram(self, log: Log, scores: Sequence[Score]) -> Gram:
         self.fit_for(log)
-        shift = _first_mean(log) if self.intercept else np.zeros(_width(log))
+        shift = first_mean(log) if self.intercept else np.zeros(_width(log))
         return Gram(tuple(scores), len(log.actions), shift)
 
     def _policies(self, log: Log, gram: Gram, state: GramState) -> list[LinearGreedy]:
@@ -124,7 +124,7 @@ def _width(log: Log) -> int:
     return log.features.width
 
 
-def _first_mean(log: Log) -> Floats:
+def first_mean(log: Log) -> Floats:
     """Return the mean context of the first batch: near enough to the mean for centring to lose no digits."""
     for batch in log.each_batch(context=True):
         assert batch.context is not None

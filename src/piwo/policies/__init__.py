@@ -15,6 +15,7 @@ from piwo.policies.linear_stack import LinearStack
 from piwo.policies.logging_policy import Logging
 from piwo.policies.mixture import Mixture
 from piwo.policies.policy import DeterministicPolicy, Policy
+from piwo.policies.reward_models import RewardModels
 from piwo.policies.row_choices import RowChoices
 from piwo.policies.row_wise import RowWise
 from piwo.policies.sampling import Decisions
@@ -36,6 +37,7 @@ __all__ = [
     "Logging",
     "Mixture",
     "Policy",
+    "RewardModels",
     "RowChoices",
     "RowWise",
     "SavedPolicy",

@@ -26,6 +26,7 @@ from piwo.policies.logging_policy import Logging
 from piwo.policies.mixture import Mixture
 from piwo.policies.models import model_bytes, model_from
 from piwo.policies.policy import Policy
+from piwo.policies.reward_models import RewardModels
 from piwo.policies.state import State
 from piwo.policies.tabular import Tabular
 from piwo.policies.uniform import Uniform
@@ -47,6 +48,7 @@ KINDS: Mapping[str, Callable[[State], Policy]] = {
     LinearSoftmax.kind: LinearSoftmax.from_state,
     Logging.kind: Logging.from_state,
     Mixture.kind: Mixture.from_state,
+    RewardModels.kind: RewardModels.from_state,
     Tabular.kind: Tabular.from_state,
     Uniform.kind: Uniform.from_state,
 }

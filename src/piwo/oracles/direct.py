@@ -1,0 +1,99 @@
+"""Direct oracle: a model of the reward for every action, and the action whose model promises most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from piwo.engines.engine import reduce
+from piwo.errors import UsageError
+from piwo.logs.batch import Floats
+from piwo.logs.log import Log
+from piwo.oracles.oracle import Oracle
+from piwo.oracles.ridge import first_mean
+from piwo.policies import LinearGreedy, Policy, RewardModels
+from piwo.reductions.action_gram import ActionGram, ActionGramState
+from piwo.scores import Score
+
+__all__ = ["Direct"]
+
+_FEW = 5
+"""Rows below which an action gets no model of its own."""
+
+
+@dataclass(frozen=True)
+class Direct(Oracle):
+    """The action with the highest reward by ridge regression, one regression an action; propensities are ignored.
+
+    Answers: which policy, where the log explores evenly or badly, so that a model of the reward sees more than
+    weights do? It is the best of simple learners there, and often worse than the logging policy elsewhere: give it to
+    `piwo.Auto`, or look at its certificate, before you believe it. The score is not used.
+
+    Formula: for every action a, min over c, b of sum_{t: A_t = a} (R_t - m - c'X_t - b)^2 + alpha (|c|^2 + b^2), with
+    m the mean reward and columns divided by their standard deviation; pi(x) = argmax_a c_a'x + b_a over the actions that
+    were logged. Rarely logged actions are drawn towards m.
+
+    Args:
+        alpha: the penalty, above 0: so many rows' worth of belief in the mean reward.
+
+    >>> import numpy as np, piwo
+    >>> X = np.array([[0.0], [0.0], [1.0], [1.0]] * 50)
+    >>> log = piwo.Log.from_arrays(context=X, action=[0, 1] * 100, reward=[1, 0, 0, 1] * 50, propensity=[0.5] * 200)
+    >>> Direct().solve(log, piwo.IW()).act([[0.0], [1.0]]).actions.tolist()
+    [0, 1]
+    """
+
+    alpha: float = 1.0
+    model: Any = None
+    name: ClassVar[str] = "direct"
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.alpha) and self.alpha > 0):
+            raise UsageError(f"alpha is {self.alpha!r}, expected a finite number above 0")
+        if self.model is not None and not (hasattr(self.model, "fit") and hasattr(self.model, "predict")):
+            raise UsageError(f"model is {self.model!r:.80}, expected a scikit-learn regressor")
+
+    def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
+        """Return the same policy for every score; one pass over the log."""
+        self.fit_for(log)
+        if self.model is not None:
+            return [self._fitted(log)] * len(scores)
+        shift = first_mean(log)
+        sums = reduce(log, ActionGram(len(log.actions), shift))
+        return [self._policy(sums, shift, log)] * len(scores)
+
+    def _policy(self, sums: ActionGramState, shift: Floats, log: Log) -> LinearGreedy:
+        total = sums.zz.sum(axis=0)
+        rows = sums.zz[:, -1, -1]
+        mean = sums.zr[:, -1].sum() / rows.sum()
+        center = total[-1, :-1] / rows.sum()
+        deviation = np.sqrt(np.maximum(np.diag(total)[:-1] / rows.sum() - center**2, 0.0))
+        # z = (x - shift, 1) to (x - shift - center, 1) / (deviation, 1)
+        turn = np.eye(len(total))
+        turn[:-1, -1] = -center
+        turn[:-1] /= np.where(deviation > 0, deviation, 1.0)[:, None]
+        zz = turn @ sums.zz @ turn.T
+        zr = (sums.zr - mean * sums.zz[:, -1]) @ turn.T
+        solved = np.linalg.solve(zz + self.alpha * np.eye(len(total)), zr[:, :, None])[:, :, 0] @ turn
+        offset = np.where(rows > 0, solved[:, -1] - solved[:, :-1] @ shift, -np.inf)
+        return LinearGreedy(solved[:, :-1], offset, log.actions, log.features)
+
+    def _fitted(self, log: Log) -> RewardModels:
+        from sklearn.base import clone
+
+        parts = list(log.each_batch(context=True))
+        context = np.concatenate([part.context for part in parts if part.context is not None])
+        action, reward = (np.concatenate([getattr(part, what) for part in parts]) for what in ("action", "reward"))
+        rows = np.bincount(action, minlength=len(log.actions))
+        models = [
+            clone(self.model).fit(context[action == a], reward[action == a]) if rows[a] >= _FEW else None
+            for a in range(len(rows))
+        ]
+        total = np.bincount(action, reward, minlength=len(rows))
+        few = np.where(rows >= _FEW, 0.0, total)  # too few rows for a model: their mean
+        offset = (few + self.alpha * reward.mean()) / (rows + self.alpha)
+        offset[rows == 0] = -np.inf
+        return RewardModels(models, rows / (rows + self.alpha), offset, log.actions, log.features)

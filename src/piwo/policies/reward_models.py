@@ -1,0 +1,100 @@
+"""The action whose fitted reward model promises most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.errors import UsageError
+from piwo.logs.batch import Floats
+from piwo.logs.features import Features
+from piwo.policies.blocks import Codes, row_blocks
+from piwo.policies.linear_scores import best
+from piwo.policies.policy import ActionList, DeterministicPolicy, action_list
+from piwo.policies.state import State
+
+__all__ = ["RewardModels"]
+
+# scikit-learn has a cost per call, so its blocks are larger than those of our own matrix products.
+_BLOCK_BYTES = 2**24
+
+
+@final
+class RewardModels(DeterministicPolicy):
+    """pi(x) = argmax_a scale_a f_a(x) + offset_a, f_a a fitted scikit-learn regressor; of equal ones the lowest code.
+
+    What the direct oracle learns with a regressor of its own: a model of the reward for every action.
+
+    Args:
+        models: K fitted regressors; None: f_a = 0, the offset alone speaks.
+        scale: (K,) finite.
+        offset: (K,); -inf: this action is not available.
+        actions: the K labels.
+        features: how data frames become the context matrix; None: plain matrices only.
+
+    Raises:
+        UsageError: for other counts, models that are not fitted, or NaN and infinite numbers.
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> up = LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> RewardModels([up, None], [1.0, 1.0], [0.0, 0.5], ["up", "flat"]).act([[0.0], [1.0]]).actions.tolist()
+    ['flat', 'up']
+    """
+
+    kind: ClassVar[str] = "reward-models"
+
+    def __init__(
+        self, models: Sequence[Any], scale: Any, offset: Any, actions: ActionList, features: Features | None = None
+    ) -> None:
+        self.listed = action_list(actions)
+        self.models = tuple(models)
+        self.scale, self.offset = np.array(scale, np.float64), np.array(offset, np.float64)
+        count = len(self.listed)
+        if not (len(self.models) == count and self.scale.shape == self.offset.shape == (count,)):
+            raise UsageError(
+                f"got {len(self.models)} models, scales of shape {self.scale.shape} and offsets of shape "
+                f"{self.offset.shape}, expected {count} of each: one an action"
+            )
+        available = self.offset > -np.inf
+        if not (np.isfinite(self.scale).all() and (self.offset < np.inf).all() and available.any()):
+            raise UsageError("scale or offset holds NaN or infinite numbers, expected finite ones, or offset -inf for some")
+        self.scale.flags.writeable = self.offset.flags.writeable = False
+        self.features = features
+        self.width = _width(self.models, features)
+
+    def decide(self, context: Floats | None, n: int) -> Codes:
+        """Return the action with the highest promise in each row, (n,) codes."""
+        assert context is not None
+        codes = np.empty(n, np.int32)
+        for block in row_blocks(n, len(self.models), _BLOCK_BYTES):
+            scores = np.tile(self.offset, (block.stop - block.start, 1))
+            for a in np.flatnonzero([model is not None for model in self.models]):
+                scores[:, a] += self.scale[a] * np.asarray(self.models[a].predict(context[block]), np.float64)
+            codes[block], _ = best(scores, block.start)
+        return codes
+
+    def state(self) -> State:
+        """Return models, scales and offsets."""
+        arrays: dict[str, npt.NDArray[np.float64]] = {"scale": self.scale, "offset": self.offset}
+        return State(self.actions, self.features, arrays=arrays, model=list(self.models))
+
+    @classmethod
+    def from_state(cls, state: State) -> RewardModels:
+        """Return the policy of a state."""
+        count = len(state.known())
+        scale, offset = state.array("scale", count), state.array("offset", count)
+        return cls(list(state.model), scale, offset, state.known(), state.features)
+
+
+def _width(models: tuple[Any, ...], features: Features | None) -> int | None:
+    """Return the context's width, which all models and the features must share."""
+    widths = [getattr(model, "n_features_in_", None) for model in models if model is not None]
+    if any(width is None for width in widths):
+        raise UsageError("a model is not a fitted scikit-learn regressor; call fit first")
+    found = set(widths) | ({features.width} if features is not None else set())
+    if len(found) > 1:
+        raise UsageError(f"models and features differ in their number of columns: {sorted(found)}; fit them on the same")
+    return found.pop() if found else None

@@ -1,0 +1,64 @@
+"""Gram statistics action by action: all that a regression of the reward on the context needs, for every action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from piwo.logs.batch import Batch, Floats
+from piwo.reductions.reduction import Reduction
+from piwo.reductions.state import State
+
+__all__ = ["ActionGram", "ActionGramState"]
+
+
+@dataclass(frozen=True)
+class ActionGramState(State):
+    """Sums over the rows of each action, with z = (x, 1) and x the context minus a fixed shift."""
+
+    zz: Floats
+    """(K, d + 1, d + 1) sum z z'; its last entry counts the rows."""
+    zr: Floats
+    """(K, d + 1) sum z R."""
+
+
+@dataclass(frozen=True, eq=False)
+class ActionGram(Reduction[ActionGramState]):
+    """Reduction: Z'Z and Z'R of every action's own rows, in one pass. Propensities play no part.
+
+    Args:
+        actions: K.
+        shift: (d,) subtracted from the context before summing, about its mean, so that centring loses no digits.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(context=[[1.0], [3.0]], action=[0, 1], reward=[1, 1], propensity=[0.5, 0.5])
+    >>> piwo.engines.reduce(log, ActionGram(2, np.array([2.0]))).zr.tolist()
+    [[-1.0, 1.0], [1.0, 1.0]]
+    """
+
+    actions: int
+    shift: Floats
+
+    @property
+    def context(self) -> bool:
+        """Tell that the context is regressed on."""
+        return True
+
+    def empty(self) -> ActionGramState:
+        """Return the state of no rows."""
+        width = len(self.shift) + 1
+        return ActionGramState(np.zeros((self.actions, width, width)), np.zeros((self.actions, width)))
+
+    def update(self, state: ActionGramState, batch: Batch) -> ActionGramState:
+        """Return the sums with a batch added."""
+        assert batch.context is not None
+        added = self.empty()
+        order = np.argsort(batch.action, kind="stable")
+        codes, starts = np.unique(batch.action[order], return_index=True)
+        for code, rows in zip(codes, np.split(order, starts[1:]), strict=True):
+            z = np.column_stack([batch.context[rows] - self.shift, np.ones(len(rows))])
+            weighted = z if batch.weight is None else z * batch.weight[rows, None]
+            added.zz[code] = weighted.T @ z
+            added.zr[code] = weighted.T @ batch.reward[rows]
+        return state.merge(added)
