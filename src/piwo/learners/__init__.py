@@ -1,5 +1,6 @@
 """Learners: from a log to a certified policy."""
 
+from piwo.learners.auto import Auto, PoolPoint
 from piwo.learners.coverage_scaled import CoverageScaled
 from piwo.learners.grid import GridPoint, PIWOGrid
 from piwo.learners.learner import Learner
@@ -7,10 +8,13 @@ from piwo.learners.normal_posterior import NormalPosterior
 from piwo.learners.pac_bayes import PACBayes, PosteriorPoint
 from piwo.learners.pac_bayes_linear import PACBayesLinear
 from piwo.learners.piwo import PIWO, PathPoint
+from piwo.learners.pool import Candidate
 from piwo.learners.posterior import PosteriorBound
 
 __all__ = [
     "PIWO",
+    "Auto",
+    "Candidate",
     "CoverageScaled",
     "GridPoint",
     "Learner",
@@ -19,6 +23,7 @@ __all__ = [
     "PACBayesLinear",
     "PIWOGrid",
     "PathPoint",
+    "PoolPoint",
     "PosteriorBound",
     "PosteriorPoint",
 ]

@@ -8,26 +8,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.errors import PiwoWarning, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.oracles.examples import Examples, rewarded, standardised
 from piwo.oracles.oracle import Oracle
 from piwo.policies import Classifier as ClassifierPolicy
 from piwo.policies import Constant, LinearGreedy, Policy
 from piwo.scores import Score
 
 __all__ = ["Classifier"]
-
-
-@dataclass(frozen=True)
-class _Examples:
-    """The rewarded rows: context (m, d), action codes (m,), gains (S, m)."""
-
-    context: Floats
-    action: npt.NDArray[np.int32]
-    gains: Floats
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,7 @@ class Classifier(Oracle):
     to mean 1, so that the result does not depend on the unit of the reward; rows without reward carry no weight and
     are left out. Only rewarded rows are held in memory.
 
-    Without a model: multinomial logistic regression (C = 1) on standardised columns, returned as a linear policy.
+    Without a model: multinomial logistic regression on standardised columns, returned as a linear policy.
     Along a path every fit starts where the one before ended: gains of neighbours differ little, and so do their optima.
 
     Formula: min over classifiers of sum_t G[t, A_t] loss(A_t, f(X_t)).
@@ -47,9 +38,10 @@ class Classifier(Oracle):
 
     Args:
         model: any scikit-learn classifier (or a Pipeline that ends in one) whose `fit` takes `sample_weight`.
+        C: of the logistic regression, as in scikit-learn: the smaller the more regularised. A model has its own.
 
     Raises:
-        UsageError: for a model whose `fit` takes no `sample_weight`.
+        UsageError: for a model whose `fit` takes no `sample_weight`, and for a C that is not above 0.
 
     >>> import numpy as np, piwo
     >>> X = np.array([[0.0], [1.0]] * 50)
@@ -59,11 +51,14 @@ class Classifier(Oracle):
     """
 
     model: Any = None
+    C: float = 1.0
     name: ClassVar[str] = "classifier"
 
     def __post_init__(self) -> None:
         if self.model is not None:
             _weight_key(self.model)
+        if not (np.isfinite(self.C) and self.C > 0):
+            raise UsageError(f"C is {self.C!r}, expected a finite number above 0")
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
         """Return one policy a score; the log is read once. Neighbours with proportional gains share a policy."""
@@ -76,8 +71,8 @@ class Classifier(Oracle):
                 )
         from sklearn.linear_model import LogisticRegression
 
-        examples = _rewarded(log, scores)
-        usual = LogisticRegression(max_iter=1000, warm_start=True)
+        examples = rewarded(log, scores)
+        usual = LogisticRegression(C=self.C, max_iter=1000, warm_start=True)
         policies: list[Policy] = []
         before: Floats | None = None
         for gains in examples.gains:
@@ -88,7 +83,7 @@ class Classifier(Oracle):
             before = weight
         return policies
 
-    def _fitted(self, examples: _Examples, weight: Floats, log: Log, usual: Any) -> Policy:
+    def _fitted(self, examples: Examples, weight: Floats, log: Log, usual: Any) -> Policy:
         classes = np.unique(examples.action)
         if len(classes) == 1:
             return Constant(log.actions.labels[int(classes[0])], log.actions)
@@ -119,31 +114,17 @@ def _weight_key(model: Any) -> str:
     return key
 
 
-def _rewarded(log: Log, scores: Sequence[Score]) -> _Examples:
-    contexts, actions, gains = [], [], []
-    for batch in log.each_batch(context=True):
-        part = batch.take(np.flatnonzero(batch.reward > 0))
-        assert part.context is not None
-        contexts.append(part.context)
-        actions.append(part.action)
-        gains.append(np.stack([part.sampled(score.gains(part)) for score in scores]))
-    if sum(len(x) for x in actions) == 0:
-        raise DataError("no row has a reward above the lowest: there is nothing to learn from; check reward_range")
-    return _Examples(np.concatenate(contexts), np.concatenate(actions), np.concatenate(gains, axis=1))
-
-
-def _logistic(examples: _Examples, weight: Floats, log: Log, model: Any) -> LinearGreedy:
+def _logistic(examples: Examples, weight: Floats, log: Log, model: Any) -> LinearGreedy:
     """Return weighted multinomial logistic regression as linear coefficients of the columns as they are.
 
     The model keeps what it found, to begin with next time.
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    center, scale = examples.context.mean(axis=0), examples.context.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
+    context, center, scale = standardised(examples.context)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        model.fit((examples.context - center) / scale, examples.action, sample_weight=weight)
+        model.fit(context, examples.action, sample_weight=weight)
     if any(issubclass(x.category, ConvergenceWarning) for x in caught):
         warnings.warn(
             "the logistic regression stopped after 1000 steps, short of its optimum",

@@ -33,8 +33,8 @@ class Direct(Oracle):
     `piwo.Auto`, or look at its certificate, before you believe it. The score is not used.
 
     Formula: for every action a, min over c, b of sum_{t: A_t = a} (R_t - m - c'X_t - b)^2 + alpha (|c|^2 + b^2), with
-    m the mean reward and columns divided by their standard deviation; pi(x) = argmax_a c_a'x + b_a over the actions that
-    were logged. Rarely logged actions are drawn towards m.
+    m the mean reward and columns divided by their standard deviation; pi(x) = argmax_a c_a'x + b_a over the actions
+    that were logged. Rarely logged actions are drawn towards m.
 
     Args:
         alpha: the penalty, above 0: so many rows' worth of belief in the mean reward.

@@ -33,7 +33,7 @@ class Softmax(Oracle):
     standardised columns, V = (1/n) sum_t pi(A_t|X_t) G_t and M = (1/n) sum_t (pi(A_t|X_t) G_t)^2, n counting the rows
     without reward; gains are divided by their mean, so that the result does not depend on the unit of the reward. By
     L-BFGS from W = 0, with the analytic gradient, block by block. Only rewarded rows are held in memory.
-    Source: variance penalty: Swaminathan and Joachims 2015 (arXiv 1502.02362); gains: docs/theory.md, section "Oracles".
+    Source: variance penalty: Swaminathan and Joachims 2015 (arXiv 1502.02362); gains: docs/theory.md, "Oracles".
 
     Args:
         penalty: weight of the standard error, at least 0.
@@ -67,10 +67,18 @@ class Softmax(Oracle):
             raise UsageError("the softmax oracle takes sparse scores; use IX, Clip, LSLinear or IW")
         examples = rewarded(log, scores)
         context, center, scale = standardised(examples.context)
-        return [self._policy(examples, context, gains, center, scale, log) for gains in examples.gains]
+        policies: list[LinearGreedy] = []
+        before: Floats | None = None
+        for gains in examples.gains:
+            weight = gains * (examples.rows / gains.sum())
+            # one propensity and one reward: whatever the score, the weights are the same, and so is the policy
+            same = before is not None and np.allclose(weight, before, rtol=1e-12, atol=0.0)
+            policies.append(policies[-1] if same else self._policy(examples, context, weight, center, scale, log))
+            before = weight
+        return policies
 
     def _policy(
-        self, examples: Examples, context: Floats, gains: Floats, center: Floats, scale: Floats, log: Log
+        self, examples: Examples, context: Floats, weight: Floats, center: Floats, scale: Floats, log: Log
     ) -> LinearGreedy:
         from scipy.optimize import minimize
 
@@ -78,7 +86,7 @@ class Softmax(Oracle):
         climb = SoftmaxObjective(
             context,
             np.searchsorted(seen, examples.action),
-            gains * (examples.rows / gains.sum()),
+            weight,
             examples.rows,
             self.penalty,
             self.ridge,

@@ -60,7 +60,9 @@ class RewardModels(DeterministicPolicy):
             )
         available = self.offset > -np.inf
         if not (np.isfinite(self.scale).all() and (self.offset < np.inf).all() and available.any()):
-            raise UsageError("scale or offset holds NaN or infinite numbers, expected finite ones, or offset -inf for some")
+            raise UsageError(
+                "scale or offset holds NaN or infinite numbers, expected finite ones; some offsets may be -inf"
+            )
         self.scale.flags.writeable = self.offset.flags.writeable = False
         self.features = features
         self.width = _width(self.models, features)
@@ -91,10 +93,12 @@ class RewardModels(DeterministicPolicy):
 
 def _width(models: tuple[Any, ...], features: Features | None) -> int | None:
     """Return the context's width, which all models and the features must share."""
-    widths = [getattr(model, "n_features_in_", None) for model in models if model is not None]
-    if any(width is None for width in widths):
+    fitted = [model for model in models if model is not None]
+    if not all(hasattr(model, "n_features_in_") for model in fitted):
         raise UsageError("a model is not a fitted scikit-learn regressor; call fit first")
-    found = set(widths) | ({features.width} if features is not None else set())
+    found: set[int] = {model.n_features_in_ for model in fitted}
+    if features is not None:
+        found.add(features.width)
     if len(found) > 1:
-        raise UsageError(f"models and features differ in their number of columns: {sorted(found)}; fit them on the same")
+        raise UsageError(f"models and features differ in their number of columns: {sorted(found)}; fit all on the same")
     return found.pop() if found else None

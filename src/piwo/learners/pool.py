@@ -1,0 +1,97 @@
+"""The pool of candidates that `Auto` chooses from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from piwo.errors import UsageError
+from piwo.oracles import Classifier, Direct, Oracle, Ridge, Softmax
+from piwo.scores import IW, IX, Score
+
+__all__ = ["Candidate", "candidates", "usual_pool"]
+
+_SCORES: tuple[Score, ...] = (IX(1.0), IX(0.1), IW())
+"""From the most to the least cautious: gamma = 1 hardly corrects for the logger, gamma = 0 does so fully."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to learn a policy: an oracle with a score, under a name.
+
+    >>> Candidate("ridge", Ridge(), IX(0.1)).label
+    'ridge, IX gamma=0.1'
+    """
+
+    name: str
+    oracle: Oracle
+    score: Score
+
+    @property
+    def label(self) -> str:
+        """Return the name with the score."""
+        if isinstance(self.oracle, Direct):
+            return self.name  # it uses no score
+        given = "" if self.score.value is None else f" {self.score.parameter}={self.score.value:g}"
+        return f"{self.name}, {self.score.label}{given}"
+
+
+def usual_pool(random_state: int = 0) -> tuple[Candidate, ...]:
+    """Return the usual pool: linear and boosted, with and without propensities, cautious and not.
+
+    Args:
+        random_state: seed of the boosted trees.
+
+    >>> len(usual_pool())
+    13
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    few = {"max_iter": 40, "learning_rate": 0.15, "early_stopping": False, "random_state": random_state}
+    trees = HistGradientBoostingClassifier(max_leaf_nodes=15, **few)
+    reward_trees = HistGradientBoostingRegressor(max_leaf_nodes=8, min_samples_leaf=5, **few)
+    _, middle, plain = _SCORES
+    logistic, softmax, boosted = Classifier(), Softmax(), Classifier(trees)
+    return (
+        Candidate("ridge", Ridge(standardize=True), middle),
+        Candidate("ridge alpha=100", Ridge(100.0, standardize=True), middle),
+        *(Candidate("logistic", logistic, score) for score in _SCORES),
+        Candidate("logistic C=0.03", Classifier(C=0.03), middle),
+        *(Candidate("softmax", softmax, score) for score in (middle, IX(0.01))),
+        *(Candidate("boosted trees", boosted, score) for score in _SCORES),
+        Candidate("direct ridge", Direct(30.0), plain),
+        Candidate("direct boosted trees", Direct(10.0, reward_trees), plain),
+    )
+
+
+def candidates(given: Sequence[Any], what: str) -> tuple[Candidate, ...]:
+    """Return candidates for what a user puts into a pool: candidates, oracles, and classifiers, each with all scores.
+
+    Args:
+        given: candidates, oracles, and scikit-learn classifiers whose `fit` takes `sample_weight`.
+        what: what the argument is called.
+
+    Raises:
+        UsageError: for anything else.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> [one.label for one in candidates([DecisionTreeClassifier()], "extra")]
+    ['DecisionTreeClassifier, IX gamma=1', 'DecisionTreeClassifier, IX gamma=0.1', 'DecisionTreeClassifier, IW']
+    """
+    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        raise UsageError(f"{what} is {given!r:.80}, expected a list of classifiers, oracles or candidates")
+    made: list[Candidate] = []
+    for one in given:
+        if isinstance(one, Candidate):
+            made.append(one)
+        elif isinstance(one, Direct):
+            made.append(Candidate(one.name, one, _SCORES[-1]))
+        elif isinstance(one, Oracle):
+            made += [Candidate(one.name, one, score) for score in _SCORES]
+        elif hasattr(one, "fit"):
+            oracle = Classifier(one)
+            made += [Candidate(type(one).__name__, oracle, score) for score in _SCORES]
+        else:
+            raise UsageError(f"{what} holds {one!r:.80}, expected a scikit-learn classifier, an oracle or a candidate")
+    return tuple(made)
