@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +11,12 @@ from cyclopts import Parameter
 import piwo
 from piwo.certificates import Certificate
 from piwo.cli.answer import Answer, table, typed
-from piwo.cli.learn_options import USUAL_LEARNING, LearnOptions
+from piwo.cli.learn_options import USUAL_LEARNING, Learned, LearnOptions
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, OutputOptions
 from piwo.errors import UsageError
+from piwo.policies import Policy
 from piwo.report.visible import visible
 
 __all__ = ["learn"]
@@ -38,20 +40,23 @@ def learn(
 ) -> Answer:
     """Which policy should run? Learns one, certifies it on rows that learning never saw, and saves both."""
     writable(out, log)
-    learner = learning.learner()
     rows = columns.read(log)
+    bounded = math.isfinite(rows.reward_range[1])
+    oracle = learning.sought(bounded)
+    learner = learning.learner(bounded, gate)
     if not rows.columns.context:
-        raise UsageError(f"the {learning.oracle} oracle needs the context; name it: --context 'user_*,hour'")
+        raise UsageError(f"the {oracle} oracle needs the context; name it: --context 'user_*,hour'")
     certificate = learner.fit(rows).certificate_
     assert certificate is not None
     facts = log_facts(rows, certificate.log_rows)
     training = {
         "log": rows.source.name,
         "rows": certificate.training_rows,
-        "score": learner.score_.name,
-        "parameter": learner.score_.value,
+        "score": certificate.score,
+        "parameter": certificate.parameter,
         "rule": learner.rule_,
-        "oracle": learning.oracle,
+        "oracle": oracle,
+        **_chosen(learner),
         "holdout": learning.holdout,
         "seed": learning.seed,
         "columns": facts["columns"],
@@ -62,7 +67,9 @@ def learn(
     if not kept_old:
         learner.policy_.save(out, metadata=kept)
     return Answer(
-        text="\n".join([*_told(learner, certificate, learning), *_after(out, log[0], refused, kept_old)]),
+        text="\n".join(
+            [*_told(learner, certificate, oracle), *_after(out, log[0], learner.policy_, refused, kept_old)]
+        ),
         document={
             "log": facts,
             "policy": str(out),
@@ -75,19 +82,33 @@ def learn(
     )
 
 
-def _after(out: Path, log: str, refused: bool, kept_old: bool) -> list[str]:
+def _after(out: Path, log: str, policy: Policy, refused: bool, kept_old: bool) -> list[str]:
     """Say what became of the file, and what to do next: a policy that the gate refused is not to act."""
     if kept_old:
         return [f"not certified: kept the old {visible(out)}"]
     if refused:
         step = ["piwo", "policy", "show", str(out)]
         return [f"not certified: saved to {visible(out)} to be looked at, not to act", "", f"next: {typed(step)}"]
+    if isinstance(policy, piwo.policies.Logging):
+        step = ["piwo", "policy", "show", str(out)]
+        return [f"nothing better was found: {visible(out)} says so, and cannot act", "", f"next: {typed(step)}"]
     step = ["piwo", "policy", "act", str(out), log, "--seed", "0"]
     return [f"saved to {visible(out)}", "", f"next: {typed(step)}"]
 
 
-def _path(learner: piwo.PIWO | piwo.PIWOGrid) -> list[dict[str, Any]]:
-    """Return what was tried: each gamma with its estimate and its certified value."""
+def _path(learner: Learned) -> list[dict[str, Any]]:
+    """Return what was tried: each gamma, or each candidate, with its estimate and what is certified of it."""
+    if isinstance(learner, piwo.Auto):
+        return [
+            {
+                "candidate": name,
+                "value": point.certificate.value,
+                "value_lower": point.certificate.value_lower,
+                "improvement_lower": point.certificate.improvement_lower,
+                "chosen": name == learner.chosen_,
+            }
+            for name, point in learner.path_.items()
+        ]
     certified = [(point, point.certificate) for point in learner.path_.values() if point.certificate is not None]
     return [
         {
@@ -100,9 +121,16 @@ def _path(learner: piwo.PIWO | piwo.PIWOGrid) -> list[dict[str, Any]]:
     ]
 
 
-def _told(learner: piwo.PIWO | piwo.PIWOGrid, certificate: Certificate, learning: LearnOptions) -> list[str]:
+def _chosen(learner: Learned) -> dict[str, Any]:
+    """Return what auto chose, and whether the policy saved was learned again from all rows."""
+    return {"chosen": learner.chosen_, "refitted": learner.refitted_} if isinstance(learner, piwo.Auto) else {}
+
+
+def _told(learner: Learned, certificate: Certificate, oracle: str) -> list[str]:
+    if isinstance(learner, piwo.Auto):
+        return _told_auto(learner, certificate)
     score = learner.score_
-    lines = [f"learned from {certificate.training_rows} rows: score {score.name}, oracle {learning.oracle}"]
+    lines = [f"learned from {certificate.training_rows} rows: score {score.name}, oracle {oracle}"]
     if score.value is not None:
         lines.append(f"  {score.parameter} = {score.value:.4g}; {learner.rule_}")
     tried = _path(learner)
@@ -110,6 +138,24 @@ def _told(learner: piwo.PIWO | piwo.PIWOGrid, certificate: Certificate, learning
         rows = [[*(_number(one[x]) for x in _SHOWN), "<- chosen" if one["chosen"] else ""] for one in tried]
         lines += [f"  {line}" for line in table(["gamma", "value", "at least", ""], rows)]
     return lines + [visible(line) for line in str(certificate).splitlines()]
+
+
+def _told_auto(learner: piwo.Auto, certificate: Certificate) -> list[str]:
+    rows = [
+        [
+            visible(name),
+            _number(point.certificate.value),
+            _number(point.certificate.improvement_lower),
+            "<- chosen" if name == learner.chosen_ else "",
+        ]
+        for name, point in learner.path_.items()
+    ]
+    return [
+        f"learned from {certificate.training_rows} rows, chosen on {certificate.rows} others",
+        f"  {visible(learner.chosen_)}: {learner.rule_}",
+        *(f"  {line}" for line in table(["candidate", "value", "better by at least", ""], rows)),
+        *(visible(line) for line in str(certificate).splitlines()),
+    ]
 
 
 def _number(number: float | None) -> str:

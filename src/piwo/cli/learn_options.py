@@ -17,9 +17,12 @@ from piwo.learners.grid import GRID_SCORES
 from piwo.oracles import Oracle
 from piwo.scores import Score
 
-__all__ = ["ORACLES", "SCORES", "USUAL_LEARNING", "LearnOptions", "score_of"]
+__all__ = ["AUTO", "ORACLES", "SCORES", "USUAL_LEARNING", "LearnOptions", "Learned", "score_of"]
 
 T = TypeVar("T")
+
+AUTO = "auto"
+Learned = piwo.PIWO | piwo.PIWOGrid | piwo.Auto
 
 
 def _concrete(module: ModuleType, kind: type) -> list[Any]:
@@ -43,16 +46,30 @@ class LearnOptions:
     """How to learn."""
 
     oracle: Annotated[
-        str,
-        Parameter(help=f"How a policy is sought: {', '.join(ORACLES)} (classifier: logistic regression)."),
-    ] = "classifier"
-    score: Annotated[str, Parameter(help=f"How a row is credited: {', '.join(SCORES)}.")] = "ls-linear"
+        str | None,
+        Parameter(
+            help=f"How a policy is sought: auto, a pool of learners of which the certified best is kept (the logging "
+            f"policy where none is better), or one of {', '.join(ORACLES)} (classifier: logistic regression). "
+            "[default: auto; classifier where --score or --gamma is given, or rewards have no upper end]"
+        ),
+    ] = None
+    score: Annotated[
+        str | None,
+        Parameter(help=f"How a row is credited: {', '.join(SCORES)}; not for auto. [default: ls-linear]"),
+    ] = None
     gamma: Annotated[
         str | None,
         Parameter(
             help="grid: all that theory can use, the best certificate decides (ls-linear and ix); a number; several, "
             "separated by commas, likewise; or auto: sqrt(d/n). lam = 2 gamma for ls-linear and the clips; for pl it "
-            "is beta; iw has none. [default: grid where there is one, else auto]"
+            "is beta; iw has none. Not for auto. [default: grid where there is one, else auto]"
+        ),
+    ] = None
+    refit: Annotated[
+        bool | None,
+        Parameter(
+            help="auto alone: save the policy learned again from all rows, of which nothing is proved, or the certified"
+            " one itself. [default: refit, but not with --gate]"
         ),
     ] = None
     holdout: Annotated[float, Parameter(help="Fraction of the rows that only the certificate sees.")] = 0.5
@@ -62,19 +79,36 @@ class LearnOptions:
     ] = False
     delta: Annotated[float, Parameter(help="How often the certificate may be wrong.")] = 0.05
 
-    def learner(self) -> piwo.PIWO | piwo.PIWOGrid:
+    def sought(self, bounded: bool) -> str:
+        """Return how a policy is sought, for rewards with an upper end or without."""
+        if self.oracle is not None:
+            return self.oracle
+        return AUTO if bounded and self.score is None and self.gamma is None else "classifier"
+
+    def learner(self, bounded: bool, gate: bool) -> Learned:
         """Return the learner.
+
+        Args:
+            bounded: rewards have an upper end.
+            gate: what is saved is to be certified.
 
         Raises:
             UsageError: for an unknown score or oracle, and for a gamma that the score cannot have.
         """
-        oracle = _chosen(ORACLES, self.oracle, "oracle")()
-        if self.gamma == "grid" or (self.gamma is None and self.score in GRID_SCORES):
-            if self.score not in GRID_SCORES:
+        name = self.sought(bounded)
+        if name == AUTO:
+            return self._auto(not gate if self.refit is None else self.refit)
+        if self.refit is not None:
+            raise UsageError(
+                f"--refit is for --oracle auto, not for {name}, which saves the certified policy; leave it out"
+            )
+        oracle, score = _chosen(ORACLES, name, "oracle", AUTO)(), self.score or "ls-linear"
+        if self.gamma == "grid" or (self.gamma is None and score in GRID_SCORES):
+            if score not in GRID_SCORES:
                 known = " and ".join(GRID_SCORES)
-                raise UsageError(f"--gamma got 'grid', but only {known} have one; give {self.score} a number, or auto")
+                raise UsageError(f"--gamma got 'grid', but only {known} have one; give {score} a number, or auto")
             return piwo.PIWOGrid(
-                SCORES[self.score](),
+                SCORES[score](),
                 oracle,
                 delta=self.delta,
                 holdout=self.holdout,
@@ -82,13 +116,19 @@ class LearnOptions:
                 tail=self.tail,
             )
         return piwo.PIWO(
-            score_of(self.score, self.gamma or "auto"),
+            score_of(score, self.gamma or "auto"),
             oracle,
             delta=self.delta,
             holdout=self.holdout,
             random_state=self.seed,
             tail=self.tail,
         )
+
+    def _auto(self, refit: bool) -> piwo.Auto:
+        for option, given in (("--score", self.score), ("--gamma", self.gamma)):
+            if given is not None:
+                raise UsageError(f"{option} got {given!r}, but --oracle auto tries several itself; leave it out")
+        return piwo.Auto(delta=self.delta, refit=refit, holdout=self.holdout, random_state=self.seed, tail=self.tail)
 
 
 USUAL_LEARNING = LearnOptions()
@@ -117,7 +157,7 @@ def score_of(name: str, gamma: str) -> Score:
     return kind(**arguments)
 
 
-def _chosen(known: Mapping[str, type[T]], name: str, what: str) -> type[T]:
+def _chosen(known: Mapping[str, type[T]], name: str, what: str, *others: str) -> type[T]:
     if name not in known:
-        raise UsageError(f"--{what} got {name!r}, expected one of {', '.join(known)}")
+        raise UsageError(f"--{what} got {name!r}, expected one of {', '.join([*others, *known])}")
     return known[name]

@@ -8,7 +8,7 @@ from piwo.learners.normal_posterior import NormalPosterior
 from piwo.learners.pac_bayes import PACBayes, PosteriorPoint
 from piwo.learners.pac_bayes_linear import PACBayesLinear
 from piwo.learners.piwo import PIWO, PathPoint
-from piwo.learners.pool import Candidate
+from piwo.learners.pool import Candidate, usual_pool
 from piwo.learners.posterior import PosteriorBound
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "PoolPoint",
     "PosteriorBound",
     "PosteriorPoint",
+    "usual_pool",
 ]

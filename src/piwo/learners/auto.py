@@ -150,7 +150,7 @@ class Auto(Learner):
         pool = (*usual, *candidates(self.extra, "extra"))
         if not pool:
             raise UsageError("the pool is empty; give at least one classifier, oracle or candidate")
-        labels = [one.label for one in pool]
+        labels = [LOGGING, *(one.label for one in pool)]
         twice = next((x for x in labels if labels.count(x) > 1), None)
         if twice is not None:
             raise UsageError(f"two candidates are called {twice!r}; name them apart: Candidate(name, oracle, score)")

@@ -13,7 +13,7 @@ from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
-from piwo.oracles.ridge import first_mean
+from piwo.oracles.ridge import first_mean, require_finite_squares
 from piwo.policies import LinearGreedy, Policy, RewardModels
 from piwo.reductions.action_gram import ActionGram, ActionGramState
 from piwo.scores import Score
@@ -67,6 +67,7 @@ class Direct(Oracle):
 
     def _policy(self, sums: ActionGramState, shift: Floats, log: Log) -> LinearGreedy:
         total = sums.zz.sum(axis=0)
+        require_finite_squares(total)
         rows = sums.zz[:, -1, -1]
         mean = sums.zr[:, -1].sum() / rows.sum()
         center = total[-1, :-1] / rows.sum()
