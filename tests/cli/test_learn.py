@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from threadpoolctl import threadpool_limits
 
 import piwo as library
 
@@ -52,7 +53,7 @@ def test_learn_certify_save_and_act_in_a_new_process(piwo, learnable: Path, role
 
 def test_a_value_on_the_log_of_learning_is_called_in_sample(piwo, learnable: Path, roles, tmp_path: Path) -> None:
     out = tmp_path / "p.piwo"
-    piwo("learn", learnable, *roles, *CONTEXT, "--out", out)
+    piwo("learn", learnable, *roles, *CONTEXT, "--oracle", "ridge", "--out", out)
     words = (*roles, "--policy", out, "--policy", "uniform")
     learned, uniform = piwo("evaluate", learnable, *words, "--json").document["policies"]
     assert learned["notes"][0].startswith("in-sample: ")
@@ -70,7 +71,7 @@ def test_a_value_on_the_log_of_learning_is_called_in_sample(piwo, learnable: Pat
 
 
 def test_what_is_printed_is_also_json(piwo, learnable: Path, roles, tmp_path: Path) -> None:
-    words = ("learn", learnable, *roles, *CONTEXT, "--out", tmp_path / "p.piwo", "--json")
+    words = ("learn", learnable, *roles, *CONTEXT, "--oracle", "ridge", "--out", tmp_path / "p.piwo", "--json")
     page = piwo(*words).document
     kept = library.policies.load_with_metadata(tmp_path / "p.piwo").metadata
     assert page["certificate"] == kept["certificate"]
@@ -183,7 +184,17 @@ def test_the_gate_says_no_to_noise(piwo, tmp_path: Path, roles) -> None:
         "x": rng.normal(size=n),
     }
     pq.write_table(pa.table(table), tmp_path / "noise.parquet")
-    words = ("learn", tmp_path / "noise.parquet", *roles, "--context", "x", "--out", tmp_path / "p.piwo")
+    words = (
+        "learn",
+        tmp_path / "noise.parquet",
+        *roles,
+        "--context",
+        "x",
+        "--oracle",
+        "ridge",
+        "--out",
+        tmp_path / "p.piwo",
+    )
     out = tmp_path / "p.piwo"
     gated = piwo(*words, "--gate")
     assert (gated.code, gated.err) == (1, "")
@@ -207,7 +218,7 @@ def test_an_old_file_is_replaced_whole_or_not_at_all(piwo, learnable: Path, role
     before = out.read_bytes()
     assert piwo("learn", learnable, *roles, "--context", "nowhere", "--out", out).code == 2
     assert out.read_bytes() == before
-    assert piwo("learn", learnable, *roles, *CONTEXT, "--out", out).code == 0
+    assert piwo("learn", learnable, *roles, *CONTEXT, "--oracle", "ridge", "--out", out).code == 0
     assert out.read_bytes() != before
     assert list(tmp_path.iterdir()) == [out]
 
@@ -231,3 +242,49 @@ def test_the_open_bandit_log(piwo, shared_data: Path, oracle, tmp_path: Path) ->
     assert len(shown["context"]) == 84
     assert json.dumps(shown["certificate"]) == json.dumps(certificate)
     assert piwo("evaluate", log, *OPEN_BANDIT, "--policy", out, "--json").document["policies"][0]["rows"] == 10_000
+
+
+def test_auto_is_the_default(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    out = tmp_path / "p.piwo"
+    small = f"select * from '{learnable}' limit 1200"
+    with threadpool_limits(1, "openmp"):  # trees so small only wait for each other's threads
+        done = piwo("learn", small, *roles, *CONTEXT, "--out", out, "--gate", "--json")
+        again = piwo("learn", small, *roles, *CONTEXT, "--out", tmp_path / "q.piwo", "--refit", "--gate")
+    assert (done.code, again.code) == (0, 0)
+    page = done.document
+    assert (page["training"]["oracle"], page["training"]["refitted"]) == ("auto", False)
+    chosen = [one["candidate"] for one in page["path"] if one["chosen"]]
+    assert chosen == [page["training"]["chosen"]]
+    assert page["certificate"]["improvement_lower"] == max(one["improvement_lower"] for one in page["path"])
+    assert f"  {chosen[0]}: the highest certified improvement" in again.out
+    assert "nothing is proved of that one" in again.out
+    assert library.load(out) is not None
+
+
+def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) -> None:
+    rng = np.random.default_rng(1)
+    table = {
+        "item": rng.integers(0, 3, 200), "click": rng.integers(0, 2, 200), "p": np.full(200, 1 / 3),
+        "x": rng.normal(size=200),
+    }  # fmt: skip
+    pq.write_table(pa.table(table), tmp_path / "noise.parquet")
+    out = tmp_path / "p.piwo"
+    with threadpool_limits(1, "openmp"):
+        done = piwo("learn", tmp_path / "noise.parquet", *roles, "--context", "x", "--out", out)
+    assert done.code == 0, done.err
+    assert f"nothing better was found: {out} says so, and cannot act" in done.out
+    assert isinstance(library.load(out), library.policies.Logging)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--oracle", "auto", "--score", "ix"), "--score got 'ix', but --oracle auto tries several itself"),
+        (("--oracle", "auto", "--gamma", "grid"), "--gamma got 'grid', but --oracle auto tries several itself"),
+        (("--oracle", "ridge", "--refit"), "--refit is for --oracle auto, not for ridge"),
+    ],
+)
+def test_what_auto_leaves_no_room_for(piwo, learnable: Path, roles, words, says, tmp_path: Path) -> None:
+    done = piwo("learn", learnable, *roles, *CONTEXT, *words, "--out", tmp_path / "p.piwo")
+    assert done.code == 2
+    assert says in done.err

@@ -63,7 +63,7 @@ class Softmax(Oracle):
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[LinearGreedy]:
         """Return one policy a score; the log is read once, the rewarded rows many times."""
         self.fit_for(log)
-        if any(score.penalty > 0 for score in scores):
+        if any(score.dense_weight != 0 for score in scores):
             raise UsageError("the softmax oracle takes sparse scores; use IX, Clip, LSLinear or IW")
         examples = rewarded(log, scores)
         context, center, scale = standardised(examples.context)
