@@ -23,7 +23,7 @@ from piwo.estimators import (
     evaluate,
     select,
 )
-from piwo.learners import Auto, Candidate, PACBayes, PACBayesLinear, PIWO, PIWOGrid
+from piwo.learners import PIWO, Auto, Candidate, PACBayes, PACBayesLinear, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
 from piwo.regret_certificates import RegretCertificate, regret_certificate
