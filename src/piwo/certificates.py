@@ -24,7 +24,7 @@ from piwo.policies import Policy
 from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
 from piwo.scores import IW
 
-__all__ = ["Certificate", "Certifying", "Kind", "PolicyClass", "certify"]
+__all__ = ["SUSPICIOUS", "Certificate", "Certifying", "Kind", "PolicyClass", "certify"]
 
 Kind = Literal["held-out", "in-sample"]
 

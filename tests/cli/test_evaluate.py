@@ -235,3 +235,27 @@ def test_horizon(piwo, learnable: Path, roles) -> None:
         ran = piwo(*words, f"--horizon={wrong}")
         assert ran.code == 2
         assert f"--horizon got '{wrong}'" in ran.err
+
+
+def test_the_gate_asks_whether_every_policy_is_certified_better(piwo, tmp_path: Path, roles) -> None:
+    log = tmp_path / "log.csv"
+    rows = "".join(f"{'ab'[i % 2]},{(i % 2 == 0) * 1},0.5\n" for i in range(400))
+    log.write_text("item,click,p\n" + rows)
+    words = ["evaluate", log, *roles, "--gate", "--policy", "constant:a"]
+    passed = piwo(*words)
+    assert (passed.code, "gate: passed" in passed.out) == (0, True)
+    refused = piwo(*words, "--policy", "constant:b")
+    assert (refused.code, refused.err) == (1, "")
+    assert "gate: not certified better than the logging policy: constant:b" in refused.out
+    assert [one["certified"] for one in piwo(*words, "--policy", "constant:b", "--json").document["policies"]] == [
+        True,
+        False,
+    ]
+    assert piwo(*words[:-3], "--policy", "constant:b").code == 0
+
+
+def test_the_gate_believes_no_log_that_contradicts_its_propensities(piwo, tmp_path: Path, roles) -> None:
+    log = tmp_path / "log.csv"
+    rows = "".join(f"{'ab'[i % 2]},{(i % 2 == 0) * 1},0.1\n" for i in range(400))
+    log.write_text("item,click,p\n" + rows)
+    assert piwo("evaluate", log, *roles, "--gate", "--policy", "constant:a").code == 1

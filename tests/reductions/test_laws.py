@@ -37,6 +37,7 @@ from piwo.reductions import (
     Together,
     WeightHistogram,
 )
+from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
@@ -113,6 +114,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     ),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
+    "action gram": lambda: ActionGram(ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),
     "gram, doubly robust": lambda: Gram((DoublyRobustLS(0.2, 0.5), BaselineRelative(0.2)), ACTIONS, np.zeros(WIDTH)),
     "folds": lambda: Folds(Gram((IX(0.1), PseudoLoss(0.1)), ACTIONS, np.zeros(WIDTH)), np.arange(10**6) % 3, 3),

@@ -6,9 +6,12 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 import piwo
+from piwo.certificates import SUSPICIOUS
 from piwo.cli.answer import Answer, table
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.places import files_named
@@ -37,6 +40,9 @@ IN_SAMPLE = "in-sample: "
 def evaluate(
     log: LogPaths,
     *,
+    gate: Annotated[
+        bool, Parameter(help="Exit with 1 unless every policy is certified better than the logging policy.")
+    ] = False,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = AS_NAMED,
     estimate: EstimateOptions = BY_DEFAULT,
@@ -44,16 +50,25 @@ def evaluate(
 ) -> Answer:
     """What would other policies have earned? A value and an interval that holds, for each."""
     rows, found = evaluated(log, policies.named(), policies, columns, estimate)
+    refused = [name for name, one in found.items() if gate and not _better(one)]
     first = next(iter(found.values()))
     step = f"piwo learn {columns.words(log)}{'' if columns.context else ' --context ...'} --out policy.piwo"
     return Answer(
-        text="\n".join([*_told(rows, found, _called(rows, log)), "", f"next: {visible(step)}"]),
+        text="\n".join(
+            [
+                *_told(rows, found, _called(rows, log)),
+                *map(visible, _gated(refused, gate)),
+                "",
+                f"next: {visible(step)}",
+            ]
+        ),
         document={
             "log": log_facts(rows, first.rows),
             "policies": records(found),
             "selection": None if (chosen := _selection(found)) is None else chosen.to_dict(),
             "notes": _together(found),
         },
+        code=int(bool(refused)),
     )
 
 
@@ -104,7 +119,19 @@ def _marked(found: piwo.Evaluation, policy: Named, log: piwo.Log) -> piwo.Evalua
 
 def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
     """Return the evaluations as JSON has them."""
-    return [{**one.to_dict(), "in_sample": _in_sample(one)} for one in found.values()]
+    return [{**one.to_dict(), "in_sample": _in_sample(one), "certified": _better(one)} for one in found.values()]
+
+
+def _better(one: piwo.Evaluation) -> bool:
+    """Tell whether a policy is certified better than the logging policy, by rows that it was not made from."""
+    believed = one.propensity_p is None or one.propensity_p >= SUSPICIOUS
+    return one.improvement_lower is not None and one.improvement_lower > 0 and believed and not _in_sample(one)
+
+
+def _gated(refused: list[str], gate: bool) -> list[str]:
+    if not gate:
+        return []
+    return [f"gate: not certified better than the logging policy: {', '.join(refused)}" if refused else "gate: passed"]
 
 
 def _in_sample(one: piwo.Evaluation) -> bool:

@@ -55,8 +55,9 @@ class ActionGram(Reduction[ActionGramState]):
         assert batch.context is not None
         added = self.empty()
         order = np.argsort(batch.action, kind="stable")
-        codes, starts = np.unique(batch.action[order], return_index=True)
-        for code, rows in zip(codes, np.split(order, starts[1:]), strict=True):
+        codes, counts = np.unique(batch.action, return_counts=True)
+        for code, stop, count in zip(codes, np.cumsum(counts), counts, strict=True):
+            rows = order[stop - count : stop]
             z = np.column_stack([batch.context[rows] - self.shift, np.ones(len(rows))])
             weighted = z if batch.weight is None else z * batch.weight[rows, None]
             added.zz[code] = weighted.T @ z
