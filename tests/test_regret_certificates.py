@@ -69,8 +69,9 @@ def test_units_and_in_sample():
     )  # fmt: skip
     scaled = piwo.regret_certificate(wide, table(wide, 1, 0, 0), {"b": table(wide, 0, 1, 0)})
     assert scaled.regret_upper == pytest.approx(10 * plain.regret_upper)
+    mine = table(a_log(), 1, 0, 0)
     paid = piwo.regret_certificate(
-        a_log(), table(a_log(), 1, 0, 0), {"b": table(a_log(), 0, 1, 0)}, kind="in-sample", log_class_size=math.log(50)
+        a_log(), mine, {"b": table(a_log(), 0, 1, 0)}, within=Exhaustive([mine, table(a_log(), 0, 0, 1)])
     )
     assert paid.regret_upper > plain.regret_upper
     assert paid.propensity_p is None
@@ -106,10 +107,12 @@ def test_refuses():
         piwo.regret_certificate(a_log(weight=[1.0] * 240), mine, {"b": mine})
     with pytest.raises(UsageError, match="upper end"):
         piwo.regret_certificate(replace(log, reward_range=(0, math.inf)), mine, {"b": mine})
-    with pytest.raises(UsageError, match="leave log_class_size out"):
-        piwo.regret_certificate(log, mine, {"b": mine}, log_class_size=1.0)
-    with pytest.raises(UsageError, match="chosen on these rows"):
-        piwo.regret_certificate(log, mine, Exhaustive([mine] * 9), kind="in-sample", log_class_size=1.0)
+    others = Exhaustive([table(log, 0, 1, 0), table(log, 0, 0, 1)])
+    for against in ({"b": mine}, others):
+        with pytest.raises(UsageError, match="not in the class"):
+            piwo.regret_certificate(log, mine, against, within=others)
+    with pytest.raises(UsageError, match="unknown size"):
+        piwo.regret_certificate(log, mine, {"b": mine}, within=Ridge())
 
 
 def test_propensities_that_the_rows_contradict_are_told():
@@ -117,7 +120,9 @@ def test_propensities_that_the_rows_contradict_are_told():
         action=["a", "b"] * 999, reward=[1, 0] * 999, propensity=[0.2] * 1998, actions=["a", "b"]
     )
     mine, other = (piwo.policies.Constant(x, log.actions) for x in "ab")
-    assert "cannot be believed" in str(piwo.regret_certificate(log, mine, {"b": other}))
+    found = piwo.regret_certificate(log, mine, {"b": other})
+    assert "no bound can be believed" in str(found)
+    assert found.regret_upper == 1
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -144,7 +149,5 @@ def test_class_certificates_hold_for_what_was_learned_on_the_same_rows():
     for seed in range(12):
         log = bandit.log(bandit.softmax_logger(1.0), rows=1500, random_state=seed)
         learned = oracle.solve(log, piwo.IX(0.05))
-        found = piwo.regret_certificate(
-            log, learned, oracle, delta=0.01, kind="in-sample", log_class_size=oracle.log_class_size()
-        )
+        found = piwo.regret_certificate(log, learned, oracle, delta=0.01, within=oracle)
         assert 0 <= best - bandit.value(learned) <= found.regret_upper < 1

@@ -117,7 +117,7 @@ def learned(bandit: Small, name: str, rng: np.random.Generator) -> tuple[float, 
 
 def rows(reps: int) -> list[Mapping[str, Any]]:
     """Return mean regret, mean bound, and how often the bound is above the value, for each guess."""
-    made = []
+    made: list[Mapping[str, Any]] = []
     for name in GUESSES:
         found = []
         for rep in range(reps):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,14 +17,14 @@ from piwo.engines.engine import reduce
 from piwo.errors import FileError, UsageError
 from piwo.estimators.evaluation import SUSPICIOUS, jsonable
 from piwo.estimators.point import importance_weighted
-from piwo.estimators.prepare import prepare
+from piwo.estimators.prepare import check_actions_known, check_kinds, prepare
 from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
 from piwo.scores import IW
 
-__all__ = ["SUSPICIOUS", "Certificate", "Certifying", "Kind", "PolicyClass", "certify"]
+__all__ = ["SUSPICIOUS", "Certificate", "Certifying", "Kind", "PolicyClass", "certify", "check_declared"]
 
 Kind = Literal["held-out", "in-sample"]
 
@@ -69,8 +69,8 @@ class Certificate:
     bound: str = "mixture"
     delta: float = 0.05
     candidates: int = 1
-    """How many different policies were certified on these rows, earlier ones included; the bounds hold for all of them
-    together. A held-out certificate pays for each; an in-sample one has paid for the whole class."""
+    """How many different policies were certified on these rows, earlier ones included; the bounds of the
+    call hold together. A held-out certificate pays for each; an in-sample one has paid for the whole class."""
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
     kl: float | None = None
@@ -80,8 +80,8 @@ class Certificate:
     ess: float | None = None
     mean_weight: float | None = None
     propensity_p: float | None = None
-    """p-value of "the propensities are not too small" (E w <= 1) on the rows used, times the candidates; below
-    `SUSPICIOUS` nothing is certified."""
+    """p-value of "the propensities are not too small" (E w <= 1) on the rows used, the smallest of all candidates
+    certified together, with what the bounds pay; below `SUSPICIOUS` nothing is certified."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     cost: bool = False
     horizon: int | str | None = None
@@ -181,7 +181,7 @@ def certify(
             policies were made without these rows, and the certificates are held-out.
         earlier: how many candidates were certified on these rows before, or the last of their certificates, which
             knows: a holdout that is used again pays for all of them. They must have been made without looking at what
-            was certified.
+            was certified. What was certified earlier paid for fewer; only what is certified last has paid for all.
         horizon: None for one look at these rows; a number of rows, or "universal", declared before the first look,
             where the log grows and is certified again (docs/adaptive.md).
         facts: further fields of `Certificate` to record.
@@ -245,16 +245,23 @@ class Certifying:
         Raises:
             UsageError: see `certify`.
         """
+        check_kinds(log, policies)
         if log.columns.weight is not None:
             raise UsageError(
                 "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"
             )
+        if not policies:
+            raise UsageError("no policies to certify; give at least one")
         first: dict[int, Any] = {}
         same_as = {key: first.setdefault(id(policy), key) for key, policy in policies.items()}
         _check_earlier(earlier, within)
         if within is not None:
-            _check_declared(within, {key: policies[key] for key in first.values()})
+            check_declared(within, {key: policies[key] for key in first.values()})
         log, ready = prepare(log, {key: policies[key] for key in first.values()})
+        if within is not None:  # on held-out rows the test of the propensities sees it
+            check_actions_known(log, ready.values())
+        if horizon not in {None, "universal"} and earlier:
+            raise UsageError("the bets of a horizon depend on how many candidates pay, so earlier must be 0 with one")
         return cls(log, ready, same_as, delta, within, earlier, facts or {}, horizon)
 
     @property
@@ -286,7 +293,11 @@ class Certifying:
         if before is not None and before != digest.text(self.log.actions):
             raise UsageError("the earlier certificate is of other rows, so they are not used again; leave earlier out")
         each = dict(zip(self.policies, states, strict=True))
-        return {key: self._certificate(digest.text(self.log.actions), each[one]) for key, one in self.same_as.items()}
+        # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
+        paid = math.log(self.candidates) if self.within is None else self.log_class_size
+        suspicion = _suspicion(states, paid)
+        text = digest.text(self.log.actions)
+        return {key: self._certificate(text, each[one], paid, suspicion) for key, one in self.same_as.items()}
 
     def stated(
         self, sums: tuple[Any, ...], low: float, gain: float | None, *, bound: str, facts: Mapping[str, Any]
@@ -301,19 +312,15 @@ class Certifying:
             facts: further fields to record.
         """
         digest, state = sums
-        made = self._record(digest.text(self.log.actions), state, max(0.0, low), gain, None)
+        # the price of a posterior is that of its bound
+        suspicion = _suspicion([state], max(0.0, facts.get("kl") or 0.0))
+        made = self._record(digest.text(self.log.actions), state, max(0.0, low), gain, suspicion)
         return replace(made, bound=bound, **facts)
 
-    def _certificate(self, digest: str, state: PolicyState) -> Certificate:
-        candidates = self.candidates
-        # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
-        paid = self.log_class_size if self.kind == "in-sample" else math.log(candidates)
+    def _certificate(self, digest: str, state: PolicyState, paid: float, suspicion: float) -> Certificate:
         share = bounds.log_inv_delta(self.delta, log_class_size=paid)
         n = state.moments.rows
         low = max(0.0, bounds.value_lower(state.bets.value, n, share, horizon=self.horizon))
-        evidence = bounds.propensity_e_test(state.bets.weight, n).p_value
-        # the test is of policies that were made before these rows
-        suspicion = min(1.0, evidence * candidates) if self.kind == "held-out" else None
         bounded = math.isfinite(self.log.reward_range[1])
         gains = state.bets.improvement
         gain = bounds.improvement_lower(gains, n, share, horizon=self.horizon) if bounded else None
@@ -346,7 +353,18 @@ class Certifying:
         )
 
 
-def _check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
+def _suspicion(states: Iterable[PolicyState], paid: float) -> float:
+    """Return the p-value of "the propensities are not too small", by whichever candidate says most against it."""
+    worst = max(bounds.propensity_e_test(x.bets.weight, x.moments.rows).log_e_value for x in states)
+    return math.exp(min(0.0, paid - worst))
+
+
+def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
+    """Raise where policies are not of a declared class of known size.
+
+    Raises:
+        UsageError: naming the policy, or what is wrong with the class.
+    """
     if not (hasattr(within, "contains") and hasattr(within, "log_class_size")):
         raise UsageError(
             f"within is {within!r:.80}, expected the class that was declared, such as piwo.oracles.Exhaustive(policies)"
@@ -383,8 +401,8 @@ def _notes(sums: MomentState, low: float, suspicion: float | None) -> tuple[str,
     notes = []
     if suspicion is not None and suspicion < SUSPICIOUS:
         notes.append(
-            f"the logged propensities are too small for how often actions were taken (p = {suspicion:.2g}, mean weight "
-            f"{sums.w / sums.rows:.4g}, expected 1): the bounds cannot be believed, and nothing is certified"
+            f"the logged propensities are too small for how often actions were taken (p = {suspicion:.2g}; mean weight "
+            f"here {sums.w / sums.rows:.4g}): the bounds cannot be believed, and nothing is certified"
         )
     if sums.rows and sums.reward < 100:
         total = f"the {sums.rows} rows hold a total reward of {sums.reward:.4g} on the unit scale"

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 from piwo import bounds
 from piwo._version import __version__
-from piwo.certificates import Kind
+from piwo.certificates import Kind, PolicyClass, check_declared
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.evaluation import SUSPICIOUS, jsonable
-from piwo.estimators.prepare import prepare
+from piwo.estimators.prepare import check_actions_known, prepare
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
 from piwo.reductions import Digest, PolicySums, Together
@@ -81,8 +81,7 @@ def regret_certificate(
     against: Mapping[str, Any] | Oracle,
     *,
     delta: float = 0.05,
-    kind: Kind = "held-out",
-    log_class_size: float = 0.0,
+    within: PolicyClass | None = None,
 ) -> RegretCertificate:
     """Return how far a policy can be below others. Answers: what do we lose at most by running it?
 
@@ -91,18 +90,18 @@ def regret_certificate(
     `piwo.bounds.best_value_upper` at delta/2 minus the lower bound on the policy's value at delta/2.
 
     Args:
-        log: rows that were not used to make the policy, for "held-out"; the rows used, for "in-sample".
+        log: rows that were not used to make the policy; with `within`, any rows.
         policy: the one that runs; see `piwo.evaluate` for what a policy may be.
         against: name -> comparator, each fixed before looking; or an exact oracle, for the best of its class.
         delta: how often any bound may be wrong.
-        kind: "held-out" or "in-sample".
-        log_class_size: log|Pi| of the class that the policy was chosen from, for "in-sample".
+        within: the declared class that the policy was chosen from by looking at these rows; see `piwo.certify`.
 
     Returns:
         A `RegretCertificate`.
 
     Raises:
-        UsageError: for an oracle that is not exact, thinned logs, rewards without an upper end.
+        UsageError: for an oracle that is not exact, a policy that is not of the class, thinned logs, rewards without
+            an upper end.
 
     Source: docs/theory.md, section "Regret certificates".
 
@@ -115,7 +114,11 @@ def regret_certificate(
     >>> 0 <= regret_certificate(log, a, piwo.oracles.Exhaustive([a, b])).regret_upper < 0.2
     True
     """
-    _check(log, kind, log_class_size)
+    _check(log)
+    if within is not None:
+        check_declared(within, {SELF: policy})
+    kind: Kind = "held-out" if within is None else "in-sample"
+    log_class_size = 0.0 if within is None else within.log_class_size() or 0.0
     each = bounds.log_inv_delta(delta, log_class_size=log_class_size)
     if isinstance(against, Oracle):
         return _of_class(log, policy, against, delta, kind, log_class_size)
@@ -123,6 +126,7 @@ def regret_certificate(
         raise UsageError("no comparators; name at least one policy, or give an exact oracle")
     named = {f"against {name}": one for name, one in against.items()}
     log, ready = prepare(log, {**named, SELF: policy})
+    check_actions_known(log, ready.values())
     mine = ready.pop(SELF)
     pairs = [PairSums(mine, one, mine.tells_all and one.tells_all) for one in ready.values()]
     digest, own, *states = reduce(log, Together((Digest(), PolicySums(mine, IW()), *pairs)))
@@ -140,12 +144,8 @@ def _of_class(
             f"a bound for a whole class needs an exact oracle, and {oracle.name} finds some policy with a small loss, "
             "not the smallest; use oracles.Exhaustive, or name comparators"
         )
-    if kind == "in-sample" and log_class_size < size - 1e-9:
-        raise UsageError(
-            f"log_class_size is {log_class_size:g}, expected at least log |Pi| = {size:g}: "
-            "the policy was chosen on these rows"
-        )
     log, ready = prepare(log, {SELF: policy})
+    check_actions_known(log, ready.values())
     digest, own = reduce(log, Together((Digest(), PolicySums(ready[SELF], IW()))))
     n, half = own.moments.rows, bounds.log_inv_delta(delta, statements=2)
     grid = bounds.gamma_grid_ls(n, size, delta)
@@ -173,8 +173,9 @@ def _made(
     if evidence is not None and evidence < SUSPICIOUS:
         notes.append(
             f"the logged propensities are too small for how often actions were taken (p = {evidence:.2g}): "
-            "these bounds cannot be believed"
+            "no bound can be believed, and none is given"
         )
+        most = dict.fromkeys(most, 1.0)
     if min(most.values()) >= 1.0:
         notes.append("the bound is vacuous: it says no more than the reward range does")
     return RegretCertificate(
@@ -192,7 +193,7 @@ def _made(
     )
 
 
-def _check(log: Log, kind: str, log_class_size: float) -> None:
+def _check(log: Log) -> None:
     if log.columns.weight is not None:
         raise UsageError(
             "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"
@@ -201,9 +202,3 @@ def _check(log: Log, kind: str, log_class_size: float) -> None:
         raise UsageError(
             "a regret certificate needs rewards with an upper end: what another policy earns has no bound else"
         )
-    if kind not in ("held-out", "in-sample"):
-        raise UsageError(f"kind is {kind!r}, expected 'held-out' or 'in-sample'")
-    if kind == "held-out" and log_class_size > 0:
-        raise UsageError("on held-out rows no class is paid for; leave log_class_size out")
-    if kind == "in-sample" and log_class_size <= 0:
-        raise UsageError("an in-sample certificate pays for the class; give log_class_size = log |Pi|")

@@ -12,7 +12,7 @@ from piwo import bounds
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.evaluation import jsonable
-from piwo.estimators.prepare import name_of, prepare
+from piwo.estimators.prepare import check_actions_known, name_of, prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
@@ -205,6 +205,7 @@ def coverage(
     each, bounded = bounds.log_inv_delta(delta), math.isfinite(log.reward_range[1])
     log, ready = prepare(log, {name: policy})
     made = ready[name]
+    check_actions_known(log, (made,))
     full = log.tells_all and made.tells_all
     sums = reduce(log, CoverageSums(made, gamma, full, bounded))
     n = sums.rows
@@ -214,14 +215,22 @@ def coverage(
         notes.append(
             "the propensities of all actions, and a policy that tells all of its, would narrow the upper bounds"
         )
+    low = bounds.coverage_lower(sums.shown_bets, n, gamma, each, horizon=horizon)
+    free = bounds.coverage_upper(sums.free_bets, n, gamma, each, horizon=horizon)
+    most = free if hidden is None else min(free, hidden)
+    if most < low:
+        raise UsageError(
+            "at this delta the log contradicts its own propensities or its reward range: the coverage would be at "
+            f"least {low:.4g} and at most {most:.4g}; piwo.check says more"
+        )
     return CoverageEstimate(
         name=name,
         gamma=gamma,
         coverage=sums.shown / n / gamma if math.isfinite(sums.shown) else None,
-        coverage_lower=bounds.coverage_lower(sums.shown_bets, n, gamma, each, horizon=horizon),
+        coverage_lower=low,
         coverage_upper=hidden,
         reward_free=(1.0 - sums.free / n) / gamma,
-        reward_free_upper=bounds.coverage_upper(sums.free_bets, n, gamma, each, horizon=horizon),
+        reward_free_upper=free,
         delta=delta,
         rows=n,
         full=full,

@@ -16,7 +16,7 @@ from piwo.estimators.evaluation import SUSPICIOUS, Evaluation
 from piwo.estimators.forward_model import forward_model
 from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
 from piwo.estimators.point import Estimator, estimator_named
-from piwo.estimators.prepare import name_of, prepare, resolve_gamma, whole_length
+from piwo.estimators.prepare import check_kinds, name_of, prepare, resolve_gamma, unknown_actions, whole_length
 from piwo.estimators.reward_model import reward_model
 from piwo.estimators.support import unsupported_masses
 from piwo.estimators.weight_sums import effective_size, weight_z
@@ -153,6 +153,7 @@ def compare(
     >>> [r.simultaneous for r in compare(log, both).values()]
     [2, 2]
     """
+    check_kinds(log, policies)
     if not policies:
         raise UsageError("no policies to compare; give at least one")
     method, chosen = interval_named(interval), estimator_named(estimator)
@@ -242,8 +243,7 @@ def _obstacle(log: Log, policy: Policy, once: int) -> str | None:
     if policy.plays_what_was_seen and once:
         # a policy that plays whatever was seen is made from the data: E w <= 1 does not hold for it
         return (
-            f"{once} of {len(log.actions)} actions were logged only once and nobody gave the action list, so others "
-            "may be missing from it, and the policy would play those too: no finite-sample interval; "
+            f"{unknown_actions(once, len(log.actions))}: no finite-sample interval; "
             "give the list (actions=[...], --actions)"
         )
     return None

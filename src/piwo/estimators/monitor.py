@@ -22,6 +22,7 @@ from piwo.estimators.prepare import name_of, prepare
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.archive import read_file, write_file
+from piwo.policies.sameness import same_policy
 from piwo.reductions import BETS, BetState, MomentState, PolicyState, PolicySums
 from piwo.scores import IW
 
@@ -149,6 +150,8 @@ class Monitor:
     def merge(self, other: Monitor) -> Self:
         """Return the monitor of both parts' rows, which must be different rows.
 
+        Look at the merged monitor alone, and merge all parts: each part that is looked at by itself spends a delta.
+
         Raises:
             UsageError: for monitors of another policy, delta, horizon or reward range.
         """
@@ -156,6 +159,8 @@ class Monitor:
             mine, theirs = getattr(self, what), getattr(other, what)
             if mine != theirs:
                 raise UsageError(f"monitors with {what} {mine!r} and {theirs!r} cannot be merged; make both alike")
+        if not same_policy(self.policy, other.policy):
+            raise UsageError("these monitors are of different policies and cannot be merged; merge those of one policy")
         if other.reward_range is None:
             return self
         self._check_scale(other.reward_range, other.cost)

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from piwo import bounds
+from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.frames import is_frame
 from piwo.logs.log import Log
 from piwo.policies import Policy, RowWise, aligned, check_fits
+from piwo.reductions import ActionCount
 
-__all__ = ["name_of", "prepare", "resolve_gamma", "whole_length"]
+__all__ = [
+    "actions_logged_once",
+    "check_actions_known",
+    "check_kinds",
+    "name_of",
+    "prepare",
+    "resolve_gamma",
+    "unknown_actions",
+    "whole_length",
+]
 
 
 def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Policy]]:
@@ -32,7 +43,7 @@ def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Polic
         UsageError: for arrays that do not say which column is which action, or have another number of rows.
         DataError: for policies over other actions, or made from context columns that the log lacks.
     """
-    _check_kinds(log, policies)
+    check_kinds(log, policies)
     made = {name: _as_policy(policy, log) for name, policy in policies.items()}
     if log.declared_actions is None and not any(policy.needs_actions for policy in made.values()):
         return log, made  # known by their columns alone: the action list need not be read
@@ -58,7 +69,39 @@ def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Polic
     return log, {name: aligned(policy, log.actions) for name, policy in made.items()}
 
 
-def _check_kinds(log: Any, policies: Any) -> None:
+def check_actions_known(log: Log, policies: Iterable[Policy]) -> None:
+    """Refuse policies that play whichever actions the log happened to hold, where it may lack some of them.
+
+    Such a policy is made from the data: E w <= 1 does not hold for it, and no bound does.
+
+    Raises:
+        UsageError: where such a policy is among them and an action was logged exactly once.
+    """
+    if log.declared_actions is not None and not log.declared_actions.seen:
+        return
+    if any(policy.plays_what_was_seen for policy in policies) and (once := actions_logged_once(log)):
+        raise UsageError(f"{unknown_actions(once, len(log.actions))}: no bound holds; give the list (actions=[...])")
+
+
+def actions_logged_once(log: Log) -> int:
+    """Return how many actions of the list were logged exactly once; a pass over the log."""
+    return int((reduce(log, ActionCount(len(log.actions))).count == 1).sum())
+
+
+def unknown_actions(once: int, actions: int) -> str:
+    """Say why an action list that was only seen may be too short."""
+    return (
+        f"{once} of {actions} actions were logged only once and nobody gave the action list, so others may be missing "
+        "from it, and the policy would play those too"
+    )
+
+
+def check_kinds(log: Any, policies: Any) -> None:
+    """Raise where a log is none, or policies come without names.
+
+    Raises:
+        UsageError: saying what was given.
+    """
     if not isinstance(log, Log):
         raise UsageError(f"got a {type(log).__name__} for the log, expected a piwo.Log; piwo.read makes one")
     if not isinstance(policies, Mapping):

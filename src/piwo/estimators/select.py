@@ -22,8 +22,9 @@ __all__ = ["Selection", "select"]
 class Selection:
     """What N candidates measured on one log are worth beside each other.
 
-    Three statements, of falling strength: `best` and `certified` hold for every candidate at once with probability
-    1 - delta; `better` and `above` are sets of which, on average over logs, at most the share `rate` is wrong.
+    Three statements, of falling strength: `best`, and likewise `certified`, holds for every candidate at once with
+    probability 1 - delta; `better` and `above` are sets of which, on average over logs, at most the share `rate` is
+    wrong.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
@@ -59,7 +60,7 @@ class Selection:
             threshold: the one that `compare` was given.
 
         Raises:
-            UsageError: for no evaluations.
+            UsageError: for no evaluations, or evaluations that were not made by one `compare`.
 
         >>> Selection.of({})
         Traceback (most recent call last):
@@ -67,11 +68,16 @@ class Selection:
         """
         if not evaluations:
             raise UsageError("no evaluations to select from; give those of one piwo.compare")
+        first = next(iter(evaluations.values()))
+        if any((one.simultaneous, one.rows) != (len(evaluations), first.rows) for one in evaluations.values()):
+            raise UsageError(
+                f"these {len(evaluations)} evaluations were not made together, so nobody paid for choosing among them; "
+                "give all of one piwo.compare"
+            )
         believed = {name: one for name, one in evaluations.items() if one.bounds_hold}
         lowers = {name: one.lower for name, one in believed.items() if one.lower is not None}
         best = max(lowers, key=lambda name: lowers[name], default=None)
         gains = {name: one.improvement_lower for name, one in believed.items()}
-        first = next(iter(evaluations.values()))
         return cls(
             best=best,
             best_lower=None if best is None else lowers[best],

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Self
 
-from piwo.certificates import Certificate, certify
+from piwo.certificates import SUSPICIOUS, Certificate, certify
 from piwo.errors import PiwoWarning, UsageError
-from piwo.learners.learner import Learner, check_certifiable, check_kind, check_score, divide
+from piwo.learners.learner import Learner, check_certifiable, check_log, check_score, divide
 from piwo.learners.pool import Candidate, candidates, usual_pool
 from piwo.logs.log import Log
 from piwo.policies import Logging, Policy
@@ -122,7 +122,7 @@ class Auto(Learner):
             UsageError: for rewards without an upper end, which nothing bounds the logging policy's value with, and for
                 arguments that do not go together.
         """
-        check_kind("log", log, Log)
+        check_log(log)
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
                 "the rewards have no upper end, so no improvement can be certified; declare reward_range, "
@@ -166,6 +166,10 @@ class Auto(Learner):
         self.refitted_ = self.refit and one is not None
         if one is None:
             self.rule_ = f"none of {count} different policies is certified better, so the logging policy stays"
+            if (certificate.propensity_p or 0.0) < SUSPICIOUS:
+                self.rule_ = (
+                    "the rows contradict their propensities, nothing is certified, and the logging policy stays"
+                )
         else:
             self.rule_ = f"the highest certified improvement among {count} different policies"
         if self.refitted_ and one is not None:

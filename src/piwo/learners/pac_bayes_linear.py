@@ -10,8 +10,8 @@ import numpy as np
 
 from piwo import bounds
 from piwo.errors import UsageError
-from piwo.estimators.prepare import prepare
-from piwo.learners.learner import Learner, check_kind, check_score, divide
+from piwo.estimators.prepare import actions_logged_once, prepare, unknown_actions
+from piwo.learners.learner import Learner, check_log, check_score, divide
 from piwo.learners.normal_posterior import NormalPosterior, fit_normal
 from piwo.learners.posterior import PosteriorBound, PosteriorSums, check_posterior_score, mixture_of, settle_grid
 from piwo.logs.actions import Actions
@@ -50,7 +50,8 @@ class PACBayesLinear(Learner):
         draws: M, policies in the mixture. More make `posterior_bound_` tighter, which loses log(m/delta)/M of itself.
         steps: most steps of the optimiser.
         delta: how often what is claimed may be wrong; half of it stands in the certificate, as with `PACBayes`.
-        random_state: seed of split, noise and draws, a whole number.
+        random_state: seed of split, noise and draws, a whole number. The certificate is for one seed: the best of
+            several on the same rows has not been paid for.
         tail: the bound is on the last rows of the log instead of random ones: for adaptive logs.
 
     Attributes:
@@ -112,6 +113,10 @@ class PACBayesLinear(Learner):
         self._check(log, score)
         split = isinstance(self.prior, str) and self.prior == "split"
         rows = divide(log, "held-out" if split else "in-sample", self.holdout, self.random_state, self.tail)
+        if not split and log.declared_actions is None and (once := actions_logged_once(log)):
+            raise UsageError(
+                f"{unknown_actions(once, len(log.actions))}: no bound holds; give the list (actions=[...])"
+            )
         first, last = rows.training, rows.test
         assert last is not None
         actions, features = first.actions, first.features
@@ -138,7 +143,7 @@ class PACBayesLinear(Learner):
         return self
 
     def _check(self, log: Log, score: Score) -> None:
-        check_kind("log", log, Log)
+        check_log(log)
         check_score(score)
         check_posterior_score(score, log)
         if log.features is None:

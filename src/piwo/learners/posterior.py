@@ -13,6 +13,7 @@ from piwo import bounds
 from piwo.certificates import Certificate, Certifying
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
+from piwo.estimators.prepare import check_actions_known
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.policies import Mixture, Policy
@@ -77,6 +78,7 @@ class PosteriorSums:
             penalty: log(1/delta) of each statement.
         """
         made, grid = tuple(policies), tuple(scores)
+        check_actions_known(log, made)
         bounded = math.isfinite(log.reward_range[1])
         better = ImprovementSums(made, tuple(_bet(score) for score in grid))
         credit, *gain = reduce(log, Together((CreditSums(made, grid), *((better,) if bounded else ()))))

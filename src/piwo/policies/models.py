@@ -103,13 +103,15 @@ def _canonical(data: bytes) -> bytes:
     """Return the same model, its objects numbered in order where skops writes memory addresses."""
     members = unpack(data)
     schema = json.loads(members.pop("schema.json"))
-    numbers: dict[int, int] = {}
+    numbers: dict[tuple[int, ...], int] = {}
     names: dict[str, str] = {}
 
     def visit(node: Any) -> None:
         if isinstance(node, dict):
             if type(node.get("__id__")) is int:
-                node["__id__"] = numbers.setdefault(node["__id__"], len(numbers) + 1)
+                # whether two equal texts or numbers are one object is chance: each gets a number of its own
+                alone = (len(numbers),) if node.get("__loader__") == "JsonNode" else ()
+                node["__id__"] = numbers.setdefault((node["__id__"], *alone), len(numbers) + 1)
             if "__loader__" in node and node.get("file") in members:
                 suffix = node["file"].rpartition(".")[2]
                 node["file"] = names.setdefault(node["file"], f"{len(names) + 1}.{suffix}")
