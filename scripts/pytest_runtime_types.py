@@ -5,7 +5,12 @@ from beartype import BeartypeConf
 from beartype.claw import beartype_package
 
 # Set up when pytest loads the plugin, which is before any test can have imported piwo.
-beartype_package("piwo", conf=BeartypeConf(is_color=False, claw_is_pep526=False, is_pep484_tower=True))
+# Compiled loops call each other as what Numba made of them, so they are left alone.
+COMPILED = ("piwo.policies.kernels", "piwo.reductions.kernels")
+beartype_package(
+    "piwo",
+    conf=BeartypeConf(is_color=False, claw_is_pep526=False, is_pep484_tower=True, claw_skip_package_names=COMPILED),
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

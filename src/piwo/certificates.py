@@ -17,7 +17,7 @@ from piwo.engines.engine import reduce
 from piwo.errors import FileError, UsageError
 from piwo.estimators.evaluation import SUSPICIOUS, jsonable
 from piwo.estimators.point import importance_weighted
-from piwo.estimators.prepare import check_actions_known, check_kinds, prepare
+from piwo.estimators.prepare import check_actions_known, check_named, prepare
 from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
@@ -245,13 +245,11 @@ class Certifying:
         Raises:
             UsageError: see `certify`.
         """
-        check_kinds(log, policies)
+        check_named(log, policies)
         if log.columns.weight is not None:
             raise UsageError(
                 "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"
             )
-        if not policies:
-            raise UsageError("no policies to certify; give at least one")
         first: dict[int, Any] = {}
         same_as = {key: first.setdefault(id(policy), key) for key, policy in policies.items()}
         _check_earlier(earlier, within)
@@ -364,6 +362,10 @@ def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
 
     Raises:
         UsageError: naming the policy, or what is wrong with the class.
+
+    >>> import piwo
+    >>> a, b = (piwo.policies.Constant(x, ["a", "b"]) for x in "ab")
+    >>> check_declared(piwo.oracles.Exhaustive([a, b]), {"new": a})
     """
     if not (hasattr(within, "contains") and hasattr(within, "log_class_size")):
         raise UsageError(

@@ -16,7 +16,7 @@ from piwo.estimators.evaluation import SUSPICIOUS, Evaluation
 from piwo.estimators.forward_model import forward_model
 from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
 from piwo.estimators.point import Estimator, estimator_named
-from piwo.estimators.prepare import check_kinds, name_of, prepare, resolve_gamma, unknown_actions, whole_length
+from piwo.estimators.prepare import check_named, name_of, prepare, resolve_gamma, unknown_actions, whole_length
 from piwo.estimators.reward_model import reward_model
 from piwo.estimators.support import unsupported_masses
 from piwo.estimators.weight_sums import effective_size, weight_z
@@ -153,9 +153,7 @@ def compare(
     >>> [r.simultaneous for r in compare(log, both).values()]
     [2, 2]
     """
-    check_kinds(log, policies)
-    if not policies:
-        raise UsageError("no policies to compare; give at least one")
+    check_named(log, policies)
     method, chosen = interval_named(interval), estimator_named(estimator)
     if method.estimators and chosen.name not in method.estimators:
         raise UsageError(

@@ -21,6 +21,7 @@ __all__ = [
     "actions_logged_once",
     "check_actions_known",
     "check_kinds",
+    "check_named",
     "name_of",
     "prepare",
     "resolve_gamma",
@@ -106,6 +107,17 @@ def check_kinds(log: Any, policies: Any) -> None:
         raise UsageError(f"got a {type(log).__name__} for the log, expected a piwo.Log; piwo.read makes one")
     if not isinstance(policies, Mapping):
         raise UsageError(f"got a {type(policies).__name__} for the policies, expected a mapping from name to policy")
+
+
+def check_named(log: Any, policies: Any) -> None:
+    """Raise where a log is none, and where no policy is named.
+
+    Raises:
+        UsageError: saying what was given.
+    """
+    check_kinds(log, policies)
+    if not policies:
+        raise UsageError("no policies were given; name at least one")
 
 
 def resolve_gamma(gamma: float | str, rows: int, delta: float, log_class_size: float = 0.0) -> float:
