@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 import numpy as np
 
-from piwo.logs.batch import Batch, Floats
-from piwo.scores.ratio import over_propensity
-from piwo.scores.score import Parameter, Score, refuse_gains
+from piwo.logs.batch import Floats
+from piwo.scores.bet_score import CreditScore, LinearCreditScore
 
 __all__ = ["GlobalClip", "GlobalClipLinear"]
 
 
+def _credit(y: Floats, lam: Floats) -> Floats:
+    """Return min(y, 1/lam) - lam min(y, 1/lam)^2 / 2."""
+    z = np.minimum(y, 1.0 / lam)
+    return np.asarray(z - lam * z * z / 2.0)
+
+
 @dataclass(frozen=True)
-class GlobalClip(Score):
+class GlobalClip(CreditScore):
     """Clipped importance weighting minus half its square: rho = z - lam z^2 / 2 with z = min(w R, 1/lam).
 
     What makes clipping safe: 0 <= rho <= log(1 + lam w R) / lam, so every bound of `LS` holds for it, and `LS` is
@@ -27,39 +32,20 @@ class GlobalClip(Score):
     Args:
         lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
 
-    >>> import numpy as np
+    >>> from piwo.logs import Batch
     >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.5, 0.01]))
     >>> GlobalClip(0.2).rho(batch, np.ones(2)).round(4).tolist()
     [1.6, 2.5]
     """
 
-    lam: Parameter = "auto"
     name: ClassVar[str] = "global-clip"
     label: ClassVar[str] = "GlobalClip"
-    linear: ClassVar[bool] = False
-    pessimistic: ClassVar[bool] = True
-    parameter: ClassVar[str | None] = "lam"
-    per_gamma: ClassVar[float] = 2.0
-    of_gamma: ClassVar[str] = "2 {}"
-    auto_finite: ClassVar[str] = "the theory for a finite class"
-
-    @classmethod
-    def gains_path(cls, batch: Batch, parameters: Floats) -> NoReturn:  # noqa: ARG003
-        """Raise: c(w R) is not linear in pi."""
-        refuse_gains(cls, "GlobalClipLinear")
-
-    def rho(self, batch: Batch, pi: Floats) -> Floats:
-        """Return c(w R), (n,)."""
-        return _credit(over_propensity(pi * batch.reward, batch), np.asarray(self.number))
-
-    @property
-    def bet(self) -> float:
-        """Return lam."""
-        return self.number
+    instead: ClassVar[str] = "GlobalClipLinear"
+    credit = staticmethod(_credit)
 
 
 @dataclass(frozen=True)
-class GlobalClipLinear(Score):
+class GlobalClipLinear(LinearCreditScore):
     """The same, linear in the policy: rho = pi c(R / mu). For learning; equal to `GlobalClip` where pi is 0 or 1.
 
     Pessimistic, because pi log(1 + z) <= log(1 + pi z).
@@ -70,33 +56,12 @@ class GlobalClipLinear(Score):
     Args:
         lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
 
-    >>> import numpy as np
+    >>> from piwo.logs import Batch
     >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.5, 0.01]))
     >>> GlobalClipLinear(0.2).rho(batch, np.array([0.5, 1.0])).round(4).tolist()
     [0.8, 2.5]
     """
 
-    lam: Parameter = "auto"
     name: ClassVar[str] = "global-clip-linear"
     label: ClassVar[str] = "GlobalClipLinear"
-    pessimistic: ClassVar[bool] = True
-    parameter: ClassVar[str | None] = "lam"
-    per_gamma: ClassVar[float] = 2.0
-    of_gamma: ClassVar[str] = "2 {}"
-    auto_finite: ClassVar[str] = "the theory for a finite class"
-
-    @classmethod
-    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
-        """Return c(R / mu), (n, S)."""
-        return _credit(over_propensity(batch.reward, batch)[:, None], parameters)
-
-    @property
-    def bet(self) -> float:
-        """Return lam."""
-        return self.number
-
-
-def _credit(y: Floats, lam: Floats) -> Floats:
-    """Return min(y, 1/lam) - lam min(y, 1/lam)^2 / 2."""
-    z = np.minimum(y, 1.0 / lam)
-    return np.asarray(z - lam * z * z / 2.0)
+    credit = staticmethod(_credit)

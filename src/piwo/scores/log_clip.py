@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 import numpy as np
 
-from piwo.logs.batch import Batch, Floats
-from piwo.scores.ratio import over_propensity
-from piwo.scores.score import Parameter, Score, refuse_gains
+from piwo.logs.batch import Floats
+from piwo.scores.bet_score import CreditScore, LinearCreditScore
 
 __all__ = ["LogClip", "LogClipLinear"]
 
 
+def _credit(y: Floats, lam: Floats) -> Floats:
+    """Return log(1 + min(lam y, 1)) / lam."""
+    return np.asarray(np.log1p(np.minimum(lam * y, 1.0)) / lam)
+
+
 @dataclass(frozen=True)
-class LogClip(Score):
+class LogClip(CreditScore):
     """Logarithmic smoothing of the credit clipped at 1/lam: rho = log(1 + min(lam w R, 1)) / lam.
 
     Pessimistic, and never above `LS`, whose bounds it inherits; the credit stops at log(2) / lam, so a single row
@@ -28,39 +32,20 @@ class LogClip(Score):
     Args:
         lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
 
-    >>> import numpy as np
+    >>> from piwo.logs import Batch
     >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.5, 0.01]))
     >>> LogClip(0.2).rho(batch, np.ones(2)).round(4).tolist()
     [1.6824, 3.4657]
     """
 
-    lam: Parameter = "auto"
     name: ClassVar[str] = "log-clip"
     label: ClassVar[str] = "LogClip"
-    linear: ClassVar[bool] = False
-    pessimistic: ClassVar[bool] = True
-    parameter: ClassVar[str | None] = "lam"
-    per_gamma: ClassVar[float] = 2.0
-    of_gamma: ClassVar[str] = "2 {}"
-    auto_finite: ClassVar[str] = "the theory for a finite class"
-
-    @classmethod
-    def gains_path(cls, batch: Batch, parameters: Floats) -> NoReturn:  # noqa: ARG003
-        """Raise: c(w R) is not linear in pi."""
-        refuse_gains(cls, "LogClipLinear")
-
-    def rho(self, batch: Batch, pi: Floats) -> Floats:
-        """Return c(w R), (n,)."""
-        return _credit(over_propensity(pi * batch.reward, batch), np.asarray(self.number))
-
-    @property
-    def bet(self) -> float:
-        """Return lam."""
-        return self.number
+    instead: ClassVar[str] = "LogClipLinear"
+    credit = staticmethod(_credit)
 
 
 @dataclass(frozen=True)
-class LogClipLinear(Score):
+class LogClipLinear(LinearCreditScore):
     """The same, linear in the policy: rho = pi c(R / mu). For learning; equal to `LogClip` where pi is 0 or 1.
 
     Pessimistic, because pi log(1 + z) <= log(1 + pi z).
@@ -71,32 +56,12 @@ class LogClipLinear(Score):
     Args:
         lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
 
-    >>> import numpy as np
+    >>> from piwo.logs import Batch
     >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.5, 0.01]))
     >>> LogClipLinear(0.2).rho(batch, np.array([0.5, 1.0])).round(4).tolist()
     [0.8412, 3.4657]
     """
 
-    lam: Parameter = "auto"
     name: ClassVar[str] = "log-clip-linear"
     label: ClassVar[str] = "LogClipLinear"
-    pessimistic: ClassVar[bool] = True
-    parameter: ClassVar[str | None] = "lam"
-    per_gamma: ClassVar[float] = 2.0
-    of_gamma: ClassVar[str] = "2 {}"
-    auto_finite: ClassVar[str] = "the theory for a finite class"
-
-    @classmethod
-    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
-        """Return c(R / mu), (n, S)."""
-        return _credit(over_propensity(batch.reward, batch)[:, None], parameters)
-
-    @property
-    def bet(self) -> float:
-        """Return lam."""
-        return self.number
-
-
-def _credit(y: Floats, lam: Floats) -> Floats:
-    """Return log(1 + min(lam y, 1)) / lam."""
-    return np.asarray(np.log1p(np.minimum(lam * y, 1.0)) / lam)
+    credit = staticmethod(_credit)

@@ -8,14 +8,15 @@ from typing import ClassVar, NoReturn
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
+from piwo.scores.bet_score import BetScore
 from piwo.scores.ratio import log1p_ratio
-from piwo.scores.score import Parameter, Score, refuse_gains
+from piwo.scores.score import refuse_gains
 
 __all__ = ["LS", "LSLinear"]
 
 
 @dataclass(frozen=True)
-class LS(Score):
+class LS(BetScore):
     """Logarithmic smoothing: rho = log(1 + lam pi R / mu) / lam, lam > 0.
 
     The largest pessimistic score at a given lam: its lower bound is never below that of IX at gamma = lam / 2. Not
@@ -33,15 +34,9 @@ class LS(Score):
     1.386294
     """
 
-    lam: Parameter = "auto"
     name: ClassVar[str] = "ls"
     label: ClassVar[str] = "LS"
     linear: ClassVar[bool] = False
-    pessimistic: ClassVar[bool] = True
-    parameter: ClassVar[str | None] = "lam"
-    per_gamma: ClassVar[float] = 2.0
-    of_gamma: ClassVar[str] = "2 {}"
-    auto_finite: ClassVar[str] = "the theory for a finite class"
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> NoReturn:  # noqa: ARG003
@@ -53,14 +48,9 @@ class LS(Score):
         lam = self.number
         return log1p_ratio(np.array([lam]), pi * batch.reward, batch)[:, 0] / lam
 
-    @property
-    def bet(self) -> float:
-        """Return lam."""
-        return self.number
-
 
 @dataclass(frozen=True)
-class LSLinear(Score):
+class LSLinear(BetScore):
     """Logarithmic smoothing, linear in the policy: rho = pi log(1 + lam R / mu) / lam.
 
     Answers what IX answers, with a smaller bias at the same penalty; the gains that PIWO-LS learns from.
@@ -77,21 +67,10 @@ class LSLinear(Score):
     0.693147
     """
 
-    lam: Parameter = "auto"
     name: ClassVar[str] = "ls-linear"
     label: ClassVar[str] = "LSLinear"
-    pessimistic: ClassVar[bool] = True
-    parameter: ClassVar[str | None] = "lam"
-    per_gamma: ClassVar[float] = 2.0
-    of_gamma: ClassVar[str] = "2 {}"
-    auto_finite: ClassVar[str] = "the theory for a finite class"
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
         """Return log(1 + lam R / mu) / lam, (n, S)."""
         return log1p_ratio(parameters, batch.reward, batch) / parameters
-
-    @property
-    def bet(self) -> float:
-        """Return lam."""
-        return self.number
