@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from piwo.engines import reduce, using
+from piwo.errors import FileError
 from piwo.estimators import ForwardModel
 from piwo.estimators.coverage import CoverageSums
 from piwo.estimators.mrdr import WeightedSquares
@@ -28,6 +29,7 @@ from piwo.reductions import (
     ActionTable,
     ControlVariates,
     Digest,
+    DigestState,
     Folds,
     ForwardSums,
     Gram,
@@ -36,6 +38,8 @@ from piwo.reductions import (
     Reduction,
     Together,
     WeightHistogram,
+    packed,
+    unpacked,
 )
 from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
@@ -195,6 +199,33 @@ def test_an_empty_batch_changes_nothing(name: str) -> None:
         warnings.simplefilter("error")
         nothing = folded(reduction, np.arange(0))
     same(nothing, reduction.empty())
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_state_as_bytes_is_the_same_state(name: str) -> None:
+    reduction = REDUCTIONS[name]()
+    for state in (reduction.empty(), folded(reduction, np.arange(300))):
+        read_back = unpacked(packed(state))
+        assert numbers(read_back) == numbers(state)
+        assert type(read_back) is type(state)
+        assert numbers(reduction.merge(read_back, state)) == numbers(reduction.merge(state, state))
+
+
+def test_damaged_bytes_are_no_state() -> None:
+    data = packed(folded(Digest(), np.arange(9)))
+    for bad in (data[:-30], b"", b"PK", data.replace(b"DigestState", b"DogestState")):
+        with pytest.raises(FileError, match="cannot be read"):
+            unpacked(bad)
+
+
+def test_a_state_that_nobody_knows_is_not_looked_for() -> None:
+    class Elsewhere(DigestState):
+        """As a later version may have it."""
+
+    data = packed(Elsewhere(1, 2))
+    Elsewhere.__qualname__ = "Another"
+    with pytest.raises(FileError, match="Elsewhere"):
+        unpacked(data)
 
 
 # ------------------------------------------------------------------------------------------------- on engines

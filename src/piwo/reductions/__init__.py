@@ -8,6 +8,7 @@ from piwo.reductions.folds import Folds
 from piwo.reductions.forward_sums import ForwardSums, RewardSums
 from piwo.reductions.gram import Gram, GramState
 from piwo.reductions.model_variate import ModelState, ModelVariates, Predictor
+from piwo.reductions.packed import packed, unpacked
 from piwo.reductions.policy_sums import BetState, MomentState, PolicyState, PolicySums
 from piwo.reductions.reduction import Reduction, Together
 from piwo.reductions.state import State
@@ -40,4 +41,6 @@ __all__ = [
     "VariateState",
     "WeightHistogram",
     "bet_sums",
+    "packed",
+    "unpacked",
 ]
