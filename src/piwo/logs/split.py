@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs.hashing import uniform
 from piwo.logs.log import Log, Split
-from piwo.logs.sources import TableSource
+from piwo.logs.sources import Fragment
+from piwo.logs.spool import spooled
 
 __all__ = ["HeldOut", "split"]
 
@@ -51,7 +53,7 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
         raise UsageError(f"holdout is {holdout!r}, expected a fraction of the rows, above 0 and below 1")
     if log.selector is not None:
         raise UsageError("this log is already part of a split; split the whole log instead")
-    log = log if log.source.steady else replace(log, source=_in_memory(log))
+    log = log if log.source.steady else replace(log, source=spooled(log.source, log.columns.used()))
     cut = None
     if tail:
         cut = len(log) - int(np.floor(holdout * len(log)))
@@ -72,19 +74,12 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
     return Split(train, test, train_rows, test_rows, notes)
 
 
-def _in_memory(log: Log) -> TableSource:
-    """Read the columns in use: a query may give its rows in another order, or other rows, at each pass."""
-    records = [x for part in log.source.fragments(log.columns.used()) for x in part.records()]
-    if not records:
-        raise DataError(f"no rows in {log.source.name}, expected at least one logged decision")
-    return TableSource(pa.Table.from_batches(records), log.source.name)
-
-
 def _count_actions(log: Log, selector: HeldOut) -> npt.NDArray[np.int64]:
     """Return (2, K + 1) row counts by side (learned from, held out) and action; last column: no action."""
     actions, column = log.actions, log.columns.action
-    counts = np.zeros((2, len(actions) + 1), np.int64)
-    for fragment in log.source.fragments([column]):
+
+    def count(fragment: Fragment) -> npt.NDArray[np.int64]:
+        counts = np.zeros((2, len(actions) + 1), np.int64)
         row = fragment.start
         for record in fragment.records():
             codes = actions.codes(record[column], column)
@@ -92,7 +87,11 @@ def _count_actions(log: Log, selector: HeldOut) -> npt.NDArray[np.int64]:
             for side, mask in enumerate((~held, held)):
                 counts[side] += np.bincount(codes[mask] % (len(actions) + 1), minlength=len(actions) + 1)
             row += len(codes)
-    return counts
+        return counts
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        none = np.zeros((2, len(actions) + 1), np.int64)
+        return sum(pool.map(count, log.source.fragments([column])), start=none)
 
 
 def _one_sided(log: Log, counts: npt.NDArray[np.int64]) -> tuple[str, ...]:
