@@ -21,8 +21,10 @@ from piwo.estimators.prepare import check_actions_known, check_named, prepare
 from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
+from piwo.policies.archive import write_file
 from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
 from piwo.scores import IW
+from piwo.visible import visible_lines
 
 __all__ = ["SUSPICIOUS", "Certificate", "Certifying", "Kind", "PolicyClass", "certify", "check_declared"]
 
@@ -129,9 +131,14 @@ class Certificate:
             raise FileError(f"the certificate is damaged ({cause!r}); learn the policy again") from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the record as JSON."""
+        """Write the record as JSON, complete or not at all.
+
+        Raises:
+            FileError: where the file cannot be written.
+        """
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        # half characters of file names have no UTF-8; as escapes they are JSON
+        write_file(Path(path), f"{text}\n".encode(errors="backslashreplace"))
 
     def __str__(self) -> str:
         verdict = "certified better" if self.certified else "not certified"
@@ -145,7 +152,7 @@ class Certificate:
             f"  improvement  at least {gain} over the logging policy ({logged}): {verdict}",
             f"  rests on     {self.rows} rows {size}",
         ]
-        return "\n".join(lines + [f"  note         {note}" for note in self.notes])
+        return visible_lines(lines + [f"  note         {note}" for note in self.notes])
 
     @property
     def _vacuous(self) -> bool:

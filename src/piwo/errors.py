@@ -1,10 +1,15 @@
 """What can go wrong, in three kinds. A message says what was received, what was expected and what to do next."""
 
+from piwo.visible import visible
+
 __all__ = ["DataError", "FileError", "PiwoError", "PiwoWarning", "UsageError"]
 
 
 class PiwoError(Exception):
     """Root of every error that piwo raises on purpose."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class DataError(PiwoError):
@@ -21,3 +26,6 @@ class FileError(PiwoError):
 
 class PiwoWarning(UserWarning):
     """A result can be used, and there is something that its reader must know."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())

@@ -19,9 +19,11 @@ from piwo.estimators.evaluation import SUSPICIOUS, jsonable
 from piwo.estimators.prepare import check_actions_known, prepare
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
+from piwo.policies.archive import write_file
 from piwo.reductions import Digest, PolicySums, Together
 from piwo.reductions.pair_sums import PairSums
 from piwo.scores import IW, LSLinear
+from piwo.visible import visible_lines
 
 __all__ = ["RegretCertificate", "regret_certificate"]
 
@@ -64,15 +66,20 @@ class RegretCertificate:
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the record as JSON."""
+        """Write the record as JSON, complete or not at all.
+
+        Raises:
+            FileError: where the file cannot be written.
+        """
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        # half characters of file names have no UTF-8; as escapes they are JSON
+        write_file(Path(path), f"{text}\n".encode(errors="backslashreplace"))
 
     def __str__(self) -> str:
         lines = [f"{self.kind} regret certificate, delta {self.delta:g}, {self.rows} rows"]
         of_class = "every policy of the class of " if self.scope == "class" else ""
         lines += [f"  below {of_class}{name} by at most {most:.4g}" for name, most in self.against.items()]
-        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+        return visible_lines(lines + [f"  note: {note}" for note in self.notes])
 
 
 def regret_certificate(

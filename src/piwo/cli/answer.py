@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from piwo import __version__
-from piwo.report.visible import visible
+from piwo.visible import visible
 
 __all__ = ["Answer", "document", "say", "standard_streams", "table", "typed"]
 
@@ -36,7 +36,9 @@ def document(answer: Answer, heard: Iterable[str]) -> str:
     """
     notes = [*answer.document.get("notes", ()), *heard]
     page = {"piwo": __version__, **answer.document, "notes": notes}
-    return json.dumps(page, indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(page, indent=2, ensure_ascii=False, allow_nan=False)
+    # line breaks inside names are escapes by now; JSON escapes no other character that a terminal obeys
+    return "".join(x if x.isprintable() or x == "\n" else json.dumps(x)[1:-1] for x in text)
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:

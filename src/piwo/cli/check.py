@@ -10,7 +10,7 @@ import piwo
 from piwo.cli.answer import Answer
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import AS_USUAL, OutputOptions, named_policy
-from piwo.report.visible import visible
+from piwo.visible import visible
 
 __all__ = ["check"]
 

@@ -29,7 +29,7 @@ from piwo.cli.shared_options import (
 )
 from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.point import estimator_named
-from piwo.report.visible import number, visible
+from piwo.visible import number, visible
 
 __all__ = ["evaluate", "evaluated", "records"]
 

@@ -17,7 +17,7 @@ from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, OutputOptions
 from piwo.errors import UsageError
 from piwo.policies import Policy
-from piwo.report.visible import visible
+from piwo.visible import visible
 
 __all__ = ["learn"]
 

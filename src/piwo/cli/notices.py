@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from piwo.errors import PiwoWarning
-from piwo.report.visible import visible
+from piwo.visible import visible
 
 __all__ = ["as_options", "complain", "heard_warnings", "on_stderr", "warn_line"]
 

@@ -20,7 +20,7 @@ from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, OutputOptions, kept_with, whole
 from piwo.policies import SavedPolicy
 from piwo.policies.archive import write_file
-from piwo.report.visible import visible
+from piwo.visible import visible
 
 __all__ = ["act", "show"]
 

@@ -23,7 +23,7 @@ from piwo.cli.shared_options import (
     kept_with,
 )
 from piwo.report import summarize, write
-from piwo.report.visible import visible
+from piwo.visible import visible
 
 __all__ = ["report"]
 

@@ -23,6 +23,7 @@ from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 from piwo.scores import IX
 from piwo.scores.ratio import log_ratio, over, over_propensity
+from piwo.visible import visible
 
 __all__ = ["CoverageEstimate", "coverage"]
 
@@ -64,7 +65,7 @@ class CoverageEstimate:
         )
         value = "?" if self.coverage is None else f"{self.coverage:.5g}"
         free = f"reward-free {self.reward_free:.5g}, at most {self.reward_free_upper:.4g}"
-        return f"{self.name}: coverage {value} at gamma {self.gamma:.4g}, in {ends}; {free}"
+        return visible(f"{self.name}: coverage {value} at gamma {self.gamma:.4g}, in {ends}; {free}")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from piwo.visible import visible
+
 __all__ = ["SUSPICIOUS", "Evaluation", "jsonable"]
 
 SUSPICIOUS = 1e-3
@@ -98,7 +100,8 @@ class Evaluation:
     def __str__(self) -> str:
         value = _text(self.value)
         ends = f"[{_text(self.lower)}, {_text(self.upper)}]"
-        return f"{self.name}: {value} ({self.estimator}), {1 - self.delta:.0%} interval {ends} ({self.interval})"
+        level = f"{1 - self.delta:.0%} interval"
+        return visible(f"{self.name}: {value} ({self.estimator}), {level} {ends} ({self.interval})")
 
 
 def _text(number: float | None) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from piwo.visible import visible_lines
+
 if TYPE_CHECKING:
     from piwo.estimators.health_record import Health
 
@@ -32,7 +34,7 @@ def health_text(health: Health) -> str:
     lines += _summary(health)
     lines += ["", *_calibration(health)] if health.calibration else []
     lines += ["", *_actions(health), "", *_heaviest(health), "", *_histogram(health)]
-    return "\n".join(lines)
+    return visible_lines(lines)
 
 
 def _summary(health: Health) -> list[str]:

@@ -26,6 +26,7 @@ from piwo.policies.distributions import named_table
 from piwo.reductions import MomentState, Reduction, State
 from piwo.scores import IX, Score
 from piwo.scores.ratio import importance_weights
+from piwo.visible import visible
 
 __all__ = ["Correction", "ModelEstimate", "estimate_with_model", "reward_model"]
 
@@ -68,7 +69,7 @@ class ModelEstimate:
 
     def __str__(self) -> str:
         ends = "no interval" if self.lower is None else f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"
-        return f"{self.name}: {self.value:.4g} ({self.estimator}), {1 - self.delta:.0%} interval {ends}"
+        return visible(f"{self.name}: {self.value:.4g} ({self.estimator}), {1 - self.delta:.0%} interval {ends}")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from piwo.estimators.evaluate import compare
 from piwo.estimators.evaluation import Evaluation, jsonable
 from piwo.estimators.intervals import interval_named
 from piwo.logs.log import Log
+from piwo.visible import visible_lines
 
 __all__ = ["Selection", "select"]
 
@@ -110,7 +111,7 @@ class Selection:
         return told if self.above is None else [*told, f"above {self.threshold:.4g}, {rate}: {_names(self.above)}"]
 
     def __str__(self) -> str:
-        return "\n".join(self.lines())
+        return visible_lines(self.lines())
 
 
 def select(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from piwo.estimators import Evaluation
-from piwo.report.visible import number, visible
+from piwo.visible import number, visible
 
 __all__ = ["IntervalPlot", "interval_plot"]
 

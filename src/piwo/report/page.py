@@ -13,7 +13,7 @@ from piwo.errors import UsageError
 from piwo.policies.archive import write_file
 from piwo.report.interval_plot import interval_plot
 from piwo.report.summary import Summary
-from piwo.report.visible import number, visible
+from piwo.visible import number, visible
 
 __all__ = ["page", "write"]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["number", "visible"]
+from collections.abc import Iterable
+
+__all__ = ["number", "visible", "visible_lines"]
 
 
 def visible(text: object) -> str:
@@ -23,6 +25,16 @@ def visible(text: object) -> str:
     'Łódź −5 %'
     """
     return "".join(x if x.isprintable() else x.encode("unicode_escape").decode("ascii") for x in str(text))
+
+
+def visible_lines(lines: Iterable[object]) -> str:
+    r"""Return some lines as one text, each of them visible: a name that holds a line break begins no line.
+
+    >>> print(visible_lines(["policy a\n", "  value 0.5"]))
+    policy a\n
+      value 0.5
+    """
+    return "\n".join(visible(line) for line in lines)
 
 
 def number(value: float | None) -> str:
