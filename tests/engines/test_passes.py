@@ -1,0 +1,58 @@
+"""What a user asks for costs as few passes over the log as it can: on a large log a pass is what costs."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import piwo
+from piwo.engines import using
+from piwo.oracles import Exhaustive, Ridge
+
+
+class Counting:
+    """A mapper that counts the passes it was asked for."""
+
+    def __init__(self) -> None:
+        self.passes = 0
+
+    def map(self, fn: Callable[[Any], Any], fragments: Iterable[Any], /) -> Iterable[Any]:
+        self.passes += 1
+        return map(fn, fragments)
+
+
+@pytest.fixture(scope="module")
+def log() -> piwo.Log:
+    rng = np.random.default_rng(0)
+    x, a = rng.normal(size=4000), rng.integers(0, 3, 4000)
+    reward = (rng.random(4000) < 0.3 + 0.3 * (a == (x > 0))) * 1.0
+    return piwo.Log.from_arrays(context=x[:, None], action=a, reward=reward, propensity=np.full(4000, 1 / 3))
+
+
+def constants(log: piwo.Log) -> list[piwo.policies.Policy]:
+    return [piwo.policies.Constant(x, log.actions) for x in log.actions]
+
+
+@pytest.mark.parametrize(
+    ("ask", "passes"),
+    [
+        pytest.param(piwo.check, 1, id="check"),
+        pytest.param(lambda log: piwo.evaluate(log, piwo.policies.Uniform(log.actions)), 1, id="evaluate"),
+        pytest.param(
+            lambda log: piwo.compare(log, {str(i): x for i, x in enumerate(constants(log))}), 1, id="many policies"
+        ),
+        pytest.param(lambda log: Ridge().solve_path(log, [piwo.IX(g) for g in (0.01, 0.1, 1.0)]), 1, id="ridge path"),
+        pytest.param(lambda log: piwo.PIWOGrid(oracle=Ridge()).fit(log), 2, id="grid held-out: learn all, certify all"),
+        pytest.param(
+            lambda log: piwo.PIWOGrid(oracle=Exhaustive(constants(log))).fit(log),
+            2,
+            id="grid in-sample: learn all, exact inverses and mixture bounds together",
+        ),
+    ],
+)
+def test_passes(log: piwo.Log, ask: Callable[[piwo.Log], object], passes: int) -> None:
+    mapper = Counting()
+    with using(mapper):
+        ask(log)
+    assert mapper.passes == passes
