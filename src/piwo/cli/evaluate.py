@@ -97,8 +97,6 @@ def evaluated(
         interval=estimate.interval,
         q=estimate.reward_model,
         delta=estimate.delta,
-        propensity_factor=estimate.propensity_factor,
-        sensitivity=estimate.sensitivity,
         horizon=horizon_of(estimate.horizon),
     )
     return log, {name: _marked(one, named[name], log) for name, one in found.items()}

@@ -60,6 +60,7 @@ def learn(
         "holdout": learning.holdout,
         "seed": learning.seed,
         "columns": facts["columns"],
+        "propensities": facts["propensities"],
     }
     kept = {"certificate": certificate.to_dict(), "training": training}
     refused = gate and not certificate.certified

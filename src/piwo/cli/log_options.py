@@ -12,12 +12,15 @@ from cyclopts import Group, Parameter
 
 import piwo
 from piwo.errors import FileError, UsageError
+from piwo.logs.doubt import Doubt
 
 __all__ = ["AS_NAMED", "LogOptions", "LogPaths", "action_labels", "comma_list", "log_facts", "number_of"]
 
 LogPaths = Annotated[list[str], Parameter(help="Files, globs, or one DuckDB query (select ...).")]
 
 _ROLES = ("action", "reward", "cost", "propensity", "log_propensity", "propensities", "weight")
+_PROPENSITIES = Group("Propensities that are missing or doubtful", sort_key=2)
+_FITTED = ("folds", "forward")
 
 
 @Parameter(name="*", group=Group("Columns of the log", sort_key=2))
@@ -50,9 +53,33 @@ class LogOptions:
         Parameter(help="All actions: a,b,c, or @FILE with one a line, or 0..79. [default: those in the log]"),
     ] = None
     normalize: Annotated[bool, Parameter(help="Divide each row of --propensities by its sum.")] = False
+    estimate_propensities: Annotated[
+        str | None,
+        Parameter(
+            help="For a log without propensities: fit them by logistic regression of the action on --context, each "
+            "row's from other rows (folds) or from earlier ones alone (forward). What is computed then holds only as "
+            "far as they do.",
+            group=_PROPENSITIES,
+        ),
+    ] = None
+    propensity_factor: Annotated[
+        float,
+        Parameter(
+            help="The true propensities are at most this times the log's; intervals and certificates allow for it.",
+            group=_PROPENSITIES,
+        ),
+    ] = 1.0
+    sensitivity: Annotated[
+        float,
+        Parameter(
+            help="By how much a hidden cause may have changed the odds of an action; intervals and certificates allow "
+            "for it.",
+            group=_PROPENSITIES,
+        ),
+    ] = 1.0
 
     def read(self, paths: Sequence[str], policy_columns: Sequence[str] = (), context: Sequence[str] = ()) -> piwo.Log:
-        """Return the log.
+        """Return the log, with as much doubt of its propensities as was declared.
 
         Args:
             paths: what was typed as LOG.
@@ -65,20 +92,51 @@ class LogOptions:
         for name in _ROLES:
             if getattr(self, name) == "":
                 raise UsageError(f"--{name.replace('_', '-')} got '', expected the name of a column")
-        return piwo.read(
-            paths[0] if len(paths) == 1 else list(paths),
+        source = paths[0] if len(paths) == 1 else list(paths)
+        context = comma_list(self.context) or list(context)
+        actions = None if self.actions is None else action_labels(self.actions)
+        if self.estimate_propensities is not None:
+            log = self._estimated(source, context, policy_columns, actions)
+        else:
+            log = piwo.read(
+                source,
+                action=self.action,
+                reward=self.reward,
+                cost=self.cost,
+                propensity=self.propensity,
+                log_propensity=self.log_propensity,
+                propensities=self.propensities,
+                context=context,
+                weight=self.weight,
+                policy_columns=list(policy_columns),
+                actions=actions,
+                reward_range=_range(self.reward_range),
+                normalize=self.normalize,
+            )
+        return log.doubted(self.propensity_factor, self.sensitivity)
+
+    def _estimated(
+        self, source: str | list[str], context: list[str], policy_columns: Sequence[str], actions: Any
+    ) -> piwo.Log:
+        """Return the log of rows that did not keep their propensities."""
+        how = self.estimate_propensities
+        if how not in _FITTED:
+            raise UsageError(f"--estimate-propensities got {how!r}, expected {' or '.join(_FITTED)}")
+        for name in ("propensity", "log_propensity", "propensities", "weight", "normalize"):
+            if getattr(self, name):
+                raise UsageError(
+                    f"--estimate-propensities goes without --{name.replace('_', '-')}: use what was logged, or estimate"
+                )
+        return piwo.estimate_propensities(
+            source,
             action=self.action,
             reward=self.reward,
             cost=self.cost,
-            propensity=self.propensity,
-            log_propensity=self.log_propensity,
-            propensities=self.propensities,
-            context=comma_list(self.context) or list(context),
-            weight=self.weight,
+            context=context,
+            forward=how == "forward",
             policy_columns=list(policy_columns),
-            actions=None if self.actions is None else action_labels(self.actions),
+            actions=actions,
             reward_range=_range(self.reward_range),
-            normalize=self.normalize,
         )
 
     def words(self, paths: Sequence[str], context: bool = True) -> str:
@@ -86,7 +144,7 @@ class LogOptions:
         words = [*paths]
         for name, default in vars(LogOptions()).items():
             value = getattr(self, name)
-            if value == default or (name == "context" and not context):
+            if value == default or (name == "context" and not context and self.estimate_propensities is None):
                 continue
             option = "--" + name.replace("_", "-")
             text = ",".join(value) if isinstance(value, list) else str(value)
@@ -178,4 +236,11 @@ def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:
             "weight": columns.weight,
             "context": list(columns.context),
         },
+        "propensities": _doubt_facts(log),
     }
+
+
+def _doubt_facts(log: piwo.Log) -> dict[str, Any]:
+    """Return what a JSON document says of the propensities: as logged, or with which doubt."""
+    doubt = log.doubt or Doubt()
+    return {"estimated": doubt.estimated, "factor": doubt.factor, "sensitivity": doubt.sensitivity}

@@ -23,6 +23,9 @@ _OPTIONS = (
     (r"context=\[\.\.\.\]", "--context"),
     (r"normalize=True", "--normalize"),
     (r"\(cost=\)", "(--cost)"),
+    (r"\bpropensity_factor is\b", "--propensity-factor is"),
+    (r"\bpropensity_factor= ", "--propensity-factor "),
+    (r"\bsensitivity is\b", "--sensitivity is"),
     (r"\bgot reward=(.*) and cost=", r"got --reward=\1 and --cost="),
 )
 """What messages call an argument of Python -> what it is called on the command line."""

@@ -79,13 +79,6 @@ class EstimateOptions:
         ),
     ] = "auto"
     delta: Annotated[float, Parameter(help="How often the intervals may be wrong, all together.")] = 0.05
-    propensity_factor: Annotated[
-        float, Parameter(help="The true propensities are at most this times the logged ones; intervals allow for it.")
-    ] = 1.0
-    sensitivity: Annotated[
-        float,
-        Parameter(help="By how much a hidden cause may have changed the odds of an action; intervals allow for it."),
-    ] = 1.0
     interval: Annotated[
         str,
         Parameter(

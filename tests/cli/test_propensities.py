@@ -1,0 +1,100 @@
+"""Missing or doubtful propensities: the same options on every command that reads a log, told in every result."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import piwo as library
+
+ESTIMATED = ("--context", "x", "--estimate-propensities", "folds")
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A logger whose propensities follow a logistic regression on x and were not kept; `right` is the best policy."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    action = (rng.random(2000) < 1.0 / (1.0 + np.exp(-x))) * 1
+    right = action == (x > 0)
+    reward = (rng.random(2000) < 0.3 + 0.5 * right) * 1
+    path = tmp_path_factory.mktemp("logs") / "visits.parquet"
+    pq.write_table(pa.table({"x": x, "action": action, "reward": reward, "right": right * 1.0}), path)
+    return path
+
+
+def commands(log: Path, out: Path) -> dict[str, tuple[object, ...]]:
+    return {
+        "check": ("check", log),
+        "evaluate": ("evaluate", log, "--policy", "uniform"),
+        "learn": ("learn", log, "--oracle", "ridge", "--out", out),
+        "report": ("report", log, "--policy", "uniform", "--out", out),
+    }
+
+
+@pytest.mark.parametrize("name", ["check", "evaluate", "learn", "report"])
+def test_estimated_propensities_are_told_in_every_result(piwo, visits: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "out"
+    words = commands(visits, out)[name]
+    done = piwo(*words, *ESTIMATED)
+    assert done.code == 0
+    said = out.read_text("utf-8") if name == "report" else done.out
+    assert "the propensities were estimated (LogisticRegression, 5 folds" in said
+    page = piwo(*words, *ESTIMATED, "--json").document
+    assert page["log"]["propensities"] == {
+        "estimated": "LogisticRegression, 5 folds",
+        "factor": 1.0,
+        "sensitivity": 1.0,
+    }
+    if name != "report":
+        assert "the propensities were estimated" in json.dumps(page)
+
+
+def test_what_is_estimated_is_what_the_library_estimates(piwo, visits: Path) -> None:
+    log = library.estimate_propensities(str(visits), context="x", policy_columns="right", forward=True)
+    twin = library.evaluate(log, library.policies.Column("right"))
+    words = ("--policy-column", "right", "--context", "x", "--estimate-propensities", "forward", "--json")
+    (found,) = piwo("evaluate", visits, *words).document["policies"]
+    assert (found["value"], found["lower"], found["rows"]) == (twin.value, twin.lower, 1600)
+    # what the logger did is known here: the policy earns .8 on all rows
+    assert abs(found["value"] - 0.8) < 0.05
+
+
+@pytest.mark.parametrize("option", [("--propensity-factor", 1.2), ("--sensitivity", 1.5)])
+def test_doubt_is_the_same_option_everywhere(piwo, visits: Path, tmp_path: Path, option: tuple[object, ...]) -> None:
+    words = {name: piwo(*x, *ESTIMATED, "--json").document for name, x in commands(visits, tmp_path / "p").items()}
+    doubted = {
+        name: piwo(*x, *ESTIMATED, *option, "--json").document for name, x in commands(visits, tmp_path / "p").items()
+    }
+    field = str(option[0]).removeprefix("--propensity-").removeprefix("--")
+    assert {page["log"]["propensities"][field] for page in doubted.values()} == {option[1]}
+    assert doubted["evaluate"]["policies"][0]["lower"] < words["evaluate"]["policies"][0]["lower"]
+    assert doubted["learn"]["certificate"]["value_lower"] < words["learn"]["certificate"]["value_lower"]
+    assert "are allowed to be larger" in " ".join(doubted["learn"]["certificate"]["notes"])
+    assert doubted["check"]["mean_weight"] < words["check"]["mean_weight"]
+
+
+def test_what_is_suggested_next_estimates_again(piwo, visits: Path) -> None:
+    words = (*ESTIMATED, "--propensity-factor", "1.2")
+    said = piwo("check", visits, *words).out.splitlines()[-1]
+    assert said == f"next: piwo evaluate {visits} {' '.join(words)} --policy uniform"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--estimate-propensities", "yes"), "--estimate-propensities got 'yes', expected folds or forward"),
+        (("--estimate-propensities", "folds", "--propensity", "right"), "goes without --propensity"),
+        (("--estimate-propensities", "folds", "--weight", "right"), "goes without --weight"),
+        (("--estimate-propensities", "folds", "--propensity-factor", 0.5), "--propensity-factor is 0.5"),
+        (("--estimate-propensities", "folds", "--sensitivity", "nan"), "--sensitivity is nan"),
+    ],
+)
+def test_options_that_do_not_go_together(piwo, visits: Path, words, says) -> None:
+    done = piwo("evaluate", visits, "--policy", "uniform", *words)
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert says in line
