@@ -233,6 +233,38 @@ def test_bad_arguments():
         piwo.PACBayes([piwo.policies.Constant(0, range(ACTIONS))]).fit(thinned)
 
 
+@pytest.mark.parametrize("policies", [None, 1, piwo.policies.Constant("a", ["a", "b"])])
+def test_policies_that_are_no_list(policies):
+    log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
+    learner = piwo.PACBayes(policies)
+    assert repr(learner).startswith("PACBayes(? policies")
+    with pytest.raises(piwo.UsageError, match=r"policies is .*, expected a list of them"):
+        learner.fit(log)
+
+
+@pytest.mark.parametrize("shares", ["ab", {"a": 1}, ["a", "b"], [1e308, 1e308], [0.5, None], [math.nan, 1.0]])
+def test_shares_that_are_none(shares):
+    log = piwo.Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
+    both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
+    for wrong in (lambda: piwo.PACBayes(both, shares).fit(log), lambda: piwo.PACBayes(both).fit(log).bound(shares)):
+        with pytest.raises(piwo.UsageError, match="expected shares >= 0 that sum to 1"):
+            wrong()
+
+
+def test_the_smallest_logs():
+    for reward in (0, 1):
+        log = piwo.Log.from_arrays(
+            action=["a"], reward=[reward], propensity=[0.5], actions=["a", "b"], reward_range=(0, 1)
+        )
+        both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
+        learner = piwo.PACBayes(both).fit(log)
+        assert learner.certificate_.value_lower == 0.0
+        assert (learner.posterior_[0] > 0.5) == (reward == 1)
+    only = piwo.Log.from_arrays(action=["a"] * 9, reward=[1] * 9, propensity=[1.0] * 9, actions=["a"])
+    learner = piwo.PACBayes([piwo.policies.Constant("a", ["a"])]).fit(only)
+    assert (learner.posterior_.tolist(), learner.certificate_.kl) == ([1.0], 0.0)
+
+
 def test_rewards_without_an_upper_end():
     log = piwo.Log.from_arrays(
         action=["a", "b"] * 90, reward=[3.0, 0.5] * 90, propensity=[0.5] * 180, reward_range=(0, math.inf)

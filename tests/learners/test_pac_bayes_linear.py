@@ -204,6 +204,9 @@ def test_a_policy_made_elsewhere_as_prior():
     closed = piwo.policies.LinearGreedy(elsewhere.coef, [0.0, 0.0, -math.inf], range(3))
     with pytest.raises(piwo.UsageError, match="rules out actions"):
         piwo.PACBayesLinear(prior=closed).fit(log)
+    steep = piwo.policies.LinearSoftmax(np.full((3, 2), 1e300), np.zeros(3), range(3), temperature=1e-300)
+    with pytest.raises(piwo.UsageError, match="coefficient of inf"):
+        piwo.PACBayesLinear(prior=steep).fit(log)
     other = piwo.policies.LinearGreedy(np.zeros((3, 5)), np.zeros(3), range(3))
     with pytest.raises(piwo.UsageError, match="other actions or context columns"):
         piwo.PACBayesLinear(prior=other).fit(log)
@@ -254,12 +257,63 @@ def test_frames_are_learned_from_and_acted_on_by_name():
     assert learner.certificate_.value_lower == pytest.approx(plain.certificate_.value_lower, abs=1e-3)
 
 
+@pytest.mark.parametrize("size", [1e200, 1e300, 1e-200, 1e-320])
+def test_the_size_of_the_context_does_not_matter_to_a_learned_prior(size):
+    X, A, R = world(300, 0)
+    options = {"draws": 5, "steps": 20}
+    huge = piwo.PACBayesLinear(**options).fit(log_of(X * size, A, R)).certificate_
+    if size > 1e-300:
+        assert huge.value_lower == pytest.approx(
+            piwo.PACBayesLinear(**options).fit(log_of(X, A, R)).certificate_.value_lower, rel=1e-6
+        )
+    assert 0.0 <= huge.value_lower < 0.8
+    if size > 1:
+        with pytest.raises(piwo.DataError, match=r"context column 0 holds numbers up to .*bring it to size 1"):
+            piwo.PACBayesLinear(prior="zero", **options).fit(log_of(X * size, A, R))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300, math.nan, math.inf, -1.0, 0, "a", None, True, np.ones(2), 10**400])
+def test_a_scale_of_the_prior_that_is_none(scale):
+    X, A, R = world(60, 0)
+    with pytest.raises(piwo.UsageError, match=r"prior_scale is .*expected a number from 1e-50 to 1e\+50"):
+        piwo.PACBayesLinear(prior_scale=scale).fit(log_of(X, A, R))
+
+
+@pytest.mark.parametrize("scale", [1e-50, 1e-20, 1e20, 1e50])
+def test_extreme_priors_are_answered(scale):
+    X, A, R = world(200, 0)
+    for prior in ("split", "zero"):
+        made = piwo.PACBayesLinear(prior=prior, prior_scale=scale, draws=3, steps=10).fit(log_of(X, A, R)).certificate_
+        assert 0.0 <= made.value_lower < 0.8
+        assert math.isfinite(made.kl)
+
+
+@pytest.mark.parametrize("prior", [None, 1, np.zeros((3, 3)), ["split"], b"zero", piwo.policies.Uniform(range(3))])
+def test_a_prior_that_is_none(prior):
+    X, A, R = world(60, 0)
+    with pytest.raises(piwo.UsageError, match=r"prior is .*expected 'split', 'zero', or a linear policy"):
+        piwo.PACBayesLinear(prior=prior).fit(log_of(X, A, R))
+
+
+def test_the_smallest_logs():
+    X, A, R = world(80, 0)
+    options = {"draws": 3, "steps": 5}
+    for prior in ("split", "zero"):
+        one = log_of(X, np.zeros(80, int), R, actions=1)
+        assert piwo.PACBayesLinear(prior=prior, **options).fit(one).policy_.probabilities(X).tolist() == [[1.0]] * 80
+        with pytest.raises(piwo.DataError, match="nothing to learn from"):
+            piwo.PACBayesLinear(prior=prior, **options).fit(log_of(X, A, 0 * R))
+    single = log_of(X[:1], A[:1], np.ones(1))
+    assert piwo.PACBayesLinear(prior="zero", **options).fit(single).certificate_.value_lower == 0.0
+    with pytest.raises(piwo.DataError, match="at least 1 on each side"):
+        piwo.PACBayesLinear(**options).fit(single)
+
+
 def test_bad_arguments():
     X, A, R = world(60, 0)
     log = log_of(X, A, R)
     for wrong, message in (
         ({"prior": "flat"}, "expected 'split', 'zero', or a linear policy"),
-        ({"prior_scale": 0.0}, "prior_scale is 0"),
         ({"draws": 0}, "draws is 0"),
         ({"steps": -1}, "steps is -1"),
         ({"score": piwo.Clip(0.1)}, "Clip has no PAC-Bayes bound"),

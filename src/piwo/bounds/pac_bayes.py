@@ -202,10 +202,15 @@ def regret_bound_pac_bayes_grid(grid: GammaGrid, coverage: float | Callable[[flo
 
 def _shares(weights: ArrayLike) -> FloatArray:
     """Return weights that sum to 1 to the last digits."""
-    shares = np.asarray(weights, np.float64)
-    if shares.ndim != 1 or not ((shares >= 0.0).all() and abs(float(shares.sum()) - 1.0) <= _TOLERANCE):
+    try:
+        shares = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(f"the weights are {weights!r:.80}, expected shares >= 0 that sum to 1: one a policy") from None
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(shares.sum())
+    if shares.ndim != 1 or not ((shares >= 0.0).all() and abs(total - 1.0) <= _TOLERANCE):
         raise UsageError(
-            f"the weights have shape {shares.shape} and sum to {shares.sum():.6g}, expected shares >= 0 that sum to 1: "
+            f"the weights have shape {shares.shape} and sum to {total:.6g}, expected shares >= 0 that sum to 1: "
             "one a policy"
         )
-    return np.asarray(shares / shares.sum())
+    return np.asarray(shares / total)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 
 from piwo import bounds
+from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
@@ -15,12 +17,16 @@ from piwo.oracles.examples import Examples
 from piwo.policies import LinearGreedy, LinearSoftmax
 from piwo.policies.blocks import spread
 
-__all__ = ["ExpectedGains", "NormalPosterior", "fit_normal"]
+__all__ = ["MOST_COEFFICIENT", "ExpectedGains", "NormalPosterior", "check_prior_scale", "fit_normal"]
 
 # Rows that share one stream of noise: the noise depends on the seed and on these, not on threads.
 _ROWS = 2048
 # Noise vectors a row; they average out over rows.
 _SAMPLES = 4
+
+MOST_COEFFICIENT = 1e100
+"""Largest coefficient, and number of the context in the prior's coordinates: products of their squares are finite."""
+_LEAST_SCALE, _MOST_SCALE = 1e-50, 1e50
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,34 @@ class NormalPosterior:
         return [LinearSoftmax(c, b, actions, 1.0, features) for c, b in pairs]
 
     def inputs(self, context: Floats) -> Floats:
-        """Return (z, 1), (n, d + 1)."""
-        return np.hstack([(context - self.center) / self.width, np.ones((len(context), 1))])
+        """Return (z, 1), (n, d + 1).
+
+        Raises:
+            DataError: for numbers whose squares would leave float64.
+        """
+        with np.errstate(over="ignore"):
+            z = (context - self.center) / self.width
+        if not (np.abs(z) <= MOST_COEFFICIENT).all():
+            column = int(np.flatnonzero(~(np.abs(z) <= MOST_COEFFICIENT).all(axis=0))[0])
+            raise DataError(
+                f"context column {column} holds numbers up to {np.abs(context[:, column]).max():.4g}, too far from the "
+                "prior's center; bring it to size 1 by a scale fixed beforehand"
+            )
+        return np.hstack([z, np.ones((len(context), 1))])
+
+
+def check_prior_scale(scale: Any) -> None:
+    """Raise where a prior's standard deviation is none, or so small or large that its square would leave float64.
+
+    Raises:
+        UsageError: naming the value.
+
+    >>> check_prior_scale(1.0)
+    """
+    if isinstance(scale, bool) or not (isinstance(scale, Real) and _LEAST_SCALE <= scale <= _MOST_SCALE):
+        raise UsageError(
+            f"prior_scale is {scale!r:.80}, expected a number from {_LEAST_SCALE:g} to {_MOST_SCALE:g}; 1 is usual"
+        )
 
 
 @dataclass(frozen=True)

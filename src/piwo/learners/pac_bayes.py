@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -87,7 +87,8 @@ class PACBayes(Learner):
         self.delta = delta
 
     def __repr__(self) -> str:
-        return f"PACBayes({len(self.policies)} policies, score={self.score!r})"
+        count = len(self.policies) if isinstance(self.policies, Sized) else "?"
+        return f"PACBayes({count} policies, score={self.score!r})"
 
     def fit(self, log: Log) -> Self:
         """Learn a posterior from a log and certify it; one pass for all policies and gammas.
@@ -198,9 +199,9 @@ def _ready(policies: Any, log: Log) -> tuple[Log, tuple[Policy, ...]]:
 def _prior(prior: Any, size: int) -> Floats:
     if prior is None:
         return np.full(size, 1.0 / size)
-    shares = np.asarray(prior, np.float64)
     # the divergence of a distribution from itself checks that it is one
-    bounds.kl_divergence(shares, shares)
+    bounds.kl_divergence(prior, prior)
+    shares = np.asarray(prior, np.float64)
     if shares.shape != (size,):
         raise UsageError(f"prior has {len(shares)} shares for {size} policies, expected as many: one a policy")
     return np.asarray(shares / shares.sum())

@@ -12,7 +12,7 @@ from piwo import bounds
 from piwo.errors import UsageError
 from piwo.estimators.prepare import actions_logged_once, prepare, unknown_actions
 from piwo.learners.learner import Learner, check_log, check_score, divide
-from piwo.learners.normal_posterior import NormalPosterior, fit_normal
+from piwo.learners.normal_posterior import MOST_COEFFICIENT, NormalPosterior, check_prior_scale, fit_normal
 from piwo.learners.posterior import PosteriorBound, PosteriorSums, check_posterior_score, mixture_of, settle_grid
 from piwo.logs.actions import Actions
 from piwo.logs.features import Features
@@ -45,7 +45,7 @@ class PACBayesLinear(Learner):
         prior: "split": learned on one part of the log, the posterior there; the bound is on the other part. "zero":
             N(0, prior_scale^2 I) on the context as it is, and all rows; its columns should be of size 1 by a scale
             fixed beforehand. Or a linear policy made from other data, the mean of the prior on the context as it is.
-        prior_scale: standard deviation of the prior's coefficients, of the first prior for "split".
+        prior_scale: standard deviation of the prior's coefficients, of the first prior for "split"; 1e-50 to 1e50.
         holdout: for "split", the fraction of the rows that the bound is on.
         draws: M, policies in the mixture. More make `posterior_bound_` tighter, which loses log(m/delta)/M of itself.
         steps: most steps of the optimiser.
@@ -152,13 +152,13 @@ class PACBayesLinear(Learner):
             )
         if self.policy not in ("softmax", "greedy"):
             raise UsageError(f"policy is {self.policy!r}, expected 'softmax' or 'greedy'")
-        if not (math.isfinite(self.prior_scale) and self.prior_scale > 0):
-            raise UsageError(f"prior_scale is {self.prior_scale!r}, expected a finite number above 0")
+        check_prior_scale(self.prior_scale)
         for what in ("draws", "steps"):
             value = getattr(self, what)
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
                 raise UsageError(f"{what} is {value!r}, expected a whole number of at least 1")
-        if self.prior not in ("split", "zero") and not isinstance(self.prior, LinearGreedy | LinearSoftmax):
+        named = isinstance(self.prior, str) and self.prior in ("split", "zero")
+        if not (named or isinstance(self.prior, LinearGreedy | LinearSoftmax)):
             raise UsageError(f"prior is {self.prior!r:.80}, expected 'split', 'zero', or a linear policy")
 
     def _learned(self, log: Log, score: Score) -> NormalPosterior:
@@ -171,13 +171,19 @@ class PACBayesLinear(Learner):
         mean = np.zeros((len(actions), features.width + 1))
         if not isinstance(self.prior, str):
             temperature = self.prior.temperature if isinstance(self.prior, LinearSoftmax) else 1.0
-            mean = np.hstack([self.prior.coef, self.prior.intercept[:, None]]) / temperature
+            with np.errstate(over="ignore"):
+                mean = np.hstack([self.prior.coef, self.prior.intercept[:, None]]) / temperature
             if self.prior.actions != actions or mean.shape[1] != features.width + 1:
                 raise UsageError(
                     "the prior policy has other actions or context columns than the log; bring it onto them"
                 )
-            if not np.isfinite(mean).all():
+            if (self.prior.intercept == -np.inf).any():
                 raise UsageError("the prior policy rules out actions (intercept -inf), expected finite coefficients")
+            if not (np.abs(mean) <= MOST_COEFFICIENT).all():
+                raise UsageError(
+                    f"the prior policy has a coefficient of {np.abs(mean).max():.4g} at temperature 1, expected at "
+                    f"most {MOST_COEFFICIENT:g}; scale it"
+                )
         return NormalPosterior.about(mean, self.prior_scale)
 
     def _fitted(self, log: Log, score: Score, prior: NormalPosterior, actions: Actions) -> NormalPosterior:

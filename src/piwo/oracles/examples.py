@@ -57,6 +57,9 @@ def standardised(context: Floats) -> tuple[Floats, Floats, Floats]:
     >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0]]))[0].tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
-    center, scale = context.mean(axis=0), context.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
+    # a power of two, so that dividing rounds nothing, and squares of huge or tiny numbers stay in range
+    unit = np.ldexp(1.0, np.maximum(np.frexp(np.abs(context).max(axis=0))[1] - 1, -1022))
+    center, scale = (context / unit).mean(axis=0) * unit, (context / unit).std(axis=0) * unit
+    # to divide by less would leave float64
+    scale = np.where(scale > 1e-290, scale, 1.0)
     return (context - center) / scale, center, scale

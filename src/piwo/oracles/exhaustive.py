@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -34,7 +34,7 @@ class Exhaustive(Oracle):
             of the log (then they are policies of that log only).
 
     Raises:
-        UsageError: for an empty list.
+        UsageError: for an empty list, and for what is none.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
@@ -48,6 +48,10 @@ class Exhaustive(Oracle):
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        if isinstance(self.policies, Policy) or not isinstance(self.policies, Iterable):
+            raise UsageError(
+                f"policies is {self.policies!r:.80}, expected a list of them, or an (N, n) array of labels"
+            )
         if not isinstance(self.policies, np.ndarray):
             object.__setattr__(self, "policies", tuple(self.policies))
         if len(self.policies) == 0:
