@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -105,7 +104,8 @@ def check_prior_scale(scale: Any) -> None:
 
     >>> check_prior_scale(1.0)
     """
-    if isinstance(scale, bool) or not (isinstance(scale, Real) and _LEAST_SCALE <= scale <= _MOST_SCALE):
+    number = isinstance(scale, int | float | np.number) and not isinstance(scale, bool)
+    if not (number and _LEAST_SCALE <= scale <= _MOST_SCALE):
         raise UsageError(
             f"prior_scale is {scale!r:.80}, expected a number from {_LEAST_SCALE:g} to {_MOST_SCALE:g}; 1 is usual"
         )

@@ -48,12 +48,8 @@ class Exhaustive(Oracle):
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.policies, Policy) or not isinstance(self.policies, Iterable):
-            raise UsageError(
-                f"policies is {self.policies!r:.80}, expected a list of them, or an (N, n) array of labels"
-            )
         if not isinstance(self.policies, np.ndarray):
-            object.__setattr__(self, "policies", tuple(self.policies))
+            object.__setattr__(self, "policies", _listed(self.policies))
         if len(self.policies) == 0:
             raise UsageError("no policies to choose from; give at least one")
         if isinstance(self.policies, np.ndarray) and self.policies.ndim != 2:
@@ -96,3 +92,9 @@ class Exhaustive(Oracle):
         candidates = self.candidates(log)
         credit = reduce(log, CreditSums(candidates, tuple(scores))).credit
         return [candidates[int(best)] for best in credit.argmax(axis=1)]
+
+
+def _listed(policies: Any) -> tuple[Any, ...]:
+    if isinstance(policies, Policy) or not isinstance(policies, Iterable):
+        raise UsageError(f"policies is {policies!r:.80}, expected a list of them, or an (N, n) array of labels")
+    return tuple(policies)
