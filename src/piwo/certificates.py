@@ -15,14 +15,17 @@ from piwo import bounds
 from piwo._version import __version__
 from piwo.engines.engine import reduce
 from piwo.errors import FileError, UsageError
-from piwo.estimators.evaluation import SUSPICIOUS, jsonable
-from piwo.estimators.point import importance_weighted
+from piwo.estimators.difference import Baseline, Difference
+from piwo.estimators.evaluation import SUSPICIOUS, compared_with, jsonable
+from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
+from piwo.estimators.point import estimator_named, importance_weighted
 from piwo.estimators.prepare import check_actions_known, check_named, prepare
 from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.archive import write_file
 from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
+from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW
 from piwo.visible import visible_lines
 
@@ -49,7 +52,7 @@ class PolicyClass(Protocol):
 
 @dataclass(frozen=True)
 class Certificate:
-    """Lower bounds on the value of one policy and on its improvement over the logging policy.
+    """Lower bounds on the value of one policy, and on its improvement over the logging policy or another baseline.
 
     Each bound is wrong with probability at most delta (each by itself). Numbers are in the reward's own unit.
 
@@ -65,10 +68,16 @@ class Certificate:
     value_lower: float | None
     """v(policy) >= value_lower."""
     improvement_lower: float | None
-    """v(policy) - v(logging) >= improvement_lower; None for rewards without an upper end."""
+    """v(policy) - v(baseline) >= improvement_lower; None for rewards without an upper end."""
     logging_value: float | None
     """Mean reward on the rows used."""
+    baseline: str | None = None
+    """What it is compared with; None: the logging policy."""
+    baseline_value: float | None = None
+    """Importance-weighted point estimate of what a baseline other than the logging policy is worth."""
     bound: str = "mixture"
+    """What both bounds rest on: "mixture", the logged propensities; "mixture-cv", those of the actions not taken too;
+    or "PAC-Bayes"."""
     delta: float = 0.05
     candidates: int = 1
     """How many different policies were certified on these rows, earlier ones included; the bounds of the
@@ -103,12 +112,17 @@ class Certificate:
 
     @property
     def certified(self) -> bool:
-        """Tell whether the policy is certified better than the logging policy.
+        """Tell whether the policy is certified better than the logging policy, or the baseline.
 
         That is: improvement_lower > 0, and the rows used do not contradict their own propensities.
         """
         contradicted = self.propensity_p is not None and self.propensity_p < SUSPICIOUS
         return self.improvement_lower is not None and self.improvement_lower > 0 and not contradicted
+
+    @property
+    def over(self) -> str:
+        """Return what the improvement is over, in words."""
+        return compared_with(self.baseline)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON: no NaN, no infinity."""
@@ -143,13 +157,14 @@ class Certificate:
     def __str__(self) -> str:
         verdict = "certified better" if self.certified else "not certified"
         vacuous = " (vacuous)" if self._vacuous else ""
-        gain, logged = _text(self.improvement_lower), _text(self.logging_value)
+        gain = _text(self.improvement_lower)
+        over = f"{self.over} ({_text(self.logging_value if self.baseline is None else self.baseline_value)})"
         plural = "" if self.candidates == 1 else "s"
         size = f"(effective sample size {_text(self.ess)}), {self.candidates} candidate{plural}"
         lines = [
             f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}",
             f"  value        {_text(self.value)} estimated, at least {_text(self.value_lower)}{vacuous}",
-            f"  improvement  at least {gain} over the logging policy ({logged}): {verdict}",
+            f"  improvement  at least {gain} over {over}: {verdict}",
             f"  rests on     {self.rows} rows {size}",
         ]
         return visible_lines(lines + [f"  note         {note}" for note in self.notes])
@@ -169,6 +184,8 @@ def certify(
     *,
     delta: float = 0.05,
     within: PolicyClass | None = None,
+    baseline: Any = None,
+    interval: str = "auto",
     earlier: int | Certificate = 0,
     horizon: bounds.Horizon = None,
     facts: Mapping[str, Any] | None = None,
@@ -177,7 +194,8 @@ def certify(
 
     Formula: value_lower is the mixture lower bound on w R, improvement_lower that on w R + 1 - R minus 1, each at
     log(m / delta) for m candidates on held-out rows, log(|Pi| / delta) in-sample; see
-    `piwo.bounds.value_lower` and `piwo.bounds.improvement_lower`.
+    `piwo.bounds.value_lower` and `piwo.bounds.improvement_lower`. Where the log has full propensity vectors, both are
+    pooled with their doubly robust forms, as in `piwo.evaluate`: `piwo.bounds.pooled_lower`.
 
     Args:
         log: rows that were not used to make the policies; with `within`, any rows.
@@ -186,6 +204,10 @@ def certify(
         within: the class that was declared before these rows were seen, and that the policies were chosen from by
             looking at them: an oracle such as `piwo.oracles.Exhaustive`. Makes the certificates in-sample. None: the
             policies were made without these rows, and the certificates are held-out.
+        baseline: the policy to improve on, fixed before these rows were looked at: a policy, or the name of one of
+            those given; None: the logging policy.
+        interval: "auto": "mixture-cv" where the log has the probability of every action (`propensities=` or
+            `behavior=`) and the policy gives full vectors, else "mixture"; either of them by name.
         earlier: how many candidates were certified on these rows before, or the last of their certificates, which
             knows: a holdout that is used again pays for all of them. They must have been made without looking at what
             was certified. What was certified earlier paid for fewer; only what is certified last has paid for all.
@@ -198,16 +220,27 @@ def certify(
 
     Raises:
         UsageError: for policies that are not of the class, a class of unknown size, an earlier certificate on other
-            rows, and for thinned logs.
+            rows, an interval method without one-sided bounds, and for thinned logs.
 
-    Source: docs/theory.md, sections "The mixture bound" and "One log, many statements".
+    Source: docs/theory.md, sections "The mixture bound", "One log, many statements", "Control variates" and
+    "Improvement over another policy".
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
     >>> certify(log, {0: piwo.policies.Constant("a", log.actions)})[0].certified
     True
     """
-    asked = Certifying.of(log, policies, delta=delta, within=within, earlier=earlier, horizon=horizon, facts=facts)
+    asked = Certifying.of(
+        log,
+        policies,
+        delta=delta,
+        within=within,
+        baseline=baseline,
+        interval=interval,
+        earlier=earlier,
+        horizon=horizon,
+        facts=facts,
+    )
     return asked.finish(reduce(asked.log, asked.sums))
 
 
@@ -229,11 +262,15 @@ class Certifying:
     """key -> policy, ready for the log; those that differ."""
     same_as: Mapping[Any, Any]
     """key -> key of the same policy in `policies`, for every key asked for."""
+    methods: Mapping[Any, IntervalMethod]
+    """key -> how the bounds of that policy are made, for each of `policies`."""
     delta: float
     within: PolicyClass | None
     earlier: int | Certificate
     facts: Mapping[str, Any]
     horizon: bounds.Horizon = None
+    baseline: Baseline | None = None
+    """What they are compared with, ready for the log; None: the logging policy."""
 
     @classmethod
     def of(
@@ -243,6 +280,8 @@ class Certifying:
         *,
         delta: float = 0.05,
         within: PolicyClass | None = None,
+        baseline: Any = None,
+        interval: str = "auto",
         earlier: int | Certificate = 0,
         horizon: bounds.Horizon = None,
         facts: Mapping[str, Any] | None = None,
@@ -253,6 +292,10 @@ class Certifying:
             UsageError: see `certify`.
         """
         check_named(log, policies)
+        method = interval_named(interval)
+        if not method.certifies:
+            known = ", ".join(name for name, one in INTERVALS.items() if one.certifies)
+            raise UsageError(f"interval={interval!r} makes no certificates, expected one of {known}")
         if log.columns.weight is not None:
             raise UsageError(
                 "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"
@@ -262,12 +305,19 @@ class Certifying:
         _check_earlier(earlier, within)
         if within is not None:
             check_declared(within, {key: policies[key] for key in first.values()})
-        log, ready = prepare(log, {key: policies[key] for key in first.values()})
+        base = Baseline.of(log, policies, baseline)
+        log, ready = prepare(
+            log, {**{key: policies[key] for key in first.values()}, **({} if base is None else {base.key: base.policy})}
+        )
+        if base is not None:
+            base = replace(base, policy=ready.pop(base.key))
+            check_actions_known(log, [base.policy])
         if within is not None:  # on held-out rows the test of the propensities sees it
             check_actions_known(log, ready.values())
         if horizon not in {None, "universal"} and earlier:
             raise UsageError("the bets of a horizon depend on how many candidates pay, so earlier must be 0 with one")
-        return cls(log, ready, same_as, delta, within, earlier, facts or {}, horizon)
+        methods = {key: method.settled(log, policy) for key, policy in ready.items()}
+        return cls(log, ready, same_as, methods, delta, within, earlier, facts or {}, horizon, base)
 
     @property
     def kind(self) -> Kind:
@@ -288,8 +338,17 @@ class Certifying:
     @property
     def sums(self) -> Together:
         """Return what must be summed: a digest, and the sums of every policy."""
-        bounded = math.isfinite(self.log.reward_range[1])
-        return Together((Digest(), *(PolicySums(policy, IW(), bounded) for policy in self.policies.values())))
+        return Together((Digest(), *(self._sums(key) for key in self.policies)))
+
+    def _sums(self, key: Any) -> SharedPolicy:
+        policy = self.policies[key]
+        own = self.methods[key].sums(self.log, policy)
+        pair = () if self.baseline is None else (Difference(policy, self.baseline.policy).sums,)
+        return SharedPolicy(policy, (PolicySums(policy, IW(), self._bounded), *own, *pair))
+
+    @property
+    def _bounded(self) -> bool:
+        return math.isfinite(self.log.reward_range[1])
 
     def finish(self, sums: tuple[Any, ...]) -> dict[Any, Certificate]:
         """Return key -> `Certificate`, from the state of `sums`."""
@@ -300,9 +359,10 @@ class Certifying:
         each = dict(zip(self.policies, states, strict=True))
         # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
         paid = math.log(self.candidates) if self.within is None else self.log_class_size
-        suspicion = _suspicion(states, paid)
-        text = digest.text(self.log.actions)
-        return {key: self._certificate(text, each[one], paid, suspicion) for key, one in self.same_as.items()}
+        suspicion = _suspicion((state for state, *_ in states), paid)
+        known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
+        made = {key: self._certificate(key, state, paid, known) for key, state in each.items()}
+        return {key: made[one] for key, one in self.same_as.items()}
 
     def stated(
         self, sums: tuple[Any, ...], low: float, gain: float | None, *, bound: str, facts: Mapping[str, Any]
@@ -316,24 +376,41 @@ class Certifying:
             bound: what they are called.
             facts: further fields to record.
         """
-        digest, state = sums
+        digest, (state, *_) = sums
         # the price of a posterior is that of its bound
         suspicion = _suspicion([state], max(0.0, facts.get("kl") or 0.0))
-        made = self._record(digest.text(self.log.actions), state, max(0.0, low), gain, suspicion)
-        return replace(made, bound=bound, **facts)
+        known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
+        return replace(self._record(state, max(0.0, low), gain, known), bound=bound, **facts)
 
-    def _certificate(self, digest: str, state: PolicyState, paid: float, suspicion: float) -> Certificate:
-        share = bounds.log_inv_delta(self.delta, log_class_size=paid)
-        n = state.moments.rows
-        low = max(0.0, bounds.value_lower(state.bets.value, n, share, horizon=self.horizon))
-        bounded = math.isfinite(self.log.reward_range[1])
-        gains = state.bets.improvement
-        gain = bounds.improvement_lower(gains, n, share, horizon=self.horizon) if bounded else None
-        return self._record(digest, state, low, gain, suspicion)
+    def _certificate(self, key: Any, state: tuple[Any, ...], paid: float, known: Mapping[str, Any]) -> Certificate:
+        (own, *more), method = state, self.methods[key]
+        pair: Any = more.pop() if self.baseline is not None else None
+        evidence = self._evidence(self.policies[key], own, tuple(more), paid)
+        low = max(0.0, method.value_lower(evidence))
+        if self.baseline is None:
+            gain = method.improvement(evidence) if self._bounded else None
+            return replace(self._record(own, low, gain, known), bound=method.name)
+        difference = Difference(evidence.policy, self.baseline.policy)
+        made = self._record(own, low, difference.lower(pair, evidence.log_inv_delta, self.horizon), known)
+        worth = difference.other_value(pair, self.log)
+        return replace(made, bound=method.name, baseline=self.baseline.name, baseline_value=worth)
 
-    def _record(
-        self, digest: str, state: PolicyState, low: float, gain: float | None, suspicion: float | None
-    ) -> Certificate:
+    def _evidence(self, policy: Policy, state: PolicyState, own: tuple[Any, ...], paid: float) -> Evidence:
+        return Evidence(
+            log=self.log,
+            policy=policy,
+            score=IW(),
+            estimator=estimator_named("iw"),
+            estimate=importance_weighted(state.moments, self.log.origin),
+            state=state,
+            own=own,
+            delta=self.delta,
+            log_inv_delta=bounds.log_inv_delta(self.delta, log_class_size=paid),
+            random_state=None,
+            horizon=self.horizon,
+        )
+
+    def _record(self, state: PolicyState, low: float, gain: float | None, known: Mapping[str, Any]) -> Certificate:
         log, moments, n = self.log, state.moments, state.moments.rows
         return Certificate(
             kind=self.kind,
@@ -347,13 +424,12 @@ class Certifying:
             rows=n,
             ess=effective_size(moments.w, moments.w2),
             mean_weight=moments.w / n if n else None,
-            propensity_p=suspicion,
             reward_range=log.reward_range,
             cost=log.columns.cost,
             horizon=self.horizon,
-            log_digest=digest,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            notes=(*log.doubts, *_notes(moments, low, suspicion)),
+            notes=(*log.doubts, *_notes(moments, low, known["propensity_p"])),
+            **known,
             **self.facts,
         )
 

@@ -15,13 +15,13 @@ from piwo._version import __version__
 from piwo.certificates import Kind, PolicyClass, check_declared
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
+from piwo.estimators.difference import Difference
 from piwo.estimators.evaluation import SUSPICIOUS, jsonable
 from piwo.estimators.prepare import check_actions_known, prepare
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
 from piwo.policies.archive import write_file
 from piwo.reductions import Digest, PolicySums, Together
-from piwo.reductions.pair_sums import PairSums
 from piwo.scores import IW, LSLinear
 from piwo.visible import visible_lines
 
@@ -135,10 +135,10 @@ def regret_certificate(
     log, ready = prepare(log, {**named, SELF: policy})
     check_actions_known(log, ready.values())
     mine = ready.pop(SELF)
-    pairs = [PairSums(mine, one, mine.tells_all and one.tells_all) for one in ready.values()]
-    digest, own, *states = reduce(log, Together((Digest(), PolicySums(mine, IW()), *pairs)))
+    pairs = [Difference(mine, one) for one in ready.values()]
+    digest, own, *states = reduce(log, Together((Digest(), PolicySums(mine, IW()), *(pair.sums for pair in pairs))))
     share = each + math.log(len(pairs))
-    most = {name: -bounds.improvement_lower(x.bets, x.rows, share) for name, x in zip(against, states, strict=True)}
+    most = {name: -pair.lower(x, share) for name, pair, x in zip(against, pairs, states, strict=True)}
     return _made(log, "comparators", most, delta, kind, log_class_size, digest.text(log.actions), own)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import piwo as library
 from piwo import __version__
 
 KEYS = {
@@ -259,3 +260,36 @@ def test_the_gate_believes_no_log_that_contradicts_its_propensities(piwo, tmp_pa
     rows = "".join(f"{'ab'[i % 2]},{(i % 2 == 0) * 1},0.1\n" for i in range(400))
     log.write_text("item,click,p\n" + rows)
     assert piwo("evaluate", log, *roles, "--gate", "--policy", "constant:a").code == 1
+
+
+def test_the_gate_with_an_incumbent(piwo, tmp_path: Path, roles) -> None:
+    """a earns 1, b 1/2, c 0: b is better than the logger and than c, and not than a."""
+    log = tmp_path / "log.csv"
+    rows = "".join(f"{'abcb'[i % 4]},{'1100'[i % 4]},{(0.25, 0.5)[i % 2]}\n" for i in range(800))
+    log.write_text("item,click,p\n" + rows)
+    old = tmp_path / "old.piwo"
+    library.policies.Constant("a", ["a", "b", "c"]).save(old)
+    words = ["evaluate", log, *roles, "--gate", "--policy", "constant:b", "--baseline"]
+    passed = piwo(*words, "constant:c")
+    assert (passed.code, passed.err) == (0, "")
+    assert "the baseline constant:c: 0 a row" in passed.out
+    refused = piwo(*words, old)
+    assert refused.code == 1
+    assert f"gate: not certified better than the baseline {old}: constant:b" in refused.out
+    (found,) = piwo(*words, old, "--json").document["policies"]
+    assert (found["baseline"], found["certified"]) == (str(old), False)
+    assert found["improvement_lower"] < -0.4
+    # named twice, it is one of those compared, and not asked to beat itself
+    assert piwo(*words, "constant:c", "--policy", "constant:c").code == 0
+    missing = piwo(*words, "nowhere.piwo")
+    assert missing.code == 2
+    assert "no policy and no file 'nowhere.piwo'" in missing.err
+
+
+def test_a_baseline_learned_from_the_same_rows_certifies_nothing(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    old = tmp_path / "old.piwo"
+    done = piwo("learn", learnable, *roles, "--context", "user x,shop", "--oracle", "ridge", "--out", old)
+    assert done.code == 0, done.err
+    told = piwo("evaluate", learnable, *roles, "--gate", "--policy", "uniform", "--baseline", old)
+    assert told.code == 1
+    assert "in-sample: the baseline was learned from part of this log" in told.out

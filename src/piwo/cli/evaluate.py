@@ -26,6 +26,7 @@ from piwo.cli.shared_options import (
     gamma_of,
     horizon_of,
     kept_with,
+    named_policy,
 )
 from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.point import estimator_named
@@ -41,23 +42,31 @@ def evaluate(
     log: LogPaths,
     *,
     gate: Annotated[
-        bool, Parameter(help="Exit with 1 unless every policy is certified better than the logging policy.")
+        bool,
+        Parameter(help="Exit with 1 unless every policy is certified better than the logging policy, or --baseline."),
     ] = False,
+    baseline: Annotated[
+        str | None,
+        Parameter(
+            help="The policy to be better than, where it is not the one that wrote the log: a policy file, uniform, "
+            "or constant:LABEL."
+        ),
+    ] = None,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = AS_NAMED,
     estimate: EstimateOptions = BY_DEFAULT,
     output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """What would other policies have earned? A value and an interval that holds, for each."""
-    rows, found = evaluated(log, policies.named(), policies, columns, estimate)
-    refused = [name for name, one in found.items() if gate and not _better(one)]
+    rows, found = evaluated(log, policies.named(), policies, columns, estimate, baseline)
+    refused = [name for name, one in found.items() if gate and name != baseline and not _better(one)]
     first = next(iter(found.values()))
     step = f"piwo learn {columns.words(log)}{'' if columns.context else ' --context ...'} --out policy.piwo"
     return Answer(
         text="\n".join(
             [
                 *_told(rows, found, _called(rows, log)),
-                *map(visible, _gated(refused, gate)),
+                *map(visible, _gated(refused, gate, first.over)),
                 "",
                 f"next: {visible(step)}",
             ]
@@ -78,8 +87,18 @@ def evaluated(
     policies: PolicyOptions,
     columns: LogOptions,
     estimate: EstimateOptions,
+    baseline: str | None = None,
 ) -> tuple[piwo.Log, dict[str, piwo.Evaluation]]:
-    """Return the log, and the evaluations by name."""
+    """Return the log, and the evaluations by name.
+
+    Args:
+        paths: of the log.
+        named: the policies.
+        policies: as they were typed.
+        columns: of the log.
+        estimate: how values are estimated.
+        baseline: what they are compared with, as it was typed; None: the logging policy.
+    """
     gamma = gamma_of(estimate.gamma)
     if isinstance(gamma, tuple):
         raise UsageError(f"--gamma got {estimate.gamma!r}, expected one number or auto")
@@ -87,7 +106,9 @@ def evaluated(
         warnings.warn(f"--gamma is not used: the estimator {estimate.point} has none", PiwoWarning, stacklevel=2)
     if estimate.reward_model not in {None, "forward"}:
         raise UsageError(f"--reward-model got {estimate.reward_model!r}, expected forward")
-    needed = tuple(dict.fromkeys(x for one in named.values() for x in one.columns))
+    old = None if baseline is None or baseline in named else named_policy(baseline)
+    known = dict(named) if old is None else {**named, str(baseline): old}
+    needed = tuple(dict.fromkeys(x for one in known.values() for x in one.columns))
     log = columns.read(paths, policies.columns, context=needed)
     found = piwo.compare(
         log,
@@ -96,22 +117,37 @@ def evaluated(
         gamma=gamma,
         interval=estimate.interval,
         q=estimate.reward_model,
+        baseline=baseline if old is None else old.make(log.actions),
         delta=estimate.delta,
         horizon=horizon_of(estimate.horizon),
     )
-    return log, {name: _marked(one, named[name], log) for name, one in found.items()}
+    first = next(iter(found.values()))
+    if first.baseline is not None and baseline is not None:  # None: it is the logging policy
+        found = {name: replace(one, baseline=baseline) for name, one in found.items()}
+        if _learned_here(known[baseline], log, first.rows):
+            found = {name: _noted_first(one, _BASELINE_IN_SAMPLE) for name, one in found.items()}
+    return log, {
+        name: _noted_first(one, _POLICY_IN_SAMPLE) if _learned_here(named[name], log, one.rows) else one
+        for name, one in found.items()
+    }
 
 
-def _marked(found: piwo.Evaluation, policy: Named, log: piwo.Log) -> piwo.Evaluation:
-    """Return the evaluation with a note where the policy was learned from this very log."""
+_HERE = "was learned from part of this log (same name, same number of rows), so that"
+_POLICY_IN_SAMPLE = (
+    f"{IN_SAMPLE}it {_HERE} this value may be too high and the interval wrong; its certificate rests on held-out rows "
+    "alone: piwo policy show"
+)
+_BASELINE_IN_SAMPLE = f"{IN_SAMPLE}the baseline {_HERE} nothing is certified better than it; compare them on other rows"
+
+
+def _learned_here(policy: Named, log: piwo.Log, rows: int) -> bool:
+    """Tell whether a policy was learned from this very log."""
     source = kept_with(policy.saved, "training").get("log")
-    same_rows = kept_with(policy.saved, "certificate").get("log_rows") == found.rows
-    if not same_rows or Path(str(source)).name != Path(log.source.name).name:
-        return found
-    note = (
-        f"{IN_SAMPLE}it was learned from part of this log (same name, same number of rows), so that this value may "
-        "be too high and the interval wrong; its certificate rests on held-out rows alone: piwo policy show"
-    )
+    same_rows = kept_with(policy.saved, "certificate").get("log_rows") == rows
+    return same_rows and Path(str(source)).name == Path(log.source.name).name
+
+
+def _noted_first(found: piwo.Evaluation, note: str) -> piwo.Evaluation:
     return replace(found, notes=(note, *found.notes))
 
 
@@ -121,15 +157,15 @@ def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
 
 
 def _better(one: piwo.Evaluation) -> bool:
-    """Tell whether a policy is certified better than the logging policy, by rows that it was not made from."""
+    """Tell whether a policy is certified better than what it is compared with, by rows that it was not made from."""
     believed = one.propensity_p is None or one.propensity_p >= SUSPICIOUS
     return one.improvement_lower is not None and one.improvement_lower > 0 and believed and not _in_sample(one)
 
 
-def _gated(refused: list[str], gate: bool) -> list[str]:
+def _gated(refused: list[str], gate: bool, over: str) -> list[str]:
     if not gate:
         return []
-    return [f"gate: not certified better than the logging policy: {', '.join(refused)}" if refused else "gate: passed"]
+    return [f"gate: not certified better than {over}: {', '.join(refused)}" if refused else "gate: passed"]
 
 
 def _in_sample(one: piwo.Evaluation) -> bool:
@@ -149,6 +185,7 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
     lines = [
         f"{visible(called)}: {first.rows} rows, {len(log.actions)} actions",
         f"reward {visible(reward)} in [{low:g}, {high:g}]; logged: {number(first.logging_value)} a row",
+        *([] if first.baseline is None else [f"{visible(first.over)}: {number(first.baseline_value)} a row"]),
         "",
     ]
     header = [

@@ -12,6 +12,7 @@ import numpy as np
 from piwo import bounds
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
+from piwo.estimators.difference import Baseline, Difference
 from piwo.estimators.evaluation import SUSPICIOUS, Evaluation
 from piwo.estimators.forward_model import forward_model
 from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
@@ -25,6 +26,7 @@ from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import ActionCount, PolicyState, PolicySums, Together
 from piwo.reductions.model_variate import Predictor
+from piwo.reductions.pair_sums import PairSums
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, Score
 
@@ -39,6 +41,7 @@ def evaluate(
     gamma: float | str = "auto",
     interval: str = "auto",
     q: Any = None,
+    baseline: Any = None,
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
@@ -68,6 +71,8 @@ def evaluate(
         q: a reward model, whose predictions "auto" and "mixture-cv" take as baselines beside the constant ones:
             "forward" fits one to the log itself, each row's on earlier rows alone (`piwo.estimators.forward_model`);
             or predictions made from other rows, see `piwo.estimators.doubly_robust`.
+        baseline: what `improvement_lower` is over: a policy fixed before this log was looked at, such as the one that
+            runs today; None: the logging policy.
         delta: how often the interval may be wrong, both sides together.
         propensity_factor: the true propensities are at most this times the logged ones (`Log.doubted`); at least 1.
         sensitivity: Gamma: by how much a hidden cause may have changed the odds of an action; at least 1.
@@ -100,6 +105,7 @@ def evaluate(
         gamma=gamma,
         interval=interval,
         q=q,
+        baseline=baseline,
         delta=delta,
         propensity_factor=propensity_factor,
         sensitivity=sensitivity,
@@ -118,6 +124,7 @@ def compare(
     gamma: float | str = "auto",
     interval: str = "auto",
     q: Any = None,
+    baseline: Any = None,
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
@@ -137,6 +144,7 @@ def compare(
         gamma: see `evaluate`.
         interval: see `evaluate`.
         q: see `evaluate`.
+        baseline: see `evaluate`; or the name of one of the policies.
         delta: how often any of the intervals may be wrong.
         propensity_factor: see `evaluate`.
         sensitivity: see `evaluate`.
@@ -161,17 +169,19 @@ def compare(
         )
     if q is not None and not method.takes_model:
         raise UsageError(f"interval={interval!r} takes no reward model; leave q out, or use interval='mixture-cv'")
+    given, base = log.features, Baseline.of(log, policies, baseline)
+    simultaneous = len(policies)
+    log, ready = prepare(log, policies if base is None else {**policies, base.key: base.policy})
     asked = _Question(
         chosen.on(log.origin),
         delta,
         bounds.log_inv_delta(delta),
-        len(policies),
+        simultaneous,
         random_state,
         horizon,
         None if threshold is None else _unit(threshold, log),
+        None if base is None else replace(base, policy=ready.pop(base.key)),
     )
-    given = log.features
-    log, ready = prepare(log, policies)
     log = log.doubted(propensity_factor, sensitivity)
     methods = {name: method.settled(log, policy) for name, policy in ready.items()}
     if q is not None and any(one.takes_model for one in methods.values()):
@@ -181,12 +191,27 @@ def compare(
         _check_anytime(one, gamma, horizon)
     planned = horizon if isinstance(horizon, int) else len(log)
     score = chosen.score(resolve_gamma(gamma, planned, delta)) if chosen.smoothed else IW()
+    return _measured(asked, log, ready, methods, score)
+
+
+def _measured(
+    asked: _Question, log: Log, ready: Mapping[str, Policy], methods: Mapping[str, IntervalMethod], score: Score
+) -> dict[str, Evaluation]:
+    """Return what the pass over the log says of each policy."""
     bounded = math.isfinite(log.reward_range[1])
     sums = tuple(
-        SharedPolicy(policy, (PolicySums(policy, score, bounded), *methods[name].sums(log, policy)))
+        SharedPolicy(
+            policy,
+            (
+                PolicySums(policy, score, bounded),
+                *methods[name].sums(log, policy),
+                *asked.against(policy),
+            ),
+        )
         for name, policy in ready.items()
     )
-    counts = log.declared_actions is not None or any(policy.plays_what_was_seen for policy in ready.values())
+    played = (*ready.values(), *(() if asked.baseline is None else (asked.baseline.policy,)))
+    counts = log.declared_actions is not None or any(policy.plays_what_was_seen for policy in played)
     counted = (ActionCount(len(log.actions)),) if counts else ()  # else every action was seen, and none is asked for
     states = reduce(log, Together((*sums, *counted)))
     count = states[-1].count if counts else np.empty(0)
@@ -194,8 +219,10 @@ def compare(
     once = int((count == 1).sum())
     found = {}
     for (name, policy), (state, *own) in zip(ready.items(), states, strict=False):
+        pair = own.pop() if asked.baseline is not None else None
         evidence = asked.evidence(log, policy, score, state, tuple(own))
-        found[name] = _finish(asked, methods[name], name, evidence, masses[name], _obstacle(log, policy, once))
+        made = _finish(asked, methods[name], name, evidence, masses[name], _obstacle(log, policy, once))
+        found[name] = made if asked.baseline is None else _against(asked, asked.baseline, made, evidence, pair, once)
     return found
 
 
@@ -259,11 +286,17 @@ class _Question:
     horizon: bounds.Horizon
     threshold: float | None
     """On the unit scale."""
+    baseline: Baseline | None = None
+    """None: the logging policy."""
 
     @property
     def each(self) -> float:
         """Return log(N / delta), what each of the N policies pays."""
         return self.log_inv_delta + math.log(self.simultaneous)
+
+    def against(self, policy: Policy) -> tuple[PairSums, ...]:
+        """Return what must be summed to compare a policy with the baseline."""
+        return () if self.baseline is None else (Difference(policy, self.baseline.policy).sums,)
 
     def evidence(self, log: Log, policy: Policy, score: Score, state: PolicyState, own: tuple[Any, ...]) -> Evidence:
         """Return what the pass over the log found about one policy."""
@@ -338,6 +371,20 @@ def _finish(
         else bounds.log_e_value(bets.value, sums.rows, asked.threshold),
     )
     return replace(made, notes=_notes(made, log, obstacle, contradiction, method.note))
+
+
+def _against(
+    asked: _Question, baseline: Baseline, made: Evaluation, evidence: Evidence, pair: Any, once: int
+) -> Evaluation:
+    """Return the evaluation with its improvement over a baseline that is not the logging policy."""
+    log, difference = evidence.log, Difference(evidence.policy, baseline.policy)
+    obstacle = _obstacle(log, baseline.policy, once)
+    made = replace(made, baseline=baseline.name, baseline_value=difference.other_value(pair, log))
+    if made.improvement_lower is None or obstacle is not None:
+        notes = made.notes if obstacle is None else (*made.notes, f"baseline {baseline.name}: {obstacle}")
+        return replace(made, improvement_lower=None, log_e_better=None, notes=notes)
+    gain = difference.lower(pair, asked.each, asked.horizon)
+    return replace(made, improvement_lower=log.span * max(-1.0, gain), log_e_better=difference.log_e_value(pair))
 
 
 def _ends(raw: bounds.Interval, log: Log) -> str:

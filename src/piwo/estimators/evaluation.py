@@ -8,7 +8,7 @@ from typing import Any
 
 from piwo.visible import visible
 
-__all__ = ["SUSPICIOUS", "Evaluation", "jsonable"]
+__all__ = ["SUSPICIOUS", "Evaluation", "compared_with", "jsonable"]
 
 SUSPICIOUS = 1e-3
 """Propensities whose p-value is below this are not believed: too small ones make every bound too high."""
@@ -66,7 +66,8 @@ class Evaluation:
     logging_value: float | None
     """Mean logged reward."""
     improvement_lower: float | None
-    """Lower bound (at delta) on value minus the logging policy's value; above 0: certified better."""
+    """Lower bound (at delta) on value minus the logging policy's value, or the baseline's; above 0: certified
+    better."""
     propensity_p: float | None
     """p-value of "propensities are not too small" (E w <= 1), times the number of policies compared; valid at any
     time, for a policy that was fixed beforehand. None where it cannot be tested."""
@@ -76,9 +77,13 @@ class Evaluation:
     horizon: int | str | None = None
     """Declared in advance, so that the bounds hold at all n together; None: at this n alone."""
     log_e_better: float | None = None
-    """Logarithm of the evidence against "no better than the logging policy", an e-value valid at every n."""
+    """Logarithm of the evidence against "no better than that", an e-value valid at every n."""
     log_e_above: float | None = None
     """The same against "the value is at most" the threshold that was asked for; None without one."""
+    baseline: str | None = None
+    """What the improvement is over; None: the logging policy."""
+    baseline_value: float | None = None
+    """Importance-weighted estimate of what a baseline other than the logging policy is worth."""
     notes: tuple[str, ...] = ()
     """What a reader must know, most important first."""
 
@@ -87,6 +92,11 @@ class Evaluation:
         """Tell whether there are finite-sample bounds, and the rows do not contradict their own propensities."""
         contradicted = self.propensity_p is not None and self.propensity_p < SUSPICIOUS
         return self.guarantee == "finite-sample" and not contradicted
+
+    @property
+    def over(self) -> str:
+        """Return what the improvement is over, in words."""
+        return compared_with(self.baseline)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON: no NaN, no infinity.
@@ -106,6 +116,15 @@ class Evaluation:
 
 def _text(number: float | None) -> str:
     return "?" if number is None else f"{number:.4g}"
+
+
+def compared_with(baseline: str | None) -> str:
+    """Return what an improvement is over, in words.
+
+    >>> compared_with(None), compared_with("old.piwo")
+    ('the logging policy', 'the baseline old.piwo')
+    """
+    return "the logging policy" if baseline is None else f"the baseline {visible(baseline)}"
 
 
 def jsonable(value: Any) -> Any:

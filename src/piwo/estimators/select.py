@@ -39,9 +39,10 @@ class Selection:
     best_lower: float | None
     """Its lower bound, which holds although it was picked by it."""
     certified: tuple[str, ...]
-    """Candidates whose lower bound on the improvement over the logging policy is above 0, all at once."""
+    """Candidates whose lower bound on the improvement over the logging policy, or the baseline, is above 0, all at
+    once."""
     better: tuple[str, ...]
-    """Candidates found to be better than the logging policy, by e-BH."""
+    """Candidates found to be better than that, by e-BH."""
     above: tuple[str, ...] | None
     """Candidates found to be worth more than the threshold, by e-BH; None without threshold."""
     candidates: int
@@ -104,9 +105,10 @@ class Selection:
         """Return the selection in words, a line each statement."""
         picked = "none has a bound" if self.best is None else f"{self.best}, at least {self.best_lower:.4g}"
         rate = f"at a false discovery rate of {100 * self.rate:.4g} %"
+        over = next(iter(self.evaluations.values())).over
         told = [
             f"best of {self.candidates}: {picked}",
-            f"better than the logging policy: certified {_names(self.certified)}; {rate} {_names(self.better)}",
+            f"better than {over}: certified {_names(self.certified)}; {rate} {_names(self.better)}",
         ]
         return told if self.above is None else [*told, f"above {self.threshold:.4g}, {rate}: {_names(self.above)}"]
 
@@ -122,6 +124,7 @@ def select(
     rate: float = 0.05,
     threshold: float | None = None,
     interval: str = "auto",
+    baseline: Any = None,
     horizon: bounds.Horizon = None,
 ) -> Selection:
     """Choose among N candidates that were fixed before this log. Answers: which should run, which are any good?
@@ -138,6 +141,7 @@ def select(
         rate: false discovery rate.
         threshold: a value that candidates have to beat, fixed in advance, in the unit of the reward.
         interval: a finite-sample interval method, see `piwo.evaluate`.
+        baseline: the policy to be better than; see `piwo.compare`.
         horizon: see `piwo.evaluate`.
 
     Returns:
@@ -158,7 +162,9 @@ def select(
         raise UsageError(f"interval={interval!r} is asymptotic, and nothing can be selected by it; use 'mixture'")
     if log.columns.weight is not None:
         raise UsageError("the log was thinned (sampling weights) and the dropped rows are not counted: no bound holds")
-    found = compare(log, policies, delta=delta, threshold=threshold, interval=interval, horizon=horizon)
+    found = compare(
+        log, policies, delta=delta, threshold=threshold, interval=interval, baseline=baseline, horizon=horizon
+    )
     return Selection.of(found, rate, threshold)
 
 

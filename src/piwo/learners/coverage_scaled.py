@@ -48,7 +48,7 @@ class CoverageScaled(Learner):
 
     Attributes:
         policy_: the learned policy.
-        certificate_: its in-sample certificate, by the mixture bound.
+        certificate_: its in-sample certificate.
         score_: IX with the chosen policy's gamma.
         rule_: where that came from, in words.
         gammas_: (N,) gamma of each policy; 0 where it is not covered, inf where it earns nothing.

@@ -85,7 +85,7 @@ class PIWOGrid(Learner):
 
     Attributes:
         policy_: the learned policy.
-        certificate_: its certificate, by the mixture bound.
+        certificate_: its certificate, in-sample by the mixture bound, held-out as `piwo.certify` makes it.
         score_: the score with the hyper-parameter that was chosen.
         rule_: how that was chosen, in words.
         grid_: the grid and what each of its statements pays, a `piwo.bounds.GammaGrid`.
@@ -210,6 +210,8 @@ class PIWOGrid(Learner):
             dict(enumerate(policies)),
             delta=self.delta / 2.0 if inside else self.delta,
             within=oracle if inside else None,
+            # in-sample the event that the theorems rest on is that of the mixture bounds
+            interval="mixture" if inside else "auto",
             facts=facts,
         )
         ready = [asked.policies[asked.same_as[i]] for i in range(len(policies))]

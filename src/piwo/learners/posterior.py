@@ -107,7 +107,9 @@ class PosteriorSums:
             facts: further fields of `Certificate`.
         """
         found = self.bound(weights, kl)
-        asked = Certifying.of(self.log, {0: mixture_of(self.policies, weights)}, delta=delta, within=_Mixtures())
+        asked = Certifying.of(
+            self.log, {0: mixture_of(self.policies, weights)}, delta=delta, within=_Mixtures(), interval="mixture"
+        )
         used = {"score": found.score.name, "parameter": found.score.value, "kl": kl if math.isfinite(kl) else None}
         low = (found.lower - self.log.reward_range[0]) / self.log.span
         return asked.stated(

@@ -55,6 +55,7 @@ class ControlVariateInterval(IntervalMethod):
     name: ClassVar[str] = "mixture-cv"
     anytime: ClassVar[bool] = True
     takes_model: ClassVar[bool] = True
+    certifies: ClassVar[bool] = True
     model: Predictor | None = None
 
     def with_model(self, model: Predictor) -> IntervalMethod:
@@ -82,12 +83,15 @@ class ControlVariateInterval(IntervalMethod):
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval; without an upper end of the rewards it has none either, and the lower end all delta."""
-        bets, penalty = evidence.state.bets, evidence.log_inv_delta
         if not evidence.bounded:
-            return bounds.Interval(self._pooled(bets.value, "value", evidence, penalty), None)
-        half = penalty + np.log(2.0)
+            return bounds.Interval(self.value_lower(evidence), None)
+        bets, half = evidence.state.bets, evidence.log_inv_delta + np.log(2.0)
         lower = self._pooled(bets.value, "value", evidence, half)
         return bounds.Interval(lower, 1.0 - self._pooled(bets.loss, "loss", evidence, half))
+
+    def value_lower(self, evidence: Evidence) -> float:
+        """Return the raw lower bound on the value alone, which has all of delta."""
+        return self._pooled(evidence.state.bets.value, "value", evidence, evidence.log_inv_delta)
 
     def improvement(self, evidence: Evidence) -> float:
         """Return the raw lower bound on value minus the logging policy's value, for rewards in [0, 1]."""
@@ -115,6 +119,7 @@ class AutoInterval(IntervalMethod):
 
     name: ClassVar[str] = "auto"
     takes_model: ClassVar[bool] = True
+    certifies: ClassVar[bool] = True
 
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:
         """Return the narrower method that can be had."""

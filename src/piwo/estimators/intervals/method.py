@@ -75,6 +75,8 @@ class IntervalMethod(ABC):
     """Whether it holds at all n together where a horizon was declared (`Evidence.horizon`)."""
     takes_model: ClassVar[bool] = False
     """Whether predicted rewards can make it narrower."""
+    certifies: ClassVar[bool] = False
+    """Whether certificates can rest on it: it then has `value_lower`."""
 
     @property
     def note(self) -> str | None:
@@ -108,6 +110,10 @@ class IntervalMethod(ABC):
     @abstractmethod
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the raw interval on the unit scale. Only called where the guarantee can be had."""
+
+    def value_lower(self, evidence: Evidence) -> float:  # noqa: ARG002 (for methods that have one)
+        """Return the raw lower bound on the value alone, which has all of delta; for methods that `certifies`."""
+        raise AssertionError(f"{self.name} makes no certificates")
 
     def improvement(self, evidence: Evidence) -> float:
         """Return the raw lower bound on value minus the logging policy's value, for rewards in [0, 1]."""

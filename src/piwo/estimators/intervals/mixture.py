@@ -21,6 +21,7 @@ class MixtureInterval(IntervalMethod):
 
     name: ClassVar[str] = "mixture"
     anytime: ClassVar[bool] = True
+    certifies: ClassVar[bool] = True
     remark: str | None = None
 
     @property
@@ -38,3 +39,8 @@ class MixtureInterval(IntervalMethod):
             evidence.log_inv_delta,
             horizon=evidence.horizon,
         )
+
+    def value_lower(self, evidence: Evidence) -> float:
+        """Return `bounds.value_lower`."""
+        bets = evidence.state.bets.value
+        return bounds.value_lower(bets, evidence.rows, evidence.log_inv_delta, horizon=evidence.horizon)

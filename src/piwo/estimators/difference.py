@@ -1,0 +1,113 @@
+"""The difference of two policies: which is better, and by how much at least?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from piwo import bounds
+from piwo.errors import UsageError
+from piwo.estimators.point import importance_weighted
+from piwo.estimators.prepare import name_of
+from piwo.logs.log import Log
+from piwo.policies import Policy
+from piwo.reductions import MomentState
+from piwo.reductions.pair_sums import PairState, PairSums
+
+__all__ = ["Baseline", "Difference"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What bounds v(policy) - v(other) from below: one statement about both, from the same rows.
+
+    Far tighter than a lower bound minus an upper one: what both do alike adds no noise where both tell the
+    probability of every action. For rewards in [0, 1]; the propensities of the logged actions are enough, and may be
+    too large (`Log.doubted`).
+
+    Formula: LB(E Y) - 1, Y as in `piwo.reductions.pair_sums.PairSums`, E Y - 1 <= v(policy) - v(other).
+    Source: docs/theory.md, section "Improvement over another policy".
+
+    Args:
+        policy: over the log's action list.
+        other: likewise, fixed before these rows were looked at.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000)
+    >>> pair = Difference(*(piwo.policies.Constant(x, log.actions) for x in log.actions))
+    >>> state = piwo.engines.reduce(log, pair.sums)
+    >>> 0.9 < pair.lower(state, log_inv_delta=3.0) < 1.0
+    True
+    """
+
+    policy: Policy
+    other: Policy
+
+    @property
+    def sums(self) -> PairSums:
+        """Return what must be summed over the log."""
+        return PairSums(self.policy, self.other, self.policy.tells_all and self.other.tells_all)
+
+    def lower(self, state: PairState, log_inv_delta: float, horizon: bounds.Horizon = None) -> float:
+        """Return the raw lower bound, at least -1, from the state of `sums`.
+
+        Args:
+            state: of `sums`.
+            log_inv_delta: log(1/delta) of this one statement.
+            horizon: see `piwo.bounds.Horizon`.
+        """
+        return bounds.improvement_lower(state.bets, state.rows, log_inv_delta, horizon=horizon)
+
+    def other_value(self, state: PairState, log: Log) -> float | None:
+        """Return the importance-weighted estimate of what the other is worth, in the reward's own unit."""
+        sums = MomentState(rows=state.rows, total=float(state.rows), w=state.other_w, wr=state.other_wr)
+        value = importance_weighted(sums, log.origin).value
+        return None if value is None or not math.isfinite(value) else log.value(value)
+
+    def log_e_value(self, state: PairState) -> float:
+        """Return the evidence against "not better than the other", an e-value valid at every n, as its logarithm."""
+        return bounds.log_e_value(state.bets, state.rows, 1.0)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A policy that others are compared with in place of the logging policy.
+
+    >>> from piwo.policies import Constant
+    >>> Baseline("old", Constant("a", ["a", "b"])).key
+    ('baseline', 'old')
+    """
+
+    name: str
+    policy: Any
+
+    @classmethod
+    def of(cls, log: Log, policies: Mapping[Any, Any], given: Any) -> Baseline | None:
+        """Return the baseline that a user gave; None for the logging policy, with which all are compared anyhow.
+
+        Args:
+            log: the rows.
+            policies: name -> policy: those to compare with it.
+            given: None; a policy, or what `piwo.evaluate` takes in place of one; or the name of one of the policies.
+
+        Raises:
+            UsageError: for a name that is not among them, and for rewards without an upper end.
+        """
+        if isinstance(given, str) and given not in policies:
+            known = ", ".join(map(str, policies))
+            raise UsageError(f"baseline is {given!r}, expected a policy, or the name of one of those given: {known}")
+        policy = policies[given] if isinstance(given, str) else given
+        if policy is None or policy is log.behavior or getattr(policy, "kind", None) == "logging":
+            return None
+        if not math.isfinite(log.reward_range[1]):
+            raise UsageError(
+                "the rewards have no upper end, so nothing bounds what the baseline earns; declare reward_range"
+            )
+        return cls(given if isinstance(given, str) else name_of(policy), policy)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return a name that no policy beside it has."""
+        return ("baseline", self.name)
