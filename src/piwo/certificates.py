@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, get_args
 
 from piwo import bounds
 from piwo._version import __version__
@@ -24,6 +24,7 @@ from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.archive import write_file
+from piwo.policies.sameness import identity
 from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW
@@ -32,6 +33,20 @@ from piwo.visible import visible_lines
 __all__ = ["SUSPICIOUS", "Certificate", "Certifying", "Kind", "PolicyClass", "certify", "check_declared"]
 
 Kind = Literal["held-out", "in-sample"]
+
+_COUNTS = (("candidates", 1), ("rows", 0), ("training_rows", 0), ("log_rows", 0))
+"""Fields that are whole numbers, and the least that they can be."""
+_NUMBERS = (
+    ("value", -math.inf, math.inf),
+    ("improvement_lower", -math.inf, math.inf),
+    ("logging_value", -math.inf, math.inf),
+    ("kl", 0.0, math.inf),
+    ("ess", 0.0, math.inf),
+    ("mean_weight", 0.0, math.inf),
+    ("propensity_p", 0.0, 1.0),
+    ("parameter", -math.inf, math.inf),
+)
+"""Fields that are numbers or None, and between what."""
 
 
 class PolicyClass(Protocol):
@@ -136,13 +151,21 @@ class Certificate:
         Raises:
             FileError: where the record is damaged.
         """
-        given = {key: value for key, value in record.items() if key in cls.__dataclass_fields__}
         try:
-            low, high = given.pop("reward_range")
-            high = math.inf if high is None else high
-            return cls(**{**given, "reward_range": (low, high), "notes": tuple(given.get("notes", ()))})
-        except (KeyError, TypeError, ValueError) as cause:
+            given = {key: value for key, value in record.items() if key in cls.__dataclass_fields__}
+            low, high = given["reward_range"]
+            given["reward_range"] = (low, math.inf if high is None else high)
+            damage = _damage(given)
+            made = cls(**{**given, "notes": tuple(given.get("notes", ()))})
+        except (AttributeError, KeyError, TypeError, ValueError) as cause:
             raise FileError(f"the certificate is damaged ({cause!r}); learn the policy again") from None
+        if damage is None and record.get("certified", made.certified) is not made.certified:
+            damage = "certified"
+        if damage is not None:
+            raise FileError(
+                f"the certificate is damaged: {damage} is {record.get(damage)!r:.80}; learn the policy again"
+            )
+        return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the record as JSON, complete or not at all.
@@ -172,6 +195,35 @@ class Certificate:
     @property
     def _vacuous(self) -> bool:
         return self.value_lower is None or self.value_lower <= self.reward_range[0]
+
+
+def _damage(given: Mapping[str, Any]) -> str | None:
+    """Return the first field of a record that no certificate has so; None where all are sound."""
+
+    def number(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
+        return type(value) in {int, float} and math.isfinite(value) and least <= value <= most
+
+    low, high = given["reward_range"]
+    horizon = given.get("horizon")
+    notes = given.get("notes", [])
+    sound = {
+        "reward_range": number(low) and (high == math.inf or number(high)) and low < high,
+        "kind": given["kind"] in get_args(Kind),
+        "delta": number(given.get("delta", 0.5)) and 0.0 < given.get("delta", 0.5) < 1.0,
+        "cost": type(given.get("cost", False)) is bool,
+        "horizon": horizon in {None, "universal"} or (type(horizon) is int and horizon >= 1),
+        "split": given.get("split") is None or isinstance(given["split"], Mapping),
+        "notes": isinstance(notes, list | tuple) and all(isinstance(note, str) for note in notes),
+        "log_class_size": number(given.get("log_class_size", 0.0), 0.0),
+        **{name: type(given.get(name, least)) is int and given.get(name, least) >= least for name, least in _COUNTS},
+        **{name: isinstance(given.get(name, ""), str) for name in ("bound", "version", "created")},
+        **{name: isinstance(given.get(name) or "", str) for name in ("score", "oracle", "log_digest")},
+        **{
+            name: given.get(name) is None or number(given[name], least, most)
+            for name, least, most in (*_NUMBERS, ("value_lower", low, math.inf))
+        },
+    }
+    return next((name for name, fine in sound.items() if not fine), None)
 
 
 def _text(number: float | None) -> str:
@@ -300,8 +352,8 @@ class Certifying:
             raise UsageError(
                 "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"
             )
-        first: dict[int, Any] = {}
-        same_as = {key: first.setdefault(id(policy), key) for key, policy in policies.items()}
+        first: dict[str, Any] = {}
+        same_as = {key: first.setdefault(identity(policy), key) for key, policy in policies.items()}
         _check_earlier(earlier, within)
         if within is not None:
             check_declared(within, {key: policies[key] for key in first.values()})

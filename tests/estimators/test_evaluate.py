@@ -9,7 +9,8 @@ import pytest
 
 import piwo
 from piwo import bounds
-from piwo.reductions import bet_sums
+from piwo.engines import reduce
+from piwo.reductions import BETS, PolicySums, bet_sums
 
 MU = np.array([0.5, 0.1, 0.02, 0.8, 0.3, 0.05])
 PI = np.array([1.0, 0.0, 0.5, 0.25, 1.0, 1.0])
@@ -173,6 +174,20 @@ def test_weights_beyond_float64_leave_a_valid_interval_and_valid_json() -> None:
     smooth = piwo.evaluate(log, policy, estimator="ls", gamma=0.1)
     assert smooth.value is not None
     assert smooth.value > 0
+
+
+@pytest.mark.parametrize("reward", [1e7, 1e10])
+def test_credits_beyond_float64_of_weights_within(reward: float) -> None:
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 30, reward=[reward, 0] * 30, propensity=[1e-300] + [0.5] * 59, actions=["a", "b"],
+        reward_range=(0, math.inf),
+    )  # fmt: skip
+    state = reduce(log, PolicySums(piwo.policies.Constant("a", log.actions), piwo.IW(), bounded=False))
+    y = [math.log(reward) + 300 * math.log(10)] + [math.log(2 * reward)] * 29
+    assert state.bets.value == pytest.approx(np.logaddexp(0.0, np.add.outer(y, np.log(BETS))).sum(axis=0), rel=1e-12)
+    result = piwo.evaluate(log, piwo.policies.Constant("a", log.actions))
+    assert (result.value is None) == (reward > 1e8)
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_squares_beyond_float64_leave_no_standard_error() -> None:

@@ -1,6 +1,5 @@
 """Monitors: their sums are those of the whole log, looks hold at every n, and files and mistakes are handled."""
 
-import json
 import math
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 
 import piwo
 from piwo import bounds
-from piwo.errors import FileError, UsageError
+from piwo.errors import UsageError
 from piwo.reductions.bets import BETS
 from piwo.simulate import adversarial_bandits
 
@@ -98,36 +97,6 @@ def test_mistakes_are_refused():
         made.update(piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0], weight=[2.0]))
     with pytest.raises(UsageError, match="whatever labels"):
         piwo.Monitor(piwo.policies.Uniform(log.actions)).update(log)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"format": "x"},
-        {"version": 2},
-        {"bets": {"value": [1.0]}},
-        {"moments": {"rows": -1}},
-        {"moments": {"rowz": 1}},
-        {"bets": None},
-        {"reward_range": 3},
-    ],
-)
-def test_damaged_files(change, tmp_path):
-    path = tmp_path / "monitor.json"
-    piwo.Monitor(COIN.policy).update(COIN.log_of(np.arange(3))).save(path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(FileError, match=r"monitor|version"):
-        piwo.Monitor.load(path, COIN.policy)
-
-
-def test_other_files(tmp_path):
-    (tmp_path / "text").write_text("no JSON")
-    for name in ("text", "missing"):
-        with pytest.raises(FileError):
-            piwo.Monitor.load(tmp_path / name, COIN.policy)
-    piwo.Monitor(COIN.policy).save(tmp_path / "monitor.json")
-    with pytest.raises(UsageError, match="constant"):
-        piwo.Monitor.load(tmp_path / "monitor.json", piwo.policies.Constant(0, COIN.actions))
 
 
 # ------------------------------------------------------------------------------------ looking at every n

@@ -209,6 +209,16 @@ def test_a_holdout_that_is_used_again_counts_every_candidate():
         piwo.certify(log, {0: last}, earlier=-1)
 
 
+def test_equal_policies_are_one_candidate() -> None:
+    log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    a, b = ([piwo.policies.Constant(x, log.actions) for _ in range(3)] for x in "ab")
+    made = piwo.certify(log, {**dict(enumerate(a)), "b": b[0], "again": b[1].onto(log.actions)})
+    assert {one.candidates for one in made.values()} == {2}
+    pair = piwo.certify(log, {0: a[0], "b": b[0]})
+    assert made[2].value_lower == pair[0].value_lower
+    assert made["again"].value_lower == pair["b"].value_lower
+
+
 def test_what_a_declared_class_contains():
     log = make_log(50)
     uniform, constant = piwo.policies.Uniform(log.actions), piwo.policies.Constant(log.actions.labels[0], log.actions)

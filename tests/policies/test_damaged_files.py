@@ -182,6 +182,15 @@ BREAKS: dict[str, Callable[[Page], None]] = {
     "features of a negative width": lambda p: p["policy"].update(
         features=[{"column": "x", "kind": "vector", "levels": [], "size": -3}]
     ),
+    "a parameter too many": lambda p: p["policy"]["parameters"].update(epsilon=0.1),
+    "a temperature that is true": lambda p: p["policy"]["parameters"].update(temperature=True),
+    "a temperature written as text": lambda p: p["policy"]["parameters"].update(temperature="0.5"),
+    "an array too many": lambda p: p["policy"]["arrays"].update(weights="policy/coef.npy"),
+    "a field too many": lambda p: p["policy"].update(clip=0.5),
+    "a part that it has not": lambda p: p["policy"].update(parts=[{"kind": "logging", "parameters": {}}]),
+    "metadata that is a list": lambda p: p.update(metadata=[["certificate", {}]]),
+    "a library that is a list": lambda p: p.update(library=[]),
+    "whole numbers written oddly": lambda p: p["policy"].update(actions={"type": "integer", "labels": ["1", "0_2"]}),
     "a model out of nowhere": lambda p: p["policy"].update(model="policy/coef.npy", sklearn="1"),
 }
 

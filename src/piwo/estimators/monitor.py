@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import warnings
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import numpy as np
-
 from piwo import bounds
-from piwo._version import __version__
 from piwo.engines.engine import reduce
-from piwo.errors import FileError, PiwoWarning, UsageError
+from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.evaluation import jsonable
+from piwo.estimators.monitor_file import MonitorRecord, read_monitor, write_monitor
 from piwo.estimators.point import importance_weighted
 from piwo.estimators.prepare import name_of, prepare
 from piwo.logs.log import Log
 from piwo.policies import Policy
-from piwo.policies.archive import read_file, write_file
-from piwo.policies.sameness import same_policy
-from piwo.reductions import BETS, BetState, MomentState, PolicyState, PolicySums
+from piwo.policies.sameness import content_digest, same_policy
+from piwo.reductions import PolicyState, PolicySums
 from piwo.scores import IW
 
 __all__ = ["Look", "Monitor"]
-
-FORMAT, FORMAT_VERSION = "piwo-monitor", 1
 
 
 @dataclass(frozen=True)
@@ -159,7 +153,7 @@ class Monitor:
             mine, theirs = getattr(self, what), getattr(other, what)
             if mine != theirs:
                 raise UsageError(f"monitors with {what} {mine!r} and {theirs!r} cannot be merged; make both alike")
-        if not same_policy(self.policy, other.policy):
+        if not _same(self.policy, other.policy):
             raise UsageError("these monitors are of different policies and cannot be merged; merge those of one policy")
         if other.reward_range is None:
             return self
@@ -211,20 +205,19 @@ class Monitor:
         Args:
             path: where to.
         """
-        page = {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "library": __version__,
-            "name": self.name,
-            "policy": self.policy.kind,
-            "delta": self.delta,
-            "horizon": self.horizon,
-            "reward_range": jsonable(self.reward_range),
-            "cost": self.cost,
-            "moments": jsonable(asdict(self.state.moments)),
-            "bets": {item.name: getattr(self.state.bets, item.name).tolist() for item in fields(BetState)},
-        }
-        write_file(Path(path), json.dumps(page, indent=1, allow_nan=False).encode())
+        write_monitor(
+            MonitorRecord(
+                self.name,
+                self.policy.kind,
+                content_digest(self.policy),
+                self.delta,
+                self.horizon,
+                self.reward_range,
+                self.cost,
+                self.state,
+            ),
+            Path(path),
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], policy: Policy) -> Self:
@@ -232,31 +225,29 @@ class Monitor:
 
         Args:
             path: what `save` wrote. Reading it executes no code.
-            policy: the same policy.
+            policy: the same policy: the file knows what it held, and a fitted model is that of one version of
+                scikit-learn.
 
         Raises:
             FileError: for a file that is missing, damaged or newer.
-            UsageError: for a policy of another kind.
+            UsageError: for another policy.
+
+        Warns:
+            PiwoWarning: for a policy that no file could hold, which is compared by its kind alone.
         """
-        page = _page(Path(path))
-        if page["policy"] != policy.kind:
+        record, given = read_monitor(Path(path)), content_digest(policy)
+        if record.policy_digest != given or (given is None and record.kind != policy.kind):
             raise UsageError(
-                f"the monitor is of a {page['policy']} policy, got a {policy.kind} one; give the same policy"
+                f"the monitor {str(path)!r} is of another policy ({record.kind}) than the one given ({policy.kind}); "
+                "give the one that it was made for"
             )
-        try:
-            ends = page["reward_range"]
-            state = PolicyState(_moments(page["moments"]), BetState(**{k: _sums(v) for k, v in page["bets"].items()}))
-            return cls(
-                policy,
-                float(page["delta"]),
-                page["horizon"],
-                str(page["name"]),
-                None if ends is None else (float(ends[0]), math.inf if ends[1] is None else float(ends[1])),
-                bool(page["cost"]),
-                state,
+        if given is None:
+            warnings.warn(
+                f"whether the monitor {str(path)!r} is of this {policy.kind} policy cannot be seen; be sure that it is",
+                PiwoWarning,
+                stacklevel=2,
             )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as cause:
-            raise FileError(f"the monitor {str(path)!r} is damaged ({cause!r}); sum the logs again") from None
+        return cls(policy, record.delta, record.horizon, record.name, record.reward_range, record.cost, record.state)
 
     def _check_scale(self, reward_range: tuple[float, float], cost: bool) -> None:
         if self.reward_range is not None and (self.reward_range, self.cost) != (reward_range, cost):
@@ -265,30 +256,9 @@ class Monitor:
             )
 
 
-def _page(path: Path) -> dict[str, Any]:
-    try:
-        page = json.loads(read_file(path))
-    except (ValueError, RecursionError) as cause:
-        raise FileError(f"{str(path)!r} is no monitor ({cause}); give a file that Monitor.save wrote") from None
-    if not isinstance(page, dict) or page.get("format") != FORMAT or "policy" not in page:
-        raise FileError(f"{str(path)!r} is no monitor; give a file that Monitor.save wrote")
-    if page.get("version") != FORMAT_VERSION:
-        raise FileError(
-            f"{str(path)!r} has version {page.get('version')!r}, expected {FORMAT_VERSION}; read it with a newer piwo"
-        )
-    return page
-
-
-def _moments(record: dict[str, Any]) -> MomentState:
-    """Return the sums of a file; JSON has no infinity, which these are where weights are beyond float64."""
-    made: dict[str, Any] = {key: math.inf if value is None else value for key, value in record.items()}
-    if not all(isinstance(value, int | float) and value >= 0 for value in made.values()):
-        raise ValueError("a sum is no number of at least 0")
-    return MomentState(**made)
-
-
-def _sums(record: list[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    sums = np.asarray(record, np.float64)
-    if sums.shape != BETS.shape or not (np.isfinite(sums).all() and (sums >= 0.0).all()):
-        raise ValueError(f"bet sums have shape {sums.shape} or are below 0")
-    return sums
+def _same(one: Policy, other: Policy) -> bool:
+    """Tell whether two policies are the same, fitted models that were read twice from one file included."""
+    if same_policy(one, other):
+        return True
+    digest = content_digest(one) if one.kind == other.kind else None
+    return digest is not None and digest == content_digest(other)

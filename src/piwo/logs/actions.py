@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,6 +152,11 @@ class Actions:
         labels = np.empty(len(self.labels), object)
         labels[:] = self.labels
         return labels
+
+    @cached_property
+    def digest(self) -> str:
+        """Return 32 hexadecimal digits for these labels in this order."""
+        return hashlib.sha256(json.dumps(list(self._position)).encode()).hexdigest()[:32]
 
     @cached_property
     def _position(self) -> dict[str, int]:

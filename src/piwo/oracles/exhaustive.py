@@ -16,7 +16,7 @@ from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
 from piwo.policies import Policy, aligned
 from piwo.policies.row_choices import RowChoices
-from piwo.policies.sameness import same_policy
+from piwo.policies.sameness import identity
 from piwo.reductions.credit_sums import CreditSums
 from piwo.scores import Score
 
@@ -66,7 +66,8 @@ class Exhaustive(Oracle):
     def contains(self, policy: Policy) -> bool:
         """Tell whether a policy is one of the N."""
         if not isinstance(self.policies, np.ndarray):
-            return any(same_policy(policy, one) for one in self.policies)
+            wanted = identity(policy)
+            return any(policy is one or identity(one) == wanted for one in self.policies)
         if not isinstance(policy, RowChoices) or policy.codes.shape != self.policies.shape[1:]:
             return False
         # rows that begin alike are few

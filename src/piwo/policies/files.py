@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from piwo._version import __version__
 from piwo.errors import FileError, PiwoError, UsageError
 from piwo.logs.actions import Actions
@@ -27,6 +29,7 @@ from piwo.policies.mixture import Mixture
 from piwo.policies.models import model_bytes, model_from
 from piwo.policies.policy import Policy
 from piwo.policies.reward_models import RewardModels
+from piwo.policies.sameness import plain_numbers
 from piwo.policies.state import State
 from piwo.policies.tabular import Tabular
 from piwo.policies.uniform import Uniform
@@ -37,6 +40,7 @@ FORMAT = "piwo-policy"
 FORMAT_VERSION = 1
 # A policy in a policy in a policy: deeper than anyone means, and shallower than Python's stack.
 _MAX_DEPTH = 20
+_ENTRY = {"kind", "parameters", "actions", "features", "arrays", "model", "sklearn", "parts"}
 
 KINDS: Mapping[str, Callable[[State], Policy]] = {
     Aligned.kind: Aligned.from_state,
@@ -181,7 +185,10 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
         members = unpack(data)
         page = _page(members)
         policy = _policy(page["policy"], members, file)
-        return SavedPolicy(policy, dict(page["metadata"]), str(page["library"]))
+        metadata, library = page["metadata"], page["library"]
+        if not isinstance(metadata, dict) or not isinstance(library, str):
+            raise ValueError("its metadata or version is not of its type")
+        return SavedPolicy(policy, metadata, library)
     except FileError as cause:
         raise FileError(f"{file}: {cause}") from None
     except KeyError as cause:
@@ -222,6 +229,9 @@ def _no_constant(text: str) -> None:
 def _policy(entry: Any, members: Mapping[str, bytes], file: Path, depth: int = 0) -> Policy:
     if depth > _MAX_DEPTH:
         raise RecursionError
+    odd = sorted(entry.keys() - _ENTRY)
+    if odd:
+        raise ValueError(f"it has an unknown field {odd[0]!r:.80}")
     kind = entry["kind"]
     if kind not in KINDS:
         raise FileError(
@@ -238,7 +248,25 @@ def _policy(entry: Any, members: Mapping[str, bytes], file: Path, depth: int = 0
         tuple(_policy(part, members, file, depth + 1) for part in entry.get("parts", [])),
         None if model is None else model_from(members[model]),
     )
-    return KINDS[kind](state)
+    made = KINDS[kind](state)
+    _check_all_read(made, state)
+    return made
+
+
+def _check_all_read(made: Policy, state: State) -> None:
+    """Refuse what the policy would leave out or read as something else: it would act in another way than was meant."""
+    again = made.state()
+    same = (
+        json.dumps(plain_numbers(again.parameters), sort_keys=True)
+        == json.dumps(plain_numbers(state.parameters), sort_keys=True)
+        and again.arrays.keys() == state.arrays.keys()
+        and all(np.array_equal(again.arrays[name], array) for name, array in state.arrays.items())
+        and len(again.parts) == len(state.parts)
+        and (again.features, again.actions) == (state.features, state.actions)
+        and (again.model is None) == (state.model is None)
+    )
+    if not same:
+        raise ValueError(f"it holds what a {made.kind} policy has not, or not so")
 
 
 def _actions(entry: Any) -> Actions:
@@ -249,7 +277,10 @@ def _actions(entry: Any) -> Actions:
         return Actions(labels)
     if entry["type"] != "integer":
         raise ValueError(f"the actions have the type {entry['type']!r}, expected 'text' or 'integer'")
-    return Actions([int(x) for x in labels])
+    numbers = [int(x) for x in labels]
+    if [str(x) for x in numbers] != labels:
+        raise ValueError("the action labels are not whole numbers as they are written")
+    return Actions(numbers)
 
 
 def _check_sklearn(written: str, file: Path) -> None:

@@ -2,46 +2,103 @@
 
 from __future__ import annotations
 
-import numpy as np
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
 
 from piwo.errors import UsageError
+from piwo.policies.arrays import array_bytes
+from piwo.policies.models import model_bytes
 from piwo.policies.policy import Policy
 
-__all__ = ["same_policy"]
+__all__ = ["content_digest", "identity", "plain_numbers", "same_policy"]
 
 
 def same_policy(one: Policy, other: Policy) -> bool:
     """Tell whether two policies are the same, over whichever action lists of logs they were brought.
 
-    The same object is; of others those of one kind that hold the same numbers. Policies that no file can hold
-    are the same only as objects.
+    The same object is; of others those of one kind that hold the same numbers, and the same fitted models as objects.
+    Policies that no file can hold are the same only as objects.
 
     >>> from piwo.policies.constant import Constant
     >>> a, again, b = (Constant(x, ["a", "b"]) for x in "aab")
     >>> same_policy(a, again), same_policy(a, b)
     (True, False)
     """
-    one, other = _inside(one), _inside(other)
-    if one is other:
-        return True
-    if one.kind != other.kind:
-        return False
+    return one is other or identity(one) == identity(other)
+
+
+def identity(policy: Any) -> str:
+    """Return a text that two policies share exactly where they are the same, see `same_policy`.
+
+    It tells policies apart while they live in this process; fitted models are not looked into. `content_digest` is for
+    files.
+
+    >>> from piwo.policies.constant import Constant
+    >>> len({identity(Constant(x, ["a", "b"])) for x in "aab"})
+    2
+    """
+    inside = _inside(policy) if isinstance(policy, Policy) else policy
     try:
-        mine, yours = one.state(), other.state()
+        return _digest(inside, _objects, identity)
     except UsageError:
-        return False
-    # what is known on the rows of a log alone is over whatever list the log has
-    listed = not one.tells_all or mine.actions == yours.actions
-    return (
-        listed
-        and mine.features == yours.features
-        and mine.parameters == yours.parameters
-        and mine.arrays.keys() == yours.arrays.keys()
-        and all(np.array_equal(mine.arrays[name], yours.arrays[name]) for name in mine.arrays)
-        and len(mine.parts) == len(yours.parts)
-        and all(same_policy(a, b) for a, b in zip(mine.parts, yours.parts, strict=True))
-        and mine.model is yours.model
-    )
+        return f"object {id(inside)}"
+
+
+def content_digest(policy: Policy) -> str | None:
+    """Return a text that says what a policy holds, the same in every process; None where no file could hold it.
+
+    >>> from piwo.policies.constant import Constant
+    >>> content_digest(Constant("a", ["a", "b"])) == content_digest(Constant("a", ["a", "b"]))
+    True
+    """
+
+    def of_model(model: Any) -> str:
+        return hashlib.sha256(model_bytes(model)).hexdigest()
+
+    def of_part(part: Policy) -> str:
+        return _digest(_inside(part), of_model, of_part)
+
+    try:
+        return of_part(policy)
+    except UsageError:
+        return None
+
+
+def _digest(policy: Any, of_model: Callable[[Any], Any], of_part: Callable[[Policy], str]) -> str:
+    if not isinstance(policy, Policy):
+        raise UsageError(f"got a {type(policy).__name__}, expected a policy")
+    state = policy.state()
+    page = {
+        "kind": policy.kind,
+        # what is known on the rows of a log alone is over whatever list the log has
+        "actions": state.actions.digest if state.actions is not None and policy.tells_all else None,
+        "features": None if state.features is None else state.features.to_spec(),
+        "parameters": plain_numbers(state.parameters),
+        "arrays": {name: hashlib.sha256(array_bytes(x + 0.0)).hexdigest() for name, x in state.arrays.items()},
+        "parts": [of_part(part) for part in state.parts],
+        "model": None if state.model is None else of_model(state.model),
+    }
+    return hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _objects(model: Any) -> list[int]:
+    """Return which objects a model is; the policy keeps those alive, a list of them it may not."""
+    return [id(x) for x in model] if isinstance(model, list | tuple) else [id(model)]
+
+
+def plain_numbers(value: Any) -> Any:
+    """Return JSON in which numbers that are equal are written alike.
+
+    >>> plain_numbers({"a": [1, 1.0, True]})
+    {'a': [1.0, 1.0, True]}
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53:
+        return float(value)
+    if isinstance(value, list | tuple):
+        return [plain_numbers(x) for x in value]
+    return {key: plain_numbers(x) for key, x in value.items()} if hasattr(value, "items") else value
 
 
 def _inside(policy: Policy) -> Policy:

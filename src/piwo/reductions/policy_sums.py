@@ -120,7 +120,11 @@ class PolicySums(Reduction[PolicyState]):
         """Return the state with the rows of a batch added."""
         pi = self.policy.logged(batch)
         weights = importance_weights(batch, pi, lambda: self.policy.log_logged(batch))
-        lost = np.flatnonzero(~np.isfinite(weights.w)) if len(batch) and not np.isfinite(weights.w.max()) else None
+        # rewards without an upper end can take w R beyond float64 where w is not
+        scale = 1.0 if self.bounded else max(1.0, float(batch.reward.max(initial=0.0)))
+        lost = None
+        if float(weights.w.max(initial=0.0)) * scale == np.inf:
+            lost = np.flatnonzero(weights.w > np.finfo(np.float64).max / scale)
         moments, bets = self._rows(batch, weights.w) if lost is None else self._lost(batch, weights, lost)
         return state.merge(PolicyState(self._credits(moments, batch, pi), bets))
 
