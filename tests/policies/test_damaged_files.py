@@ -26,7 +26,7 @@ from piwo.policies import (
 )
 from piwo.policies.archive import pack
 from piwo.policies.arrays import array_bytes
-from piwo.policies.files import KINDS
+from piwo.policies.files import FORMAT_VERSION, KINDS
 from piwo.policies.models import TRUSTED
 
 Page = dict[str, Any]
@@ -132,8 +132,8 @@ def test_numbers_that_are_not_json(path: Path) -> None:
 
 
 def test_newer_and_unknown(path: Path) -> None:
-    rewrite(path, lambda page: page.update(version=2, library="9.9"))
-    refused(path, "format version 2", "piwo 9.9", "update piwo")
+    rewrite(path, lambda page: page.update(version=FORMAT_VERSION + 1, library="9.9"))
+    refused(path, f"format version {FORMAT_VERSION + 1}", "piwo 9.9", "update piwo")
     rewrite(path, lambda page: page.update(version=1))
     rewrite(path, lambda page: page["policy"].update(kind="quantum"))
     refused(path, "kind 'quantum'", "update piwo")

@@ -42,9 +42,9 @@ def _source(text: str, features: Features | None) -> Source:
         return source_of(text, Columns())  # a query, or the same error
     kind = kind_of(paths)
     if kind == "csv":
-        # columns of levels stay text, as "01" is not 1
+        # columns of levels and hashed ones stay text, as "01" is not 1
         items = features.items if features is not None else ()
-        texts = [x.column for x in items if x.kind == "levels"]
+        texts = [x.column for x in items if x.kind in {"levels", "hashed"}]
         return csv_source(paths, texts=texts, numbers=[x.column for x in items])
     if kind == "json":
         return QuerySource(f"select * from read_json({file_list(paths)}, format='newline_delimited')", name=text)

@@ -11,7 +11,8 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Group, Parameter
 
 import piwo
-from piwo.cli.shared_options import gamma_of, whole
+from piwo.cli.log_options import whole
+from piwo.cli.shared_options import gamma_of
 from piwo.errors import UsageError
 from piwo.learners.grid import GRID_SCORES
 from piwo.oracles import Oracle

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
 import piwo
 from piwo.errors import FileError, UsageError
 from piwo.logs.doubt import Doubt
+from piwo.logs.encoding import AS_USUAL
 
-__all__ = ["AS_NAMED", "LogOptions", "LogPaths", "action_labels", "comma_list", "log_facts", "number_of"]
+__all__ = ["AS_NAMED", "LogOptions", "LogPaths", "action_labels", "comma_list", "log_facts", "number_of", "whole"]
 
 LogPaths = Annotated[list[str], Parameter(help="Files, globs, or one DuckDB query (select ...).")]
 
 _ROLES = ("action", "reward", "cost", "propensity", "log_propensity", "propensities", "weight")
 _PROPENSITIES = Group("Propensities that are missing or doubtful", sort_key=2)
 _FITTED = ("folds", "forward")
+
+
+def whole(_: Any, tokens: Sequence[Token]) -> int:
+    """Return a whole number that was typed; 1.5 is not rounded.
+
+    Raises:
+        ValueError: for other text.
+    """
+    text = tokens[0].value
+    if not re.fullmatch(r"[0-9]+", text):
+        raise ValueError(f"{tokens[0].keyword} got {text!r}, expected a whole number from 0 on, such as 7")
+    return int(text)
 
 
 @Parameter(name="*", group=Group("Columns of the log", sort_key=2))
@@ -53,6 +67,19 @@ class LogOptions:
         Parameter(help="All actions: a,b,c, or @FILE with one a line, or 0..79. [default: those in the log]"),
     ] = None
     normalize: Annotated[bool, Parameter(help="Divide each row of --propensities by its sum.")] = False
+    missing: Annotated[
+        Literal["refuse", "indicator"],
+        Parameter(help="Missing context values: refuse such rows, or learn with a column that says where they are."),
+    ] = "refuse"
+    max_levels: Annotated[
+        int,
+        Parameter(
+            help="Most values of a text context column that becomes one column a value; above, hashed.", converter=whole
+        ),
+    ] = AS_USUAL.max_levels
+    hash_size: Annotated[int, Parameter(help="Columns that a hashed text fills; a power of two.", converter=whole)] = (
+        AS_USUAL.hash_size
+    )
     estimate_propensities: Annotated[
         str | None,
         Parameter(
@@ -112,6 +139,9 @@ class LogOptions:
                 actions=actions,
                 reward_range=_range(self.reward_range),
                 normalize=self.normalize,
+                missing=self.missing,
+                max_levels=self.max_levels,
+                hash_size=self.hash_size,
             )
         return log.doubted(self.propensity_factor, self.sensitivity)
 
@@ -137,6 +167,9 @@ class LogOptions:
             policy_columns=list(policy_columns),
             actions=actions,
             reward_range=_range(self.reward_range),
+            missing=self.missing,
+            max_levels=self.max_levels,
+            hash_size=self.hash_size,
         )
 
     def words(self, paths: Sequence[str], context: bool = True) -> str:

@@ -16,8 +16,9 @@ import piwo
 from piwo.certificates import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.contexts import read_contexts
+from piwo.cli.log_options import whole
 from piwo.cli.places import writable
-from piwo.cli.shared_options import AS_USUAL, OutputOptions, kept_with, whole
+from piwo.cli.shared_options import AS_USUAL, OutputOptions, kept_with
 from piwo.policies import SavedPolicy
 from piwo.policies.archive import write_file
 from piwo.visible import visible

@@ -6,11 +6,11 @@ import difflib
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from cyclopts import Group, Parameter, Token
+from cyclopts import Group, Parameter
 
 import piwo
 from piwo.cli.log_options import number_of
@@ -31,7 +31,6 @@ __all__ = [
     "horizon_of",
     "kept_with",
     "named_policy",
-    "whole",
 ]
 
 
@@ -110,18 +109,6 @@ class EstimateOptions:
 
 
 BY_DEFAULT = EstimateOptions()
-
-
-def whole(_: Any, tokens: Sequence[Token]) -> int:
-    """Return a whole number that was typed; 1.5 is not rounded.
-
-    Raises:
-        ValueError: for other text.
-    """
-    text = tokens[0].value
-    if not re.fullmatch(r"[0-9]+", text):
-        raise ValueError(f"{tokens[0].keyword} got {text!r}, expected a whole number from 0 on, such as 7")
-    return int(text)
 
 
 def gamma_of(text: str) -> float | str | tuple[float, ...]:

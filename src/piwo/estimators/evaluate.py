@@ -169,7 +169,7 @@ def compare(
         )
     if q is not None and not method.takes_model:
         raise UsageError(f"interval={interval!r} takes no reward model; leave q out, or use interval='mixture-cv'")
-    given, base = log.features, Baseline.of(log, policies, baseline)
+    given, base = log, Baseline.of(log, policies, baseline)
     simultaneous = len(policies)
     log, ready = prepare(log, policies if base is None else {**policies, base.key: base.policy})
     asked = _Question(
@@ -185,7 +185,7 @@ def compare(
     log = log.doubted(propensity_factor, sensitivity)
     methods = {name: method.settled(log, policy) for name, policy in ready.items()}
     if q is not None and any(one.takes_model for one in methods.values()):
-        model = _model(q, log, given)
+        model = _model(q, log, given.features)
         methods = {name: one.with_model(model) for name, one in methods.items()}
     for one in methods.values() if horizon is not None else ():
         _check_anytime(one, gamma, horizon)

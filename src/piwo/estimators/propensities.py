@@ -14,6 +14,7 @@ from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.doubt import CalibrationBin, Doubt
+from piwo.logs.encoding import AS_USUAL, Missing
 from piwo.logs.log import Log
 from piwo.logs.reading import read
 from piwo.logs.sources import TableSource
@@ -42,6 +43,9 @@ def estimate_propensities(
     policy_columns: str | Sequence[str] = (),
     actions: Sequence[Any] | Actions | None = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
+    missing: Missing = "refuse",
+    max_levels: int = AS_USUAL.max_levels,
+    hash_size: int = AS_USUAL.hash_size,
 ) -> Log:
     """Return a log whose propensities were estimated from contexts and actions, and are marked as estimated.
 
@@ -66,6 +70,9 @@ def estimate_propensities(
         policy_columns: see `piwo.read`.
         actions: see `piwo.read`.
         reward_range: see `piwo.read`.
+        missing: see `piwo.read`.
+        max_levels: see `piwo.read`.
+        hash_size: see `piwo.read`.
 
     Returns:
         A `Log`, with `doubt.calibration`.
@@ -83,7 +90,8 @@ def estimate_propensities(
     """
     found = read(
         source, action=action, reward=reward, cost=cost, context=context, policy_columns=policy_columns,
-        actions=actions, reward_range=reward_range, behavior=_Unknown(),
+        actions=actions, reward_range=reward_range, behavior=_Unknown(), missing=missing, max_levels=max_levels,
+        hash_size=hash_size,
     )  # fmt: skip
     log = replace(found, behavior=None)
     table = _table(log)

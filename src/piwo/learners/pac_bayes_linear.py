@@ -146,7 +146,7 @@ class PACBayesLinear(Learner):
         check_log(log)
         check_score(score)
         check_posterior_score(score, log)
-        if log.features is None:
+        if not log.has_context:
             raise UsageError(
                 "linear policies need the context, and the log was read without; read it with context=[...]"
             )

@@ -21,7 +21,7 @@ from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
 from piwo.logs.doubt import Doubt
-from piwo.logs.features import Features, list_matrix
+from piwo.logs.features import MISSING_ADVICE, Feature, Features, list_matrix, missing_rows
 
 __all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "admit", "merge_findings"]
 
@@ -305,17 +305,25 @@ def _context(record: pa.RecordBatch, schema: Schema, desk: _Desk) -> Floats:
     for item in features.items:
         block = matrix[:, at : at + item.width]
         at += item.width
-        bad = ~np.isfinite(block).all(axis=1)
-        desk.note(
-            item.column,
-            "has missing or infinite context values",
-            "fill or drop such rows yourself first",
-            bad,
-        )
+        _note_context(item, record[item.column], block, desk)
         if item.kind == "levels":
             rule = "has context values that were not there when the levels were learned"
             desk.note(item.column, rule, "they are all zeros in the matrix", ~block.any(axis=1), fatal=False)
     return matrix
+
+
+def _note_context(item: Feature, values: pa.Array, block: Floats, desk: _Desk) -> None:
+    """Note why rows of one context column cannot be used, each row for one reason."""
+    bad = ~np.isfinite(block).all(axis=1)
+    if not bad.any():
+        return
+    nulls, nans = (mask & bad for mask in missing_rows(values))
+    infinite = np.isinf(block).any(axis=1) & ~nulls & ~nans
+    desk.note(item.column, "has missing context values", MISSING_ADVICE, nulls)
+    desk.note(item.column, "has context values that are NaN", MISSING_ADVICE, nans)
+    desk.note(item.column, "has infinite context values", "find out why; nothing is clipped", infinite)
+    rule = f"does not hold lists of {item.size} numbers"
+    desk.note(item.column, rule, "correct or drop such rows yourself first", bad & ~(nulls | nans | infinite))
 
 
 def _vectors(values: pa.Array, name: str, schema: Schema, desk: _Desk) -> Floats | None:

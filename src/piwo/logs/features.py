@@ -13,56 +13,94 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.errors import DataError, FileError, PiwoWarning, UsageError
+from piwo.errors import DataError, FileError, PiwoWarning
 from piwo.logs.columns import match_names
 from piwo.logs.frames import is_frame, refuse_twice, to_table, unmasked
+from piwo.logs.hashing import check_hash_size, hashed_places
 
-__all__ = ["Feature", "Features", "list_matrix"]
+__all__ = [
+    "MISSING_ADVICE",
+    "Feature",
+    "Features",
+    "Kind",
+    "is_list",
+    "is_number",
+    "list_matrix",
+    "missing_rows",
+    "texts",
+]
 
-Kind = Literal["number", "levels", "vector"]
+Kind = Literal["number", "levels", "hashed", "vector"]
+_KINDS = ("number", "levels", "hashed", "vector")
+MISSING_ADVICE = 'fill or drop such rows yourself first, or learn from a log read with missing="indicator"'
+"""What to do about a missing context value that a policy or a log is not made for."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One context column: a number, one of several levels (one-hot), or a fixed-size list of numbers.
+    """One context column: a number, one of several levels (one-hot), a text that is hashed, or a list of numbers.
 
-    >>> Feature("color", "levels", ("blue", "red")).names()
-    ('color=blue', 'color=red')
+    A hashed text fills `size` columns: MurmurHash3 of "column=value" chooses one of them and the sign of the 1 that
+    is put there, as in `sklearn.feature_extraction.FeatureHasher(size)`. Where values may be `missing`, one more
+    column is 1 in the rows without a value, and all others are 0 there.
+
+    Source of the signs: Weinberger, Dasgupta, Langford, Smola, Attenberg 2009 (arXiv 0902.2206), Section 2.
+
+    >>> Feature("color", "levels", ("blue", "red"), missing=True).names()
+    ('color=blue', 'color=red', 'color is missing')
     """
 
     column: str
     kind: Kind = "number"
     levels: tuple[str, ...] = ()
     size: int = 1
+    """Entries of a list; columns that a text is hashed into, a power of two."""
+    missing: bool = False
 
     @property
     def width(self) -> int:
         """Return how many matrix columns it fills."""
-        return len(self.levels) if self.kind == "levels" else self.size
+        return (len(self.levels) if self.kind == "levels" else self.size) + self.missing
 
     def names(self) -> tuple[str, ...]:
         """Return the names of those matrix columns."""
-        if self.kind == "levels":
-            return tuple(f"{self.column}={level}" for level in self.levels)
-        return (self.column,) if self.kind == "number" else tuple(f"{self.column}[{i}]" for i in range(self.size))
+        if self.kind == "number":
+            names = [self.column]
+        elif self.kind == "levels":
+            names = [f"{self.column}={level}" for level in self.levels]
+        else:
+            mark = "#{}" if self.kind == "hashed" else "[{}]"
+            names = [self.column + mark.format(i) for i in range(self.size)]
+        return (*names, f"{self.column} is missing") if self.missing else tuple(names)
 
     def fill(self, values: pa.Array, out: npt.NDArray[np.float64]) -> int:
         """Write the (n, width) block of this column into `out`; return the count of unseen levels.
 
-        A missing value is written as NaN; the caller refuses it by name.
+        A missing value is written as NaN where `missing` is not set; the caller refuses it by name.
         """
+        if not self.missing:
+            return self._fill_values(values, out)
+        block = out[:, :-1]
+        unseen = self._fill_values(values, block)
+        absent = np.logical_or(*missing_rows(values))
+        # a list may miss one entry and have an infinite one, which is refused
+        block[absent] = np.where(np.isinf(block[absent]), np.inf, 0.0)
+        out[:, -1] = absent
+        return unseen
+
+    def _fill_values(self, values: pa.Array, out: npt.NDArray[np.float64]) -> int:
         if self.kind == "levels":
-            return self._fill_levels(values, out)
-        if self.kind == "vector":
+            return self._fill_levels(texts(values), out)
+        if self.kind == "hashed":
+            self._fill_hashed(texts(values), out)
+        elif self.kind == "vector":
             out[:], _ = list_matrix(values, self.column, self.size)
-            return 0
-        out[:, 0] = _numbers(values, self.column)
+        else:
+            out[:, 0] = _numbers(values, self.column)
         return 0
 
     def _fill_levels(self, values: pa.Array, out: npt.NDArray[np.float64]) -> int:
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        found = pc.index_in(values.cast(pa.string()), value_set=pa.array(self.levels, pa.string()))
+        found = pc.index_in(values, value_set=pa.array(self.levels, values.type))
         codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
         out[:] = 0.0
         known = codes >= 0
@@ -71,11 +109,48 @@ class Feature:
         out[missing] = np.nan
         return int((~known & ~missing).sum())
 
+    def _fill_hashed(self, values: pa.Array, out: npt.NDArray[np.float64]) -> None:
+        coded = values.dictionary_encode()
+        place, sign = hashed_places(self.column, coded.dictionary, self.size)
+        codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+        known = codes >= 0
+        out[:] = 0.0
+        out[np.flatnonzero(known), place[codes[known]]] = sign[codes[known]]
+        out[~known] = np.nan
+
+
+def texts(values: pa.Array) -> pa.Array:
+    """Return a column as plain text; text in all may be longer than 2 GB."""
+    return (values.dictionary_decode() if pa.types.is_dictionary(values.type) else values).cast(pa.large_string())
+
+
+def missing_rows(values: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return the (n,) masks of rows without a value (null), and of rows that are NaN; a list is what its entries are.
+
+    >>> [mask.tolist() for mask in missing_rows(pa.array([1.0, None, float("nan")]))]
+    [[False, True, False], [False, False, True]]
+    >>> [mask.tolist() for mask in missing_rows(pa.array([[1.0, None], [float("nan"), 2.0], None]))]
+    [[True, False, True], [False, True, False]]
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    nulls = np.array(pc.is_null(values).to_numpy(zero_copy_only=False), np.bool_)
+    nans = np.zeros(len(values), np.bool_)
+    if is_list(values.type):
+        lists = values.filter(pa.array(~nulls))
+        rows = np.repeat(np.flatnonzero(~nulls), pc.list_value_length(lists).to_numpy(zero_copy_only=False))
+        null_entries, nan_entries = missing_rows(lists.flatten())
+        nulls[rows[null_entries]] = True
+        nans[rows[nan_entries]] = True
+    elif pa.types.is_floating(values.type):
+        nans |= pc.fill_null(pc.is_nan(values.cast(pa.float64())), fill_value=False).to_numpy(zero_copy_only=False)
+    return nulls, nans & ~nulls
+
 
 def _numbers(values: pa.Array, column: str) -> npt.NDArray[np.float64]:
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
-    if not _is_number(values.type):
+    if not is_number(values.type):
         raise DataError(f"context column {column!r} has type {values.type}, expected numbers as when it was first read")
     filled = (
         values.cast(pa.float64(), safe=False)
@@ -97,8 +172,7 @@ def list_matrix(values: pa.Array, column: str, size: int) -> tuple[npt.NDArray[n
     [False, True]
     """
     kind = values.type
-    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    if not (lists and (_is_number(kind.value_type) or pa.types.is_null(kind.value_type))):
+    if not (is_list(kind) and (is_number(kind.value_type) or pa.types.is_null(kind.value_type))):
         raise DataError(f"column {column!r} has type {kind}, expected lists of {size} numbers")
     # a missing fixed-size list has its length all the same in some versions of Arrow
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)
@@ -110,7 +184,13 @@ def list_matrix(values: pa.Array, column: str, size: int) -> tuple[npt.NDArray[n
     return matrix, wrong
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
+    """Tell whether an Arrow type is a list, of fixed size or not."""
+    return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether an Arrow type is a number, or true and false."""
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
     return any(test(kind) for test in tests)
 
@@ -119,9 +199,11 @@ def _is_number(kind: pa.DataType) -> bool:
 class Features:
     """The context of a log or a policy: which columns, in which order, encoded how.
 
-    Numbers are used as they are; text becomes one column a level (one-hot, every level kept); a list column
-    becomes one column an entry. Data frames are matched by column name, so their order does not matter; plain
-    arrays are taken as (n, d) in this order, unchecked.
+    Numbers are used as they are; text becomes one column a level (one-hot, every level kept), or is hashed where its
+    levels are many; a list column becomes one column an entry. Where values may be missing, a column such as
+    "age is missing" follows. Data frames are matched by column name, so their order does not matter; plain arrays are
+    taken as (n, d) in this order, unchecked; or, where all columns are numbers of which some may be missing, as one
+    column each, with NaN where missing.
 
     >>> features = Features((Feature("age"), Feature("color", "levels", ("blue", "red"))))
     >>> features.names
@@ -182,9 +264,11 @@ class Features:
         bad = ~np.isfinite(matrix)
         if bad.any():
             row, column = (int(x[0]) for x in np.nonzero(bad))
+            infinite = np.isinf(matrix[row, column])
             raise DataError(
-                f"context column {self.names[column]!r} is missing or infinite at row {row} "
-                f"({int(bad.any(axis=1).sum())} rows in all); fill or drop such rows yourself first"
+                f"context column {self.names[column]!r} is {'infinite' if infinite else 'missing'} at row {row} "
+                f"({int(bad.any(axis=1).sum())} rows in all); "
+                + ("fill or drop such rows yourself first" if infinite else MISSING_ADVICE)
             )
         return matrix
 
@@ -206,6 +290,8 @@ class Features:
             raise DataError(
                 "the context array holds text, expected numbers; give a data frame with named columns"
             ) from None
+        if matrix.ndim == 2 and matrix.shape[1] == len(self.items) != self.width and self._all_numbers:
+            return self.encode({name: matrix[:, i] for i, name in enumerate(self.columns)})
         if matrix.ndim != 2 or matrix.shape[1] != self.width:
             raise DataError(
                 f"the context has shape {matrix.shape}, expected (n, {self.width}): {', '.join(self.names[:8])}"
@@ -215,13 +301,17 @@ class Features:
             raise DataError(f"the context is NaN or infinite at row {row}; fill or drop such rows yourself first")
         return matrix
 
+    @property
+    def _all_numbers(self) -> bool:
+        return all(item.kind == "number" for item in self.items)
+
     def to_spec(self) -> list[dict[str, Any]]:
         """Return a JSON-able description, for policy files."""
-        return [{"column": x.column, "kind": x.kind, "levels": list(x.levels), "size": x.size} for x in self.items]
+        return [{**vars(item), "levels": list(item.levels)} for item in self.items]
 
     @classmethod
     def from_spec(cls, spec: Any) -> Features:
-        """Return the features of a description made by `to_spec`.
+        """Return the features of a description made by `to_spec`, by this version or an earlier one.
 
         Raises:
             FileError: where the description is damaged.
@@ -230,36 +320,19 @@ class Features:
         True
         """
         try:
-            items = tuple(Feature(str(x["column"]), x["kind"], tuple(x["levels"]), int(x["size"])) for x in spec)
+            items = tuple(_feature(x) for x in spec)
         except (KeyError, TypeError, ValueError) as cause:
             raise FileError(f"the description of the context is damaged ({cause!r}); save the policy again") from None
-        if any(x.kind not in ("number", "levels", "vector") for x in items):
+        if any(x.kind not in _KINDS for x in items):
             raise FileError("the description of the context has a kind this version does not know; update piwo")
         return cls(items)
 
-    @classmethod
-    def learn(
-        cls, columns: Sequence[str], schema: pa.Schema, levels: dict[str, list[str]], sizes: dict[str, int]
-    ) -> Features:
-        """Return features for source columns of the given Arrow types.
 
-        Args:
-            columns: context column names.
-            schema: Arrow types by name.
-            levels: sorted distinct texts of every text column.
-            sizes: list length of every list column.
-
-        Raises:
-            UsageError: for a type that is neither number, text nor list of numbers.
-        """
-        return cls(tuple(cls._feature(name, schema.field(name).type, levels, sizes) for name in columns))
-
-    @staticmethod
-    def _feature(name: str, kind: pa.DataType, levels: dict[str, list[str]], sizes: dict[str, int]) -> Feature:
-        if name in levels:
-            return Feature(name, "levels", tuple(levels[name]))
-        if name in sizes:
-            return Feature(name, "vector", size=sizes[name])
-        if _is_number(kind):
-            return Feature(name)
-        raise UsageError(f"context column {name!r} has type {kind}, expected numbers, text or lists of numbers")
+def _feature(spec: Any) -> Feature:
+    missing = spec.get("missing", False)  # version 1 had none
+    if type(missing) is not bool:
+        raise TypeError(f"missing is {missing!r}")
+    made = Feature(str(spec["column"]), spec["kind"], tuple(spec["levels"]), int(spec["size"]), missing)
+    if made.kind == "hashed":
+        check_hash_size(made.size)
+    return made

@@ -1,11 +1,17 @@
-"""Scrambled 64-bit numbers: the same on every machine, for every cut of the rows and every hash seed."""
+"""Scrambled numbers and hashed texts: the same on every machine, for every cut of the rows and every hash seed."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["scramble", "uniform"]
+from piwo.errors import UsageError
+
+__all__ = ["check_hash_size", "hashed_places", "scramble", "uniform"]
+
+_LARGEST_HASH_SIZE = 2**20
 
 
 def scramble(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -44,3 +50,48 @@ def uniform(seed: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     key = scramble(np.array([seed & (2**64 - 1)], np.uint64))
     bits = scramble(scramble(rows.astype(np.uint64) ^ key) + key)
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def check_hash_size(size: int) -> None:
+    """Refuse a number of columns that texts cannot be hashed into.
+
+    Raises:
+        UsageError: where it is no power of two from 2 to 2^20.
+
+    >>> check_hash_size(256)
+    """
+    if type(size) is not int or not 2 <= size <= _LARGEST_HASH_SIZE or size & (size - 1):
+        raise UsageError(
+            f"hash_size is {size!r}, expected a power of two from 2 to {_LARGEST_HASH_SIZE}, such as 256 or 1024"
+        )
+
+
+def hashed_places(column: str, values: pa.Array, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return which of `size` columns each text falls into, and its sign: those of scikit-learn's FeatureHasher.
+
+    Formula: with h the signed 32-bit MurmurHash3 (seed 0) of the UTF-8 bytes of "column=value", the place is
+    |h| mod size and the sign is that of h (+ for 0).
+
+    Args:
+        column: name of the context column.
+        values: n texts (`pa.large_string`), none of them missing.
+        size: a power of two.
+
+    Returns:
+        (n,) places from 0 and (n,) signs.
+
+    >>> place, sign = hashed_places("c", pa.array(["", "a"], pa.large_string()), 8)
+    >>> place.tolist(), sign.tolist()
+    ([4, 5], [1.0, 1.0])
+    """
+    from piwo.logs.kernels import murmur3
+
+    hashes = np.empty(len(values), np.int32)
+    if len(values):
+        prefix = pa.scalar(f"{column}=", pa.large_string())
+        joined = pc.binary_join_element_wise(prefix, values, pa.scalar("", pa.large_string()))
+        _, ends, data = joined.buffers()
+        offsets = np.frombuffer(ends, np.int64)[joined.offset : joined.offset + len(values) + 1]
+        murmur3(np.frombuffer(data, np.uint8), offsets, hashes)
+    place = np.abs(hashes.astype(np.int64)) % size
+    return place, np.where(hashes >= 0, 1.0, -1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,19 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import DataError, PiwoWarning, UsageError
-from piwo.logs.actions import Actions, is_text, label_array
+from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
 from piwo.logs.door import Behavior, Finding, Refused, Schema, admit, merge_findings
 from piwo.logs.doubt import Doubt
+from piwo.logs.encoding import AS_USUAL, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.sources import Fragment, QuerySource, Source, decoded
 
 __all__ = ["Log", "Part", "Reader", "Selector", "Split", "warn_of"]
-
-
-_MISSING_MARKS = frozenset({"na", "n/a", "nan", "null", "none", "?", "-", ".", "missing"})
-_NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$")
 
 
 @runtime_checkable
@@ -106,6 +102,7 @@ class Log:
     behavior: Behavior | None = None
     selector: Selector | None = None
     doubt: Doubt | None = None
+    encoding: Encoding = AS_USUAL
 
     def __post_init__(self) -> None:
         try:
@@ -210,6 +207,9 @@ class Log:
         reward_range: tuple[float, float] = (0.0, 1.0),
         behavior: Behavior | None = None,
         normalize: bool = False,
+        missing: Missing = "refuse",
+        max_levels: int = AS_USUAL.max_levels,
+        hash_size: int = AS_USUAL.hash_size,
     ) -> Log:
         """Return a log over arrays, one entry a row.
 
@@ -227,6 +227,9 @@ class Log:
             reward_range: the declared (lo, hi).
             behavior: a policy object whose `probabilities(X)` are mu(. | X).
             normalize: divide each row of `propensities` by its sum.
+            missing: "refuse" rows without a context value, or "indicator"; see `piwo.read`.
+            max_levels: most distinct values of a text column that is not hashed.
+            hash_size: columns that a hashed text fills.
 
         Raises:
             DataError: for columns of different lengths, pandas Series with different indexes, or bad values.
@@ -245,7 +248,8 @@ class Log:
             "propensities": propensities,
             "weight": weight,
         }
-        options = {"reward_range": reward_range, "behavior": behavior, "normalize": normalize}
+        encoding = Encoding(max_levels, hash_size, missing)
+        options = {"reward_range": reward_range, "behavior": behavior, "normalize": normalize, "encoding": encoding}
         return log_of_arrays(given, context, policies or {}, actions, options)
 
     # ------------------------------------------------------------------ what it is
@@ -267,25 +271,18 @@ class Log:
             raise DataError(f"no rows in {self.name}, expected at least one logged decision")
         raise DataError(f"column {self.columns.action!r} is missing in every row; the action taken must be logged")
 
+    @property
+    def has_context(self) -> bool:
+        """Tell whether there is a context; how it is encoded stays unknown."""
+        return self.declared_features is not None or bool(self.columns.context)
+
     @cached_property
     def features(self) -> Features | None:
-        """Return how the context is encoded; the levels of text columns are learned in one pass."""
-        if self.declared_features is not None:
+        """Return how the context is encoded; levels, and which columns have missing values, are learned in one pass."""
+        if self.declared_features is not None or not self.has_context:
             return self.declared_features
-        return self._learn_features() if self.columns.context else None
-
-    def _learn_features(self) -> Features:
-        schema, levels, sizes = self.source.schema, {}, {}
-        for name in self.columns.context:
-            kind = schema.field(name).type
-            if pa.types.is_fixed_size_list(kind):
-                sizes[name] = kind.list_size
-            elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-                sizes[name] = self._list_size(name)
-            elif is_text(kind) or pa.types.is_dictionary(kind):
-                levels[name] = sorted(str(x) for x in pc.drop_null(self._distinct(name)).to_pylist())
-                _refuse_marked_numbers(name, levels[name])
-        return Features.learn(self.columns.context, schema, levels, sizes)
+        reader = Reader(self.unlabelled, self.selector)
+        return learn_features(self.columns.context, self.source, reader.records, self.encoding)
 
     def _distinct(self, column: str) -> pa.Array:
         """Return the distinct values of a column in the rows of this log."""
@@ -295,15 +292,6 @@ class Log:
         parts = (x for fragment in self.source.fragments([column]) for x, _ in reader.records(fragment))
         found = [decoded(pc.unique(record[column])) for record in parts]
         return pc.unique(pa.chunked_array(found)) if found else self.source.distinct(column).slice(0, 0)
-
-    def _list_size(self, name: str) -> int:
-        """Return the length of the first list of a column; the door refuses rows of another length."""
-        for part in self.source.fragments([name]):
-            for record in part.records():
-                lengths = pc.drop_null(pc.list_value_length(record[name]))
-                if len(lengths):
-                    return int(lengths[0].as_py())
-        raise DataError(f"context column {name!r} holds no lists at all, expected one in every row")
 
     @property
     def schema(self) -> Schema:
@@ -503,17 +491,6 @@ class Split:
     train_rows: int
     test_rows: int
     notes: tuple[str, ...] = ()
-
-
-def _refuse_marked_numbers(name: str, levels: Sequence[str]) -> None:
-    """Raise where a number column became text because of a mark for missing values."""
-    marks = [x for x in levels if x.strip().lower() in _MISSING_MARKS]
-    others = [x for x in levels if x not in marks]
-    if marks and others and all(_NUMBER.match(x) for x in others):
-        raise DataError(
-            f"context column {name!r} holds numbers and {marks[0]!r}; fill or drop such rows yourself first, "
-            "or turn the column into text labels"
-        )
 
 
 def warn_of(findings: Sequence[Finding], warn: Callable[..., None] = warnings.warn) -> None:

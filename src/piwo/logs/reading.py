@@ -18,6 +18,7 @@ from piwo.logs.actions import Actions
 from piwo.logs.columns import Columns, refuse_doubled
 from piwo.logs.delimited import csv_source, header_of
 from piwo.logs.door import Behavior
+from piwo.logs.encoding import AS_USUAL, Encoding, Missing
 from piwo.logs.frames import is_frame, refuse_twice, same_index, to_table, unmasked
 from piwo.logs.log import Log
 from piwo.logs.paths import files_of, kind_of
@@ -44,11 +45,15 @@ def read(
     reward_range: tuple[float, float] = (0.0, 1.0),
     behavior: Behavior | None = None,
     normalize: bool = False,
+    missing: Missing = "refuse",
+    max_levels: int = AS_USUAL.max_levels,
+    hash_size: int = AS_USUAL.hash_size,
 ) -> Log:
     """Return a log over files, a query or a data frame: what was logged, and what means what.
 
     Rows are validated whenever they are read: a missing or impossible value is an error that names the
-    column, the rule, how many rows and the first of them. Nothing is filled, clipped or dropped.
+    column, the rule, how many rows and the first of them. Nothing is filled, clipped or dropped. How text becomes
+    columns, and which context values are missing, is learned in one pass and saved with policies.
 
     Args:
         source: a path or glob (Parquet, CSV, JSON lines), a list of them, a DuckDB query, any data frame,
@@ -67,6 +72,12 @@ def read(
         reward_range: the declared (lo, hi) of the reward (of -cost for costs); never inferred; hi may be inf.
         behavior: the behavior policy as an object with `probabilities(X)`.
         normalize: divide each row of `propensities` by its sum.
+        missing: what to do about missing context values (null or NaN): "refuse" such rows, or "indicator": a context
+            column that has any gets one more column, which is 1 where the value is missing and where its other columns
+            are 0. An infinite value is always refused.
+        max_levels: a text column of at most so many distinct values becomes one column a value (one-hot); of more, it
+            is hashed.
+        hash_size: columns that a hashed text fills, a power of two; see `logs.Feature`.
 
     Returns:
         A `Log`.
@@ -75,6 +86,9 @@ def read(
         FileError: for files that are missing or cannot be read.
         DataError: for columns that do not exist (near names are shown).
         UsageError: for arguments that do not go together.
+
+    Warns:
+        PiwoWarning: where that pass finds columns to hash, or missing values with missing="indicator".
 
     >>> log = read(
     ...     {"item": ["a", "b"], "click": [0, 1], "p": [0.5, 0.5]},
@@ -112,11 +126,14 @@ def read(
         policies=_listed(policy_columns, "policy_columns"),
         cost=cost is not None,
     )
+    encoding = Encoding(max_levels, hash_size, missing)
     paths = _dsjson_paths(source)
     if paths:
-        return _read_dsjson(paths, columns, actions, reward_range, behavior=behavior, normalize=normalize)
+        log = _read_dsjson(paths, columns, actions, reward_range, behavior=behavior, normalize=normalize)
+        return replace(log, encoding=encoding)
     rows = source_of(source, columns)
-    return Log.of(rows, columns, actions, reward_range=reward_range, behavior=behavior, normalize=normalize)
+    options = {"reward_range": reward_range, "behavior": behavior, "normalize": normalize, "encoding": encoding}
+    return Log.of(rows, columns, actions, **options)
 
 
 def _listed(names: str | Sequence[str], role: str) -> tuple[str, ...]:

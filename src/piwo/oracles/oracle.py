@@ -59,7 +59,7 @@ class Oracle(ABC):
         Raises:
             DataError: saying what is missing.
         """
-        if self.needs_context() and log.features is None:
+        if self.needs_context() and not log.has_context:
             raise DataError(
                 f"the {self.name} oracle needs the context, and the log was read without; read it with context=[...]"
             )

@@ -37,7 +37,8 @@ from piwo.policies.uniform import Uniform
 __all__ = ["FORMAT", "FORMAT_VERSION", "KINDS", "SavedPolicy", "load", "load_with_metadata", "save"]
 
 FORMAT = "piwo-policy"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: hashed context columns, and missing values in context columns. Older files are read."""
 # A policy in a policy in a policy: deeper than anyone means, and shallower than Python's stack.
 _MAX_DEPTH = 20
 _ENTRY = {"kind", "parameters", "actions", "features", "arrays", "model", "sklearn", "parts"}

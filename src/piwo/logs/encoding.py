@@ -1,0 +1,248 @@
+"""What is found out about context columns before rows are encoded: levels, lengths of lists, missing values."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.logs.actions import is_text
+from piwo.logs.features import Feature, Features, is_list, is_number, missing_rows, texts
+from piwo.logs.hashing import check_hash_size
+from piwo.logs.sources import Fragment, Source
+
+__all__ = ["AS_USUAL", "Encoding", "Missing", "learn_features"]
+
+Missing = Literal["refuse", "indicator"]
+Records = Callable[[Fragment], Iterator[tuple[pa.RecordBatch, Any]]]
+
+_MARKS = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")
+_NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How context columns become numbers, where there is a choice.
+
+    Args:
+        max_levels: a text column of at most so many distinct values becomes one column a value (one-hot); of more, it
+            is hashed. The default is that of `hash_size`: one-hot is exact, so it is used as long as it is no wider.
+        hash_size: columns that a hashed text fills; a power of two. Two values share a column with probability
+            1 / hash_size; what rows and gains cost grows with the width, what ridge costs with its square.
+        missing: "refuse" rows without a value; or "indicator": a column with missing values gets one more, which is 1
+            in those rows, where all others of the value are 0.
+
+    Raises:
+        UsageError: for other values.
+
+    >>> Encoding(missing="indicator").hash_size
+    256
+    """
+
+    max_levels: int = 256
+    hash_size: int = 256
+    missing: Missing = "refuse"
+
+    def __post_init__(self) -> None:
+        if type(self.max_levels) is not int or self.max_levels < 0:
+            raise UsageError(f"max_levels is {self.max_levels!r}, expected a whole number from 0 (hash every text) on")
+        check_hash_size(self.hash_size)
+        if self.missing not in get_args(Missing):
+            raise UsageError(f"missing is {self.missing!r}, expected 'refuse' or 'indicator'")
+
+
+AS_USUAL = Encoding()
+"""Missing values are refused, a text of many values is hashed."""
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What some rows say about one context column."""
+
+    nulls: int = 0
+    nans: int = 0
+    levels: pa.Array = field(default_factory=lambda: pa.array([], pa.large_string()))
+    """Distinct texts; cut off where they are more than what is counted to."""
+    marks: str | None = None
+    """A text such as NA, the first by the alphabet."""
+    numbers: bool = False
+    """Whether a text is a number."""
+    words: bool = False
+    """Whether a text is neither."""
+    size: int | None = None
+    """Length of the first list."""
+
+    def merge(self, other: _Facts, most: int) -> _Facts:
+        """Return the facts of both parts together; levels are counted up to `most` + 1."""
+        levels = pc.unique(pa.chunked_array([self.levels, other.levels])) if len(other.levels) else self.levels
+        return _Facts(
+            self.nulls + other.nulls,
+            self.nans + other.nans,
+            levels.slice(0, most + 1),
+            min((x for x in (self.marks, other.marks) if x is not None), default=None),
+            self.numbers or other.numbers,
+            self.words or other.words,
+            other.size if self.size is None else self.size,
+        )
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What one worker does: look at the context columns of one fragment."""
+
+    records: Records
+    kinds: dict[str, pa.DataType]
+    encoding: Encoding
+    stop: Event
+
+    def __call__(self, fragment: Fragment) -> dict[str, _Facts]:
+        found = {name: _Facts() for name in self.kinds}
+        for record, _ in self.records(fragment):
+            if self.stop.is_set() or self.settled(found):
+                break
+            found = self.merged(found, {name: self._look(record[name], facts) for name, facts in found.items()})
+        return found
+
+    def merged(self, one: dict[str, _Facts], other: dict[str, _Facts]) -> dict[str, _Facts]:
+        """Return the facts of both parts together."""
+        return {name: facts.merge(other[name], self.encoding.max_levels) for name, facts in one.items()}
+
+    def settled(self, found: dict[str, _Facts]) -> bool:
+        """Tell whether more rows would change nothing."""
+        return self.encoding.missing == "refuse" and all(self._known(x, found[x]) for x in self.kinds)
+
+    def _known(self, name: str, facts: _Facts) -> bool:
+        """Tell whether the kind of a column is known, whatever more rows say."""
+        if is_list(self.kinds[name]):
+            return facts.size is not None
+        # numbers with a mark for missing ones must not be hashed for being many
+        return len(facts.levels) > self.encoding.max_levels and facts.words
+
+    def _look(self, values: pa.Array, known: _Facts) -> _Facts:
+        kind, found = values.type, _Facts()
+        if self.encoding.missing == "indicator":
+            nulls, nans = missing_rows(values)
+            found = _Facts(int(nulls.sum()), int(nans.sum()))
+        if is_list(kind) and known.size is None:
+            lengths = pc.drop_null(pc.list_value_length(values))
+            return replace(found, size=int(lengths[0].as_py()) if len(lengths) else None)
+        if _is_categorical(kind) and not (len(known.levels) > self.encoding.max_levels and known.words):
+            return _of_texts(pc.unique(pc.drop_null(texts(pc.unique(values)))), found)
+        return found
+
+
+def _of_texts(levels: pa.Array, facts: _Facts) -> _Facts:
+    marks = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(levels)), value_set=pa.array(_MARKS, pa.large_string()))
+    numbers = pc.match_substring_regex(levels, _NUMBER)
+    return replace(
+        facts,
+        levels=levels,
+        marks=pc.min(levels.filter(marks)).as_py(),
+        numbers=bool(pc.any(numbers).as_py()),
+        words=not pc.all(pc.or_(marks, numbers)).as_py(),
+    )
+
+
+def _is_categorical(kind: pa.DataType) -> bool:
+    return is_text(kind) or pa.types.is_dictionary(kind)
+
+
+def learn_features(columns: Sequence[str], source: Source, records: Records, encoding: Encoding) -> Features:
+    """Return how context columns are encoded; one pass over those that their types do not decide.
+
+    Memory does not grow with the number of levels: above `max_levels` they are no longer counted.
+
+    Args:
+        columns: names of context columns.
+        source: where they are.
+        records: gives the raw rows of a fragment.
+        encoding: what the user asked for.
+
+    Raises:
+        UsageError: for a type that is neither number, text nor list of numbers.
+        DataError: for a list column without any list, and for numbers that became text because of a mark such as NA.
+
+    Warns:
+        PiwoWarning: naming the columns that are hashed, and those with missing values.
+    """
+    kinds: dict[str, pa.DataType] = {name: source.schema.field(name).type for name in columns}
+    for name, kind in kinds.items():
+        if not (is_number(kind) or _is_categorical(kind) or is_list(kind)):
+            raise UsageError(f"context column {name!r} has type {kind}, expected numbers, text or lists of numbers")
+    unknown = {
+        name: kind
+        for name, kind in kinds.items()
+        if encoding.missing == "indicator" or not (is_number(kind) or pa.types.is_fixed_size_list(kind))
+    }
+    facts = _facts(source.fragments(list(unknown)), _Look(records, unknown, encoding, Event())) if unknown else {}
+    items = tuple(_feature(name, kind, facts.get(name, _Facts()), encoding) for name, kind in kinds.items())
+    for note in (_hashed_note(items, encoding), _missing_note(facts)):
+        if note:
+            warnings.warn(note, PiwoWarning, stacklevel=4)
+    return Features(items)
+
+
+def _facts(fragments: Sequence[Fragment], look: _Look) -> dict[str, _Facts]:
+    found = {name: _Facts() for name in look.kinds}
+    with ThreadPoolExecutor(max(1, min(len(fragments), os.cpu_count() or 1))) as pool:
+        try:
+            for part in pool.map(look, fragments):
+                found = look.merged(found, part)
+                if look.settled(found):
+                    look.stop.set()
+        except BaseException:
+            look.stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return found
+
+
+def _feature(name: str, kind: pa.DataType, facts: _Facts, encoding: Encoding) -> Feature:
+    missing = facts.nulls + facts.nans > 0
+    if is_list(kind):
+        size = kind.list_size if pa.types.is_fixed_size_list(kind) else facts.size
+        if size is None:
+            raise DataError(f"context column {name!r} holds no lists at all, expected one in every row")
+        return Feature(name, "vector", size=size, missing=missing)
+    if not _is_categorical(kind):
+        return Feature(name, missing=missing)
+    if facts.marks is not None and facts.numbers and not facts.words:
+        raise DataError(
+            f"context column {name!r} holds numbers and {facts.marks!r}; fill or drop such rows yourself first, "
+            "or turn the column into text labels"
+        )
+    if len(facts.levels) > encoding.max_levels:
+        return Feature(name, "hashed", size=encoding.hash_size, missing=missing)
+    return Feature(name, "levels", tuple(sorted(facts.levels.to_pylist())), missing=missing)
+
+
+def _hashed_note(items: Iterable[Feature], encoding: Encoding) -> str:
+    names = [repr(item.column) for item in items if item.kind == "hashed"]
+    if not names:
+        return ""
+    return (
+        f"context columns with more than {encoding.max_levels} levels: {', '.join(names)}; each is hashed into "
+        f"{encoding.hash_size} columns, which some levels share (max_levels= and hash_size= change that)"
+    )
+
+
+def _missing_note(facts: dict[str, _Facts]) -> str:
+    found = {name: (x.nulls + x.nans, x.nans) for name, x in facts.items() if x.nulls + x.nans}
+    if not found:
+        return ""
+    shown = ", ".join(
+        f"{name!r} in {count} {'row' if count == 1 else 'rows'}" + (f" ({nans} of them NaN)" if nans else "")
+        for name, (count, nans) in found.items()
+    )
+    return (
+        f"context values are missing: {shown}; there a column such as '{next(iter(found))} is missing' is 1 and the "
+        "value's own columns are 0 (missing='indicator')"
+    )
