@@ -61,4 +61,8 @@ def test_a_reward_model_by_name(piwo: Any, clicks: Path) -> None:
     wrong = piwo(*words, "--reward-model", "crystal ball")
     assert wrong.code != 0
     assert "--reward-model got 'crystal ball', expected forward" in wrong.err
+    unused = piwo(*words[:6], "--reward-model", "forward")
+    assert unused.code != 0
+    assert "--reward-model serves control variates: the log has the propensity of the logged action only" in unused.err
+    assert "(--propensities), or leave --reward-model out" in unused.err
     assert "takes no reward model" in piwo(*words, "--reward-model", "forward", "--interval", "ix").err

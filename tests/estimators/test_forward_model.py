@@ -142,5 +142,16 @@ def test_methods_that_take_no_model() -> None:
     data = made(300, seed=5)
     with pytest.raises(UsageError, match=r"interval='mixture' takes no reward model; leave q out"):
         piwo.evaluate(data["log"], data["pi"], q="forward", interval="mixture")
+    alone = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    uniform = piwo.policies.Uniform(["a", "b"])
+    with pytest.raises(UsageError, match=r"q is a reward model .* propensity of the logged action only"):
+        piwo.evaluate(alone, uniform, q="forward")
+    with pytest.raises(UsageError, match=r"logged actions only; give full vectors.*leave q out"):
+        piwo.evaluate(data["log"], np.full(300, 0.5), q="forward")
+    thinned = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0], weight=[2.0], actions=["a", "b"])
+    with pytest.raises(UsageError, match=r"q is a reward model"):
+        piwo.evaluate(thinned, uniform, q="forward")
+    mixed = piwo.compare(data["log"], {"full": data["pi"], "logged": np.full(300, 0.5)}, q="forward")
+    assert [one.interval for one in mixed.values()] == ["mixture-cv", "mixture"]
     with pytest.raises(UsageError, match=r"q is str, expected"):
         piwo.evaluate(data["log"], data["pi"], q="backward")

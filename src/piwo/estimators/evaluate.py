@@ -16,6 +16,7 @@ from piwo.estimators.difference import Baseline, Difference
 from piwo.estimators.evaluation import SUSPICIOUS, Evaluation
 from piwo.estimators.forward_model import forward_model
 from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
+from piwo.estimators.intervals.control_variate import lacking
 from piwo.estimators.point import Estimator, estimator_named
 from piwo.estimators.prepare import check_named, name_of, prepare, resolve_gamma, unknown_actions, whole_length
 from piwo.estimators.reward_model import reward_model
@@ -70,7 +71,8 @@ def evaluate(
             asymptotic, for comparison; more in docs/bounds.md.
         q: a reward model, whose predictions "auto" and "mixture-cv" take as baselines beside the constant ones:
             "forward" fits one to the log itself, each row's on earlier rows alone (`piwo.estimators.forward_model`);
-            or predictions made from other rows, see `piwo.estimators.doubly_robust`.
+            or predictions made from other rows, see `piwo.estimators.doubly_robust`. Refused where no policy's interval
+            can use it.
         baseline: what `improvement_lower` is over: a policy fixed before this log was looked at, such as the one that
             runs today; None: the logging policy.
         delta: how often the interval may be wrong, both sides together.
@@ -184,7 +186,8 @@ def compare(
     )
     log = log.doubted(propensity_factor, sensitivity)
     methods = {name: method.settled(log, policy) for name, policy in ready.items()}
-    if q is not None and any(one.takes_model for one in methods.values()):
+    if q is not None:
+        _check_model_used(log, ready, methods)
         model = _model(q, log, given.features)
         methods = {name: one.with_model(model) for name, one in methods.items()}
     for one in methods.values() if horizon is not None else ():
@@ -224,6 +227,14 @@ def _measured(
         made = _finish(asked, methods[name], name, evidence, masses[name], _obstacle(log, policy, once))
         found[name] = made if asked.baseline is None else _against(asked, asked.baseline, made, evidence, pair, once)
     return found
+
+
+def _check_model_used(log: Log, policies: Mapping[str, Policy], methods: Mapping[str, IntervalMethod]) -> None:
+    """Raise where a reward model would change nothing."""
+    if any(one.takes_model for one in methods.values()):
+        return
+    reason = lacking(log, next(iter(policies.values()))) or "no finite-sample bound holds on a thinned log"
+    raise UsageError(f"q is a reward model for control variates: {reason}, or leave q out")
 
 
 def _model(q: Any, log: Log, given: Features | None) -> Predictor:

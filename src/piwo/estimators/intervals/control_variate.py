@@ -27,6 +27,7 @@ __all__ = [
     "WEIGHTS",
     "AutoInterval",
     "ControlVariateInterval",
+    "lacking",
 ]
 
 SHIFTS = (0.0, *(k for _, k in BASELINES))
@@ -68,9 +69,9 @@ class ControlVariateInterval(IntervalMethod):
         Raises:
             UsageError: where the log or the policy knows the logged actions alone.
         """
-        lacking = _lacking(log, policy)
-        if lacking is not None:
-            raise UsageError(f"interval='mixture-cv': {lacking}, or use interval='mixture'")
+        reason = lacking(log, policy)
+        if reason is not None:
+            raise UsageError(f"interval='mixture-cv': {reason}, or use interval='mixture'")
         return self
 
     def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:
@@ -126,18 +127,24 @@ class AutoInterval(IntervalMethod):
         hopeless = log.doubt is not None and log.columns.propensities is None and log.behavior is None
         if log.columns.weight is not None or hopeless:  # nothing that the user could give would help
             return MixtureInterval()
-        lacking = _lacking(log, policy)
-        if lacking is None:
+        reason = lacking(log, policy)
+        if reason is None:
             return ControlVariateInterval()
-        return MixtureInterval(f"a control variate would make most intervals narrower: {lacking}")
+        return MixtureInterval(f"a control variate would make most intervals narrower: {reason}")
 
     def finish(self, evidence: Evidence) -> bounds.Interval:  # noqa: ARG002
         """Return nothing: the settled method does."""
         raise AssertionError(f"{self.name} was not settled")
 
 
-def _lacking(log: Log, policy: Policy) -> str | None:
-    """Return what must be given for a control variate, None where nothing is missing."""
+def lacking(log: Log, policy: Policy) -> str | None:
+    """Return what must be given for a control variate, None where nothing is missing.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
+    >>> lacking(log, piwo.policies.Uniform(log.actions)).split(";")[0]
+    'the log has the propensity of the logged action only'
+    """
     if log.doubt is not None:
         return "it needs propensities that are right, of every action, and these are known only roughly"
     if not log.tells_all:
