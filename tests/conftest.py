@@ -1,7 +1,11 @@
 """What all tests share: where real logs are found, and that no setting of the user leaks into a test."""
 
 import os
+import shutil
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -27,6 +31,41 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("needs real logs: set PIWO_SHARED to the folder whose data/ holds them, or put it at ../shared")
     return folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A Spark session with two cores, in which a task is tried four times; one for all tests."""
+    sql = pytest.importorskip("pyspark.sql", reason="needs Spark: pip install 'piwo[spark]'")
+    java = shutil.which("java") or (os.environ.get("JAVA_HOME") and Path(os.environ["JAVA_HOME"], "bin/java").exists())
+    if not java:
+        pytest.skip("needs Java 17 or newer for Spark: put java on the path, or set JAVA_HOME")
+    builder = sql.SparkSession.builder.master("local[2,4]").appName("piwo-tests")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.log.level": "OFF",
+    }.items():
+        builder = builder.config(name, value)
+    before = signal.getsignal(signal.SIGINT)
+    session = builder.getOrCreate()
+    signal.signal(signal.SIGINT, before)  # Spark's own handler would cancel all jobs of the process
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def dask_cluster() -> Iterator[Any]:
+    """Two Dask workers, each a process that is started again when it dies; one pair for all tests."""
+    distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'piwo[dask]'")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any, Protocol, TypeVar
 
+from piwo.engines.cluster import in_cluster
 from piwo.errors import DataError
+from piwo.logs.clusters import Cluster
 from piwo.logs.door import Finding, Refused
 from piwo.logs.log import Log, Reader, warn_of
 from piwo.logs.sources import Fragment
@@ -123,10 +125,9 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     >>> reduce(log, Digest()).rows
     2
     """
-    fragments = log.fragments(context=reduction.context, propensities=reduction.propensities)
     state, notes, rows = reduction.empty(), list[Finding](), 0
     try:
-        with _states(log, reduction, fragments) as parts:
+        with _states(log, reduction) as parts:
             for part, findings, count in parts:
                 state = reduction.merge(state, part)
                 notes += findings
@@ -139,11 +140,21 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     return state
 
 
-def _states(log: Log, reduction: Reduction[Any], fragments: list[Fragment]) -> AbstractContextManager[Iterable[Folded]]:
-    chosen = _mapper.get()
-    if chosen is not None:
-        return _mapped(chosen, _Task(log.reader(reduction.labels, reduction.context), reduction), fragments)
-    return _threads(log, reduction, fragments)
+def _states(log: Log, reduction: Reduction[Any]) -> AbstractContextManager[Iterable[Folded]]:
+    chosen, task = _mapper.get(), _Task(log.reader(reduction.labels, reduction.context), reduction)
+    if isinstance(log.source, Cluster):
+        return _clustered(log, log.source, task)
+    fragments = log.fragments(context=reduction.context, propensities=reduction.propensities)
+    return _threads(log, task, fragments) if chosen is None else _mapped(chosen, task, fragments)
+
+
+@contextmanager
+def _clustered(log: Log, source: Cluster, task: _Task) -> Iterator[Iterable[Folded]]:
+    reduction, tell = task.reduction, _progress.get()
+    found = in_cluster(source, log.wanted(reduction.context, reduction.propensities), reduction, task)
+    if tell is not None:  # clusters have displays of their own while they work
+        tell(found[2], None)
+    yield [found]
 
 
 @contextmanager
@@ -152,17 +163,16 @@ def _mapped(mapper: Mapper, task: _Task, fragments: list[Fragment]) -> Iterator[
 
 
 @contextmanager
-def _threads(log: Log, reduction: Reduction[Any], fragments: list[Fragment]) -> Iterator[Iterable[Folded]]:
+def _threads(log: Log, task: _Task, fragments: list[Fragment]) -> Iterator[Iterable[Folded]]:
     from threadpoolctl import threadpool_limits
 
     stop, tell = Event(), _progress.get()
     told = None if tell is None else lambda rows: tell(rows, log.source.rows)
-    reader = log.reader(reduction.labels, reduction.context)
     workers = max(1, min(len(fragments), os.cpu_count() or 1))
     # our threads are the parallelism; a BLAS that starts its own underneath would fight them
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
         try:
-            yield pool.map(_Task(reader, reduction, stop, told), fragments)
+            yield pool.map(replace(task, stop=stop, tell=told), fragments)
         except BaseException:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)

@@ -224,6 +224,7 @@ class RowCredits(Reduction[RowState]):
 
 def _columns(log: Log, policy: Policy, score: Score) -> Floats:
     """Return the columns of a whole log, (4, n)."""
+    log.require_order("the bootstrap")
     return np.concatenate([piece for _, piece in reduce(log, RowCredits(policy, score)).pieces], axis=1)
 
 

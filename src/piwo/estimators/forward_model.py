@@ -62,6 +62,7 @@ def forward_model(log: Log) -> ForwardModel:
     >>> forward_model(log).coef[:, :, 0].round(2).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
+    log.require_order("a forward reward model")
     width = 1 if log.features is None else log.features.width + 1
     if len(log.actions) * width * width > MOST_NUMBERS:
         width = 1

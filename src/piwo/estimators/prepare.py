@@ -64,7 +64,10 @@ def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Polic
         raise UsageError("these policies were made from different context columns; evaluate them one at a time")
     if features:
         log = log.encoded_by(features.pop())
-    rows = whole_length(log) if any(policy.rows is not None for policy in made.values()) else None
+    by_row = next((name for name, policy in made.items() if policy.rows is not None), None)
+    if by_row is not None:
+        log.require_order(f"policy {by_row!r}, an array,")
+    rows = None if by_row is None else whole_length(log)
     for policy in made.values():
         check_fits(policy, log.features, log.actions, rows)
     return log, {name: aligned(policy, log.actions) for name, policy in made.items()}

@@ -22,6 +22,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
 from piwo.logs.doubt import Doubt
 from piwo.logs.features import MISSING_ADVICE, Feature, Features, list_matrix, missing_rows
+from piwo.logs.places import places
 
 __all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "admit", "merge_findings"]
 
@@ -80,8 +81,7 @@ class Finding:
 
     def __str__(self) -> str:
         rows = "row" if self.count == 1 else "rows"
-        first = ", ".join(str(x) for x in self.rows) + (", ..." if self.count > len(self.rows) else "")
-        where = f"in {self.count} {rows} (row numbers from 0: {first})"
+        where = f"in {self.count} {rows} ({places(self.rows, self.count > len(self.rows))})"
         return f"column {self.column!r} {self.rule} {where}; {self.advice}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs.actions import is_text
+from piwo.logs.clusters import Cluster
 from piwo.logs.features import Feature, Features, is_list, is_number, missing_rows, texts
 from piwo.logs.hashing import check_hash_size
 from piwo.logs.sources import Fragment, Source
@@ -101,12 +103,12 @@ class _Look:
     records: Records
     kinds: dict[str, pa.DataType]
     encoding: Encoding
-    stop: Event
+    stop: Event | None = None
 
     def __call__(self, fragment: Fragment) -> dict[str, _Facts]:
         found = {name: _Facts() for name in self.kinds}
         for record, _ in self.records(fragment):
-            if self.stop.is_set() or self.settled(found):
+            if (self.stop is not None and self.stop.is_set()) or self.settled(found):
                 break
             found = self.merged(found, {name: self._look(record[name], facts) for name, facts in found.items()})
         return found
@@ -182,7 +184,7 @@ def learn_features(columns: Sequence[str], source: Source, records: Records, enc
         for name, kind in kinds.items()
         if encoding.missing == "indicator" or not (is_number(kind) or pa.types.is_fixed_size_list(kind))
     }
-    facts = _facts(source.fragments(list(unknown)), _Look(records, unknown, encoding, Event())) if unknown else {}
+    facts = _facts(source, _Look(records, unknown, encoding)) if unknown else {}
     items = tuple(_feature(name, kind, facts.get(name, _Facts()), encoding) for name, kind in kinds.items())
     for note in (_hashed_note(items, encoding), _missing_note(facts)):
         if note:
@@ -190,19 +192,55 @@ def learn_features(columns: Sequence[str], source: Source, records: Records, enc
     return Features(items)
 
 
-def _facts(fragments: Sequence[Fragment], look: _Look) -> dict[str, _Facts]:
+def _facts(source: Source, look: _Look) -> dict[str, _Facts]:
     found = {name: _Facts() for name in look.kinds}
+    if isinstance(source, Cluster):
+        return _read(source.fold(list(look.kinds), _Written(look), _Merged(look)))
+    fragments, stop = source.fragments(list(look.kinds)), Event()
+    look = replace(look, stop=stop)
     with ThreadPoolExecutor(max(1, min(len(fragments), os.cpu_count() or 1))) as pool:
         try:
             for part in pool.map(look, fragments):
                 found = look.merged(found, part)
                 if look.settled(found):
-                    look.stop.set()
+                    stop.set()
         except BaseException:
-            look.stop.set()
+            stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     return found
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What one worker of a cluster does: look at one partition, and send the facts as bytes."""
+
+    look: _Look
+
+    def __call__(self, fragment: Fragment) -> bytes:
+        return _bytes(self.look(fragment))
+
+
+@dataclass(frozen=True)
+class _Merged:
+    """Merges the facts of partitions."""
+
+    look: _Look
+
+    def __call__(self, parts: Iterable[bytes]) -> bytes:
+        found = {name: _Facts() for name in self.look.kinds}
+        for part in parts:
+            found = self.look.merged(found, _read(part))
+        return _bytes(found)
+
+
+def _bytes(found: dict[str, _Facts]) -> bytes:
+    return json.dumps({name: {**vars(x), "levels": x.levels.to_pylist()} for name, x in found.items()}).encode()
+
+
+def _read(data: bytes) -> dict[str, _Facts]:
+    made = json.loads(data)
+    return {name: _Facts(**{**x, "levels": pa.array(x["levels"], pa.large_string())}) for name, x in made.items()}
 
 
 def _feature(name: str, kind: pa.DataType, facts: _Facts, encoding: Encoding) -> Feature:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Batch
+from piwo.logs.clusters import Cluster, count_rows, distinct_values, verdicts
 from piwo.logs.columns import Columns
 from piwo.logs.door import Behavior, Finding, Refused, Schema, admit, merge_findings
 from piwo.logs.doubt import Doubt
@@ -61,6 +62,10 @@ class Reader:
         for record, rows in self.records(fragment):
             batch, findings = admit(record, self.schema, rows)
             yield Part(batch, findings, len(rows))
+
+    def kept(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Yield the raw rows that stay."""
+        return (record for record, _ in self.records(fragment))
 
     def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
         """Yield the raw rows that stay, with their numbers in the log."""
@@ -289,6 +294,8 @@ class Log:
         if self.selector is None:
             return self.source.distinct(column)
         reader = Reader(self.unlabelled, self.selector)
+        if isinstance(self.source, Cluster):
+            return distinct_values(self.source, [column], reader.kept)
         parts = (x for fragment in self.source.fragments([column]) for x, _ in reader.records(fragment))
         found = [decoded(pc.unique(record[column])) for record in parts]
         return pc.unique(pa.chunked_array(found)) if found else self.source.distinct(column).slice(0, 0)
@@ -326,6 +333,8 @@ class Log:
     def _rows(self) -> int:
         if self.selector is None and self.source.rows is not None:
             return self.source.rows
+        if isinstance(self.source, Cluster):
+            return count_rows(self.source, [self.columns.action], Reader(self.unlabelled, self.selector).kept)
         return sum(len(batch) for batch in self.each_batch())
 
     # ------------------------------------------------------------------ scale
@@ -424,15 +433,34 @@ class Log:
 
     # ------------------------------------------------------------------ reading
 
+    def require_order(self, what: str) -> None:
+        """Raise where rows have no numbers that every pass over the log gives them.
+
+        Args:
+            what: goes by row numbers.
+
+        Raises:
+            UsageError: for logs in clusters.
+        """
+        if isinstance(self.source, Cluster):
+            raise UsageError(
+                f"{what} goes by row numbers, and rows of {self.name} come in no fixed order; "
+                "put what belongs to a row into a column of the log, or read the rows from files"
+            )
+
     def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:
         """Return the parts of the log; context and full propensity vectors are read only when asked for."""
+        return self.source.fragments(self.wanted(context, propensities))
+
+    def wanted(self, context: bool = False, propensities: bool = False) -> tuple[str, ...]:
+        """Return the columns to read; context and full propensity vectors only when asked for."""
         columns = self.columns
         wanted = [columns.action, *columns.numbers().values(), *columns.policies]
         if (context or self.behavior is not None) and self.features is not None:
             wanted += self.features.columns
         if columns.propensities is not None and (propensities or columns.propensity is None):
             wanted.append(columns.propensities)
-        return self.source.fragments(tuple(dict.fromkeys(wanted)))
+        return tuple(dict.fromkeys(wanted))
 
     def reader(self, labels: bool = True, context: bool = True) -> Reader:
         """Return what a worker needs to read fragments: not the rows. What is not asked for is not found out.
@@ -453,6 +481,9 @@ class Log:
             return replace(self, selector=None).counted(refused)
         found: list[Finding] = []
         reader = self.reader()
+        if isinstance(self.source, Cluster):
+            columns = self.wanted(context=True, propensities=True)
+            return DataError(str(Refused(verdicts(self.source, columns, reader) or refused.findings)))
         for fragment in self.fragments(context=True, propensities=True):
             for record, rows in reader.records(fragment):
                 try:
@@ -463,9 +494,18 @@ class Log:
 
     def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:
         """Yield the validated batches in order, in this thread; harmless findings become one warning."""
+        return self._batches(self.fragments(context, propensities), self.reader(context=context))
+
+    def first_batch(self, context: bool = False) -> Batch | None:
+        """Return a few validated rows, the first ones where there is an order; None of a log without rows."""
+        if not isinstance(self.source, Cluster):
+            return next(self.each_batch(context), None)
+        reader = replace(self.reader(context=context), selector=None)
+        return next(self._batches([self.source.head(self.wanted(context))], reader), None)
+
+    def _batches(self, fragments: Sequence[Fragment], reader: Reader) -> Iterator[Batch]:
         notes: list[Finding] = []
-        reader = self.reader(context=context)
-        for fragment in self.fragments(context, propensities):
+        for fragment in fragments:
             try:
                 for part in reader.read(fragment):
                     notes += part.findings

@@ -26,6 +26,8 @@ from piwo.logs.sources import ParquetSource, QuerySource, Source, TableSource, f
 
 __all__ = ["log_of_arrays", "read"]
 
+SPARK = "spark:"
+"""What the name of a table, or a query, of Spark begins with."""
 _SQL = re.compile(r"^(\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|from|values)[\s*('\"]", re.IGNORECASE | re.DOTALL)
 
 
@@ -57,7 +59,7 @@ def read(
 
     Args:
         source: a path or glob (Parquet, CSV, JSON lines), a list of them, a DuckDB query, any data frame,
-            or a `Source`.
+            "spark:TABLE", "spark:select ...", a Spark or Dask DataFrame (rows stay in the cluster), or a `Source`.
         action: column of the action taken. In CSV and JSON it is kept as text, so "01" is not 1 and NA is a
             label.
         reward: column of the reward; "reward" unless `cost` is given.
@@ -174,6 +176,9 @@ def source_of(source: Any, columns: Columns) -> Source:
     if hasattr(source, "fragments"):
         made: Source = source
         return made
+    clustered = _clustered(source)
+    if clustered is not None:
+        return clustered
     if is_frame(source):
         return TableSource(to_table(source))
     paths = _paths(source)
@@ -188,8 +193,28 @@ def source_of(source: Any, columns: Columns) -> Source:
     )
 
 
+def _clustered(source: Any) -> Source | None:
+    """Return the source that a frame of a cluster, or the name of a table there, means; None for all else."""
+    home = type(source).__module__
+    if isinstance(source, str) and source.startswith(SPARK):
+        from piwo.logs.spark import spark_table
+
+        return spark_table(source)
+    if home.startswith("pyspark.sql.") and hasattr(source, "mapInArrow"):
+        from piwo.logs.spark import SparkSource
+
+        return SparkSource(source)
+    if home.startswith("dask.dataframe.") and hasattr(source, "to_delayed"):
+        from piwo.logs.dask import DaskSource
+
+        return DaskSource(source)
+    return None
+
+
 def _paths(source: Any) -> list[str] | None:
     """Return the files that a path, a glob or a list of them means; None for a query and other objects."""
+    if isinstance(source, str) and source.startswith(SPARK):
+        return None
     if isinstance(source, str) and _SQL.match(source) and not os.path.exists(source):  # noqa: PTH110
         return None
     if isinstance(source, str | os.PathLike):

@@ -53,6 +53,7 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
         raise UsageError(f"holdout is {holdout!r}, expected a fraction of the rows, above 0 and below 1")
     if log.selector is not None:
         raise UsageError("this log is already part of a split; split the whole log instead")
+    log.require_order("the last part of a log" if tail else "a held-out split")
     log = log if log.source.steady else replace(log, source=spooled(log.source, log.columns.used()))
     cut = None
     if tail:

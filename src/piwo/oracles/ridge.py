@@ -95,6 +95,7 @@ class Ridge(Oracle):
         >>> [len(some) for some in Ridge().solve_folds(log, [piwo.IX(0.1)], np.arange(100) // 50)]
         [1, 1]
         """
+        log.require_order("fold")
         number = np.asarray(fold)
         if number.shape != (len(log),) or number.dtype.kind not in "iu":
             raise UsageError(
@@ -126,11 +127,12 @@ def _width(log: Log) -> int:
 
 def first_mean(log: Log) -> Floats:
     """Return the mean context of the first batch: near enough to the mean for centring to lose no digits."""
-    for batch in log.each_batch(context=True):
-        assert batch.context is not None
-        mean: Floats = batch.context.mean(axis=0)
-        return mean
-    return np.zeros(_width(log))
+    batch = log.first_batch(context=True)
+    if batch is None:
+        return np.zeros(_width(log))
+    assert batch.context is not None
+    mean: Floats = batch.context.mean(axis=0)
+    return mean
 
 
 def ridge_solution(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.errors import DataError, UsageError
+from piwo.logs.places import place
 
 __all__ = ["DENSE_LIMIT", "Codes", "RowError", "check_dense", "row_blocks", "spread"]
 
@@ -33,7 +34,7 @@ class RowError(DataError):
     """One row cannot be used; `row` is its number in what was given, so that a log can say its own."""
 
     def __init__(self, problem: str, row: int) -> None:
-        super().__init__(f"row {row}: {problem}")
+        super().__init__(f"{place(row)}: {problem}")
         self.problem = problem
         self.row = row
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.places import place
 from piwo.scores.ratio import over_propensity, vectors_of
 from piwo.scores.score import DenseGains, Parameter, Score
 
@@ -83,7 +84,8 @@ def _positive_vectors(batch: Batch) -> Floats:
 def _refuse_zeros(batch: Batch, zero: npt.NDArray[np.bool_]) -> None:
     if zero.any():
         row, action = (int(x[0]) for x in np.nonzero(zero))
+        where = place(int(batch.row_numbers[row]))
         raise UsageError(
-            f"PIWO-PL needs positive propensity for every action, row {int(batch.row_numbers[row])} gives action code "
-            f"{action} probability 0; use IX, which needs no such thing"
+            f"PIWO-PL needs positive propensity for every action, {where} gives action code {action} probability 0; "
+            "use IX, which needs no such thing"
         )

@@ -1,0 +1,239 @@
+"""Logs on Spark and Dask: the laws, the same numbers, accidents, and errors in one line."""
+
+import dataclasses
+import os
+import signal
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import piwo
+from piwo.engines import reduce, reporting
+from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.logs import Log, read
+from piwo.reductions import Digest, Gram, Together
+from piwo.scores import PseudoLoss
+from tests.engines.clusters import DaskHome, Home, SparkHome, layouts, plain
+from tests.reductions import test_laws as laws
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+HOMES = ("spark", "dask, threads", "dask, cluster")
+LAYOUTS = tuple(layouts(laws.table()))
+BY_ROW_NUMBER = {"folds", "reward model", "forward sums", "model variates"}
+"""Reductions that go by row numbers, which no cluster promises."""
+
+
+@pytest.fixture(params=HOMES)
+def home(request: pytest.FixtureRequest) -> Any:
+    made = {
+        "spark": lambda: SparkHome(request.getfixturevalue("spark")),
+        "dask, threads": lambda: DaskHome(pytest.importorskip("dask.dataframe") and None),
+        "dask, cluster": lambda: DaskHome(request.getfixturevalue("dask_cluster")),
+    }[request.param]()
+    with made.chosen():
+        yield made
+
+
+def log_of(frame: Any, **more: Any) -> Log:
+    roles = {"propensity": "propensity", "propensities": "mu", "weight": "weight", "policy_columns": "pi"}
+    return read(frame, **({"context": "x*", "actions": range(laws.ACTIONS)} | roles | more))
+
+
+def without_rows(state: Any) -> Any:
+    """The heaviest rows without their numbers."""
+    if not hasattr(state, "top"):
+        return state
+    return dataclasses.replace(state, top=tuple(sorted((w, code, p) for w, _, code, p in state.top.rows)))
+
+
+# ------------------------------------------------------------------------------------------------------- laws
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_reduction_gives_the_same_numbers_for_every_layout(home: Home, layout: str) -> None:
+    names = [name for name in laws.REDUCTIONS if name not in BY_ROW_NUMBER]
+    everything = Together(tuple(laws.REDUCTIONS[name]() for name in names))
+    expected = everything.update(everything.empty(), laws.whole())
+    found = reduce(log_of(home.frame(layouts(laws.table())[layout])), everything)
+    for name, one, other in zip(names, found, expected, strict=True):
+        assert type(one) is type(other), name
+        laws.same(without_rows(one), without_rows(other))
+
+
+@pytest.mark.parametrize("accident", ["raises", "killed"])
+@pytest.mark.parametrize("home", ["spark", "dask, cluster"], indirect=True)
+def test_a_task_that_fails_and_a_worker_that_dies_change_nothing(home: Home, accident: Any, tmp_path: Path) -> None:
+    parts, once = layouts(laws.table())["reordered"], tmp_path / f"{type(home).__name__}-{accident}"
+    log = log_of(home.frame(parts, accident, str(once)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = reduce(log, Digest())
+    assert once.exists()
+    assert found == reduce(laws.log(), Digest())
+
+
+# ------------------------------------------------------------------------------------------------- whole stories
+
+
+def story(n: int = 3000) -> pa.Table:
+    rng = np.random.default_rng(5)
+    x, shop = rng.normal(size=n), rng.choice(["north", "south"], n)
+    action = rng.integers(0, 3, n)
+    best = np.where(x > 0, 0, np.where(shop == "north", 1, 2))
+    return pa.table(
+        {
+            "action": np.array(["a", "b", "c"])[action],
+            "reward": (rng.random(n) < np.where(action == best, 0.8, 0.2)).astype(float),
+            "propensity": np.full(n, 1 / 3),
+            "x.0": x,
+            "shop": shop,
+            "event": [f"event-{i}" for i in range(n)],
+        }
+    )
+
+
+def said(result: Any) -> Any:
+    """What a result says, but for the moment and the row numbers."""
+    return {k: v for k, v in result.to_dict().items() if k not in {"created", "heaviest"}}
+
+
+def near(value: Any) -> Any:
+    """The same to 1e-12, however deep the numbers lie."""
+    if isinstance(value, dict):
+        return {k: near(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [near(x) for x in value]
+    return pytest.approx(value, rel=1e-12, abs=1e-12) if isinstance(value, float) else value
+
+
+def test_check_evaluate_compare_and_certify_say_the_same(home: Home) -> None:
+    table = story()
+    here = read(table, context=["x*", "shop"])
+    there = read(home.frame([table.slice(1000, 2000), table.slice(0, 0), table.slice(0, 1000)]), context=["x*", "shop"])
+    assert there.actions == here.actions
+    assert there.features == here.features
+    assert len(there) == len(here)
+    assert said(piwo.check(there)) == near(said(piwo.check(here)))
+    assert sum(x.share for x in piwo.check(there).heaviest) == pytest.approx(
+        sum(x.share for x in piwo.check(here).heaviest)
+    )
+    policy = piwo.oracles.Ridge().solve(here, piwo.IX(0.05))
+    policies = {"new": policy, "uniform": piwo.policies.Uniform(here.actions)}
+    for name, found in piwo.compare(there, policies).items():
+        assert said(found) == near(said(piwo.compare(here, policies)[name]))
+    sure = {"new": policy}
+    assert said(piwo.certify(there, sure)["new"]) == near(said(piwo.certify(here, sure)["new"]))
+
+
+def test_a_policy_learned_there_is_the_same_file(home: Home, tmp_path: Path) -> None:
+    table = story()
+    here = read(table, context=["x*", "shop"])
+    there = read(home.frame([table.slice(2000, 1000), table.slice(0, 2000)]), context=["x*", "shop"])
+    learned = piwo.PIWO(score=piwo.IX(0.05), oracle=piwo.oracles.Ridge(), certificate=None).fit(there).policy_
+    learned.save(tmp_path / "there.piwo")
+    expected = piwo.PIWO(score=piwo.IX(0.05), oracle=piwo.oracles.Ridge(), certificate=None).fit(here).policy_
+    read_back = piwo.load(tmp_path / "there.piwo")
+    assert np.allclose(read_back.coef, expected.coef, rtol=1e-12, atol=1e-12)
+    assert np.allclose(read_back.intercept, expected.intercept, rtol=1e-12, atol=1e-12)
+    assert read_back.features == expected.features
+
+
+# ------------------------------------------------------------------------------------------------------- errors
+
+
+def broken(column: str, value: Any, *rows: int) -> list[pa.Table]:
+    table = plain(laws.table())
+    values = table[column].to_pylist()
+    for row in rows:
+        values[row] = value
+    i = table.schema.get_field_index(column)
+    table = table.set_column(i, column, pa.array(values, table.schema.field(column).type))
+    return [table.slice(0, 0), table.slice(0, 500), table.slice(500)]
+
+
+def test_rows_that_break_a_rule_are_named_in_one_line(home: Home) -> None:
+    log = log_of(home.frame(broken("propensity", 0.0, 10, 499, 503)), propensities=None)
+    with pytest.raises(DataError) as caught:
+        reduce(log, Digest())
+    words = str(caught.value)
+    assert "\n" not in words
+    assert words.startswith(
+        "column 'propensity' is 0, which cannot happen for an action that was taken, in 3 rows (counted from 0: "
+        "row 10 of partition 1, row 499 of partition 1, row 3 of partition 2)"
+    )
+
+
+def test_errors_of_sums_come_back_as_they_are(home: Home) -> None:
+    mu = np.full(laws.ACTIONS, 1 / (laws.ACTIONS - 1))
+    mu[0] = 0.0
+    log = log_of(home.frame(broken("mu", mu.tolist(), 600)), propensity=None)
+    with pytest.raises(UsageError, match=r"^PIWO-PL needs [^\n]*row 100 of partition 2 [^\n]*$"):
+        reduce(log, Gram((PseudoLoss(0.1),), laws.ACTIONS, np.zeros(laws.WIDTH)))
+
+
+def test_harmless_findings_are_one_warning_and_rows_are_told_once(home: Home) -> None:
+    told: list[int] = []
+    log = log_of(home.frame(broken("pi", 1.00001, 10, 600)))
+    with reporting(lambda rows, total: told.append(rows)), pytest.warns(PiwoWarning, match="in 2 rows") as caught:
+        reduce(log, Digest())
+    assert len(caught) == 1
+    assert sum(told) == laws.N
+
+
+def test_a_log_without_rows_is_an_error(home: Home) -> None:
+    nothing = plain(laws.table()).slice(0, 0)
+    with pytest.raises(DataError, match=r"no rows in the (Spark|Dask) DataFrame"):
+        reduce(log_of(home.frame([nothing, nothing])), Digest())
+
+
+def test_what_needs_all_rows_in_one_place_is_refused(home: Home) -> None:
+    table = story(30)
+    log = read(home.frame([table]), context="x*")
+    for work in (
+        lambda: next(log.each_batch()),
+        lambda: piwo.oracles.Softmax().solve(log, piwo.IX(0.1)),
+        lambda: log.split(0.5),
+        lambda: log.split(0.5, tail=True),
+        lambda: piwo.evaluate(log, np.full(30, 0.5)),
+        lambda: piwo.estimators.forward_model(log),
+        lambda: piwo.evaluate(log, piwo.policies.Uniform(log.actions), interval="bootstrap"),
+        lambda: piwo.oracles.Ridge().solve_folds(log, [piwo.IX(0.1)], np.arange(30) % 2),
+    ):
+        with pytest.raises(UsageError, match=r"^[^\n]*(Spark|Dask) DataFrame[^\n]*$"):
+            work()
+
+
+@pytest.mark.parametrize("home", ["spark"], indirect=True)
+def test_an_interrupt_cancels_the_job(home: SparkHome, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+
+    def slow(batches: Any) -> Any:
+        begun.touch()
+        time.sleep(60)
+        yield from batches
+
+    frame = home.frame([plain(laws.table())])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # about versions of pandas
+        log = log_of(frame.mapInArrow(slow, frame.schema))
+
+    def press() -> None:
+        while not begun.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        reduce(log, Digest())
+    tracker = home.session.sparkContext.statusTracker()
+    ends = time.monotonic() + 10
+    while tracker.getActiveJobsIds() and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert tracker.getActiveJobsIds() == []
