@@ -140,7 +140,7 @@ def test_against_a_baseline_by_hand() -> None:
     """a against b on a, b, a, b, ...: Y = 1/.5 + 1 - 1 = 2 in every row."""
     log = piwo.Log.from_arrays(action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400)
     a, b = (Constant(x, log.actions) for x in "ab")
-    by_hand = bounds.lower(bet_sums([2.0] * 400), 400, EACH) - 1
+    by_hand = bounds.lower(bet_sums([2.0] * 400), 400, EACH, prior=bounds.improvement_bets(400, EACH)) - 1
     made = piwo.certify(log, {"a": a}, baseline=b)["a"]
     assert made.improvement_lower == pytest.approx(by_hand, rel=1e-12)
     assert (made.baseline, made.baseline_value, made.over) == ("constant", 0.0, "the baseline constant")

@@ -36,7 +36,7 @@ def test_paired_by_hand():
     found = piwo.regret_certificate(log, mine, {"other": other}, delta=DELTA)
     # mine - other = .3, 0, -.3; sum of what other has more: .3
     y = np.array([0.3 * 1 / 0.5, 0, 0.3 * 0.5 / 0.5, 0.3 * 1 / 0.3]) + 0.7
-    by_hand = 1 - bounds.lower(bet_sums(np.tile(y, 60)), 240, EACH)
+    by_hand = 1 - bounds.lower(bet_sums(np.tile(y, 60)), 240, EACH, prior=bounds.improvement_bets(240, EACH))
     assert found.against == {"other": pytest.approx(by_hand, rel=1e-12)}
     assert (found.scope, found.rows, found.kind) == ("comparators", 240, "held-out")
 
@@ -46,7 +46,8 @@ def test_logged_actions_alone_by_hand():
     mine, other = [0.5, 0.5, 0.5, 0.0] * 60, [0.2, 0.5, 0.2, 0.3] * 60
     found = piwo.regret_certificate(log, mine, {"x": other, "y": other}, delta=DELTA)
     y = np.array([0.5 / 0.5, (0.5 * 0.25 + 0.5 * 0.75) / 0.2, (0.25 + 0.1) / 0.5, 0.3 / 0.3])
-    by_hand = 1 - bounds.lower(bet_sums(np.tile(y, 60)), 240, EACH + math.log(2))
+    each = EACH + math.log(2)
+    by_hand = 1 - bounds.lower(bet_sums(np.tile(y, 60)), 240, each, prior=bounds.improvement_bets(240, each))
     assert found.against == {"x": pytest.approx(by_hand), "y": pytest.approx(by_hand)}
     # against the logger it is minus the improvement
     logging = piwo.regret_certificate(log, mine, {"logging": piwo.policies.Logging()}, delta=DELTA)

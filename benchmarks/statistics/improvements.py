@@ -45,13 +45,13 @@ def lowers(bandit: Bandit, n: int, logs: int) -> dict[str, Floats]:
     paired = np.stack([pair.update(pair.empty(), x).bets for x in rows_of])
     each, half = bounds.log_inv_delta(DELTA), bounds.log_inv_delta(DELTA, statements=2)
 
-    def lower(cells: Any, penalty: float) -> Floats:
-        return bounds.lower_many(counts @ np.stack(cells), n, penalty)
+    def lower(cells: Any, penalty: float, prior: Floats | None = None) -> Floats:
+        return bounds.lower_many(counts @ np.stack(cells), n, penalty, prior=prior)
 
     own, other = sums[bandit], sums[logger]
     return {
         "naive": lower([x.value for x in own], half) - (1 - lower([x.loss for x in other], half)),
-        "joint": lower([x.improvement for x in own], each) - 1,
+        "joint": lower([x.improvement for x in own], each, bounds.improvement_bets(n, each)) - 1,
         "paired": lower(paired, each) - 1,
     }
 

@@ -63,7 +63,34 @@ def test_no_rows_say_nothing():
 
 def test_improvement_is_the_mixture_less_one():
     sums = bet_sums(W * R + 1 - R)
-    assert bounds.improvement_lower(sums, N, LOG20) == bounds.lower(sums, N, LOG20) - 1
+    prior = bounds.improvement_bets(N, LOG20)
+    assert bounds.improvement_lower(sums, N, LOG20) == bounds.lower(sums, N, LOG20, prior=prior) - 1
+    assert bounds.improvement_lower(sums, N, LOG20, horizon=N) == bounds.lower(sums, N, LOG20) - 1
+
+
+def test_bets_on_an_improvement_by_hand():
+    """n = 512, log(1/delta) = 4: lambda° = sqrt(8/512) = 1/8, the ninth of 32, 16, ...; m = log2(32 * 128) + 1 = 13."""
+    octaves = np.arange(13.0) - 8
+    weights = np.where(np.abs(octaves) <= 2, 1.0, 0.5 ** (np.abs(octaves) - 2))
+    assert bounds.improvement_bets(512, 4.0) == pytest.approx(weights / weights.sum(), rel=1e-12)
+    for n, log_inv in ((0, 3.0), (1, 3.0), (7, 800.0), (10**9, 1e-3)):
+        assert bounds.improvement_bets(n, log_inv).sum() == pytest.approx(1.0)
+
+
+def test_weighted_bets_prove_more_where_a_policy_plays_one_action_of_ten():
+    """Rewards of 0 and 1, uniform logger: what equal weights cannot certify, these can; and truly."""
+    rng, better, misses = np.random.default_rng(5), 0, 0
+    n, chance = 1000, np.where(np.arange(10) == 0, 0.33, 0.2)
+    truth = 0.33 - chance.mean()
+    for _ in range(200):
+        action = rng.integers(0, 10, n)
+        rewards = (rng.random(n) < chance[action]) * 1.0
+        sums = bet_sums(np.where(action == 0, 10.0, 0.0) * rewards + 1 - rewards)
+        bound = bounds.improvement_lower(sums, n, LOG20)
+        misses += bound > truth
+        better += bound > bounds.lower(sums, n, LOG20) - 1
+    assert better > 150
+    assert misses <= 10
 
 
 def test_improvement_beats_the_difference_of_two_bounds():

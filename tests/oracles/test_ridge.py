@@ -124,6 +124,29 @@ def test_folds_are_merged_states():
     assert np.allclose(merged.coef[0], twin.coef_, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize(("alpha", "intercept", "offset"), [(1.0, True, 1000.0), (0.01, False, 0.0), (0.0, True, 5.0)])
+def test_proportional_policies_are_one(alpha, intercept, offset):
+    """With one propensity and rewards of 0 or 1, IX only scales the gains: a path has one policy, and counts one."""
+    _, X, A, R, _ = make_log(offset=offset)
+    oracle, path = piwo.oracles.Ridge(alpha, intercept), [piwo.IX(1.0), piwo.IX(0.1), piwo.LSLinear(0.3)]
+    constant = {
+        "context": X,
+        "action": A,
+        "reward": np.ceil(R),
+        "propensity": np.full(len(A), 0.2),
+        "actions": range(5),
+    }
+    one = oracle.solve_path(piwo.Log.from_arrays(**constant), path)
+    assert one[0] is one[1] is one[2]
+    made = piwo.certify(piwo.Log.from_arrays(**constant), dict(enumerate(one)))
+    assert made[0].candidates == 1
+    # a single row with another propensity makes them three
+    propensity = np.where(np.arange(len(A)) == np.argmax(R), 0.19, 0.2)
+    assert (
+        len(set(map(id, oracle.solve_path(piwo.Log.from_arrays(**(constant | {"propensity": propensity})), path)))) == 3
+    )
+
+
 def test_collinear_columns_without_penalty_give_the_minimum_norm_answer():
     rng = np.random.default_rng(0)
     x = rng.normal(size=500)

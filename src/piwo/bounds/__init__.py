@@ -26,7 +26,7 @@ from piwo.bounds.grid import (
     regret_bound_grid_variance,
 )
 from piwo.bounds.hoeffding import hoeffding_lower
-from piwo.bounds.improvement import improvement_lower
+from piwo.bounds.improvement import improvement_bets, improvement_lower
 from piwo.bounds.interval import Interval
 from piwo.bounds.ix import ix_interval, ix_linear_lower, ix_lower, ix_upper_deviation, ix_upper_deviation_sqrt
 from piwo.bounds.ls import ls_interval, ls_lower
@@ -79,6 +79,7 @@ __all__ = [
     "gibbs_posterior",
     "grid_size",
     "hoeffding_lower",
+    "improvement_bets",
     "improvement_lower",
     "ix_interval",
     "ix_linear_lower",

@@ -21,6 +21,8 @@ from piwo.scores import Score
 
 # exp(600) times a million rows is far from the end of float64, and leaves 10^-568 to the smaller ones.
 _LARGEST_LOG = 600.0
+# What shares of the largest score may differ by and be the same: rounding is some 1e-14, times the condition number.
+_PROPORTIONAL = 1e-11
 
 __all__ = ["Ridge", "RidgeSolution", "first_mean", "require_finite_squares", "ridge_solution"]
 
@@ -69,9 +71,12 @@ class Ridge(Oracle):
             raise UsageError(f"alpha is {self.alpha!r}, expected a finite number of at least 0")
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[LinearGreedy]:
-        """Return one policy a score; one pass over the log for all of them."""
+        """Return one policy a score; one pass over the log for all of them.
+
+        Neighbours whose coefficients are proportional, but for rounding, decide alike and share a policy.
+        """
         gram = self._gram(log, scores)
-        return list(self._policies(log, gram, reduce(log, gram)))
+        return self._policies(log, gram, reduce(log, gram))
 
     def solve_folds(self, log: Log, scores: Sequence[Score], fold: npt.ArrayLike) -> list[list[LinearGreedy]]:
         """Return one policy for each fold and score, learned on the rows of all other folds; one pass over the log.
@@ -116,8 +121,21 @@ class Ridge(Oracle):
 
     def _policies(self, log: Log, gram: Gram, state: GramState) -> list[LinearGreedy]:
         solution = ridge_solution(state, gram.scores, gram.shift, self.alpha, self.intercept, self.standardize)
-        pairs = zip(solution.coef, solution.intercept, strict=True)
-        return [LinearGreedy(coef, intercept, log.actions, log.features) for coef, intercept in pairs]
+        spread = np.sqrt(np.diag(state.xx) / state.rows)
+        policies: list[LinearGreedy] = []
+        before: Floats | None = None
+        for coef, intercept in zip(solution.coef, solution.intercept, strict=True):
+            size = _size(coef, intercept, gram.shift, spread)
+            same = before is not None and np.allclose(size, before, rtol=0.0, atol=_PROPORTIONAL)
+            policies.append(policies[-1] if same else LinearGreedy(coef, intercept, log.actions, log.features))
+            before = size
+        return policies
+
+
+def _size(coef: Floats, intercept: Floats, shift: Floats, spread: Floats) -> Floats:
+    """Return what columns and intercept add to the scores of a usual row, (K, d + 1), as shares of the largest."""
+    size = np.column_stack([coef * spread, intercept + coef @ shift])
+    return size / max(float(np.abs(size).max()), np.finfo(np.float64).tiny)
 
 
 def _width(log: Log) -> int:
