@@ -28,11 +28,11 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
         largest = max(p / m for p, m in zip(bandit.pi, bandit.mu, strict=True))
         methods = (
             "mixture", "score", f"hoeffding:{largest}", f"empirical-bernstein:{largest}", "clopper-pearson",
-            "cressie-read", "normal",
+            "gamma-exponential", "eslb", "cressie-read", f"empirical-likelihood:{max(1.0, largest)}", "normal",
         )  # fmt: skip
         logs = [bandit.log(N, random_state=seed) for seed in range(reps)]
         for method in methods:
-            ends = _ends(bandit, logs, method)
+            ends = _ends(bandit, [_with_vectors(log, bandit) for log in logs] if method == "eslb" else logs, method)
             if ends is not None:
                 made.append({
                     "case": bandit.name,
@@ -42,6 +42,13 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
                     "upper misses": float((ends[:, 1] < bandit.value).mean()),
                 })  # fmt: skip
     return made
+
+
+def _with_vectors(log: piwo.Log, bandit: Bandit) -> piwo.Log:
+    """Return the same log with the probabilities of all actions."""
+    (batch,) = log.each_batch()
+    vectors = np.tile(bandit.mu, (len(log), 1))
+    return piwo.Log.from_arrays(action=batch.action, reward=batch.reward, propensities=vectors, actions=bandit.actions)
 
 
 def _ends(bandit: Bandit, logs: list[piwo.Log], method: str) -> np.ndarray[Any, np.dtype[np.float64]] | None:

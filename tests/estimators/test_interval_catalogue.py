@@ -51,6 +51,28 @@ def test_the_ends_are_those_of_the_bounds() -> None:
     assert found.lower < 0.7 < found.upper
 
 
+def test_the_ends_of_those_that_need_no_declared_number() -> None:
+    w, r = rows()
+    y, z = w * r, w * (1 - r)
+    found = piwo.evaluate(LOG, ONE, interval="gamma-exponential", horizon="universal")
+    assert found.lower_raw == pytest.approx(bounds.gamma_exponential_lower(y.sum(), (y * y).sum(), 400, HALF))
+    assert found.upper_raw == pytest.approx(1 - bounds.gamma_exponential_lower(z.sum(), (z * z).sum(), 400, HALF))
+    for name, largest in (("empirical-likelihood", math.inf), ("empirical-likelihood:2", 2.0)):
+        found = piwo.evaluate(LOG, ONE, interval=name)
+        expected = bounds.empirical_likelihood_interval(w, r, 0.05, largest=largest)
+        assert (found.lower_raw, found.upper_raw) == pytest.approx((expected.lower, expected.upper), abs=1e-9)
+        assert found.guarantee == "asymptotic"
+
+
+def test_without_an_upper_end_the_gamma_exponential_bound_spends_all_on_the_lower() -> None:
+    w, r = rows()
+    found = piwo.evaluate(make_log(reward_range=(0, math.inf)), ONE, interval="gamma-exponential")
+    assert found.upper is None
+    assert found.lower == pytest.approx(
+        bounds.gamma_exponential_lower((w * r).sum(), (w * w * r).sum(), 400, math.log(20))
+    )
+
+
 def test_on_policy_clopper_pearson_is_the_textbook_interval() -> None:
     from scipy import stats
 
@@ -76,6 +98,10 @@ def test_what_does_not_apply_is_refused() -> None:
         piwo.evaluate(LOG, ONE, interval="hoeffding:many")
     with pytest.raises(piwo.DataError, match=r"weight 2, which is above the 1\.5"):
         piwo.evaluate(LOG, ONE, interval="empirical-bernstein:1.5")
+    with pytest.raises(piwo.DataError, match=r"weight 2, which is above the 1\.5"):
+        piwo.evaluate(LOG, ONE, interval="empirical-likelihood:1.5")
+    with pytest.raises(piwo.UsageError, match="of at least 1"):
+        piwo.evaluate(LOG, ONE, interval="empirical-likelihood:0.5")
     with pytest.raises(piwo.UsageError, match="takes nothing"):
         piwo.evaluate(LOG, ONE, interval="mixture:2")
     with pytest.raises(piwo.UsageError, match="of 0 and one other number"):
@@ -85,14 +111,15 @@ def test_what_does_not_apply_is_refused() -> None:
         piwo.evaluate(half, piwo.policies.Constant(0, half.actions), interval="clopper-pearson")
     with pytest.raises(piwo.UsageError, match="upper end"):
         piwo.evaluate(make_log(reward_range=(0, math.inf)), ONE, interval="hoeffding:2")
-    with pytest.raises(piwo.UsageError, match="too small"):
-        piwo.evaluate(LOG, ONE, interval="cressie-read", propensity_factor=1.2)
+    for name in ("cressie-read", "empirical-likelihood"):
+        with pytest.raises(piwo.UsageError, match="too small"):
+            piwo.evaluate(LOG, ONE, interval=name, propensity_factor=1.2)
     with pytest.raises(piwo.UsageError, match="use the same for both"):
         piwo.evaluate(LOG, ONE, estimator="clip", interval="score")
 
 
 def test_a_thinned_log_has_none_of_them() -> None:
     log = make_log(weight=np.full(400, 2.0))
-    for name in ("hoeffding:2", "empirical-bernstein:2", "clopper-pearson", "cressie-read"):
+    for name in ("hoeffding:2", "clopper-pearson", "cressie-read", "gamma-exponential", "empirical-likelihood"):
         found = piwo.evaluate(log, ONE, interval=name)
         assert (found.lower, found.upper) == (None, None)

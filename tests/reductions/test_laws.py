@@ -44,9 +44,11 @@ from piwo.reductions import (
 from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.credit_sums import CreditSums
+from piwo.reductions.efron_stein import EfronSteinSums
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.reductions.pair_sums import PairSums
 from piwo.reductions.shared_policy import SharedPolicy
+from piwo.reductions.weight_pairs import WeightPairs
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss, Shrinkage, Switch
 
 N, ACTIONS, WIDTH = 997, 5, 3
@@ -111,6 +113,8 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "pair": lambda: PairSums(Uniform(LABELS), Constant(1, LABELS), full=True),
     "pair, logged actions alone": lambda: PairSums(Column("pi", LABELS), Uniform(LABELS), full=False),
     "credits of losses": lambda: CreditSums((Uniform(LABELS),), (IX(0.1),), losses=True),
+    "weight pairs": lambda: WeightPairs(Column("pi", LABELS)),
+    "Efron-Stein": lambda: EfronSteinSums(Constant(2, LABELS)),
     "path of scores": lambda: PathSums(Uniform(LABELS), (Clip(0.1), Switch(9.0), IX(0.1))),
     "weighted squares": lambda: WeightedSquares(Constant(2, LABELS), WIDTH, ACTIONS),
     "reward model": lambda: ModelSums(

@@ -14,8 +14,11 @@ from piwo.bounds.control_variate import pooled_lower, pooled_lower_many
 from piwo.bounds.coverage import coverage_lower, coverage_upper
 from piwo.bounds.cressie_read import cressie_read_interval
 from piwo.bounds.e_bh import e_bh
+from piwo.bounds.efron_stein import efron_stein_interval
 from piwo.bounds.empirical_bernstein import empirical_bernstein_lower
+from piwo.bounds.empirical_likelihood import empirical_likelihood_interval
 from piwo.bounds.fixed_bet import floor_at_zero, score_interval, score_linear_lower, score_lower
+from piwo.bounds.gamma_exponential import gamma_exponential_lower
 from piwo.bounds.grid import (
     GammaGrid,
     gamma_grid_ix,
@@ -70,9 +73,12 @@ __all__ = [
     "coverage_upper",
     "cressie_read_interval",
     "e_bh",
+    "efron_stein_interval",
     "empirical_bernstein_lower",
+    "empirical_likelihood_interval",
     "floor_at_zero",
     "gamma_auto",
+    "gamma_exponential_lower",
     "gamma_grid_ix",
     "gamma_grid_ls",
     "gamma_linear",

@@ -52,7 +52,18 @@ _ENTRIES = (
         "clopper-pearson", "finite-sample", "rewards of 0 and 1, weights of 0 and one other number by design", _LOSSES,
         "Clopper and Pearson 1934",
     ),
+    ("gamma-exponential", "finite-sample", "nothing", _LOSSES, "arXiv 1810.08240, Prop. 9"),
+    (
+        "eslb", "finite-sample",
+        "the probability of every action, of logger and policy; independent rows, rewards in a range", _LOSSES,
+        "arXiv 2006.10460, Theorem 1",
+    ),
     ("cressie-read", "asymptotic", "overlap", _OVERLAP, "arXiv 1906.03323; Owen 1991"),
+    (
+        "empirical-likelihood", "asymptotic",
+        "overlap, rewards in a range; narrower with the largest weight (empirical-likelihood:20)", _OVERLAP,
+        "arXiv 1906.03323, Section 4",
+    ),
     ("normal", "asymptotic", "overlap", _OVERLAP, "the central limit theorem"),
     ("bootstrap", "asymptotic", "overlap; a second pass", _OVERLAP, "Efron and Tibshirani 1993, chapter 13"),
 )  # fmt: skip
@@ -62,6 +73,6 @@ def catalogue() -> tuple[CatalogueEntry, ...]:
     """Return every interval method by name, those that hold at every n first.
 
     >>> [one.name for one in catalogue() if one.guarantee == "asymptotic"]
-    ['cressie-read', 'normal', 'bootstrap']
+    ['cressie-read', 'empirical-likelihood', 'normal', 'bootstrap']
     """
     return tuple(CatalogueEntry(*entry) for entry in _ENTRIES)  # type: ignore[arg-type]

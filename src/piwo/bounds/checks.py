@@ -5,7 +5,7 @@ from numbers import Real
 
 from piwo.errors import UsageError
 
-__all__ = ["check_count", "check_delta", "check_finite", "check_non_negative", "check_positive"]
+__all__ = ["check_at_least", "check_count", "check_delta", "check_finite", "check_non_negative", "check_positive"]
 
 
 def check_delta(delta: float) -> None:
@@ -38,6 +38,12 @@ def check_non_negative(name: str, value: float) -> None:
     """Demand a number of at least 0; infinity is allowed."""
     if not (_is_real(value) and value >= 0.0):
         raise UsageError(f"{name} is {value!r}; expected a number of at least 0: check how it was computed")
+
+
+def check_at_least(name: str, value: float, least: float) -> None:
+    """Demand a number of at least `least`; infinity is allowed."""
+    if not (_is_real(value) and value >= least):
+        raise UsageError(f"{name} is {value!r}; expected a number of at least {least:g}: pass a larger one")
 
 
 def _is_real(value: object) -> bool:

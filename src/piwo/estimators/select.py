@@ -134,6 +134,9 @@ def select(
     Formula: best = argmax of the simultaneous lower bounds of `piwo.compare`; better, above: e-BH on e-values against
     "v <= v(logging)" and "v <= threshold", at a false discovery rate that holds under any dependence.
 
+    The budget: intervals are two-sided at delta / N, so a lower end has delta / (2 N), as the upper ends in
+    `evaluations` are claimed with it; `certified` claims one side, at delta / N.
+
     Args:
         log: rows that were not used to make the candidates.
         policies: name -> candidate, every one that was tried; see `piwo.evaluate` for what a policy may be.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["add_bets", "add_both_sides", "add_gains", "add_policy", "truncated_masses"]
+__all__ = ["add_bets", "add_both_sides", "add_efron_stein", "add_gains", "add_policy", "truncated_masses"]
 
 TILE = 256
 PLACES = 64
@@ -278,3 +278,39 @@ def add_gains(x: Any, rows: Any, action: Any, gains: Any, g: Any, gx: Any) -> No
             for s in range(scores):
                 s0[s] += gain[s] * x0
             f += 1
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def add_efron_stein(w: Any, mu: Any, logged: Any, s: Any, laplace: Any, changed: Any, squares: Any, lift: Any) -> None:
+    """Go through rows in their order for `reductions.efron_stein`, and add them to its four arrays, each (G,).
+
+    w and mu, (n, K), are the weights and the probabilities of all actions, logged, (n,), the weights of those taken.
+    Everything is a logarithm but squares: phi = sum_a mu(a) exp(-s w(a)) alone would underflow.
+    """
+    passed = 0.0
+    for t in range(len(w)):
+        least, least_positive = np.inf, np.inf
+        for a in range(w.shape[1]):
+            if mu[t, a] > 0.0:
+                least = min(least, w[t, a])
+                if w[t, a] > 0.0:
+                    least_positive = min(least_positive, w[t, a])
+        for g in range(len(s)):
+            phi, psi = 0.0, 0.0
+            for a in range(w.shape[1]):
+                if mu[t, a] > 0.0:
+                    x = mu[t, a] * np.exp(-s[g] * (w[t, a] - least))
+                    phi += x
+                    if x > 0.0:
+                        psi += x * w[t, a] * w[t, a]
+            log_phi = np.log(phi) - s[g] * least
+            laplace[g] += log_phi
+            squares[g] += psi / phi
+            lift[g] = max(lift[g], -s[g] * least_positive - log_phi)
+            # W^2 exp(-s W) + psi, in units of exp(-s least)
+            both = psi + logged[t] * logged[t] * np.exp(-s[g] * (logged[t] - least))
+            if both > 0.0:
+                added = np.log(both) - s[g] * (least + passed) - laplace[g]
+                top = max(added, changed[g])
+                changed[g] = top + np.log1p(np.exp(min(added, changed[g]) - top))
+        passed += logged[t]

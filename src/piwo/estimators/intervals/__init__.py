@@ -7,7 +7,10 @@ from piwo.estimators.intervals.asymptotic import BootstrapInterval, CressieReadI
 from piwo.estimators.intervals.clopper_pearson import ClopperPearsonInterval
 from piwo.estimators.intervals.control_variate import AutoInterval, ControlVariateInterval
 from piwo.estimators.intervals.declared_weight import EmpiricalBernsteinInterval, HoeffdingInterval
+from piwo.estimators.intervals.efron_stein import EfronSteinInterval
+from piwo.estimators.intervals.empirical_likelihood import EmpiricalLikelihoodInterval
 from piwo.estimators.intervals.fixed_bet import IXInterval, LSInterval, ScoreInterval
+from piwo.estimators.intervals.gamma_exponential import GammaExponentialInterval
 from piwo.estimators.intervals.method import Evidence, IntervalMethod
 from piwo.estimators.intervals.mixture import MixtureInterval
 
@@ -25,7 +28,10 @@ INTERVALS: dict[str, IntervalMethod] = {
         HoeffdingInterval(),
         EmpiricalBernsteinInterval(),
         ClopperPearsonInterval(),
+        GammaExponentialInterval(),
+        EfronSteinInterval(),
         CressieReadInterval(),
+        EmpiricalLikelihoodInterval(),
         NormalInterval(),
         BootstrapInterval(),
     )

@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from piwo import bounds
 from piwo.bounds.interval import Guarantee
-from piwo.errors import UsageError
 from piwo.estimators.bootstrap import bootstrap_interval
-from piwo.estimators.intervals.method import Evidence, IntervalMethod
+from piwo.estimators.intervals.method import Evidence, IntervalMethod, check_exact
 from piwo.logs.log import Log
 from piwo.policies import Policy
 
@@ -54,11 +53,7 @@ class CressieReadInterval(IntervalMethod):
         Raises:
             UsageError: for propensities that may be too small: weights are then not 1 on average.
         """
-        if log.doubt is not None and not log.doubt.exact:
-            raise UsageError(
-                "interval='cressie-read' needs propensities that are right, and these may be too small "
-                "(propensity_factor, sensitivity); use interval='mixture'"
-            )
+        check_exact(self, log)
         return self
 
     def finish(self, evidence: Evidence) -> bounds.Interval:

@@ -13,7 +13,52 @@ from piwo.estimators.intervals.method import Evidence, IntervalMethod
 from piwo.logs.log import Log
 from piwo.policies import Policy
 
-__all__ = ["DeclaredWeight", "EmpiricalBernsteinInterval", "HoeffdingInterval"]
+__all__ = [
+    "DeclaredWeight",
+    "EmpiricalBernsteinInterval",
+    "HoeffdingInterval",
+    "check_declared",
+    "declared_number",
+]
+
+
+def declared_number(name: str, text: str, least: float = 0.0) -> float:
+    """Return the number that was written behind the name of a method.
+
+    Args:
+        name: the method's.
+        text: what stood behind the colon.
+        least: 0: above 0; else at least this.
+
+    Raises:
+        UsageError: for text that is no such number.
+
+    >>> declared_number("hoeffding", "20")
+    20.0
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0 and number >= least):
+        expected = f"of at least {least:g}" if least else "above 0"
+        raise UsageError(f"interval '{name}:{text}' ends in {text!r}, expected a number {expected}: the largest weight")
+    return number
+
+
+def check_declared(name: str, seen: float, declared: float) -> None:
+    """Refuse a log with a row of a larger weight than was declared.
+
+    Raises:
+        DataError: where there is one.
+
+    >>> check_declared("hoeffding", 2.0, 2.0)
+    """
+    if seen > declared * (1 + 1e-9):
+        raise DataError(
+            f"a row has weight {seen:.6g}, which is above the {declared:g} that "
+            f"interval={name!r} was told; declare a number that no weight can exceed"
+        )
 
 
 @dataclass(frozen=True)
@@ -35,15 +80,7 @@ class DeclaredWeight(IntervalMethod):
         Raises:
             UsageError: for text that is no number above 0.
         """
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not (math.isfinite(number) and number > 0):
-            raise UsageError(
-                f"interval '{self.name}:{text}' ends in {text!r}, expected a number above 0: the largest weight"
-            )
-        return replace(self, max_weight=number)
+        return replace(self, max_weight=declared_number(self.name, text))
 
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:  # noqa: ARG002
         """Return this method.
@@ -68,11 +105,7 @@ class DeclaredWeight(IntervalMethod):
         """
         sums, n = evidence.state.moments, evidence.rows
         assert self.max_weight is not None
-        if sums.max_weight > self.max_weight * (1 + 1e-9):
-            raise DataError(
-                f"a row has weight {sums.max_weight:.6g}, which is above the {self.max_weight:g} that "
-                f"interval={self.name!r} was told; declare a number that no weight can exceed"
-            )
+        check_declared(self.name, sums.max_weight, self.max_weight)
         if n < 2:
             return bounds.Interval(None, None)
         half = evidence.log_inv_delta + math.log(2.0)

@@ -17,7 +17,7 @@ from piwo.reductions import PolicyState, Reduction
 from piwo.reductions.model_variate import Predictor
 from piwo.scores import Score
 
-__all__ = ["Evidence", "IntervalMethod"]
+__all__ = ["Evidence", "IntervalMethod", "check_exact"]
 
 
 @dataclass(frozen=True)
@@ -119,3 +119,16 @@ class IntervalMethod(ABC):
         """Return the raw lower bound on value minus the logging policy's value, for rewards in [0, 1]."""
         gains = evidence.state.bets.improvement
         return bounds.improvement_lower(gains, evidence.rows, evidence.log_inv_delta, horizon=evidence.horizon)
+
+
+def check_exact(method: IntervalMethod, log: Log) -> None:
+    """Refuse propensities that may be too small, for methods that rest on weights of 1 on average.
+
+    Raises:
+        UsageError: where they may.
+    """
+    if log.doubt is not None and not log.doubt.exact:
+        raise UsageError(
+            f"interval={method.name!r} needs propensities that are right, and these may be too small "
+            "(propensity_factor, sensitivity); use interval='mixture'"
+        )

@@ -1,0 +1,81 @@
+"""Weight pairs: every pair of weight and reward that occurs, and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from piwo.logs.batch import Batch, Floats
+from piwo.policies.policy import Policy
+from piwo.reductions.reduction import Reduction
+from piwo.reductions.state import State
+from piwo.scores.ratio import importance_weights
+
+__all__ = ["PairState", "WeightPairs"]
+
+
+def _none() -> Floats:
+    return np.empty(0)
+
+
+@dataclass(frozen=True)
+class PairState(State):
+    """The distinct pairs in order, each (m,): few where logger and policy have few probabilities, else one a row.
+
+    >>> PairState().merge(PairState(np.array([2.0]), np.array([1.0]), np.array([3.0]))).count
+    array([3.])
+    """
+
+    w: Floats = field(default_factory=_none)
+    reward: Floats = field(default_factory=_none)
+    count: Floats = field(default_factory=_none)
+
+    def merge(self, other: PairState) -> PairState:
+        """Return the pairs of both parts."""
+        return _distinct(*(np.concatenate([getattr(x, name) for x in (self, other)]) for name in _FIELDS))
+
+
+_FIELDS = ("w", "reward", "count")
+
+
+def _distinct(w: Floats, reward: Floats, count: Floats) -> PairState:
+    """Return the pairs without repetitions, in order."""
+    order = np.lexsort((reward, w))
+    w, reward, count = w[order], reward[order], count[order]
+    first = np.ones(len(w), bool)
+    first[1:] = (w[1:] != w[:-1]) | (reward[1:] != reward[:-1])
+    at = np.flatnonzero(first)
+    return PairState(w[at], reward[at], np.add.reduceat(count, at) if len(at) else count)
+
+
+@dataclass(frozen=True)
+class WeightPairs(Reduction[PairState]):
+    """Reduction: the pairs (w, R) of one policy, for methods that need more than sums.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.5])
+    >>> piwo.engines.reduce(log, WeightPairs(piwo.policies.Constant("a", log.actions))).w
+    array([0., 2.])
+    """
+
+    policy: Policy
+
+    @property
+    def context(self) -> bool:
+        """Tell whether the policy looks at the context."""
+        return self.policy.needs_context
+
+    @property
+    def labels(self) -> bool:
+        """Tell whether the policy asks which action was taken."""
+        return self.policy.needs_actions
+
+    def empty(self) -> PairState:
+        """Return the state of no rows."""
+        return PairState()
+
+    def update(self, state: PairState, batch: Batch) -> PairState:
+        """Return the state with the rows of a batch added."""
+        w = importance_weights(batch, self.policy.logged(batch), lambda: self.policy.log_logged(batch)).w
+        return state.merge(_distinct(w, batch.reward, np.ones(len(batch))))

@@ -1,0 +1,138 @@
+"""The Efron-Stein bound: by hand, against the definition of its moments, and on logs of known value."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import piwo
+from piwo import bounds
+from piwo.engines import reduce
+from piwo.errors import UsageError
+from piwo.policies import RowWise
+from piwo.reductions.efron_stein import EfronSteinSums
+
+
+def make_log(mu: np.ndarray, chance: np.ndarray, seed: int) -> piwo.Log:
+    rng = np.random.default_rng(seed)
+    n, k = mu.shape
+    action = (rng.random(n)[:, None] > np.cumsum(mu, axis=1)).sum(axis=1).clip(0, k - 1)
+    reward = (rng.random(n) < chance[np.arange(n), action]) * 1.0
+    return piwo.Log.from_arrays(action=action, reward=reward, propensities=mu, actions=range(k))
+
+
+def test_by_hand() -> None:
+    # x = 3 + log 3 = 4.098612, e = sqrt(.008 (4.098612 + .346574)) = .188578, h = sqrt(.002049306) = .045269
+    found = bounds.efron_stein_interval(0.5, 0.002, 0.002, 1.25, n=1000, log_inv_delta=3.0)
+    assert found.lower == pytest.approx(0.8 * (0.5 - 0.188578) - 0.045269, abs=1e-6)
+    assert found.upper == pytest.approx(1 - 0.8 * (0.5 - 0.188578) + 0.045269, abs=1e-6)
+
+
+def test_the_moments_are_expectations_over_all_that_the_logger_could_have_done() -> None:
+    rng = np.random.default_rng(1)
+    n, k = 5, 2
+    mu, pi = rng.dirichlet([1.0] * k, n), rng.dirichlet([1.0] * k, n)
+    pi[0] = [0.0, 1.0]
+    log = make_log(mu, np.full((n, k), 0.5), 2)
+    (batch,) = log.each_batch()
+    w, taken = pi / mu, batch.action
+    logged = w[np.arange(n), taken]
+
+    def expect(function, rows):  # type: ignore[no-untyped-def]
+        total = 0.0
+        for actions in itertools.product(range(k), repeat=len(rows)):
+            chance = math.prod(mu[i, a] for i, a in zip(rows, actions, strict=True))
+            total += chance * function([w[i, a] for i, a in zip(rows, actions, strict=True)])
+        return total
+
+    def share(part: float, others: float) -> float:
+        return 0.0 if part == 0.0 else (part / (part + others)) ** 2
+
+    changes = sum(
+        expect(lambda rest, i=i: share(logged[i], logged[:i].sum() + sum(rest)), range(i + 1, n))
+        + expect(lambda rest, i=i: share(rest[0], logged[:i].sum() + sum(rest[1:])), range(i, n))
+        for i in range(n)
+    )
+    expected = 2 * expect(lambda drawn: sum(share(x, sum(drawn) - x) for x in drawn), range(n))
+    least = [w[i][w[i] > 0].min() for i in range(n)]
+    left_out = [expect(lambda rest, i=i: 1 / (least[i] + sum(rest)), [j for j in range(n) if j != i]) for i in range(n)]
+    found = reduce(log, EfronSteinSums(RowWise(pi, log.actions))).moments()
+    assert found is not None
+    assert found.changes == pytest.approx(changes, rel=1e-7)
+    assert found.expected_changes == pytest.approx(expected, rel=1e-7)
+    # the largest integrand at every point, not the largest integral: never less, hardly more
+    assert n * max(left_out) <= found.inflation * (1 + 1e-7) <= 1.1 * n * max(left_out)
+
+
+def test_the_row_itself_must_be_left_out_of_the_inflation() -> None:
+    """With n E 1/Z in place of it, the mean of the estimate can be further above the value than B allows."""
+    mu, pi, reward = np.array([0.5, 0.5]), np.array([0.1, 0.9]), np.array([1.0, 0.0])
+    w = pi / mu
+    mean, value = mu @ reward, pi @ reward  # one row: the estimate is the reward itself
+    assert mean / (mu @ (1 / w)) > value
+    assert mean / (1 / w.min()) <= value
+
+
+def test_a_row_moves_the_estimate_by_no_more_than_its_larger_share() -> None:
+    """|S - S'| <= max(p, q), whose square is at most p^2 + q^2: the estimate without the row lies between."""
+    rng = np.random.default_rng(4)
+    for _ in range(2000):
+        w, r = rng.exponential(1.0, 4) * (rng.random(4) < 0.7), rng.random(4)
+        other_w, other_r = w.copy(), r.copy()
+        other_w[0], other_r[0] = rng.exponential(1.0) * (rng.random() < 0.7), rng.random()
+        z, other_z = w.sum(), other_w.sum()
+        s = w @ r / z if z else 0.0
+        other_s = other_w @ other_r / other_z if other_z else 0.0
+        p, q = (w[0] / z if z else 0.0), (other_w[0] / other_z if other_z else 0.0)
+        assert abs(s - other_s) <= max(p, q) + 1e-12
+
+
+@pytest.mark.parametrize("kind", ["near the logger", "rare", "against the weights"])
+def test_violations_are_rarer_than_delta(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    n, k, logs, delta = 60, 3, 60, 0.3
+    mu = rng.dirichlet([2.0] * k, n) if kind == "near the logger" else np.tile([0.03, 0.27, 0.7], (n, 1))
+    pi = mu if kind == "near the logger" else np.tile([0.9, 0.05, 0.05], (n, 1))
+    chance = np.tile([0.1, 0.9, 0.9] if kind == "against the weights" else [0.9, 0.5, 0.1], (n, 1))
+    value, wrong = float((pi * chance).sum(axis=1).mean()), 0
+    for seed in range(logs):
+        log = make_log(mu, chance, seed)
+        found = piwo.evaluate(log, RowWise(pi, log.actions), interval="eslb", delta=delta)
+        assert found.lower_raw is not None
+        assert found.upper_raw is not None
+        wrong += not found.lower_raw <= value <= found.upper_raw
+    assert wrong / logs <= delta
+
+
+def test_it_becomes_narrower_with_rows() -> None:
+    widths = []
+    for n in (50, 500, 5000):
+        log = make_log(np.full((n, 2), 0.5), np.full((n, 2), 0.5), 1)
+        found = piwo.evaluate(log, piwo.policies.Constant(0, log.actions), interval="eslb")
+        widths.append(found.upper_raw - found.lower_raw)  # type: ignore[operator]
+    assert widths[0] > 2 * widths[1] > 4 * widths[2]
+
+
+def test_weights_beyond_its_sums_say_nothing() -> None:
+    mu = np.tile([1e-200, 1.0], (20, 1))
+    log = piwo.Log.from_arrays(action=[0] + [1] * 19, reward=[1.0] * 20, propensities=mu, actions=[0, 1])
+    found = piwo.evaluate(log, piwo.policies.Constant(0, log.actions), interval="eslb")
+    assert (found.lower, found.upper) == (0.0, 1.0) or found.guarantee == "none"
+    never = piwo.Log.from_arrays(action=[1] * 9, reward=[1.0] * 9, propensities=[[0.0, 1.0]] * 9, actions=[0, 1])
+    found = piwo.evaluate(never, piwo.policies.Constant(0, never.actions), interval="eslb")
+    assert (found.lower, found.upper) == (0.0, 1.0)
+
+
+def test_what_it_needs() -> None:
+    log = piwo.Log.from_arrays(action=[0, 1], reward=[1, 0], propensity=[0.5, 0.5])
+    with pytest.raises(UsageError, match="propensity of the logged action only"):
+        piwo.evaluate(log, piwo.policies.Uniform(log.actions), interval="eslb")
+    full = piwo.Log.from_arrays(
+        action=[0, 1], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=[0, 1], reward_range=(0, math.inf)
+    )
+    with pytest.raises(UsageError, match="upper end"):
+        piwo.evaluate(full, piwo.policies.Uniform(full.actions), interval="eslb")
+    full = piwo.Log.from_arrays(action=[0, 1], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=[0, 1])
+    with pytest.raises(UsageError, match="horizon"):
+        piwo.evaluate(full, piwo.policies.Uniform(full.actions), interval="eslb", horizon=100)
