@@ -288,3 +288,25 @@ def test_what_auto_leaves_no_room_for(piwo, learnable: Path, roles, words, says,
     done = piwo("learn", learnable, *roles, *CONTEXT, *words, "--out", tmp_path / "p.piwo")
     assert done.code == 2
     assert says in done.err
+
+
+def test_learning_against_an_incumbent(piwo, learnable: Path, roles, tmp_path: Path, monkeypatch) -> None:
+    """What was learned already cannot be beaten; one action for all can."""
+    few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
+    monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
+    out, old, other = tmp_path / "p.piwo", tmp_path / "old.piwo", tmp_path / "later.parquet"
+    assert piwo("learn", learnable, *roles, *CONTEXT, "--oracle", "ridge", "--out", old).code == 0
+    other.write_bytes(learnable.read_bytes())
+    words = ["learn", other, *roles, *CONTEXT, "--out", out, "--incumbent"]
+    stays = piwo(*words, old)
+    assert (stays.code, stays.err) == (0, "")
+    assert "incumbent: none of 1 different policies is certified better, so the incumbent stays" in stays.out
+    assert "nothing better was found: saved the incumbent to" in stays.out
+    assert piwo(*words, old, "--gate").code == 1
+    better = piwo(*words, "constant:bread", "--gate")
+    assert (better.code, better.err) == (0, "")
+    assert "over the baseline incumbent" in better.out
+    assert "no gain over it is certified" in piwo("learn", learnable, *words[2:], old).err
+    told = piwo(*words, old, "--oracle", "ridge")
+    assert told.code == 2
+    assert "--incumbent is for --oracle auto, not for ridge" in told.err

@@ -98,6 +98,77 @@ def test_a_log_that_knows_its_policy_falls_back_to_one_that_acts():
     assert len(learner.policy_.act(n=3).actions) == 3
 
 
+def test_an_incumbent_stays_where_nothing_is_certified_better_than_it():
+    """A poor logger: the pool beats it by far, and does not beat an incumbent that is right everywhere."""
+    good = piwo.policies.Deterministic(lambda X: (np.asarray(X)[:, 0] > 0).astype(int), [0, 1, 2])
+    log = make_log()
+    assert piwo.Auto(QUICK).fit(log).certificate_.certified
+    learner = piwo.Auto(QUICK, incumbent=good).fit(log)
+    assert (learner.chosen_, learner.policy_ is good, learner.refitted_) == ("incumbent", True, False)
+    assert learner.certificate_.baseline == "incumbent"
+    assert not learner.certificate_.certified
+    assert learner.rule_ == "none of 4 different policies is certified better, so the incumbent stays"
+    assert "logging" not in learner.path_
+
+
+def test_what_is_better_than_the_incumbent_replaces_it():
+    weak = piwo.policies.Constant(0, [0, 1, 2])
+    learner = piwo.Auto(QUICK, incumbent=weak, refit=False).fit(make_log())
+    assert learner.chosen_ != "incumbent"
+    test = make_log().split(0.5, 0).test
+    policies = {name: point.policy for name, point in learner.path_.items()}
+    twin = piwo.certify(test, policies, baseline=weak)
+    for name, point in learner.path_.items():
+        assert point.certificate.improvement_lower == twin[name].improvement_lower
+    # the truth: .9 of the contexts' rewards against .6
+    assert 0 < learner.certificate_.improvement_lower < 0.31
+    assert piwo.Auto(QUICK, incumbent=piwo.policies.Logging()).fit(make_log()).certificate_.baseline is None
+
+
+def test_gains_over_an_incumbent_hold():
+    """40 logs, an incumbent that is hard to beat: no policy is chosen that is worse, but in at most delta of them."""
+    worse = misses = 0
+    for seed in range(40):
+        log = make_log(400, seed=seed, signal=0.15)
+        mostly = piwo.policies.EpsilonGreedy(
+            piwo.policies.Deterministic(lambda X: (np.asarray(X)[:, 0] > 0).astype(int), [0, 1, 2]), 0.6
+        )
+        learner = piwo.Auto(QUICK, incumbent=mostly, refit=False, random_state=seed).fit(log)
+        gain = value(learner.policy_, 0.15, 2000) - (0.3 + 0.15 * (0.4 + 0.6 / 3))
+        worse += learner.chosen_ != "incumbent" and gain < 0
+        misses += learner.certificate_.improvement_lower > gain + 0.005  # the error of `value`
+    assert max(worse, misses) <= 2
+
+
+def test_an_incumbent_from_an_older_log_brings_its_encoding(tmp_path):
+    """Its text column had other levels; what it is compared with is learned with the same ones."""
+
+    def shops(n, names, seed):
+        rng = np.random.default_rng(seed)
+        shop, a = rng.choice(names, n), rng.integers(0, 2, n)
+        table = {
+            "x": rng.normal(size=n),
+            "shop": shop,
+            "a": a,
+            "r": (a == (shop == "north")) * 1.0,
+            "p": np.full(n, 0.5),
+        }
+        return piwo.read(table, action="a", reward="r", propensity="p", context=["x", "shop"])
+
+    old = piwo.PIWO(oracle=piwo.oracles.Ridge(), certificate=None).fit(shops(300, ["north", "south"], 0)).policy_
+    old.save(tmp_path / "old.piwo")
+    log = shops(600, ["north", "south", "west"], 1)
+    with pytest.warns(piwo.PiwoWarning, match="west|level"):
+        learner = piwo.Auto(QUICK, incumbent=piwo.load(tmp_path / "old.piwo")).fit(log)
+    assert learner.certificate_.baseline == "incumbent"
+    other = piwo.read({"x": [1.0] * 9, "a": [0, 1, 0] * 3, "r": [0, 1, 1] * 3, "p": [0.5] * 9}, action="a", reward="r",
+                      propensity="p", context=["x"])  # fmt: skip
+    with pytest.raises(piwo.UsageError, match="the incumbent was made from the context columns x, shop, and the log"):
+        piwo.Auto(QUICK, incumbent=old).fit(other)
+    with pytest.raises(piwo.UsageError, match=r"incumbent is 'old.piwo', expected a policy, such as piwo.load"):
+        piwo.Auto(QUICK, incumbent="old.piwo").fit(log)
+
+
 def harmful_log(seed, n=600):
     """The logger plays the right action with .9; rewards of the others come rarely, with enormous weights."""
     rng = np.random.default_rng(seed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -25,7 +24,7 @@ from piwo.cli.shared_options import (
     PolicyOptions,
     gamma_of,
     horizon_of,
-    kept_with,
+    learned_here,
     named_policy,
 )
 from piwo.errors import PiwoWarning, UsageError
@@ -124,10 +123,10 @@ def evaluated(
     first = next(iter(found.values()))
     if first.baseline is not None and baseline is not None:  # None: it is the logging policy
         found = {name: replace(one, baseline=baseline) for name, one in found.items()}
-        if _learned_here(known[baseline], log, first.rows):
+        if learned_here(known[baseline], log, first.rows):
             found = {name: _noted_first(one, _BASELINE_IN_SAMPLE) for name, one in found.items()}
     return log, {
-        name: _noted_first(one, _POLICY_IN_SAMPLE) if _learned_here(named[name], log, one.rows) else one
+        name: _noted_first(one, _POLICY_IN_SAMPLE) if learned_here(named[name], log, one.rows) else one
         for name, one in found.items()
     }
 
@@ -138,13 +137,6 @@ _POLICY_IN_SAMPLE = (
     "alone: piwo policy show"
 )
 _BASELINE_IN_SAMPLE = f"{IN_SAMPLE}the baseline {_HERE} nothing is certified better than it; compare them on other rows"
-
-
-def _learned_here(policy: Named, log: piwo.Log, rows: int) -> bool:
-    """Tell whether a policy was learned from this very log."""
-    source = kept_with(policy.saved, "training").get("log")
-    same_rows = kept_with(policy.saved, "certificate").get("log_rows") == rows
-    return same_rows and Path(str(source)).name == Path(log.source.name).name
 
 
 def _noted_first(found: piwo.Evaluation, note: str) -> piwo.Evaluation:

@@ -16,7 +16,7 @@ from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, OutputOptions
 from piwo.errors import UsageError
-from piwo.policies import Policy
+from piwo.learners.auto import INCUMBENT
 from piwo.visible import visible
 
 __all__ = ["learn"]
@@ -31,7 +31,8 @@ def learn(
     gate: Annotated[
         bool,
         Parameter(
-            help="Exit with 1 unless the policy is certified better than the logging policy; an old file stays then."
+            help="Exit with 1 unless the policy is certified better than the logging policy, or --incumbent; an old "
+            "file stays then."
         ),
     ] = False,
     learning: LearnOptions = USUAL_LEARNING,
@@ -43,7 +44,7 @@ def learn(
     rows = columns.read(log)
     bounded = math.isfinite(rows.reward_range[1])
     oracle = learning.sought(bounded)
-    learner = learning.learner(bounded, gate)
+    learner = learning.learner(rows, gate)
     if not rows.columns.context:
         raise UsageError(f"the {oracle} oracle needs the context; name it: --context 'user_*,hour'")
     certificate = learner.fit(rows).certificate_
@@ -68,9 +69,7 @@ def learn(
     if not kept_old:
         learner.policy_.save(out, metadata=kept)
     return Answer(
-        text="\n".join(
-            [*_told(learner, certificate, oracle), *_after(out, log[0], learner.policy_, refused, kept_old)]
-        ),
+        text="\n".join([*_told(learner, certificate, oracle), *_after(out, log[0], learner, refused, kept_old)]),
         document={
             "log": facts,
             "policy": str(out),
@@ -83,17 +82,19 @@ def learn(
     )
 
 
-def _after(out: Path, log: str, policy: Policy, refused: bool, kept_old: bool) -> list[str]:
+def _after(out: Path, log: str, learner: Learned, refused: bool, kept_old: bool) -> list[str]:
     """Say what became of the file, and what to do next: a policy that the gate refused is not to act."""
     if kept_old:
         return [f"not certified: kept the old {visible(out)}"]
     if refused:
         step = ["piwo", "policy", "show", str(out)]
         return [f"not certified: saved to {visible(out)} to be looked at, not to act", "", f"next: {typed(step)}"]
-    if isinstance(policy, piwo.policies.Logging):
+    if isinstance(learner.policy_, piwo.policies.Logging):
         step = ["piwo", "policy", "show", str(out)]
         return [f"nothing better was found: {visible(out)} says so, and cannot act", "", f"next: {typed(step)}"]
     step = ["piwo", "policy", "act", str(out), log, "--seed", "0"]
+    if isinstance(learner, piwo.Auto) and learner.chosen_ == INCUMBENT:
+        return [f"nothing better was found: saved the incumbent to {visible(out)}", "", f"next: {typed(step)}"]
     return [f"saved to {visible(out)}", "", f"next: {typed(step)}"]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -12,8 +14,8 @@ from cyclopts import Group, Parameter
 
 import piwo
 from piwo.cli.log_options import whole
-from piwo.cli.shared_options import gamma_of
-from piwo.errors import UsageError
+from piwo.cli.shared_options import gamma_of, learned_here, named_policy
+from piwo.errors import PiwoWarning, UsageError
 from piwo.learners.grid import GRID_SCORES
 from piwo.oracles import Oracle
 from piwo.scores import Score
@@ -73,6 +75,13 @@ class LearnOptions:
             " one itself. [default: refit, but not with --gate]"
         ),
     ] = None
+    incumbent: Annotated[
+        str | None,
+        Parameter(
+            help="auto alone: the policy to improve on, and to keep where nothing is better, where it is not the one "
+            "that wrote the log: a policy file made without this log, uniform, or constant:LABEL."
+        ),
+    ] = None
     holdout: Annotated[float, Parameter(help="Fraction of the rows that only the certificate sees.")] = 0.5
     seed: Annotated[int, Parameter(help="Chooses those rows.", converter=whole)] = 0
     tail: Annotated[
@@ -86,23 +95,24 @@ class LearnOptions:
             return self.oracle
         return AUTO if bounded and self.score is None and self.gamma is None else "classifier"
 
-    def learner(self, bounded: bool, gate: bool) -> Learned:
+    def learner(self, log: piwo.Log, gate: bool) -> Learned:
         """Return the learner.
 
         Args:
-            bounded: rewards have an upper end.
+            log: the rows.
             gate: what is saved is to be certified.
 
         Raises:
             UsageError: for an unknown score or oracle, and for a gamma that the score cannot have.
         """
-        name = self.sought(bounded)
+        name = self.sought(math.isfinite(log.reward_range[1]))
         if name == AUTO:
-            return self._auto(not gate if self.refit is None else self.refit)
-        if self.refit is not None:
-            raise UsageError(
-                f"--refit is for --oracle auto, not for {name}, which saves the certified policy; leave it out"
-            )
+            return self._auto(not gate if self.refit is None else self.refit, log)
+        for option, given in (("--refit", self.refit), ("--incumbent", self.incumbent)):
+            if given is not None:
+                raise UsageError(
+                    f"{option} is for --oracle auto, not for {name}, which saves the certified policy; leave it out"
+                )
         oracle, score = _chosen(ORACLES, name, "oracle", AUTO)(), self.score or "ls-linear"
         if self.gamma == "grid" or (self.gamma is None and score in GRID_SCORES):
             if score not in GRID_SCORES:
@@ -125,11 +135,26 @@ class LearnOptions:
             tail=self.tail,
         )
 
-    def _auto(self, refit: bool) -> piwo.Auto:
+    def _auto(self, refit: bool, log: piwo.Log) -> piwo.Auto:
         for option, given in (("--score", self.score), ("--gamma", self.gamma)):
             if given is not None:
                 raise UsageError(f"{option} got {given!r}, but --oracle auto tries several itself; leave it out")
-        return piwo.Auto(delta=self.delta, refit=refit, holdout=self.holdout, random_state=self.seed, tail=self.tail)
+        today = None if self.incumbent is None else named_policy(self.incumbent)
+        if today is not None and learned_here(today, log, len(log)):
+            warnings.warn(
+                f"{self.incumbent} was learned from part of this log (same name, same number of rows), so that no gain "
+                "over it is certified, whatever the certificate says; learn from other rows",
+                PiwoWarning,
+                stacklevel=2,
+            )
+        return piwo.Auto(
+            incumbent=None if today is None else today.make(log.actions),
+            delta=self.delta,
+            refit=refit,
+            holdout=self.holdout,
+            random_state=self.seed,
+            tail=self.tail,
+        )
 
 
 USUAL_LEARNING = LearnOptions()

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
@@ -30,6 +31,7 @@ __all__ = [
     "gamma_of",
     "horizon_of",
     "kept_with",
+    "learned_here",
     "named_policy",
 ]
 
@@ -163,6 +165,13 @@ _WORDS: Mapping[str, Callable[[piwo.Actions], Policy]] = {
     "uniform": piwo.policies.Uniform,
     "logging": piwo.policies.Logging,
 }
+
+
+def learned_here(policy: Named, log: piwo.Log, rows: int) -> bool:
+    """Tell whether a policy was learned from a log of this name with as many rows."""
+    source = kept_with(policy.saved, "training").get("log")
+    same_rows = kept_with(policy.saved, "certificate").get("log_rows") == rows
+    return same_rows and Path(str(source)).name == Path(log.source.name).name
 
 
 @Parameter(name="*", group=Group("Policies", sort_key=1))

@@ -1,4 +1,4 @@
-"""Auto: a pool of learners, the one that is certified best, and the logging policy where none is."""
+"""Auto: a pool of learners, the one that is certified best, and what runs today where none is."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from piwo.logs.log import Log
 from piwo.policies import Logging, Policy
 from piwo.scores import Score
 
-__all__ = ["LOGGING", "Auto", "PoolPoint"]
+__all__ = ["INCUMBENT", "LOGGING", "Auto", "PoolPoint"]
 
 LOGGING = "logging"
 """The key of the logging policy among the candidates."""
+INCUMBENT = "incumbent"
+"""The key of what takes its place where another policy runs today."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class PoolPoint:
     """
 
     candidate: Candidate | None
-    """None: the logging policy."""
+    """None: the policy to fall back to."""
     policy: Policy
     certificate: Certificate
 
@@ -48,7 +50,8 @@ class Auto(Learner):
     Answers: which policy should run, where nobody knows which learner suits the log? No single one does: methods that
     ignore the propensities are the best on even and on bad loggers and do harm elsewhere, weighted ones the reverse.
     The pool has both kinds, linear and boosted; what a candidate is worth is proved on rows that it never saw. Where
-    nothing is certified better, the answer is the logging policy.
+    nothing is certified better, the answer is the logging policy; or the incumbent, where another policy runs today:
+    then the improvement is that over it, and nothing is chosen that is not certified better than it.
 
     Formula: the candidates are learned from one part of the log; the choice is argmax_i LB_i, over those with LB_i > 0,
     of the paired improvement bound LB_i = LB(E Y_i) - 1, Y_i = w_i R + 1 - R, on the other part at
@@ -64,6 +67,7 @@ class Auto(Learner):
         pool: what to learn with, in place of the usual pool: scikit-learn classifiers, oracles, or `Candidate`s.
         extra: likewise, beside it. Every candidate makes the bounds of all a little wider: ln((N + 1)/delta).
         delta: how often the certificates may be wrong, all together.
+        incumbent: the policy to improve on and to fall back to, made without this log; None: the logging policy.
         refit: return the chosen candidate's policy learned from all rows, instead of the certified one.
         holdout: fraction of the rows that is held out.
         random_state: seed of the split and of the boosted trees, a whole number.
@@ -75,8 +79,9 @@ class Auto(Learner):
         certified_policy_: the policy that `certificate_` is about, learned from one part of the log.
         certificate_: its certificate.
         refitted_: whether `policy_` was learned from all rows, and is not the certified one.
-        chosen_: its key in `path_`; "logging" for the logging policy (`log.behavior` where that is a policy).
-        score_: the score that it was learned with; None for the logging policy.
+        chosen_: its key in `path_`; "logging" for the logging policy (`log.behavior` where that is a policy),
+            "incumbent" for the incumbent.
+        score_: the score that it was learned with; None for those.
         rule_: how it was chosen, in words.
         path_: name -> `PoolPoint`.
 
@@ -94,6 +99,7 @@ class Auto(Learner):
         pool: Sequence[Any] | None = None,
         extra: Sequence[Any] = (),
         *,
+        incumbent: Policy | None = None,
         delta: float = 0.05,
         refit: bool = True,
         holdout: float = 0.5,
@@ -102,6 +108,7 @@ class Auto(Learner):
     ) -> None:
         self.pool = pool
         self.extra = extra
+        self.incumbent = incumbent
         self.delta = delta
         self.refit = refit
         self.holdout = holdout
@@ -128,29 +135,33 @@ class Auto(Learner):
                 "the rewards have no upper end, so no improvement can be certified; declare reward_range, "
                 "or use PIWOGrid"
             )
+        fallback, today = _incumbent(log, self.incumbent)
         rows = divide(log, "held-out", self.holdout, self.random_state, self.tail)
-        pool = self._pool()
+        pool = self._pool(fallback)
         for one in pool:
             check_score(one.score)
             check_certifiable(log, one.oracle, "held-out")
             one.oracle.fit_for(log)
         with _short_of_optimum():
-            policies = dict(_learned(pool, rows.training))
-        policies[LOGGING] = _incumbent(log)
+            policies = dict(_learned(pool, _encoded_for(today, rows.training)))
+        policies[fallback] = today
         assert rows.test is not None
-        made = certify(rows.test, policies, delta=self.delta, facts={**rows.facts, "log_rows": len(log)})
-        each: dict[str, Candidate | None] = {one.label: one for one in pool} | {LOGGING: None}
-        self.path_ = {name: PoolPoint(one, policies[name], _about(made[name], one)) for name, one in each.items()}
-        self.chosen_ = _best(self.path_)
+        facts = {**rows.facts, "log_rows": len(log)}
+        made = certify(rows.test, policies, delta=self.delta, baseline=fallback, facts=facts)
+        each: dict[str, Candidate | None] = {one.label: one for one in pool} | {fallback: None}
+        self.path_ = {
+            name: PoolPoint(one, policies[name], _about(made[name], one, fallback)) for name, one in each.items()
+        }
+        self.chosen_ = _best(self.path_, fallback)
         self._settle(log, self.path_[self.chosen_])
         return self
 
-    def _pool(self) -> tuple[Candidate, ...]:
+    def _pool(self, fallback: str) -> tuple[Candidate, ...]:
         usual = usual_pool(self.random_state) if self.pool is None else candidates(self.pool, "pool")
         pool = (*usual, *candidates(self.extra, "extra"))
         if not pool:
             raise UsageError("the pool is empty; give at least one classifier, oracle or candidate")
-        labels = [LOGGING, *(one.label for one in pool)]
+        labels = [fallback, *(one.label for one in pool)]
         twice = next((x for x in labels if labels.count(x) > 1), None)
         if twice is not None:
             raise UsageError(f"two candidates are called {twice!r}; name them apart: Candidate(name, oracle, score)")
@@ -165,11 +176,10 @@ class Auto(Learner):
         self.score_: Score | None = None if one is None else one.score
         self.refitted_ = self.refit and one is not None
         if one is None:
-            self.rule_ = f"none of {count} different policies is certified better, so the logging policy stays"
+            stays = f"the {INCUMBENT if self.chosen_ == INCUMBENT else 'logging policy'} stays"
+            self.rule_ = f"none of {count} different policies is certified better, so {stays}"
             if (certificate.propensity_p or 0.0) < SUSPICIOUS:
-                self.rule_ = (
-                    "the rows contradict their propensities, nothing is certified, and the logging policy stays"
-                )
+                self.rule_ = f"the rows contradict their propensities, nothing is certified, and {stays}"
         else:
             self.rule_ = f"the highest certified improvement among {count} different policies"
         if self.refitted_ and one is not None:
@@ -191,22 +201,48 @@ def _learned(pool: Sequence[Candidate], log: Log) -> Iterator[tuple[str, Policy]
         yield from zip((one.label for one in some), policies, strict=True)
 
 
-def _incumbent(log: Log) -> Policy:
-    """Return the policy that wrote the log: one that can act, where the log knows it."""
-    return log.behavior if isinstance(log.behavior, Policy) else Logging(log.actions)
+def _incumbent(log: Log, given: Policy | None) -> tuple[str, Policy]:
+    """Return what to fall back to, and its key: what was given, or the policy that wrote the log.
+
+    Raises:
+        UsageError: for an incumbent that is no policy.
+    """
+    if given is not None and not isinstance(given, Policy):
+        raise UsageError(f"incumbent is {given!r:.80}, expected a policy, such as piwo.load(path)")
+    if given is None or given is log.behavior or isinstance(given, Logging):
+        # one that can act, where the log knows it
+        return LOGGING, log.behavior if isinstance(log.behavior, Policy) else Logging(log.actions)
+    return INCUMBENT, given
 
 
-def _about(made: Certificate, one: Candidate | None) -> Certificate:
+def _encoded_for(today: Policy, log: Log) -> Log:
+    """Return the log with its context encoded as the incumbent does: one encoding serves all that are compared.
+
+    Raises:
+        UsageError: where they do not have the same context columns.
+    """
+    theirs, ours = today.features, log.features
+    if today is log.behavior or theirs is None or ours is None or theirs == ours:
+        return log
+    if set(theirs.columns) != set(ours.columns):
+        raise UsageError(
+            f"the incumbent was made from the context columns {', '.join(theirs.columns)}, and the log was read with "
+            f"{', '.join(ours.columns)}; read it with those of the incumbent"
+        )
+    return log.encoded_by(theirs)
+
+
+def _about(made: Certificate, one: Candidate | None, fallback: str) -> Certificate:
     """Return the certificate with what its policy was learned with."""
     if one is None:
-        return replace(made, oracle=LOGGING)
+        return replace(made, oracle=fallback)
     return replace(made, oracle=one.oracle.name, score=one.score.name, parameter=one.score.value)
 
 
-def _best(path: Mapping[str, PoolPoint]) -> str:
-    """Return the key of the highest certified improvement; of equal ones the first; logging where there is none."""
+def _best(path: Mapping[str, PoolPoint], fallback: str) -> str:
+    """Return the key of the highest certified improvement; of equal ones the first; else the fallback."""
     gains = {key: point.certificate.improvement_lower for key, point in path.items() if point.certificate.certified}
-    return max(gains, key=lambda key: gains[key] or 0.0, default=LOGGING)
+    return max(gains, key=lambda key: gains[key] or 0.0, default=fallback)
 
 
 @contextmanager
