@@ -7,7 +7,8 @@ import sys
 import pytest
 
 HEAVY = (
-    "altair", "dask", "distributed", "jinja2", "joblib", "matplotlib", "numba", "pandas", "plotly", "polars",
+    "altair", "arviz", "dask", "distributed", "jinja2", "joblib", "matplotlib", "numba", "nutpie", "pandas",
+    "plotly", "polars",
     "pyarrow.dataset", "pyspark", "ray", "scipy.stats", "skops", "sklearn", "tornado",
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ from piwo.estimators import (
     evaluate,
     select,
 )
-from piwo.learners import PIWO, Auto, Candidate, PACBayes, PACBayesLinear, PIWOGrid
+from piwo.learners import PIWO, Auto, Candidate, GibbsLinear, PACBayes, PACBayesLinear, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
 from piwo.regret_certificates import RegretCertificate, regret_certificate
@@ -45,6 +45,7 @@ __all__ = [
     "Evaluation",
     "Features",
     "FileError",
+    "GibbsLinear",
     "Health",
     "LSLinear",
     "Log",

@@ -19,7 +19,7 @@ from piwo.logs.log import Log, Reader, warn_of
 from piwo.logs.sources import Fragment
 from piwo.reductions.reduction import Reduction
 
-__all__ = ["Mapper", "reduce", "reporting", "using"]
+__all__ = ["Mapper", "reduce", "reporting", "telling", "using"]
 
 S = TypeVar("S")
 Progress = Callable[[int, int | None], None]
@@ -82,6 +82,15 @@ def reporting(progress: Progress) -> Iterator[None]:
         yield
     finally:
         _progress.reset(token)
+
+
+def telling() -> Progress | None:
+    """Return the function that `reporting` set, for work that is no pass over a log; None outside of its blocks.
+
+    >>> telling() is None
+    True
+    """
+    return _progress.get()
 
 
 @dataclass(frozen=True)
@@ -166,7 +175,7 @@ def _mapped(mapper: Mapper, task: _Task, fragments: list[Fragment]) -> Iterator[
 def _threads(log: Log, task: _Task, fragments: list[Fragment]) -> Iterator[Iterable[Folded]]:
     from threadpoolctl import threadpool_limits
 
-    stop, tell = Event(), _progress.get()
+    stop, tell = Event(), telling()
     told = None if tell is None else lambda rows: tell(rows, log.source.rows)
     workers = max(1, min(len(fragments), os.cpu_count() or 1))
     # our threads are the parallelism; a BLAS that starts its own underneath would fight them

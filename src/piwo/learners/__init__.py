@@ -2,9 +2,11 @@
 
 from piwo.learners.auto import Auto, PoolPoint
 from piwo.learners.coverage_scaled import CoverageScaled
+from piwo.learners.gibbs_linear import GibbsLinear
 from piwo.learners.grid import GridPoint, PIWOGrid
 from piwo.learners.learner import Learner
 from piwo.learners.normal_posterior import NormalPosterior
+from piwo.learners.nuts import Chains
 from piwo.learners.pac_bayes import PACBayes, PosteriorPoint
 from piwo.learners.pac_bayes_linear import PACBayesLinear
 from piwo.learners.piwo import PIWO, PathPoint
@@ -15,7 +17,9 @@ __all__ = [
     "PIWO",
     "Auto",
     "Candidate",
+    "Chains",
     "CoverageScaled",
+    "GibbsLinear",
     "GridPoint",
     "Learner",
     "NormalPosterior",

@@ -13,7 +13,14 @@ from piwo.errors import UsageError
 from piwo.estimators.prepare import actions_logged_once, prepare, unknown_actions
 from piwo.learners.learner import Learner, check_log, check_score, divide
 from piwo.learners.normal_posterior import MOST_COEFFICIENT, NormalPosterior, check_prior_scale, fit_normal
-from piwo.learners.posterior import PosteriorBound, PosteriorSums, check_posterior_score, mixture_of, settle_grid
+from piwo.learners.posterior import (
+    PosteriorBound,
+    PosteriorSums,
+    check_posterior_score,
+    fitted_score,
+    mixture_of,
+    settle_grid,
+)
 from piwo.logs.actions import Actions
 from piwo.logs.features import Features
 from piwo.logs.log import Log
@@ -163,7 +170,7 @@ class PACBayesLinear(Learner):
 
     def _learned(self, log: Log, score: Score) -> NormalPosterior:
         """Return the posterior of the first part, in coordinates that its rewarded rows tell."""
-        _, center, width = standardised(rewarded(log, [_trained(score, log)]).context)
+        _, center, width = standardised(rewarded(log, [fitted_score(score, log)]).context)
         first = NormalPosterior.about(np.zeros((len(log.actions), len(center) + 1)), self.prior_scale, center, width)
         return self._fitted(log, score, first, log.actions)
 
@@ -187,19 +194,11 @@ class PACBayesLinear(Learner):
         return NormalPosterior.about(mean, self.prior_scale)
 
     def _fitted(self, log: Log, score: Score, prior: NormalPosterior, actions: Actions) -> NormalPosterior:
-        trained = _trained(score, log)
+        trained = fitted_score(score, log)
         examples = _coded(rewarded(log, [trained]), log.actions, actions)
         bet = trained.bet
         assert bet is not None
         return fit_normal(examples, examples.gains[0], prior, bet, steps=self.steps, seed=int(self.random_state))
-
-
-def _trained(score: Score, log: Log) -> Score:
-    """Return the score that the posterior is fitted with."""
-    if score.asked == "auto":
-        assert log.features is not None
-        return score.at_gamma(bounds.gamma_linear(len(log), log.features.width))
-    return score.at(score.asked[0]) if isinstance(score.asked, tuple) else score
 
 
 def _coded(examples: Examples, given: Actions, wanted: Actions) -> Examples:

@@ -22,7 +22,7 @@ from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.scores import LSLinear, Score
 
-__all__ = ["PosteriorBound", "PosteriorSums", "check_posterior_score", "mixture_of", "settle_grid"]
+__all__ = ["PosteriorBound", "PosteriorSums", "check_posterior_score", "fitted_score", "mixture_of", "settle_grid"]
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,20 @@ def mixture_of(policies: Sequence[Policy], weights: Floats) -> Mixture:
     """
     used = np.flatnonzero(weights > 0)
     return Mixture([policies[int(i)] for i in used], weights[used])
+
+
+def fitted_score(score: Score, log: Log) -> Score:
+    """Return the score that a posterior over linear policies is fitted with: of several hyper-parameters the first.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(context=[[0.0]] * 100, action=[0] * 100, reward=[1] * 100, propensity=[1.0] * 100)
+    >>> fitted_score(LSLinear(), log)
+    LSLinear(lam=0.2)
+    """
+    if score.asked == "auto":
+        assert log.features is not None
+        return score.at_gamma(bounds.gamma_linear(len(log), log.features.width))
+    return score.at(score.asked[0]) if isinstance(score.asked, tuple) else score
 
 
 def settle_grid(score: Score, n: int, delta: float) -> tuple[tuple[Score, ...], bounds.GammaGrid]:

@@ -140,7 +140,8 @@ class SoftmaxObjective:
             # d pi(A) = pi(A) (e_A - pi)
             np.negative(pi, out=pi)
             pi[at] += 1.0
-            for sums, slope in ((first, credit), (second, 2.0 * credit * credit)):
+            slopes = ((first, credit), (second, 2.0 * credit * credit))
+            for sums, slope in slopes if self.penalty else slopes[:1]:
                 moved = pi * slope[:, None]
                 sums[:, :-1] += moved.T @ x
                 sums[:, -1] += moved.sum(axis=0)

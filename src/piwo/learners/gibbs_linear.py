@@ -1,0 +1,223 @@
+"""The Gibbs posterior over linear policies itself: sampled, and the mixture of its draws certified on other rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from piwo.certificates import certify
+from piwo.errors import PiwoWarning, UsageError
+from piwo.learners.learner import Learner, check_log, check_score, divide
+from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale
+from piwo.learners.nuts import draw_chains
+from piwo.learners.posterior import check_posterior_score, fitted_score, mixture_of
+from piwo.logs.batch import Floats
+from piwo.logs.log import Log
+from piwo.oracles.examples import Examples, rewarded, standardised
+from piwo.oracles.softmax import SoftmaxObjective
+from piwo.scores import LSLinear, Score
+
+__all__ = ["GibbsDensity", "GibbsLinear"]
+
+
+class GibbsLinear(Learner):
+    """Learn the Gibbs posterior over linear softmax policies by sampling from it; certify the draws on other rows.
+
+    Answers: what does the best posterior look like, where `PACBayesLinear` looks among normal ones alone? Deployed is
+    the mixture of policies drawn from it. Draws of a sampler are nearly, not exactly, from the posterior, so no bound
+    rests on them: the certificate is of that mixture, on rows that the sampler never saw, and holds whatever the draws
+    are. `chains_` tells how good they are. Needs the extra `piwo[sampler]`.
+
+    Formula: dQ/dP proportional to exp(lambda n V(pi)), P = N(0, prior_scale^2 I) on standardised columns.
+    Source: docs/pac_bayes.md, Theorem 2 and "Sampling"; arXiv 2309.15771, section 5; the sampler: arXiv 1111.4246.
+
+    Args:
+        score: LSLinear() (the default) or IX(); without a hyper-parameter lambda = 2 sqrt(d/n).
+        prior_scale: standard deviation of the prior's coefficients; 1e-50 to 1e50.
+        draws: M, policies in the mixture, evenly spaced over the chains.
+        chains: independent chains, from different starts; at least 2, so that they can be compared.
+        warmup: steps of each chain that only tune the sampler.
+        samples: further steps of each chain.
+        delta: how often the certificate may be wrong.
+        holdout: fraction of the rows that is held out for it.
+        random_state: seed of split and chains, a whole number of at least 0.
+        tail: hold out the last rows of the log instead of random ones: for adaptive logs.
+
+    Attributes:
+        policy_: the mixture, a `piwo.policies.Mixture`.
+        certificate_: its certificate, held-out.
+        chains_: all draws, in units of the prior, with R-hat, effective sample size and divergences, a `Chains`.
+        coefficients_: (M, K, d + 1) of the mixture, on standardised columns.
+        prior_: P, a `NormalPosterior`.
+        score_: the score with its hyper-parameter.
+
+    >>> import numpy as np, piwo
+    >>> rng = np.random.default_rng(0)
+    >>> X, A = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
+    >>> log = piwo.Log.from_arrays(context=X, action=A, reward=(A == (X[:, 0] > 0)) * 1.0, propensity=np.full(400, 0.5))
+    >>> learner = GibbsLinear(draws=20, warmup=100, samples=100).fit(log)
+    >>> learner.policy_.act([[-5.0], [5.0]], random_state=0).actions.tolist(), learner.certificate_.certified
+    ([0, 1], True)
+    """
+
+    def __init__(
+        self,
+        score: Score | None = None,
+        *,
+        prior_scale: float = 1.0,
+        draws: int = 100,
+        chains: int = 4,
+        warmup: int = 500,
+        samples: int = 500,
+        delta: float = 0.05,
+        holdout: float = 0.5,
+        random_state: int = 0,
+        tail: bool = False,
+    ) -> None:
+        self.score = score
+        self.prior_scale = prior_scale
+        self.draws = draws
+        self.chains = chains
+        self.warmup = warmup
+        self.samples = samples
+        self.delta = delta
+        self.holdout = holdout
+        self.random_state = random_state
+        self.tail = tail
+
+    def fit(self, log: Log) -> Self:
+        """Sample from the posterior of one part of a log, and certify the mixture of the draws on the other.
+
+        Args:
+            log: the logged decisions, with context.
+
+        Returns:
+            The learner itself, with `policy_` and `certificate_`.
+
+        Raises:
+            DataError: for rows that break a rule, and a log without any reward.
+            UsageError: for arguments that do not go together, and where the extra is not installed.
+        """
+        score = LSLinear() if self.score is None else self.score
+        self._check(log, score)
+        rows = divide(log, "held-out", self.holdout, self.random_state, self.tail)
+        assert rows.test is not None
+        self.score_ = fitted_score(score, rows.training)
+        density = self._density(rows.training, self.score_)
+        self.prior_ = density.prior
+        self.chains_ = draw_chains(
+            density,
+            size=self.prior_.mean.size,
+            chains=self.chains,
+            warmup=self.warmup,
+            draws=self.samples,
+            seed=int(self.random_state),
+            told=len(density.gains.action),
+        )
+        for doubt in self.chains_.doubts(self.draws):
+            warnings.warn(
+                f"{doubt}; the certificate holds all the same; for better draws raise warmup or samples",
+                PiwoWarning,
+                stacklevel=2,
+            )
+        every = self.chains_.draws.reshape(-1, self.prior_.mean.size)
+        chosen = every[np.linspace(0, len(every) - 1, self.draws).round().astype(int)]
+        self.coefficients_ = density.coefficients(chosen)
+        policies = self.prior_.policies(self.coefficients_, log.actions, log.features, greedy=False)
+        self.policy_ = mixture_of(policies, np.full(self.draws, 1.0 / self.draws))
+        facts = {
+            **rows.facts,
+            "log_rows": len(log),
+            "oracle": "Gibbs posterior, softmax",
+            "score": self.score_.name,
+            "parameter": self.score_.value,
+        }
+        self.certificate_ = certify(rows.test, {0: self.policy_}, delta=self.delta, facts=facts)[0]
+        return self
+
+    def _density(self, log: Log, score: Score) -> GibbsDensity:
+        """Return the density that a log makes, in coordinates that its rewarded rows tell."""
+        examples, bet = rewarded(log, [score]), score.bet
+        assert bet is not None
+        _, center, width = standardised(examples.context)
+        shape = len(log.actions), len(center) + 1
+        prior = NormalPosterior.about(np.zeros(shape), self.prior_scale, center, width)
+        return GibbsDensity.of(examples, prior, bet)
+
+    def _check(self, log: Log, score: Score) -> None:
+        check_log(log)
+        check_score(score)
+        check_posterior_score(score, log)
+        if isinstance(score.asked, tuple):
+            raise UsageError(f"{score!r} has several hyper-parameters, expected one: each has a posterior of its own")
+        if log.features is None:
+            raise UsageError(
+                "linear policies need the context, and the log was read without; read it with context=[...]"
+            )
+        check_prior_scale(self.prior_scale)
+        for what, least in (("draws", 1), ("chains", 2), ("warmup", 10), ("samples", 10)):
+            value = getattr(self, what)
+            if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+                raise UsageError(f"{what} is {value!r}, expected a whole number of at least {least}")
+        if self.chains > min(self.warmup, self.samples):
+            raise UsageError(f"chains is {self.chains}, expected no more than warmup or samples")
+        if self.draws > self.chains * self.samples:
+            raise UsageError(
+                f"draws is {self.draws}, and {self.chains} chains of {self.samples} samples make only "
+                f"{self.chains * self.samples}; raise samples"
+            )
+
+
+@dataclass(frozen=True)
+class GibbsDensity:
+    """Logarithm of the density of u up to a constant, lambda n V(pi_theta) - |u|^2/2, and its gradient.
+
+    theta = m + s u with N(m, s^2) the prior: where the log says nothing, u is standard normal. V sums over the
+    rewarded rows, block by block; equal rows are one, with the sum of their gains.
+
+    >>> gains = SoftmaxObjective(np.zeros((1, 1)), np.zeros(1, int), np.ones(1), 1, penalty=0.0, ridge=0.0)
+    >>> density = GibbsDensity(gains, 3.0, NormalPosterior.about(np.zeros((2, 2)), 1.0))
+    >>> round(density(np.array([0.0, 0.0, 0.0, 1.0]))[0], 4)  # 3/(1 + e) - 1/2
+    0.3068
+    """
+
+    gains: SoftmaxObjective
+    temperature: float
+    """lambda n."""
+    prior: NormalPosterior
+
+    @classmethod
+    def of(cls, examples: Examples, prior: NormalPosterior, bet: float) -> Self:
+        """Return the density that the rewarded rows make, at lambda."""
+        few = _merged(examples)
+        context = prior.inputs(few.context)[:, :-1]
+        gains = SoftmaxObjective(context, few.action.astype(np.intp), few.gains[0], few.rows, penalty=0.0, ridge=0.0)
+        return cls(gains, bet * few.rows, prior)
+
+    def coefficients(self, units: Floats) -> Floats:
+        """Return theta, (..., K, d + 1), of u, (..., D)."""
+        shape = self.prior.mean.shape
+        return self.prior.mean + self.prior.scale * units.reshape(*units.shape[:-1], *shape)
+
+    def __call__(self, units: Floats) -> tuple[float, Floats]:
+        """Return the density at u, (D,), and its gradient."""
+        # far out there is nothing but overflow, which the sampler takes for a wall
+        with np.errstate(all="ignore"):
+            loss, slope = self.gains(self.coefficients(units).ravel())
+            value = -self.temperature * loss - 0.5 * float(units @ units)
+            return value, -self.temperature * self.prior.scale.ravel() * slope - units
+
+
+def _merged(examples: Examples) -> Examples:
+    """Return the rows with equal context and action as one, in an order of their own."""
+    gains = examples.gains[0]
+    order = np.lexsort((gains, examples.action, *examples.context.T))
+    context, action = examples.context[order], examples.action[order]
+    new = np.append(True, (action[1:] != action[:-1]) | (context[1:] != context[:-1]).any(axis=1))
+    first = np.flatnonzero(new)
+    return replace(
+        examples, context=context[first], action=action[first], gains=np.add.reduceat(gains[order], first)[None]
+    )
