@@ -20,7 +20,7 @@ __all__ = ["AS_NAMED", "LogOptions", "LogPaths", "action_labels", "comma_list", 
 
 LogPaths = Annotated[list[str], Parameter(help="Files, globs, or one DuckDB query (select ...).")]
 
-_ROLES = ("action", "reward", "cost", "propensity", "log_propensity", "propensities", "weight")
+_ROLES = ("action", "reward", "cost", "propensity", "log_propensity", "propensities", "weight", "key")
 _PROPENSITIES = Group("Propensities that are missing or doubtful", sort_key=2)
 _FITTED = ("folds", "forward")
 
@@ -55,6 +55,10 @@ class LogOptions:
         list[str] | None, Parameter(help="Context columns: names or globs, separated by commas or repeated.")
     ] = None
     weight: Annotated[str | None, Parameter(help="Column of sampling weights, where the log was thinned.")] = None
+    key: Annotated[
+        str | None,
+        Parameter(help="Column with another value in every row: a held-out split goes by it (clusters need one)."),
+    ] = None
     reward_range: Annotated[
         str,
         Parameter(
@@ -135,6 +139,7 @@ class LogOptions:
                 propensities=self.propensities,
                 context=context,
                 weight=self.weight,
+                key=self.key,
                 policy_columns=list(policy_columns),
                 actions=actions,
                 reward_range=_range(self.reward_range),
@@ -152,7 +157,7 @@ class LogOptions:
         how = self.estimate_propensities
         if how not in _FITTED:
             raise UsageError(f"--estimate-propensities got {how!r}, expected {' or '.join(_FITTED)}")
-        for name in ("propensity", "log_propensity", "propensities", "weight", "normalize"):
+        for name in ("propensity", "log_propensity", "propensities", "weight", "key", "normalize"):
             if getattr(self, name):
                 raise UsageError(
                     f"--estimate-propensities goes without --{name.replace('_', '-')}: use what was logged, or estimate"
@@ -267,6 +272,7 @@ def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:
             "log_propensity": columns.log_propensity,
             "propensities": columns.propensities,
             "weight": columns.weight,
+            "key": columns.key,
             "context": list(columns.context),
         },
         "propensities": _doubt_facts(log),

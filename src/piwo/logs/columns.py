@@ -71,6 +71,7 @@ class Columns:
         weight: sampling weight of a thinned log.
         policies: target-policy columns that hold pi(A | X).
         cost: the reward column holds costs.
+        key: another value in every row; a split goes by it in place of row numbers.
 
     >>> Columns(action="item", reward="click", context=("user_*",)).resolve(
     ...     ["item", "click", "propensity", "user_age"]
@@ -87,6 +88,7 @@ class Columns:
     weight: str | None = None
     policies: tuple[str, ...] = ()
     cost: bool = False
+    key: str | None = None
 
     def numbers(self) -> dict[str, str]:
         """Return role -> column for every role that holds one number a row."""
@@ -113,6 +115,13 @@ class Columns:
             roles["propensity vector"] = self.propensities
         for role, name in roles.items():
             match_names([name], available, role)
+        if self.key is not None:
+            match_names([self.key], available, "key")
+            if self.key in (*roles.values(), *self.policies):
+                raise UsageError(
+                    f"key column {self.key!r} has another role too, expected a column that says nothing of what was "
+                    "decided, such as the number of an event"
+                )
         names = list(roles.values())
         doubled = next((x for i, x in enumerate(names) if x in names[:i]), None)
         if doubled is not None:
@@ -129,4 +138,6 @@ class Columns:
         names = [self.action, *self.numbers().values(), *self.context, *self.policies]
         if self.propensities is not None:
             names.append(self.propensities)
+        if self.key is not None:
+            names.append(self.key)
         return tuple(dict.fromkeys(names))

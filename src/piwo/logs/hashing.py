@@ -7,9 +7,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
+from piwo.logs.actions import is_text
 
-__all__ = ["check_hash_size", "hashed_places", "scramble", "uniform"]
+__all__ = ["check_hash_size", "hashed_places", "key_numbers", "scramble", "uniform"]
 
 _LARGEST_HASH_SIZE = 2**20
 
@@ -52,6 +53,40 @@ def uniform(seed: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
+def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
+    """Return a number for every key, the same wherever its row is read: keys are whole numbers or text.
+
+    Args:
+        values: n keys.
+        column: their name.
+
+    Returns:
+        (n,) whole numbers from 0 to 2^63 - 1; the same key, the same number.
+
+    Raises:
+        DataError: for other types, and for missing keys.
+
+    >>> bool((key_numbers(pa.array([3, 4], pa.int32()), "c") == key_numbers(pa.array([3, 4]), "c")).all())
+    True
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if values.null_count:
+        raise DataError(f"key column {column!r} is missing in some rows, expected a value of its own in each")
+    if pa.types.is_integer(values.type):
+        whole = values.cast(pa.uint64() if values.type == pa.uint64() else pa.int64()).to_numpy(zero_copy_only=False)
+        bits = np.ascontiguousarray(whole).view(np.uint64)
+    elif is_text(values.type):
+        bits = _half("low:", values) | (_half("top:", values) << np.uint64(32))
+    else:
+        raise DataError(f"key column {column!r} has type {values.type}, expected whole numbers or text; cast it first")
+    return (scramble(bits) >> np.uint64(1)).astype(np.int64)
+
+
+def _half(prefix: str, values: pa.Array) -> npt.NDArray[np.uint64]:
+    return _murmur3(prefix, values.cast(pa.large_string())).view(np.uint32).astype(np.uint64)
+
+
 def check_hash_size(size: int) -> None:
     """Refuse a number of columns that texts cannot be hashed into.
 
@@ -84,14 +119,21 @@ def hashed_places(column: str, values: pa.Array, size: int) -> tuple[npt.NDArray
     >>> place.tolist(), sign.tolist()
     ([4, 5], [1.0, 1.0])
     """
+    hashes = _murmur3(f"{column}=", values)
+    place = np.abs(hashes.astype(np.int64)) % size
+    return place, np.where(hashes >= 0, 1.0, -1.0)
+
+
+def _murmur3(prefix: str, values: pa.Array) -> npt.NDArray[np.int32]:
+    """Return the MurmurHash3 (seed 0) of each text behind a prefix, (n,)."""
     from piwo.logs.kernels import murmur3
 
     hashes = np.empty(len(values), np.int32)
     if len(values):
-        prefix = pa.scalar(f"{column}=", pa.large_string())
-        joined = pc.binary_join_element_wise(prefix, values, pa.scalar("", pa.large_string()))
+        joined = pc.binary_join_element_wise(
+            pa.scalar(prefix, pa.large_string()), values, pa.scalar("", pa.large_string())
+        )
         _, ends, data = joined.buffers()
         offsets = np.frombuffer(ends, np.int64)[joined.offset : joined.offset + len(values) + 1]
         murmur3(np.frombuffer(data, np.uint8), offsets, hashes)
-    place = np.abs(hashes.astype(np.int64)) % size
-    return place, np.where(hashes >= 0, 1.0, -1.0)
+    return hashes

@@ -23,14 +23,18 @@ from piwo.logs.door import Behavior, Finding, Refused, Schema, admit, merge_find
 from piwo.logs.doubt import Doubt
 from piwo.logs.encoding import AS_USUAL, Encoding, Missing, learn_features
 from piwo.logs.features import Features
+from piwo.logs.hashing import key_numbers
 from piwo.logs.sources import Fragment, QuerySource, Source, decoded
 
 __all__ = ["Log", "Part", "Reader", "Selector", "Split", "warn_of"]
 
 
+Numbers = npt.NDArray[np.int64]
+
+
 @runtime_checkable
 class Selector(Protocol):
-    """Chooses rows by their number alone, never by what is in them."""
+    """Chooses rows by their number, or by that of their key, alone, never by what else is in them."""
 
     def keep(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return the (n,) mask of the row numbers that stay."""
@@ -67,17 +71,23 @@ class Reader:
         """Yield the raw rows that stay."""
         return (record for record, _ in self.records(fragment))
 
-    def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
+    def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         """Yield the raw rows that stay, with their numbers in the log."""
-        start = fragment.start
-        for record in fragment.records():
-            rows = np.arange(start, start + record.num_rows)
-            start += record.num_rows
+        for record, rows, numbers in self.numbered(fragment):
             if self.selector is None:
                 yield record, rows
             else:
-                keep = self.selector.keep(rows)
+                keep = self.selector.keep(numbers)
                 yield record.filter(pa.array(keep)), rows[keep]
+
+    def numbered(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
+        """Yield the raw rows with their numbers in the log and those by which they are chosen: the key's, if any."""
+        start, key = fragment.start, self.schema.columns.key
+        for record in fragment.records():
+            rows = np.arange(start, start + record.num_rows)
+            start += record.num_rows
+            by_key = key is not None and key in record.schema.names
+            yield record, rows, key_numbers(record[key], str(key)) if by_key else rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -295,8 +305,10 @@ class Log:
             return self.source.distinct(column)
         reader = Reader(self.unlabelled, self.selector)
         if isinstance(self.source, Cluster):
-            return distinct_values(self.source, [column], reader.kept)
-        parts = (x for fragment in self.source.fragments([column]) for x, _ in reader.records(fragment))
+            return distinct_values(self.source, [column, *self._choosing], reader.kept)
+        parts = (
+            x for fragment in self.source.fragments([column, *self._choosing]) for x, _ in reader.records(fragment)
+        )
         found = [decoded(pc.unique(record[column])) for record in parts]
         return pc.unique(pa.chunked_array(found)) if found else self.source.distinct(column).slice(0, 0)
 
@@ -334,7 +346,9 @@ class Log:
         if self.selector is None and self.source.rows is not None:
             return self.source.rows
         if isinstance(self.source, Cluster):
-            return count_rows(self.source, [self.columns.action], Reader(self.unlabelled, self.selector).kept)
+            return count_rows(
+                self.source, [self.columns.action, *self._choosing], Reader(self.unlabelled, self.selector).kept
+            )
         return sum(len(batch) for batch in self.each_batch())
 
     # ------------------------------------------------------------------ scale
@@ -392,18 +406,18 @@ class Log:
     def split(self, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False) -> Split:
         """Return the log in two parts, one to learn from and one to certify with.
 
-        Which rows are held out depends on seed and row number alone: not on batches, threads, files, or
-        anything in the rows. It must not depend on the actions either: what is learned would then tell which
-        actions to expect among the held-out rows, and certificates would fail (docs/theory.md, section "A
-        held-out split must not look at the actions"). Actions that were logged too rarely to be on both sides
-        are named in `notes` and in a warning.
+        Which rows are held out depends on seed and row number alone, or on seed and key where the log has one
+        (`piwo.read(key=)`): not on batches, threads, files, or anything else in the rows. It must not depend on the
+        actions either: what is learned would then tell which actions to expect among the held-out rows, and
+        certificates would fail (docs/theory.md, section "A held-out split must not look at the actions"). Actions
+        that were logged too rarely to be on both sides are named in `notes` and in a warning.
 
         Args:
             holdout: fraction of the rows to hold out, above 0 and below 1.
             seed: chooses the rows; choose it before seeing any result.
             min_rows: least number of rows on each side.
             tail: hold out the last rows instead, as adaptive logging needs: what is certified comes after
-                what was learned from.
+                what was learned from. Goes by row numbers, also where there is a key.
 
         Returns:
             A `Split` with `train` and `test`. Row numbers stay those of the whole log. The answer to a query
@@ -411,7 +425,8 @@ class Log:
 
         Raises:
             DataError: where a side has fewer than `min_rows` rows.
-            UsageError: for a fraction that is none, or a log that is already part of a split.
+            UsageError: for a fraction that is none, a log that is already part of a split, a log in a cluster without a
+                key, and a key of which values are in many rows.
 
         >>> log = Log.from_arrays(action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100)
         >>> parts = log.split(0.3)
@@ -432,6 +447,11 @@ class Log:
         return replace(self, columns=context, declared_features=features, declared_actions=self.actions)
 
     # ------------------------------------------------------------------ reading
+
+    @property
+    def _choosing(self) -> list[str]:
+        """Return the column by which rows are chosen, where they are chosen by one."""
+        return [] if self.selector is None or self.columns.key is None else [self.columns.key]
 
     def require_order(self, what: str) -> None:
         """Raise where rows have no numbers that every pass over the log gives them.
@@ -460,6 +480,7 @@ class Log:
             wanted += self.features.columns
         if columns.propensities is not None and (propensities or columns.propensity is None):
             wanted.append(columns.propensities)
+        wanted += self._choosing
         return tuple(dict.fromkeys(wanted))
 
     def reader(self, labels: bool = True, context: bool = True) -> Reader:

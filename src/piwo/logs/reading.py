@@ -42,6 +42,7 @@ def read(
     propensities: str | None = None,
     context: str | Sequence[str] = (),
     weight: str | None = None,
+    key: str | None = None,
     policy_columns: str | Sequence[str] = (),
     actions: Sequence[Any] | Actions | None = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
@@ -69,6 +70,8 @@ def read(
         propensities: list column of the full vector mu(. | X), in the order of the action list.
         context: names or globs of context columns.
         weight: column of sampling weights, where the log was thinned.
+        key: column with another value in every row, such as the number of an event. A held-out split goes by it in
+            place of row numbers, which logs in clusters do not have.
         policy_columns: columns that hold pi(A | X) of target policies.
         actions: the action list; None: the sorted distinct labels.
         reward_range: the declared (lo, hi) of the reward (of -cost for costs); never inferred; hi may be inf.
@@ -113,6 +116,7 @@ def read(
         "cost": cost,
         "propensity": propensity,
         "weight": weight,
+        "key": key,
     }
     for role, name in {**roles, "log_propensity": log_propensity, "propensities": propensities}.items():
         if not isinstance(name, str) and (name is not None or role == "action"):
@@ -125,6 +129,7 @@ def read(
         propensities=propensities,
         context=_listed(context, "context"),
         weight=weight,
+        key=key,
         policies=_listed(policy_columns, "policy_columns"),
         cost=cost is not None,
     )
@@ -256,7 +261,8 @@ def text_source(paths: Sequence[str], kind: str, columns: Columns) -> Source:
 
 
 def _roles(columns: Columns) -> tuple[str, ...]:
-    return (columns.action, *columns.numbers().values(), *columns.policies)
+    keys = () if columns.key is None else (columns.key,)
+    return (columns.action, *columns.numbers().values(), *columns.policies, *keys)
 
 
 def _first_keys(path: str) -> list[str]:

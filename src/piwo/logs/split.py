@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
 from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.logs.clusters import Cluster
 from piwo.logs.hashing import uniform
-from piwo.logs.log import Log, Split
+from piwo.logs.log import Log, Reader, Split
 from piwo.logs.sources import Fragment
 from piwo.logs.spool import spooled
 
 __all__ = ["HeldOut", "split"]
 
 _SHOWN = 5
+_SAMPLE = 1000
+"""Keys that are looked at to see whether they differ from row to row."""
+_MOST_ROWS_A_KEY = 1.01
+"""An event that was delivered twice does no harm."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Selector: the rows of one side of a split, by row number alone.
+    """Selector: the rows of one side of a split, by row number, or that of the key, alone.
 
     Args:
         fraction: of the rows that are held out.
@@ -53,13 +61,20 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
         raise UsageError(f"holdout is {holdout!r}, expected a fraction of the rows, above 0 and below 1")
     if log.selector is not None:
         raise UsageError("this log is already part of a split; split the whole log instead")
-    log.require_order("the last part of a log" if tail else "a held-out split")
-    log = log if log.source.steady else replace(log, source=spooled(log.source, log.columns.used()))
+    if tail:
+        log.require_order("the last part of a log")
+        log = replace(log, columns=replace(log.columns, key=None))
+    elif log.columns.key is None:
+        log.require_order("a held-out split without key=")
+    if not (log.source.steady or isinstance(log.source, Cluster)):
+        log = replace(log, source=spooled(log.source, log.columns.used()))
     cut = None
     if tail:
         cut = len(log) - int(np.floor(holdout * len(log)))
     selector = HeldOut(float(holdout), seed, cut)
-    counts = _count_actions(log, selector)
+    tally = _tally(log, selector)
+    _check_keys(log, tally)
+    counts = tally.counts
     train_rows, test_rows = (int(x) for x in counts.sum(axis=1))
     if min(train_rows, test_rows) < max(1, min_rows):
         raise DataError(
@@ -75,24 +90,86 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
     return Split(train, test, train_rows, test_rows, notes)
 
 
-def _count_actions(log: Log, selector: HeldOut) -> npt.NDArray[np.int64]:
-    """Return (2, K + 1) row counts by side (learned from, held out) and action; last column: no action."""
-    actions, column = log.actions, log.columns.action
+@dataclass(frozen=True)
+class _Tally:
+    """Row counts by side and action; and the smallest keys, a random sample of them, with how many rows each has."""
 
-    def count(fragment: Fragment) -> npt.NDArray[np.int64]:
-        counts = np.zeros((2, len(actions) + 1), np.int64)
-        row = fragment.start
-        for record in fragment.records():
-            codes = actions.codes(record[column], column)
-            held = selector.held(np.arange(row, row + len(codes)))
-            for side, mask in enumerate((~held, held)):
-                counts[side] += np.bincount(codes[mask] % (len(actions) + 1), minlength=len(actions) + 1)
-            row += len(codes)
-        return counts
+    counts: npt.NDArray[np.int64]
+    """(2, K + 1), by side (learned from, held out) and action; last column: no action."""
+    keys: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
 
+    def merge(self, other: _Tally) -> _Tally:
+        """Return the tally of both parts together."""
+        keys, place = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
+        rows = np.bincount(place, np.concatenate([self.rows, other.rows]), len(keys)).astype(np.int64)
+        return _Tally(self.counts + other.counts, keys[:_SAMPLE], rows[:_SAMPLE])
+
+    def to_bytes(self) -> bytes:
+        """Return the tally as JSON."""
+        return json.dumps([x.tolist() for x in (self.counts, self.keys, self.rows)]).encode()
+
+    @classmethod
+    def of(cls, data: bytes) -> _Tally:
+        """Return the tally that `to_bytes` wrote."""
+        return cls(*(np.array(x, np.int64) for x in json.loads(data)))
+
+
+@dataclass(frozen=True)
+class _Count:
+    """Counts the rows of fragments, and merges what was counted."""
+
+    reader: Reader
+    selector: HeldOut
+
+    def none(self) -> _Tally:
+        """Return the tally of no rows."""
+        nothing = np.empty(0, np.int64)
+        return _Tally(np.zeros((2, self.reader.schema.count + 1), np.int64), nothing, nothing)
+
+    def count(self, fragment: Fragment) -> _Tally:
+        """Return the tally of a fragment."""
+        schema, tally = self.reader.schema, self.none()
+        assert schema.actions is not None
+        for record, _, numbers in self.reader.numbered(fragment):
+            codes, held = (
+                schema.actions.codes(record[schema.columns.action], schema.columns.action),
+                self.selector.held(numbers),
+            )
+            sides = [np.bincount(codes[x] % (schema.count + 1), minlength=schema.count + 1) for x in (~held, held)]
+            keys, rows = (
+                np.unique(numbers, return_counts=True) if schema.columns.key is not None else (tally.keys[:0],) * 2
+            )
+            tally = tally.merge(_Tally(np.stack(sides), keys, rows))
+        return tally
+
+    def one(self, fragment: Fragment) -> bytes:
+        """Return the tally of a fragment as bytes."""
+        return self.count(fragment).to_bytes()
+
+    def merge(self, parts: Iterable[bytes]) -> bytes:
+        """Return the tally of several parts as bytes."""
+        return reduce(_Tally.merge, map(_Tally.of, parts), self.none()).to_bytes()
+
+
+def _tally(log: Log, selector: HeldOut) -> _Tally:
+    """Return what is known of the two sides: one pass over the actions, and the keys where there are some."""
+    work = _Count(Reader(replace(log.unlabelled, actions=log.actions)), selector)
+    columns = [log.columns.action, *([] if log.columns.key is None else [log.columns.key])]
+    if isinstance(log.source, Cluster):
+        return _Tally.of(log.source.fold(columns, work.one, work.merge))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        none = np.zeros((2, len(actions) + 1), np.int64)
-        return sum(pool.map(count, log.source.fragments([column])), start=none)
+        return reduce(_Tally.merge, pool.map(work.count, log.source.fragments(columns)), work.none())
+
+
+def _check_keys(log: Log, tally: _Tally) -> None:
+    """Refuse keys that many rows share: these lie on one side together, and rows are what a certificate counts."""
+    each = tally.rows.sum() / max(1, len(tally.keys))
+    if each > _MOST_ROWS_A_KEY:
+        raise UsageError(
+            f"key column {log.columns.key!r} has about {each:.3g} rows a value, which a split would not part; "
+            "name a column with another value in every row, such as the number of an event"
+        )
 
 
 def _one_sided(log: Log, counts: npt.NDArray[np.int64]) -> tuple[str, ...]:
