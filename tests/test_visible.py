@@ -58,6 +58,9 @@ PRINTED: dict[str, Callable[[str], object]] = {
     "RegretCertificate": lambda name: piwo.RegretCertificate(
         "comparators", {name: 0.1}, 0.05, "held-out", notes=(name,)
     ),
+    "Look": lambda name: replace(
+        piwo.Monitor(Constant("a", ["a", "b"]), name=name).update(log_of("a")).look(), notes=(name,)
+    ),
     "PiwoError": PiwoError,
     "UsageError": UsageError,
     "DataError": DataError,

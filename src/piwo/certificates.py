@@ -15,6 +15,7 @@ from piwo import bounds
 from piwo._version import __version__
 from piwo.engines.engine import reduce
 from piwo.errors import FileError, UsageError
+from piwo.estimators.contradiction import contradiction
 from piwo.estimators.difference import Baseline, Difference
 from piwo.estimators.evaluation import SUSPICIOUS, compared_with, jsonable
 from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
@@ -40,6 +41,7 @@ _NUMBERS = (
     ("value", -math.inf, math.inf),
     ("improvement_lower", -math.inf, math.inf),
     ("logging_value", -math.inf, math.inf),
+    ("baseline_value", -math.inf, math.inf),
     ("kl", 0.0, math.inf),
     ("ess", 0.0, math.inf),
     ("mean_weight", 0.0, math.inf),
@@ -81,9 +83,9 @@ class Certificate:
     value: float | None
     """Importance-weighted point estimate on the rows used."""
     value_lower: float | None
-    """v(policy) >= value_lower."""
+    """v(policy) >= value_lower. None where the rows contradict their propensities: the notes say how."""
     improvement_lower: float | None
-    """v(policy) - v(baseline) >= improvement_lower; None for rewards without an upper end."""
+    """v(policy) - v(baseline) >= improvement_lower. None likewise, and for rewards without an upper end."""
     logging_value: float | None
     """Mean reward on the rows used."""
     baseline: str | None = None
@@ -179,22 +181,25 @@ class Certificate:
 
     def __str__(self) -> str:
         verdict = "certified better" if self.certified else "not certified"
+        least, gain = (
+            "no bound" if x is None else f"at least {x:.4g}" for x in (self.value_lower, self.improvement_lower)
+        )
         vacuous = " (vacuous)" if self._vacuous else ""
-        gain = _text(self.improvement_lower)
         over = f"{self.over} ({_text(self.logging_value if self.baseline is None else self.baseline_value)})"
+        unbounded = ", as rewards have no upper end" if math.isinf(self.reward_range[1]) else ""
         plural = "" if self.candidates == 1 else "s"
         size = f"(effective sample size {_text(self.ess)}), {self.candidates} candidate{plural}"
         lines = [
             f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}",
-            f"  value        {_text(self.value)} estimated, at least {_text(self.value_lower)}{vacuous}",
-            f"  improvement  at least {gain} over {over}: {verdict}",
+            f"  value        {_text(self.value)} estimated, {least}{vacuous}",
+            f"  improvement  {gain} over {over}{unbounded}: {verdict}",
             f"  rests on     {self.rows} rows {size}",
         ]
         return visible_lines(lines + [f"  note         {note}" for note in self.notes])
 
     @property
     def _vacuous(self) -> bool:
-        return self.value_lower is None or self.value_lower <= self.reward_range[0]
+        return self.value_lower is not None and self.value_lower <= self.reward_range[0]
 
 
 def _damage(given: Mapping[str, Any]) -> str | None:
@@ -217,7 +222,7 @@ def _damage(given: Mapping[str, Any]) -> str | None:
         "log_class_size": number(given.get("log_class_size", 0.0), 0.0),
         **{name: type(given.get(name, least)) is int and given.get(name, least) >= least for name, least in _COUNTS},
         **{name: isinstance(given.get(name, ""), str) for name in ("bound", "version", "created")},
-        **{name: isinstance(given.get(name) or "", str) for name in ("score", "oracle", "log_digest")},
+        **{name: isinstance(given.get(name) or "", str) for name in ("score", "oracle", "log_digest", "baseline")},
         **{
             name: given.get(name) is None or number(given[name], least, most)
             for name, least, most in (*_NUMBERS, ("value_lower", low, math.inf))
@@ -413,7 +418,9 @@ class Certifying:
         paid = math.log(self.candidates) if self.within is None else self.log_class_size
         suspicion = _suspicion((state for state, *_ in states), paid)
         known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
-        made = {key: self._certificate(key, state, paid, known) for key, state in each.items()}
+        found = {key: self._bounds(key, state, paid) for key, state in each.items()}
+        why_not = next(filter(None, (self._contradiction(suspicion, *ends) for ends in found.values())), None)
+        made = {key: self._certificate(key, state, found[key], known, why_not) for key, state in each.items()}
         return {key: made[one] for key, one in self.same_as.items()}
 
     def stated(
@@ -432,20 +439,37 @@ class Certifying:
         # the price of a posterior is that of its bound
         suspicion = _suspicion([state], max(0.0, facts.get("kl") or 0.0))
         known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
-        return replace(self._record(state, max(0.0, low), gain, known), bound=bound, **facts)
+        why_not = self._contradiction(suspicion, low, gain)
+        return replace(self._record(state, low, gain, known, why_not), bound=bound, **facts)
 
-    def _certificate(self, key: Any, state: tuple[Any, ...], paid: float, known: Mapping[str, Any]) -> Certificate:
+    def _bounds(self, key: Any, state: tuple[Any, ...], paid: float) -> tuple[float, float | None]:
+        """Return the raw lower bounds on value and improvement, on the unit scale."""
         (own, *more), method = state, self.methods[key]
         pair: Any = more.pop() if self.baseline is not None else None
         evidence = self._evidence(self.policies[key], own, tuple(more), paid)
-        low = max(0.0, method.value_lower(evidence))
+        low = method.value_lower(evidence)
         if self.baseline is None:
-            gain = method.improvement(evidence) if self._bounded else None
-            return replace(self._record(own, low, gain, known), bound=method.name)
+            return low, method.improvement(evidence) if self._bounded else None
         difference = Difference(evidence.policy, self.baseline.policy)
-        made = self._record(own, low, difference.lower(pair, evidence.log_inv_delta, self.horizon), known)
-        worth = difference.other_value(pair, self.log)
-        return replace(made, bound=method.name, baseline=self.baseline.name, baseline_value=worth)
+        return low, difference.lower(pair, evidence.log_inv_delta, self.horizon)
+
+    def _contradiction(self, suspicion: float, low: float, gain: float | None) -> str | None:
+        return contradiction(suspicion, bounds.Interval(low, None), gain, self.log.reward_range)
+
+    def _certificate(
+        self,
+        key: Any,
+        state: tuple[Any, ...],
+        ends: tuple[float, float | None],
+        known: Mapping[str, Any],
+        why_not: str | None,
+    ) -> Certificate:
+        own, *more = state
+        made = replace(self._record(own, *ends, known, why_not), bound=self.methods[key].name)
+        if self.baseline is None:
+            return made
+        worth = Difference(self.policies[key], self.baseline.policy).other_value(more[-1], self.log)
+        return replace(made, baseline=self.baseline.name, baseline_value=worth)
 
     def _evidence(self, policy: Policy, state: PolicyState, own: tuple[Any, ...], paid: float) -> Evidence:
         return Evidence(
@@ -462,13 +486,17 @@ class Certifying:
             horizon=self.horizon,
         )
 
-    def _record(self, state: PolicyState, low: float, gain: float | None, known: Mapping[str, Any]) -> Certificate:
+    def _record(
+        self, state: PolicyState, low: float, gain: float | None, known: Mapping[str, Any], why_not: str | None
+    ) -> Certificate:
+        """Return the certificate of raw bounds, which are not given where something speaks against them."""
         log, moments, n = self.log, state.moments, state.moments.rows
+        low = max(0.0, low)
         return Certificate(
             kind=self.kind,
             value=_point(log, moments),
-            value_lower=log.value(low),
-            improvement_lower=None if gain is None else log.span * max(-1.0, gain),
+            value_lower=None if why_not is not None else log.value(low),
+            improvement_lower=None if gain is None or why_not is not None else log.span * max(-1.0, gain),
             logging_value=log.value(moments.reward / n) if n else None,
             delta=self.delta,
             candidates=self.candidates,
@@ -480,7 +508,7 @@ class Certifying:
             cost=log.columns.cost,
             horizon=self.horizon,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            notes=(*log.doubts, *_notes(moments, low, known["propensity_p"])),
+            notes=(*log.doubts, *_notes(moments, low, why_not)),
             **known,
             **self.facts,
         )
@@ -534,16 +562,14 @@ def _point(log: Log, sums: MomentState) -> float | None:
     return None if value is None or not math.isfinite(value) else log.value(value)
 
 
-def _notes(sums: MomentState, low: float, suspicion: float | None) -> tuple[str, ...]:
+def _notes(sums: MomentState, low: float, why_not: str | None) -> tuple[str, ...]:
     notes = []
-    if suspicion is not None and suspicion < SUSPICIOUS:
-        notes.append(
-            f"the logged propensities are too small for how often actions were taken (p = {suspicion:.2g}; mean weight "
-            f"here {sums.w / sums.rows:.4g}): the bounds cannot be believed, and nothing is certified"
-        )
+    if why_not is not None:
+        mean = sums.w / sums.rows
+        notes.append(f"{why_not}; mean weight here {mean:.4g}, expected 1: no bound is given, and nothing is certified")
     if sums.rows and sums.reward < 100:
         total = f"the {sums.rows} rows hold a total reward of {sums.reward:.4g} on the unit scale"
         notes.append(f"{total}; little can be proved from so little")
-    if low <= 0:
+    if low <= 0 and why_not is None:
         notes.append("the value bound is vacuous: it says no more than the reward range does")
     return tuple(notes)

@@ -220,7 +220,8 @@ def _noted(found: Mapping[str, piwo.Evaluation]) -> list[str]:
 
 def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
     """Return what several policies say together; None for one, and where an interval claims nothing."""
-    fair = all(one.guarantee == "finite-sample" and not _in_sample(one) for one in found.values())
+    fair = all(one.guarantee in {"finite-sample", "none"} and not _in_sample(one) for one in found.values())
+    fair = fair and any(one.guarantee == "finite-sample" for one in found.values())
     return piwo.Selection.of(found, rate=next(iter(found.values())).delta) if fair and len(found) > 1 else None
 
 
@@ -234,13 +235,13 @@ def _looks(one: piwo.Evaluation) -> str:
 
 def _together(found: Mapping[str, piwo.Evaluation]) -> list[str]:
     """Say what the intervals claim; of a policy that was made from the same rows they claim nothing."""
-    first = next(iter(found.values()))
-    level, many = f"{100 * (1 - first.delta):.6g} %{_looks(first)}", len(found)
-    if first.guarantee == "none":
+    first = next((one for one in found.values() if one.guarantee != "none"), None)
+    if first is None:
         return ["no interval"]
+    level, many = f"{100 * (1 - first.delta):.6g} %{_looks(first)}", len(found)
     if first.guarantee != "finite-sample":
         return [f"{first.interval} intervals at {level}: {first.guarantee} guarantee"]
-    held = [name for name, one in found.items() if not _in_sample(one)]
+    held = [name for name, one in found.items() if one.guarantee == first.guarantee and not _in_sample(one)]
     kinds = " and ".join(dict.fromkeys(found[name].interval for name in held))
     if not held:
         return []

@@ -12,6 +12,7 @@ import numpy as np
 from piwo import bounds
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
+from piwo.estimators.contradiction import contradiction
 from piwo.estimators.difference import Baseline, Difference
 from piwo.estimators.evaluation import SUSPICIOUS, Evaluation
 from piwo.estimators.forward_model import forward_model
@@ -338,14 +339,14 @@ def _finish(
     estimate, asymptotic = evidence.estimate, method.guarantee == "asymptotic"
     raw = bounds.Interval(None, None) if obstacle is not None and not asymptotic else method.finish(evidence)
     most = 1.0 if bounded else math.inf
-    contradiction = f"raw ends {_ends(raw, log)}" if raw.contradicts(most) else None
-    silent = obstacle is not None or contradiction is not None  # no finite-sample statement
-    shown = raw.reported(0.0, most)
-    if silent and not asymptotic:
-        shown = bounds.Interval(None, None)
-    improvement = method.improvement(evidence) if bounded and not silent else None
+    improvement = method.improvement(evidence) if bounded and obstacle is None else None
+    too_small = min(1.0, bounds.propensity_e_test(bets.weight, sums.rows).p_value * asked.simultaneous)
+    why_not = obstacle or contradiction(too_small, raw, improvement, log.reward_range)
+    silent = why_not is not None  # no finite-sample statement
+    shown = raw.reported(0.0, most) if asymptotic or not silent else bounds.Interval(None, None)
+    defined = shown.lower is not None or shown.upper is not None
+    improvement = None if silent else improvement
     missing = bounds.missing_mass_upper(bets.weight, sums.rows, asked.each, horizon=asked.horizon)
-    too_small = bounds.propensity_e_test(bets.weight, sums.rows).p_value * asked.simultaneous
     value, span = log.value, log.span
     made = Evaluation(
         name=name,
@@ -372,7 +373,7 @@ def _finish(
         missing_mass_upper=None if silent else min(1.0, max(0.0, missing)),
         logging_value=value(sums.reward / sums.total),
         improvement_lower=None if improvement is None else span * max(-1.0, improvement),
-        propensity_p=None if obstacle else min(1.0, too_small),
+        propensity_p=None if obstacle else too_small,
         reward_range=log.reward_range,
         cost=log.columns.cost,
         horizon=asked.horizon,
@@ -380,8 +381,9 @@ def _finish(
         log_e_above=None
         if asked.threshold is None or silent
         else bounds.log_e_value(bets.value, sums.rows, asked.threshold),
+        no_interval=None if defined else why_not or f"the {method.name} interval is not defined on these rows",
     )
-    return replace(made, notes=_notes(made, log, obstacle, contradiction, method.note))
+    return replace(made, notes=_notes(made, log, obstacle, why_not, method.note))
 
 
 def _against(
@@ -398,11 +400,6 @@ def _against(
     return replace(made, improvement_lower=log.span * max(-1.0, gain), log_e_better=difference.log_e_value(pair))
 
 
-def _ends(raw: bounds.Interval, log: Log) -> str:
-    ends = ("?" if x is None else f"{log.value(x):.4g}" for x in (raw.lower, raw.upper))
-    return f"[{', '.join(ends)}]"
-
-
 def _guarantee(asked: _Question, raw: bounds.Interval) -> str:
     if raw.lower is None and raw.upper is None:
         return "none"
@@ -416,7 +413,7 @@ def _scaled(number: float | None, value: Any) -> float | None:
 
 
 def _notes(
-    made: Evaluation, log: Log, obstacle: str | None, contradiction: str | None, of_method: str | None
+    made: Evaluation, log: Log, obstacle: str | None, why_not: str | None, of_method: str | None
 ) -> tuple[str, ...]:
     notes = [*log.doubts, *([] if obstacle is None else [obstacle])]
     doubtful = made.propensity_p is not None and made.propensity_p < SUSPICIOUS
@@ -426,17 +423,15 @@ def _notes(
         notes.append(
             "logged propensities do not match action frequencies: "
             f"the mean weight is {made.mean_weight:.4g}, expected 1 ({', '.join(evidence)}); "
-            "propensities that are too small make every value too high"
+            f"propensities that are too small make every value too high{', and no bound is given' if doubtful else ''}"
         )
     elif made.mean_weight_z is not None and made.mean_weight_z < -4 and (log.doubt is None or log.doubt.exact):
         notes.append(
             f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what the logger "
             "never did, or the logged propensities are too large"
         )
-    if contradiction is not None:
-        notes.append(
-            f"at this delta the log contradicts its own propensities or its reward range ({contradiction}): no interval"
-        )
+    if why_not is not None and why_not != obstacle and not doubtful:
+        notes.append(f"{why_not}: no bound is given")
     if made.unsupported_mass:
         notes.append(
             f"the policy gives probability {made.unsupported_mass:.4g} to actions that were never logged; "

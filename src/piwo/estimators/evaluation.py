@@ -8,7 +8,7 @@ from typing import Any
 
 from piwo.visible import visible
 
-__all__ = ["SUSPICIOUS", "Evaluation", "compared_with", "jsonable"]
+__all__ = ["SUSPICIOUS", "Evaluation", "compared_with", "ends_text", "jsonable"]
 
 SUSPICIOUS = 1e-3
 """Propensities whose p-value is below this are not believed: too small ones make every bound too high."""
@@ -84,6 +84,8 @@ class Evaluation:
     """What the improvement is over; None: the logging policy."""
     baseline_value: float | None = None
     """Importance-weighted estimate of what a baseline other than the logging policy is worth."""
+    no_interval: str | None = None
+    """Why there is no interval, and no other bound; None where there is one."""
     notes: tuple[str, ...] = ()
     """What a reader must know, most important first."""
 
@@ -108,14 +110,24 @@ class Evaluation:
         return made
 
     def __str__(self) -> str:
-        value = _text(self.value)
-        ends = f"[{_text(self.lower)}, {_text(self.upper)}]"
-        level = f"{1 - self.delta:.0%} interval"
-        return visible(f"{self.name}: {value} ({self.estimator}), {level} {ends} ({self.interval})")
+        value = "not defined" if self.value is None else f"{self.value:.4g}"
+        return visible(f"{self.name}: {value} ({self.estimator}), {self._interval}")
+
+    @property
+    def _interval(self) -> str:
+        if self.lower is None and self.upper is None:
+            return f"no interval: {self.no_interval}"
+        return f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)} ({self.interval})"
 
 
-def _text(number: float | None) -> str:
-    return "?" if number is None else f"{number:.4g}"
+def ends_text(lower: float | None, upper: float | None) -> str:
+    """Return an interval as text; rewards without an upper end have none.
+
+    >>> ends_text(0.25, 0.5), ends_text(0.25, None)
+    ('[0.25, 0.5]', '[0.25, no upper end]')
+    """
+    ends = "no lower end" if lower is None else f"{lower:.4g}", "no upper end" if upper is None else f"{upper:.4g}"
+    return f"[{', '.join(ends)}]"
 
 
 def compared_with(baseline: str | None) -> str:

@@ -12,7 +12,8 @@ from typing import Any, Literal, Self
 from piwo import bounds
 from piwo.engines.engine import reduce
 from piwo.errors import PiwoWarning, UsageError
-from piwo.estimators.evaluation import jsonable
+from piwo.estimators.contradiction import contradiction
+from piwo.estimators.evaluation import ends_text, jsonable
 from piwo.estimators.monitor_file import MonitorRecord, read_monitor, write_monitor
 from piwo.estimators.point import importance_weighted
 from piwo.estimators.prepare import name_of, prepare
@@ -21,6 +22,7 @@ from piwo.policies import Policy
 from piwo.policies.sameness import content_digest, same_policy
 from piwo.reductions import PolicyState, PolicySums
 from piwo.scores import IW
+from piwo.visible import visible_lines
 
 __all__ = ["Look", "Monitor"]
 
@@ -52,11 +54,24 @@ class Look:
     rows: int
     delta: float
     horizon: int | str
+    notes: tuple[str, ...] = ()
+    """Why bounds are not given, where they are not."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON."""
         made: dict[str, Any] = jsonable(asdict(self))
         return made
+
+    def __str__(self) -> str:
+        value = "not defined" if self.value is None else f"{self.value:.4g}"
+        ends = (
+            "no interval"
+            if self.lower is None
+            else f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)}"
+        )
+        gain = "" if self.improvement_lower is None else f", better by at least {self.improvement_lower:.4g}"
+        line = f"{self.name}: {value} from {self.rows} rows, {ends}{gain} (horizon {self.horizon})"
+        return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True)
@@ -175,12 +190,12 @@ class Monitor:
         each = bounds.log_inv_delta(self.delta)
         raw = bounds.value_interval(bets.value, bets.loss if bounded else None, n, each, horizon=self.horizon)
         most = 1.0 if bounded else math.inf
-        shown = bounds.Interval(None, None) if raw.contradicts(most) else raw.reported(0.0, most)
-        gain = None
-        if bounded and shown.lower is not None:
-            gain = bounds.improvement_lower(bets.improvement, n, each, horizon=self.horizon)
+        gain = bounds.improvement_lower(bets.improvement, n, each, horizon=self.horizon) if bounded else None
+        too_small = bounds.propensity_e_test(bets.weight, n).p_value
+        why_not = contradiction(too_small, raw, gain, self.reward_range)
+        shown = raw.reported(0.0, most) if why_not is None else bounds.Interval(None, None)
         value = importance_weighted(moments, low / span).value
-        evidence = bounds.log_e_value(bets.improvement, n, 1.0) if bounded else None
+        evidence = bounds.log_e_value(bets.improvement, n, 1.0) if bounded and why_not is None else None
 
         def scaled(unit: float | None) -> float | None:
             return None if unit is None or not math.isfinite(unit) else low + span * unit
@@ -190,13 +205,14 @@ class Monitor:
             value=scaled(value),
             lower=scaled(shown.lower),
             upper=scaled(shown.upper),
-            improvement_lower=None if gain is None else span * max(-1.0, gain),
+            improvement_lower=None if gain is None or why_not is not None else span * max(-1.0, gain),
             better_p=None if evidence is None else math.exp(min(0.0, -evidence)),
-            propensity_p=bounds.propensity_e_test(bets.weight, n).p_value,
+            propensity_p=too_small,
             logging_value=scaled(moments.reward / n),
             rows=n,
             delta=self.delta,
             horizon=self.horizon,
+            notes=() if why_not is None else (f"{why_not}: no bound is given",),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

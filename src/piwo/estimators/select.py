@@ -113,7 +113,15 @@ class Selection:
         return told if self.above is None else [*told, f"above {self.threshold:.4g}, {rate}: {_names(self.above)}"]
 
     def __str__(self) -> str:
-        return visible_lines(self.lines())
+        return visible_lines([*self.lines(), *self._unbounded()])
+
+    def _unbounded(self) -> list[str]:
+        """Say which candidates have no bound, a line each reason, without the numbers of each."""
+        named: dict[str, list[str]] = {}
+        for name, one in self.evaluations.items():
+            if one.no_interval is not None:
+                named.setdefault(one.no_interval.partition(" (p = ")[0], []).append(name)
+        return [f"no bound for {', '.join(names)}: {why}" for why, names in named.items()]
 
 
 def select(

@@ -11,7 +11,16 @@ from piwo import bounds
 from piwo.certificates import Certificate, Certifying, Kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.learners.learner import Learner, Rows, check_certifiable, check_kind, check_log, check_score, divide
+from piwo.learners.learner import (
+    CONTRADICTED,
+    Learner,
+    Rows,
+    check_certifiable,
+    check_kind,
+    check_log,
+    check_score,
+    divide,
+)
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
@@ -40,8 +49,8 @@ class GridPoint:
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
     >>> both = piwo.oracles.Exhaustive([piwo.policies.Constant(x, log.actions) for x in log.actions])
     >>> point = PIWOGrid(oracle=both).fit(log).path_[1.0]
-    >>> point.score, point.value > point.lower
-    (LSLinear(lam=2.0), True)
+    >>> point.score, round(point.lower, 2)
+    (LSLinear(lam=2.0), 0.6)
     """
 
     gamma: float
@@ -50,9 +59,10 @@ class GridPoint:
     policy: Policy
     value: float | None
     """Importance-weighted estimate on the rows certified on."""
-    lower: float
+    lower: float | None
     """Lower bound on the value, for all points together; the choice has the highest. In-sample the exact inverse of the
-    score's mean, raw and never above the certificate's mixture bound; held-out that bound."""
+    score's mean, raw and never above the certificate's mixture bound; held-out that bound. None where the rows
+    contradict their propensities."""
     certificate: Certificate
 
 
@@ -151,9 +161,11 @@ class PIWOGrid(Learner):
         facts = {**rows.facts, "oracle": oracle.name, "log_rows": len(log)}
         points = self._points(rows, kind, oracle, scores, policies, facts)
         self.path_ = {point.gamma: point for point in points}
-        best = max(points, key=lambda point: (point.lower, point.gamma))
+        best = max(points, key=lambda point: (-math.inf if point.lower is None else point.lower, point.gamma))
         self.policy_, self.certificate_, self.score_ = best.policy, best.certificate, best.score
         self.rule_ = f"the highest lower bound among {len(points)} values of {score.parameter}"
+        if best.lower is None:
+            self.rule_ = CONTRADICTED.format(f"the most cautious of {len(points)} values of {score.parameter}")
         return self
 
     def regret_bound(self, coverage: float | Callable[[float], float]) -> float:
@@ -232,8 +244,7 @@ class PIWOGrid(Learner):
             few = f"{grid.rows} rows are too few for the grid: L = {grid.penalty:.3g}"
             notes = (*notes, f"{few}, so the bounds of PIWO-Grid are vacuous; learned with gamma = {gamma:g} alone")
         made = replace(made, score=score.name, parameter=score.value, notes=notes)
-        if mean is None:
-            assert made.value_lower is not None
+        if mean is None or made.value_lower is None:
             return GridPoint(gamma, score, policy, made.value, made.value_lower, made)
         low = bounds.score_lower(mean, grid.rows, 2.0 * gamma, grid.penalty) if grid.gammas else 0.0
         return GridPoint(gamma, score, policy, made.value, log.value(low), made)

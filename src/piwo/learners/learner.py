@@ -15,7 +15,10 @@ from piwo.logs.log import Log
 from piwo.oracles import Oracle
 from piwo.scores import Score
 
-__all__ = ["Learner", "Rows", "check_certifiable", "check_kind", "check_log", "check_score", "divide"]
+__all__ = ["CONTRADICTED", "Learner", "Rows", "check_certifiable", "check_kind", "check_log", "check_score", "divide"]
+
+CONTRADICTED = "the rows contradict their propensities, so no certificate can choose: {}"
+"""How a choice is told that rests on nothing but caution."""
 
 
 class Learner(ABC):

@@ -10,7 +10,7 @@ from typing import Any, Self
 from piwo import bounds
 from piwo.certificates import Certificate, Kind, certify
 from piwo.errors import UsageError
-from piwo.learners.learner import Learner, check_certifiable, check_kind, check_log, check_score, divide
+from piwo.learners.learner import CONTRADICTED, Learner, check_certifiable, check_kind, check_log, check_score, divide
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
@@ -120,6 +120,8 @@ class PIWO(Learner):
         self.path_ = {score.key: PathPoint(score, policy, one) for score, policy, one in points}
         best = max(self.path_.values(), key=_promise)
         self.policy_, self.certificate_, self.score_ = best.policy, best.certificate, best.score
+        if len(self.path_) > 1 and best.certificate is not None and best.certificate.value_lower is None:
+            self.rule_ = CONTRADICTED.format(f"the most cautious of {len(self.path_)} settings of {best.score.label}")
         return self
 
     def _check(self, score: Score, oracle: Oracle, log: Log) -> None:

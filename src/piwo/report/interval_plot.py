@@ -29,6 +29,8 @@ class Line:
     open_low: bool
     """There is no lower end."""
     open_high: bool
+    known: bool = True
+    """There is an interval."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ def interval_plot(evaluations: Sequence[Evaluation]) -> IntervalPlot:
             value=at(one.value) if one.value is not None and first <= one.value <= last else None,
             open_low=one.lower is None,
             open_high=one.upper is None,
+            known=one.lower is not None or one.upper is not None,
         )
         for i, one in enumerate(evaluations)
     )
@@ -108,4 +111,6 @@ def _short(name: str) -> str:
 
 
 def _words(one: Evaluation) -> str:
+    if one.lower is None and one.upper is None:
+        return f"{visible(one.name)}: {number(one.value)}, no interval."
     return f"{visible(one.name)}: {number(one.value)}, between {number(one.lower)} and {number(one.upper)}."

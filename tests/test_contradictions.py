@@ -1,0 +1,169 @@
+"""Rows that contradict their propensities: no bound is given anywhere, and one line says why; estimates stay."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import piwo
+from piwo.learners.learner import CONTRADICTED
+from piwo.policies import Constant, Uniform
+from piwo.report import summarize
+
+LIE = 0.1
+"""What the log says of actions that are drawn with probability 1/2."""
+WHY = "propensities are too small for how often actions were taken"
+
+
+def lying(propensity: float = LIE, rows: int = 600) -> piwo.Log:
+    rng = np.random.default_rng(0)
+    action = rng.integers(0, 2, rows)
+    return piwo.Log.from_arrays(
+        action=np.array(["a", "b"])[action], reward=(rng.random(rows) < 0.3 + 0.4 * action) * 1.0,
+        propensity=np.full(rows, propensity), actions=["a", "b"], context=rng.normal(size=(rows, 2)),
+    )  # fmt: skip
+
+
+def both() -> dict[str, piwo.policies.Policy]:
+    return {x: Constant(x, ["a", "b"]) for x in "ab"}
+
+
+def explained(text: str) -> bool:
+    """Whether a text gives no number for a bound, and says why in a line."""
+    return WHY in text and "at least 0" not in text and "?" not in text and "[" not in text
+
+
+def test_evaluations() -> None:
+    for one in piwo.compare(lying(), both()).values():
+        assert (one.lower, one.upper, one.improvement_lower, one.missing_mass_upper) == (None,) * 4
+        assert (one.log_e_better, one.guarantee, one.bounds_hold) == (None, "none", False)
+        assert one.value is not None
+        assert WHY in (one.no_interval or "")
+        assert str(one).startswith(f"{one.name}: {one.value:.4g} (iw), no interval: the logged {WHY}")
+        assert sum("no bound is given" in note for note in one.notes) == 1
+    honest = piwo.evaluate(lying(0.5), both()["a"])
+    assert honest.no_interval is None
+    assert "95% interval [0." in str(honest)
+
+
+def test_asymptotic_intervals_are_shown_with_what_they_rest_on() -> None:
+    one = piwo.evaluate(lying(), both()["a"], interval="normal")
+    assert one.lower is not None
+    assert (one.no_interval, one.improvement_lower) == (None, None)
+    assert one.notes[0].endswith("no bound is given")
+
+
+def test_raw_ends_that_no_rewards_have_by_chance() -> None:
+    rows = 10
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * (rows // 2), reward=[1] * rows, propensity=[0.33] * rows, actions=["a", "b"]
+    )
+    one = piwo.evaluate(log, Uniform(["a", "b"]), delta=0.9)
+    assert one.propensity_p > 1e-3
+    assert (one.lower, one.upper) == (None, None)
+    assert "contradicts its own propensities or its reward range (raw ends [1." in (one.no_interval or "")
+    made = piwo.certify(log, {0: Uniform(["a", "b"])}, delta=0.9)[0]
+    assert (made.value_lower, made.improvement_lower, made.certified) == (None, None, False)
+    assert any("contradicts its own propensities" in note for note in made.notes)
+    look = piwo.Monitor(Uniform(["a", "b"]), delta=0.9, horizon=rows).update(log).look()
+    assert (look.lower, look.upper, look.improvement_lower, look.better_p) == (None,) * 4
+    assert "contradicts its own propensities" in look.notes[0]
+
+
+def test_selection() -> None:
+    found = piwo.select(lying(), both())
+    assert (found.best, found.certified, found.better) == (None, (), ())
+    assert str(found).splitlines()[-1].startswith("no bound for a, b: the logged propensities are too small")
+    assert "no bound for" not in str(piwo.select(lying(0.5), both()))
+
+
+def test_looks() -> None:
+    look = piwo.Monitor(both()["a"]).update(lying()).look()
+    assert (look.lower, look.upper, look.improvement_lower, look.better_p) == (None,) * 4
+    assert look.value is not None
+    assert explained(str(look))
+    assert "note" not in str(piwo.Monitor(both()["a"]).update(lying(0.5)).look())
+
+
+Learn = Callable[[piwo.Log], Any]
+LEARNERS: dict[str, Learn] = {
+    "PIWO": lambda log: piwo.PIWO(piwo.IX((0.1, 1.0)), piwo.oracles.Ridge()).fit(log),
+    "PIWOGrid": lambda log: piwo.PIWOGrid(oracle=piwo.oracles.Ridge()).fit(log),
+    "PIWOGrid in-sample": lambda log: piwo.PIWOGrid(oracle=piwo.oracles.Exhaustive(list(both().values()))).fit(log),
+    "Auto": lambda log: piwo.Auto([piwo.oracles.Ridge()]).fit(log),
+    "PACBayes": lambda log: piwo.PACBayes(list(both().values())).fit(log),
+}
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_learners(name: str) -> None:
+    learner = LEARNERS[name](lying())
+    made = learner.certificate_
+    assert (made.value_lower, made.improvement_lower, made.certified) == (None, None, False)
+    assert made.value is not None
+    assert explained(str(made)), str(made)
+    assert str(made).count("no bound") == 3
+    if name != "PACBayes":
+        assert {point.certificate.value_lower for point in learner.path_.values()} == {None}
+    if name in {"PIWO", "PIWOGrid", "PIWOGrid in-sample"}:
+        assert learner.rule_.startswith(CONTRADICTED.format("the most cautious of"))
+        assert learner.score_.gamma_equivalent == max(point.score.gamma_equivalent for point in learner.path_.values())
+    assert LEARNERS[name](lying(0.5)).certificate_.value_lower is not None
+
+
+def test_what_one_candidate_says_counts_for_all() -> None:
+    action, n = ["a"] * 300 + ["b"] * 300, 600
+    log = piwo.Log.from_arrays(action=action, reward=[1] * n, propensity=[0.5] * 300 + [0.05] * 300, actions=["a", "b"])
+    made = piwo.certify(log, both())
+    assert [one.value_lower for one in made.values()] == [None, None]
+
+
+def test_rewards_without_an_upper_end_say_so() -> None:
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 200, reward=[5, 0] * 200, propensity=[0.5] * 400, actions=["a", "b"],
+        reward_range=(0, math.inf),
+    )  # fmt: skip
+    made = piwo.certify(log, {0: both()["a"]})[0]
+    assert "improvement  no bound over the logging policy (2.5), as rewards have no upper end: not" in str(made)
+    assert "no upper end]" in str(piwo.evaluate(log, both()["a"]))
+
+
+def test_reports_draw_no_line_where_there_is_no_interval() -> None:
+    pytest.importorskip("jinja2")
+    log = lying()
+    made = piwo.certify(log, both())
+    page = piwo.report.page(summarize(log, list(piwo.compare(log, both()).values()), None, made))
+    assert 'class="interval"' not in page
+    assert "No interval can be given; the notes below say why." in page
+    assert page.count("no bound") >= 4
+    assert "a: " in page
+    assert "no interval." in page
+    assert 'class="interval"' in piwo.report.page(summarize(log, [piwo.evaluate(lying(0.5), both()["a"])]))
+
+
+@pytest.fixture
+def file(tmp_path: Any) -> Any:
+    log, path = lying(), tmp_path / "log.csv"
+    rng = np.random.default_rng(0)
+    action = rng.integers(0, 2, len(log))
+    lines = [f"{'ab'[a]},{int(rng.random() < 0.3 + 0.4 * a)},{LIE},{rng.normal():.4f}" for a in action]
+    path.write_text("\n".join(["action,reward,propensity,x", *lines]) + "\n")
+    return path
+
+
+def test_the_command_line(file: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    from piwo.cli.main import main
+
+    out = str(file.with_name("p.piwo"))
+    assert main(["learn", str(file), "--context", "x", "--oracle", "ridge", "--out", out]) == 0
+    learned = capsys.readouterr().out
+    assert WHY in learned
+    assert "at least 0" not in learned
+    assert "at least 1" not in learned
+    assert main(["evaluate", str(file), "--policy", "constant:a", "--policy", "uniform"]) == 0
+    told = capsys.readouterr().out
+    assert "no interval" in told
+    assert "best of" not in told
+    assert "no bound is given" in told
