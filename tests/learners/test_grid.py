@@ -215,7 +215,9 @@ def test_tiny_propensities_and_rewards_without_an_upper_end():
     both = piwo.oracles.Exhaustive([piwo.policies.Constant(x, log.actions) for x in log.actions])
     learner = piwo.PIWOGrid(oracle=both).fit(log)
     assert learner.policy_.probabilities(n=1)[0].tolist() == [1.0, 0.0]
-    assert math.isfinite(learner.certificate_.value_lower)
+    # a row that turns up once in e^800 logs: the rows contradict their propensities
+    assert learner.certificate_.value_lower is None
+    assert math.isfinite(learner.certificate_.logging_value)
     with pytest.raises(piwo.UsageError, match="upper end"):
         learner.regret_bound(1.0)
     with pytest.raises(piwo.UsageError, match="IX needs rewards with an upper end"):

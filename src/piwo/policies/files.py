@@ -14,6 +14,7 @@ import numpy as np
 from piwo._version import __version__
 from piwo.errors import FileError, PiwoError, UsageError
 from piwo.logs.actions import Actions
+from piwo.logs.batch import Floats
 from piwo.logs.features import Features
 from piwo.policies.aligned import Aligned
 from piwo.policies.archive import pack, read_file, unpack, write_file
@@ -261,13 +262,18 @@ def _check_all_read(made: Policy, state: State) -> None:
         json.dumps(plain_numbers(again.parameters), sort_keys=True)
         == json.dumps(plain_numbers(state.parameters), sort_keys=True)
         and again.arrays.keys() == state.arrays.keys()
-        and all(np.array_equal(again.arrays[name], array) for name, array in state.arrays.items())
+        # shares are divided by their sum once more
+        and all(_alike(again.arrays[name], array) for name, array in state.arrays.items())
         and len(again.parts) == len(state.parts)
         and (again.features, again.actions) == (state.features, state.actions)
         and (again.model is None) == (state.model is None)
     )
     if not same:
         raise ValueError(f"it holds what a {made.kind} policy has not, or not so")
+
+
+def _alike(one: Floats, other: Floats) -> bool:
+    return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-9, atol=0.0))
 
 
 def _actions(entry: Any) -> Actions:
