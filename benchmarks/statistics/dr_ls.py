@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from piwo import bounds
-from piwo.logs import Batch
+from piwo.estimators import ForwardModel, forward_model
+from piwo.logs import Batch, Log
 from piwo.scores import DoublyRobustLS, LSLinear, RewardGuess, Score
 
 __all__ = ["GUESSES", "REPS", "Small", "learned", "rows"]
@@ -23,7 +24,8 @@ __all__ = ["GUESSES", "REPS", "Small", "learned", "rows"]
 REPS = 400
 DELTA, ROWS = 0.05, 2000
 BETS = tuple(2.0**-j for j in range(-1, 8))
-GUESSES = ("none", "noisy truth, k = 8", "constant .6, k = 8")
+FORWARD = "fitted forward, k = 8"
+GUESSES = ("none", "noisy truth, k = 8", "constant .6, k = 8", FORWARD)
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -38,6 +40,33 @@ class Guess:
         """Return the guesses for the rows of a batch, (n, K)."""
         assert batch.context is not None
         return np.asarray(self.table[batch.context[:, 0].astype(int)])
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model fitted to the log itself, each row's predictions on earlier rows alone."""
+
+    model: ForwardModel
+    contexts: int
+
+    @classmethod
+    def to(cls, rows: Batch, contexts: int) -> Fitted:
+        """Return the model of these rows, linear in which context it is."""
+        log = Log.from_arrays(
+            action=rows.action, reward=rows.reward, propensities=rows.propensities,
+            context=_which(rows, contexts), actions=range(np.shape(rows.propensities)[1]),
+        )  # fmt: skip
+        return cls(forward_model(log), contexts)
+
+    def of(self, batch: Batch) -> Array:
+        """Return the predictions for the rows of a batch, (n, K)."""
+        return self.model.of(replace(batch, context=_which(batch, self.contexts)))
+
+
+def _which(rows: Batch, contexts: int) -> Array:
+    """Return which context each row has, as (n, S) zeros and ones."""
+    assert rows.context is not None
+    return np.eye(contexts)[rows.context[:, 0].astype(int)]
 
 
 @dataclass(frozen=True)
@@ -82,8 +111,10 @@ class Small:
             context=context[:, None].astype(np.float64),
         )  # fmt: skip
 
-    def guess(self, name: str, rng: np.random.Generator) -> tuple[float | RewardGuess, float]:
+    def guess(self, name: str, rows: Batch, rng: np.random.Generator) -> tuple[float | RewardGuess, float]:
         """Return q and k."""
+        if name == FORWARD:
+            return Fitted.to(rows, len(self.mu)), 8.0
         if name == "noisy truth, k = 8":
             return Guess(np.clip(self.chance + 0.1 * rng.normal(size=self.chance.shape), 0.0, 1.0)), 8.0
         return 0.6, 8.0
@@ -100,7 +131,7 @@ def learned(bandit: Small, name: str, rng: np.random.Generator) -> tuple[float, 
     assert rows.context is not None
     context = rows.context[:, 0].astype(int)
     penalty = bounds.log_inv_delta(DELTA, log_class_size=math.log(len(bandit.choice)), statements=len(BETS))
-    q, k = bandit.guess(name, rng)
+    q, k = bandit.guess(name, rows, rng)
     best = (-math.inf, 0)
     for bet in BETS:
         score: Score = LSLinear(bet) if name == "none" else DoublyRobustLS(bet, q, k)

@@ -149,7 +149,8 @@ def test_scores_without_a_grid(piwo, learnable: Path, roles, tmp_path: Path) -> 
     done = piwo(*words, "--gamma", "grid")
     assert done.code == 2
     assert done.err == (
-        "piwo: error: --gamma got 'grid', but only ls-linear and ix have one; give clip a number, or auto\n"
+        "piwo: error: --gamma got 'grid', but only ix, baseline, dr-ls, freezing-linear, global-clip-linear, ix"
+        "-reward, ls-linear, log-clip-linear have one; give clip a number, or auto\n"
     )
 
 
@@ -310,3 +311,24 @@ def test_learning_against_an_incumbent(piwo, learnable: Path, roles, tmp_path: P
     told = piwo(*words, old, "--oracle", "ridge")
     assert told.code == 2
     assert "--incumbent is for --oracle auto, not for ridge" in told.err
+
+
+def test_rewards_predicted_by_a_model_that_is_fitted_first(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    table = pq.read_table(learnable)
+    log, out = tmp_path / "full.parquet", tmp_path / "p.piwo"
+    pq.write_table(table.append_column("mu", pa.array([[1 / 3] * 3] * table.num_rows)), log)
+    words = ["learn", log, *roles, *CONTEXT, "--propensities", "mu", "--actions", "apple,bread,01", "--out", out]
+    words += ["--oracle", "ridge", "--score"]
+    done = piwo(*words, "dr-ls", "--reward-model", "forward", "--gate", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert "q fitted forward, each row's on earlier rows" in done.document["training"]["rule"]
+    assert done.document["certificate"]["bound"] == "mixture-cv"
+    grid = piwo(*words, "dr-ls", "--reward-model", "forward", "--gamma", "grid", "--json").document
+    assert len(grid["path"]) > 5
+    for more, said in (
+        (["ix", "--reward-model", "forward"], "IX takes no reward model"),
+        (["dr-ls", "--reward-model", "backward"], "--reward-model got 'backward', expected forward"),
+    ):
+        told = piwo(*words, *more)
+        assert told.code == 2
+        assert said in told.err

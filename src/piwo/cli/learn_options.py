@@ -19,6 +19,7 @@ from piwo.errors import PiwoWarning, UsageError
 from piwo.learners.grid import GRID_SCORES
 from piwo.oracles import Oracle
 from piwo.scores import Score
+from piwo.scores.doubly_robust_ls import FORWARD
 
 __all__ = ["AUTO", "ORACLES", "SCORES", "USUAL_LEARNING", "LearnOptions", "Learned", "score_of"]
 
@@ -39,6 +40,8 @@ def _needs_nothing(kind: type) -> bool:
 
 SCORES: Mapping[str, type[Score]] = {x.name: x for x in _concrete(piwo.scores, Score) if x.linear}
 """The scores that an oracle can maximise, by name."""
+ADMISSIBLE = tuple(name for name, kind in SCORES.items() if kind().admissible)
+"""Those that a grid of gammas may be learned with, by name."""
 ORACLES: Mapping[str, type[Oracle]] = {x.name: x for x in _concrete(piwo.oracles, Oracle) if _needs_nothing(x)}
 """The oracles that need no further description, by name."""
 
@@ -63,9 +66,16 @@ class LearnOptions:
     gamma: Annotated[
         str | None,
         Parameter(
-            help="grid: all that theory can use, the best certificate decides (ls-linear and ix); a number; several, "
-            "separated by commas, likewise; or auto: sqrt(d/n). lam = 2 gamma for ls-linear and the clips; for pl it "
-            "is beta; iw has none. Not for auto. [default: grid where there is one, else auto]"
+            help=f"grid: all that theory can use, the best certificate decides ({', '.join(ADMISSIBLE)}); a number; "
+            "several, separated by commas, likewise; or auto: sqrt(d/n). lam = 2 gamma for ls-linear and the clips; "
+            "for pl it is beta; iw has none. Not for auto. [default: grid for ls-linear and ix, else auto]"
+        ),
+    ] = None
+    reward_model: Annotated[
+        str | None,
+        Parameter(
+            help="forward: for dr-ls, the reward of every action is predicted by a model fitted to the rows to learn "
+            "from, each row's to earlier rows alone. [default: constants]"
         ),
     ] = None
     refit: Annotated[
@@ -115,11 +125,11 @@ class LearnOptions:
                 )
         oracle, score = _chosen(ORACLES, name, "oracle", AUTO)(), self.score or "ls-linear"
         if self.gamma == "grid" or (self.gamma is None and score in GRID_SCORES):
-            if score not in GRID_SCORES:
-                known = " and ".join(GRID_SCORES)
+            if score not in ADMISSIBLE:
+                known = ", ".join(ADMISSIBLE)
                 raise UsageError(f"--gamma got 'grid', but only {known} have one; give {score} a number, or auto")
             return piwo.PIWOGrid(
-                SCORES[score](),
+                self._modelled(SCORES[score]()),
                 oracle,
                 delta=self.delta,
                 holdout=self.holdout,
@@ -127,7 +137,7 @@ class LearnOptions:
                 tail=self.tail,
             )
         return piwo.PIWO(
-            score_of(score, self.gamma or "auto"),
+            self._modelled(score_of(score, self.gamma or "auto")),
             oracle,
             delta=self.delta,
             holdout=self.holdout,
@@ -135,8 +145,14 @@ class LearnOptions:
             tail=self.tail,
         )
 
+    def _modelled(self, score: Score) -> Score:
+        """Return the score with the reward model that was asked for."""
+        if self.reward_model not in {None, FORWARD}:
+            raise UsageError(f"--reward-model got {self.reward_model!r}, expected forward")
+        return score if self.reward_model is None else score.with_model(FORWARD)
+
     def _auto(self, refit: bool, log: piwo.Log) -> piwo.Auto:
-        for option, given in (("--score", self.score), ("--gamma", self.gamma)):
+        for option, given in (("--score", self.score), ("--gamma", self.gamma), ("--reward-model", self.reward_model)):
             if given is not None:
                 raise UsageError(f"{option} got {given!r}, but --oracle auto tries several itself; leave it out")
         today = None if self.incumbent is None else named_policy(self.incumbent)

@@ -8,6 +8,7 @@ from itertools import accumulate
 import numpy as np
 
 from piwo.engines.engine import reduce
+from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.reductions.forward_sums import ForwardSums, RewardSums, chunks_of, designs
@@ -57,12 +58,20 @@ def forward_model(log: Log) -> ForwardModel:
     Args:
         log: the rows.
 
+    Raises:
+        UsageError: for a query whose rows may come in another order at each pass.
+
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 256, reward=[1, 0] * 256, propensity=[0.5] * 512)
     >>> forward_model(log).coef[:, :, 0].round(2).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
     log.require_order("a forward reward model")
+    if not log.source.steady:
+        raise UsageError(
+            f"{log.source.name} may give its rows in another order at each pass, and forward fitting needs one order; "
+            "read the rows into a data frame or a Parquet file first"
+        )
     width = 1 if log.features is None else log.features.width + 1
     if len(log.actions) * width * width > MOST_NUMBERS:
         width = 1

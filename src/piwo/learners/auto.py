@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from piwo.certificates import SUSPICIOUS, Certificate, certify
 from piwo.errors import PiwoWarning, UsageError
-from piwo.learners.learner import Learner, check_certifiable, check_log, check_score, divide
+from piwo.learners.learner import Learner, check_certifiable, check_log, check_score, divide, fitted
 from piwo.learners.pool import Candidate, candidates, usual_pool
 from piwo.logs.log import Log
 from piwo.policies import Logging, Policy
@@ -184,7 +184,7 @@ class Auto(Learner):
             self.rule_ = f"the highest certified improvement among {count} different policies"
         if self.refitted_ and one is not None:
             with _short_of_optimum():
-                self.policy_ = one.oracle.solve(log, one.score)
+                self.policy_ = one.oracle.solve(log, fitted(one.score, log)[0])
             note = (
                 f"the certificate is of the policy learned from {certificate.training_rows} rows; the one to run was "
                 "learned again from all of them, and nothing is proved of that one (refit=False keeps the certified)"
@@ -197,7 +197,7 @@ def _learned(pool: Sequence[Candidate], log: Log) -> Iterator[tuple[str, Policy]
     """Yield name and policy of each candidate; neighbours with the same oracle are one path."""
     for _, run in groupby(pool, key=lambda one: id(one.oracle)):
         some = list(run)
-        policies = some[0].oracle.solve_path(log, [one.score for one in some])
+        policies = some[0].oracle.solve_path(log, [fitted(one.score, log)[0] for one in some])
         yield from zip((one.label for one in some), policies, strict=True)
 
 

@@ -20,23 +20,19 @@ from piwo.learners.learner import (
     check_log,
     check_score,
     divide,
+    fitted,
 )
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
 from piwo.reductions import Together
 from piwo.reductions.credit_sums import CreditSums
-from piwo.scores import LSLinear, Score
+from piwo.scores import IX, LSLinear, Score
 
 __all__ = ["GRID_SCORES", "GridPoint", "PIWOGrid"]
 
-_GRIDS: Mapping[str, Callable[[int, float, float], bounds.GammaGrid]] = {
-    "ls-linear": bounds.gamma_grid_ls,
-    "ix": bounds.gamma_grid_ix,
-}
-"""The scores that there is a theorem for, by name, and their grids."""
-GRID_SCORES = tuple(_GRIDS)
-"""Their names, the recommended one first."""
+GRID_SCORES = (LSLinear.name, IX.name)
+"""Scores whose regret the theorems of docs/grid.md bound, by name."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +56,9 @@ class GridPoint:
     value: float | None
     """Importance-weighted estimate on the rows certified on."""
     lower: float | None
-    """Lower bound on the value, for all points together; the choice has the highest. In-sample the exact inverse of the
-    score's mean, raw and never above the certificate's mixture bound; held-out that bound. None where the rows
-    contradict their propensities."""
+    """Lower bound on the value (`BaselineRelative`: on the improvement), for all points together; the choice has the
+    highest. In-sample the exact inverse of the score's mean, raw, and for scores of w R never above the certificate's
+    mixture bound; held-out that of the certificate. None where the rows contradict their propensities."""
     certificate: Certificate
 
 
@@ -83,7 +79,9 @@ class PIWOGrid(Learner):
     Source: docs/grid.md, with proof; gains: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), arXiv 2405.14335.
 
     Args:
-        score: LSLinear() (the default) or IX(), without a hyper-parameter: that is what the grid is for.
+        score: LSLinear() (the default), IX(), or another admissible score (`Score.admissible`: IXReward, the linear
+            GlobalClip, LogClip and Freezing, DoublyRobustLS, BaselineRelative), without a hyper-parameter: that is
+            what the grid is for. The regret bounds are for the first two.
         oracle: weighted logistic regression by default. `Ridge` learns the whole grid in one pass.
         delta: how often what is claimed may be wrong. In-sample half of it is for lower bounds, and stands in the
             certificate, and half for the regret.
@@ -99,7 +97,7 @@ class PIWOGrid(Learner):
         score_: the score with the hyper-parameter that was chosen.
         rule_: how that was chosen, in words.
         grid_: the grid and what each of its statements pays, a `piwo.bounds.GammaGrid`.
-        path_: gamma -> `GridPoint`, the largest gamma first.
+        path_: gamma -> `GridPoint`, the largest gamma first; for `DoublyRobustLS` with several q or k (lam, q, k).
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
@@ -152,20 +150,25 @@ class PIWOGrid(Learner):
         check_certifiable(log, oracle, kind)
         oracle.fit_for(log)
         rows = divide(log, kind, self.holdout, self.random_state, self.tail)
+        score, how = fitted(score, rows.training)
+        settings = len(score.variants())
         # without the size of the class the grid is as wide as any class could use
-        self.grid_ = _GRIDS[score.name](rows.facts["training_rows"], oracle.log_class_size() or 0.0, self.delta)
+        size = (oracle.log_class_size() or 0.0) + math.log(settings)
+        grid_of = bounds.gamma_grid_ix if score.name == IX.name else bounds.gamma_grid_ls
+        self.grid_ = grid_of(rows.facts["training_rows"], size, self.delta)
         # too few rows for the theorem: the most pessimistic gains alone
         gammas = self.grid_.gammas or (self.grid_.largest,)
-        scores = [score.at_gamma(gamma) for gamma in gammas]
+        scores = [one for gamma in gammas for one in score.at_gamma(gamma).variants()]
         policies = oracle.solve_path(rows.training, scores)
         facts = {**rows.facts, "oracle": oracle.name, "log_rows": len(log)}
         points = self._points(rows, kind, oracle, scores, policies, facts)
-        self.path_ = {point.gamma: point for point in points}
+        self.path_ = {point.score.key if settings > 1 else point.gamma: point for point in points}
         best = max(points, key=lambda point: (-math.inf if point.lower is None else point.lower, point.gamma))
         self.policy_, self.certificate_, self.score_ = best.policy, best.certificate, best.score
-        self.rule_ = f"the highest lower bound among {len(points)} values of {score.parameter}"
+        many = f"values of {score.parameter}" if settings == 1 else f"settings of {score.label}"
+        self.rule_ = f"the highest lower bound among {len(points)} {many}{how}"
         if best.lower is None:
-            self.rule_ = CONTRADICTED.format(f"the most cautious of {len(points)} values of {score.parameter}")
+            self.rule_ = CONTRADICTED.format(f"the most cautious of {len(points)} {many}")
         return self
 
     def regret_bound(self, coverage: float | Callable[[float], float]) -> float:
@@ -193,6 +196,8 @@ class PIWOGrid(Learner):
                 f"the {made.oracle} oracle with a {made.kind} certificate promises no regret; "
                 "that takes an exact oracle such as Exhaustive, and certificate='in-sample'"
             )
+        if self.score_.name not in GRID_SCORES:
+            raise UsageError(f"no theorem bounds the regret with {self.score_.label}; learn with LSLinear() or IX()")
         low, high = made.reward_range
         if not math.isfinite(high):
             raise UsageError("the rewards have no upper end, so coverage bounds no regret; declare reward_range")
@@ -217,13 +222,14 @@ class PIWOGrid(Learner):
         """Return the points of the path; one pass over the rows to certify on for all of them."""
         assert rows.test is not None
         inside = kind == "in-sample"
+        # the event that the theorems rest on is that of the mixture bounds; dense scores have one of their own
+        plain = inside and scores[0].pessimistic
         asked = Certifying.of(
             rows.test,
             dict(enumerate(policies)),
             delta=self.delta / 2.0 if inside else self.delta,
             within=oracle if inside else None,
-            # in-sample the event that the theorems rest on is that of the mixture bounds
-            interval="mixture" if inside else "auto",
+            interval="mixture" if plain else "auto",
             facts=facts,
         )
         ready = [asked.policies[asked.same_as[i]] for i in range(len(policies))]
@@ -245,17 +251,23 @@ class PIWOGrid(Learner):
             notes = (*notes, f"{few}, so the bounds of PIWO-Grid are vacuous; learned with gamma = {gamma:g} alone")
         made = replace(made, score=score.name, parameter=score.value, notes=notes)
         if mean is None or made.value_lower is None:
-            return GridPoint(gamma, score, policy, made.value, made.value_lower, made)
-        low = bounds.score_lower(mean, grid.rows, 2.0 * gamma, grid.penalty) if grid.gammas else 0.0
-        return GridPoint(gamma, score, policy, made.value, log.value(low), made)
+            least = made.improvement_lower if score.relative else made.value_lower
+            return GridPoint(gamma, score, policy, made.value, least, made)
+        low = -1.0 if score.relative else 0.0
+        if grid.gammas:
+            low = bounds.score_lower(mean, grid.rows, 2.0 * gamma, grid.penalty) - score.shift
+        return GridPoint(gamma, score, policy, made.value, log.span * low if score.relative else log.value(low), made)
 
 
 def _check_grid(score: Score, log: Log) -> None:
-    if score.name not in _GRIDS:
-        raise UsageError(f"there is no grid for {score.label}, expected LSLinear() or IX()")
+    if not score.admissible:
+        raise UsageError(
+            f"there is no grid for {score.label}, whose mean bounds nothing; expected LSLinear(), IX() or another "
+            "admissible score"
+        )
     if score.asked != "auto":
         raise UsageError(
             f"{score.parameter} of {score.label} is {score.asked!r}, but the grid sets it: leave it out, or use PIWO"
         )
-    if score.name == "ix" and not math.isfinite(log.reward_range[1]):
-        raise UsageError("IX needs rewards with an upper end; declare reward_range, or use LSLinear()")
+    if (score.name == IX.name or score.relative) and not math.isfinite(log.reward_range[1]):
+        raise UsageError(f"{score.label} needs rewards with an upper end; declare reward_range, or use LSLinear()")

@@ -11,11 +11,22 @@ from typing import Any, Self
 
 from piwo.certificates import Kind
 from piwo.errors import PiwoWarning, UsageError
+from piwo.estimators.forward_model import forward_model
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
 from piwo.scores import Score
 
-__all__ = ["CONTRADICTED", "Learner", "Rows", "check_certifiable", "check_kind", "check_log", "check_score", "divide"]
+__all__ = [
+    "CONTRADICTED",
+    "Learner",
+    "Rows",
+    "check_certifiable",
+    "check_kind",
+    "check_log",
+    "check_score",
+    "divide",
+    "fitted",
+]
 
 CONTRADICTED = "the rows contradict their propensities, so no certificate can choose: {}"
 """How a choice is told that rests on nothing but caution."""
@@ -78,6 +89,21 @@ def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail:
     split = log.split(holdout=holdout, seed=random_state, tail=tail)
     made = {"holdout": holdout, "seed": random_state, "tail": tail, "key": log.columns.key, "notes": list(split.notes)}
     return Rows(split.train, split.test, {"training_rows": split.train_rows, "split": made})
+
+
+def fitted(score: Score, log: Log) -> tuple[Score, str]:
+    """Return a score with the reward model that it asks for, fitted to the rows to learn from, and that in words.
+
+    Each row's predictions rest on earlier rows alone, so that the score's own lower bound holds on these rows, too.
+
+    >>> from piwo.scores import DoublyRobustLS
+    >>> log = Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
+    >>> fitted(DoublyRobustLS(0.1, q="forward"), log)[0].q.coef.shape
+    (1, 2, 1)
+    """
+    if not score.wants_model:
+        return score, ""
+    return score.with_model(forward_model(log)), "; q fitted forward, each row's on earlier rows to learn from"
 
 
 def check_kind(what: str, value: Any, kind: type) -> None:

@@ -10,7 +10,16 @@ from typing import Any, Self
 from piwo import bounds
 from piwo.certificates import Certificate, Kind, certify
 from piwo.errors import UsageError
-from piwo.learners.learner import CONTRADICTED, Learner, check_certifiable, check_kind, check_log, check_score, divide
+from piwo.learners.learner import (
+    CONTRADICTED,
+    Learner,
+    check_certifiable,
+    check_kind,
+    check_log,
+    check_score,
+    divide,
+    fitted,
+)
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
@@ -113,7 +122,9 @@ class PIWO(Learner):
         self._check(asked, oracle, log)
         oracle.fit_for(log)
         rows = divide(log, self.certificate, self.holdout, self.random_state, self.tail)
-        scores, self.rule_ = settled(asked, oracle, rows.training, self.delta)
+        asked, how = fitted(asked, rows.training)
+        scores, rule = settled(asked, oracle, rows.training, self.delta)
+        self.rule_ = rule + how
         policies = oracle.solve_path(rows.training, scores)
         found = self._certificates(rows.test, oracle, scores, policies, {**rows.facts, "log_rows": len(log)})
         points = zip(scores, policies, found, strict=True)

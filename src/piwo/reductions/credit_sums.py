@@ -45,8 +45,8 @@ class CreditSums(Reduction[CreditState]):
 
     @property
     def context(self) -> bool:
-        """Tell whether any policy looks at the context."""
-        return any(policy.needs_context for policy in self.policies)
+        """Tell whether any policy, or the reward model of any score, looks at the context."""
+        return any(p.needs_context for p in self.policies) or any(s.needs_context for s in self.scores)
 
     @property
     def propensities(self) -> bool:

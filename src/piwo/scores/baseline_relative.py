@@ -53,6 +53,11 @@ class BaselineRelative(Score):
         return np.zeros((len(batch), len(parameters)))
 
     @property
+    def admissible(self) -> bool:
+        """Return True: its mean bounds the improvement."""
+        return True
+
+    @property
     def dense_weight(self) -> float:
         """Return 1."""
         return 1.0

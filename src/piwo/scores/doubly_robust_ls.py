@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,7 +12,10 @@ from piwo.logs.batch import Batch, Floats
 from piwo.scores.ratio import log1p_ratio, over, vectors_of
 from piwo.scores.score import DenseGains, Parameter, Score, check_parameter
 
-__all__ = ["DoublyRobustLS", "RewardGuess"]
+__all__ = ["FORWARD", "DoublyRobustLS", "RewardGuess"]
+
+FORWARD = "forward"
+"""What q is called that a learner fits, each row's on earlier rows alone."""
 
 
 @runtime_checkable
@@ -39,7 +42,9 @@ class DoublyRobustLS(Score):
     Args:
         lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
         q: a guess of the reward on the unit scale: a number of at least 0, the same for all actions; several, from
-            which a learner chooses as from a path; or a `RewardGuess`.
+            which a learner chooses as from a path; a `RewardGuess`; or "forward": the learner fits one to the rows that
+            it learns from, each row's on earlier rows alone (`piwo.estimators.forward_model`). A held-out certificate
+            then rests on rows that q never saw, an in-sample one pays for the whole class, whatever q is.
         k: above 0; how far below 0 the correction may reach. Several: a learner chooses.
 
     Raises:
@@ -52,7 +57,7 @@ class DoublyRobustLS(Score):
     """
 
     lam: Parameter = "auto"
-    q: float | tuple[float, ...] | RewardGuess = (0.25, 0.5, 0.75, 1.0)
+    q: float | tuple[float, ...] | RewardGuess | str = (0.25, 0.5, 0.75, 1.0)
     k: float | tuple[float, ...] = 4.0
     name: ClassVar[str] = "dr-ls"
     label: ClassVar[str] = "DR-LS"
@@ -68,10 +73,11 @@ class DoublyRobustLS(Score):
             if isinstance(value, list):
                 value = tuple(value)
                 object.__setattr__(self, name, value)
-            if name == "q" and isinstance(value, RewardGuess):
+            if name == "q" and (isinstance(value, RewardGuess) or value == FORWARD):
                 continue
             if isinstance(value, str):
-                raise UsageError(f"{name} of {self.label} is {value!r}, expected a number, or several")
+                also = f", or {FORWARD!r}" if name == "q" else ""
+                raise UsageError(f"{name} of {self.label} is {value!r}, expected a number, or several{also}")
             check_parameter(name, value, positive=positive)
 
     @classmethod
@@ -84,6 +90,25 @@ class DoublyRobustLS(Score):
         guesses = self.q if isinstance(self.q, tuple) else (self.q,)
         shifts = self.k if isinstance(self.k, tuple) else (self.k,)
         return [DoublyRobustLS(self.lam, q, k) for q in guesses for k in shifts]
+
+    @property
+    def admissible(self) -> bool:
+        """Return True, for a q that is fixed beforehand or made from earlier rows."""
+        return True
+
+    @property
+    def wants_model(self) -> bool:
+        """Tell whether q is to be fitted by a learner."""
+        return isinstance(self.q, str)
+
+    @property
+    def needs_context(self) -> bool:
+        """Tell whether q looks at the context."""
+        return bool(getattr(self.q, "needs_context", False))
+
+    def with_model(self, model: RewardGuess | str) -> DoublyRobustLS:
+        """Return the score with predicted rewards for q."""
+        return replace(self, q=model)
 
     @property
     def key(self) -> tuple[float | None, ...]:
@@ -131,6 +156,11 @@ class DoublyRobustLS(Score):
             if found.shape != (len(batch), actions):
                 raise UsageError(f"q gave shape {found.shape}, expected ({len(batch)}, {actions}): one guess an action")
             return np.maximum(found, 0.0)
+        if isinstance(self.q, str):
+            raise UsageError(
+                f"q of {self.label} is {self.q!r}, which a learner fits; learn with PIWO, PIWOGrid or Auto, or give "
+                "q=piwo.estimators.forward_model(log)"
+            )
         if isinstance(self.q, tuple):
             raise UsageError(f"q of {self.label} is {self.q}, expected one number by now; see .variants()")
         return np.full((1, 1), float(self.q))

@@ -162,6 +162,35 @@ class Score(ABC):
         return (self,)
 
     @property
+    def admissible(self) -> bool:
+        """Tell whether the mean g of its credits bounds the value (the improvement, if `relative`) from below.
+
+        For all of a class at once, by (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - shift with probability 1 - delta.
+        """
+        return self.pessimistic and self.linear
+
+    @property
+    def wants_model(self) -> bool:
+        """Tell whether it asks for a reward model, which a learner fits to the rows that it learns from."""
+        return False
+
+    @property
+    def needs_context(self) -> bool:
+        """Tell whether its gains look at the context."""
+        return False
+
+    def with_model(self, model: Any) -> Score:
+        """Return the score with predicted rewards.
+
+        Args:
+            model: predictions; or "forward", for a learner to fit.
+
+        Raises:
+            UsageError: for scores that take none.
+        """
+        raise UsageError(f"{self.label} takes no reward model, got {model!r:.40}; use DoublyRobustLS")
+
+    @property
     def key(self) -> Any:
         """Return what tells the scores of a path apart: the hyper-parameter, with any other setting."""
         return self.value
