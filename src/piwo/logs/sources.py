@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 from piwo.errors import DataError, FileError, UsageError
 
 __all__ = [
+    "BATCH_BYTES",
     "BATCH_ROWS",
     "Fragment",
     "ParquetSource",
     "QuerySource",
     "Source",
     "TableSource",
+    "cut",
     "decoded",
     "file_list",
     "first_row",
@@ -33,6 +35,10 @@ __all__ = [
 
 BATCH_ROWS = 65_536
 """Rows a batch: the arrays of a batch stay in a core's cache."""
+BATCH_BYTES = 2**25
+"""Bytes a batch as float64: rows of thousands of numbers (propensity vectors, a wide context) come fewer at a time."""
+_ROWS_OF_LISTS = 2048
+"""Rows that DuckDB makes at once, and the fewest that it can."""
 
 
 @runtime_checkable
@@ -80,6 +86,30 @@ class Source(Protocol):
     def distinct(self, column: str) -> pa.Array:
         """Return the distinct values of a column, in no order."""
         ...
+
+
+def cut(record: pa.RecordBatch, width: int = 0) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a batch, so few at a time that their numbers stay within `BATCH_BYTES`.
+
+    Args:
+        record: rows; a list counts for all its entries.
+        width: numbers that each row will become beside them.
+
+    >>> [len(x) for x in cut(pa.record_batch({"x": [1, 2, 3]}), width=2**21)]
+    [2, 1]
+    """
+    rows = record.num_rows
+    entries = [pc.sum(pc.list_value_length(x)).as_py() or 0 for x in record.columns if _family(x.type) == "list"]
+    step = _rows_within(sum(entries) / max(rows, 1) + width)
+    if rows <= step:
+        yield record
+    else:
+        yield from (record.slice(at, step) for at in range(0, rows, step))
+
+
+def _rows_within(width: float) -> int:
+    """Return how many rows of so many numbers make a batch."""
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / (8 * width)) if width else BATCH_ROWS))
 
 
 @dataclass(frozen=True)
@@ -144,11 +174,23 @@ class ParquetFragment:
         try:
             with pq.ParquetFile(self.path, memory_map=True) as file:
                 # decoded in this thread, batch by batch; the engine runs several fragments at once
-                yield from file.iter_batches(BATCH_ROWS, self.groups, list(self.columns), use_threads=False)
+                rows = _rows_at_once(file, self.groups, self.columns)
+                yield from file.iter_batches(rows, self.groups, list(self.columns), use_threads=False)
         except (OSError, pa.ArrowInvalid) as cause:
             raise FileError(
                 f"{self.path!r} cannot be read as Parquet ({_line(cause)}); write or copy it again"
             ) from None
+
+
+def _rows_at_once(file: Any, groups: Sequence[int], columns: Sequence[str]) -> int:
+    """Return how many rows of a Parquet file to decode at once, from the number of entries of its lists."""
+    schema, metadata = file.schema_arrow, file.metadata
+    lists = tuple(x for x in columns if _family(schema.field(x).type) == "list")
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)] if lists else []
+    leaves = [i for i, path in enumerate(paths) if path.startswith(tuple(f"{x}." for x in lists))]
+    found = [metadata.row_group(g) for g in groups] if leaves else []
+    widths = (sum(x.column(i).num_values for i in leaves) / max(x.num_rows, 1) for x in found)
+    return _rows_within(max(widths, default=0))
 
 
 class ParquetSource:
@@ -244,7 +286,7 @@ class QueryFragment:
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches."""
         with _relation(self.sql, self.connection) as relation:
-            for record in pa.RecordBatchReader.from_stream(_columns(relation, self.columns)):
+            for record in _stream(_columns(relation, self.columns)):
                 for at in range(0, record.num_rows, BATCH_ROWS):
                     yield record.slice(at, BATCH_ROWS)
 
@@ -316,6 +358,14 @@ def first_row(sql: str) -> tuple[Any, ...]:
     with _relation(sql, None) as relation:
         row: tuple[Any, ...] = relation.limit(1).fetchall()[0]
         return row
+
+
+def _stream(relation: Any) -> Any:
+    """Return a reader of the rows of a relation; lists may be long, so that few rows come at a time."""
+    if not any(str(x).endswith("]") for x in relation.types):
+        return pa.RecordBatchReader.from_stream(relation)
+    reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return reader(_ROWS_OF_LISTS)
 
 
 def _columns(relation: Any, names: Sequence[str]) -> Any:
