@@ -10,7 +10,7 @@ learner.certificate_                                        # and is it better t
 from piwo import bounds, estimators, logs, oracles, policies, scores, simulate
 from piwo._version import __version__
 from piwo.certificates import Certificate, certify
-from piwo.engines import reporting, using
+from piwo.engines import checkpointing, reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators import (
     Evaluation,
@@ -63,6 +63,7 @@ __all__ = [
     "bounds",
     "certify",
     "check",
+    "checkpointing",
     "compare",
     "estimate_propensities",
     "estimators",

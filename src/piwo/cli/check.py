@@ -9,7 +9,7 @@ from cyclopts import Parameter
 import piwo
 from piwo.cli.answer import Answer
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
-from piwo.cli.shared_options import AS_USUAL, OutputOptions, named_policy
+from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions, named_policy
 from piwo.visible import visible
 
 __all__ = ["check"]
@@ -27,6 +27,7 @@ def check(
     ] = None,
     columns: LogOptions = AS_NAMED,
     output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
+    run: RunOptions = AT_ONCE,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Is the log fit for use? The exit code is 1 where it is not."""
     named = None if policy is None else named_policy(policy)

@@ -16,12 +16,14 @@ from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.places import files_named
 from piwo.cli.shared_options import (
     AS_USUAL,
+    AT_ONCE,
     BY_DEFAULT,
     NO_POLICY,
     EstimateOptions,
     Named,
     OutputOptions,
     PolicyOptions,
+    RunOptions,
     gamma_of,
     horizon_of,
     learned_here,
@@ -55,6 +57,7 @@ def evaluate(
     columns: LogOptions = AS_NAMED,
     estimate: EstimateOptions = BY_DEFAULT,
     output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
+    run: RunOptions = AT_ONCE,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """What would other policies have earned? A value and an interval that holds, for each."""
     rows, found = evaluated(log, policies.named(), policies, columns, estimate, baseline)

@@ -14,9 +14,10 @@ from piwo.cli.answer import Answer, table, typed
 from piwo.cli.learn_options import USUAL_LEARNING, Learned, LearnOptions
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.places import writable
-from piwo.cli.shared_options import AS_USUAL, OutputOptions
+from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions
 from piwo.errors import UsageError
 from piwo.learners.auto import INCUMBENT
+from piwo.logs.addresses import without_secrets
 from piwo.visible import visible
 
 __all__ = ["learn"]
@@ -38,6 +39,7 @@ def learn(
     learning: LearnOptions = USUAL_LEARNING,
     columns: LogOptions = AS_NAMED,
     output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
+    run: RunOptions = AT_ONCE,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Which policy should run? Learns one, certifies it on rows that learning never saw, and saves both."""
     writable(out, log)
@@ -92,7 +94,7 @@ def _after(out: Path, log: str, learner: Learned, refused: bool, kept_old: bool)
     if isinstance(learner.policy_, piwo.policies.Logging):
         step = ["piwo", "policy", "show", str(out)]
         return [f"nothing better was found: {visible(out)} says so, and cannot act", "", f"next: {typed(step)}"]
-    step = ["piwo", "policy", "act", str(out), log, "--seed", "0"]
+    step = ["piwo", "policy", "act", str(out), without_secrets(log), "--seed", "0"]
     if isinstance(learner, piwo.Auto) and learner.chosen_ == INCUMBENT:
         return [f"nothing better was found: saved the incumbent to {visible(out)}", "", f"next: {typed(step)}"]
     return [f"saved to {visible(out)}", "", f"next: {typed(step)}"]

@@ -13,12 +13,19 @@ from cyclopts import Group, Parameter, Token
 
 import piwo
 from piwo.errors import FileError, UsageError
+from piwo.logs.addresses import without_secrets
 from piwo.logs.doubt import Doubt
 from piwo.logs.encoding import AS_USUAL
 
 __all__ = ["AS_NAMED", "LogOptions", "LogPaths", "action_labels", "comma_list", "log_facts", "number_of", "whole"]
 
-LogPaths = Annotated[list[str], Parameter(help="Files, globs, or one DuckDB query (select ...).")]
+LogPaths = Annotated[
+    list[str],
+    Parameter(
+        help="Files, globs, addresses (s3://, https://), one DuckDB query (select ...), duckdb:FILE#TABLE, or "
+        "postgresql://...#TABLE."
+    ),
+]
 
 _ROLES = ("action", "reward", "cost", "propensity", "log_propensity", "propensities", "weight", "key")
 _PROPENSITIES = Group("Propensities that are missing or doubtful", sort_key=2)
@@ -84,6 +91,10 @@ class LogOptions:
     hash_size: Annotated[int, Parameter(help="Columns that a hashed text fills; a power of two.", converter=whole)] = (
         AS_USUAL.hash_size
     )
+    where: Annotated[
+        str | None,
+        Parameter(help="Only the rows for which an SQL condition on any columns holds: \"day >= '2026-01-01'\"."),
+    ] = None
     estimate_propensities: Annotated[
         str | None,
         Parameter(
@@ -147,6 +158,7 @@ class LogOptions:
                 missing=self.missing,
                 max_levels=self.max_levels,
                 hash_size=self.hash_size,
+                where=self.where,
             )
         return log.doubted(self.propensity_factor, self.sensitivity)
 
@@ -175,11 +187,12 @@ class LogOptions:
             missing=self.missing,
             max_levels=self.max_levels,
             hash_size=self.hash_size,
+            where=self.where,
         )
 
     def words(self, paths: Sequence[str], context: bool = True) -> str:
         """Return LOG and these options as they would be typed, for the commands that we suggest."""
-        words = [*paths]
+        words = [without_secrets(path) for path in paths]
         for name, default in vars(LogOptions()).items():
             value = getattr(self, name)
             if value == default or (name == "context" and not context and self.estimate_propensities is None):

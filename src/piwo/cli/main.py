@@ -6,9 +6,11 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from inspect import BoundArguments
 from typing import TYPE_CHECKING, Any
 
+import piwo
 from piwo.cli.answer import Answer, document, say, standard_streams
 from piwo.cli.interrupts import INTERRUPTED, interruptible
 from piwo.cli.notices import as_options, complain, heard_warnings, on_stderr
@@ -69,8 +71,16 @@ def _output_of(bound: BoundArguments) -> OutputOptions:
     return next((x for x in bound.arguments.values() if isinstance(x, OutputOptions)), AS_USUAL)
 
 
+def _kept(bound: BoundArguments) -> AbstractContextManager[None]:
+    """Give the checkpoint that was asked for, or none."""
+    from piwo.cli.shared_options import AT_ONCE, RunOptions
+
+    run = next((x for x in bound.arguments.values() if isinstance(x, RunOptions)), AT_ONCE)
+    return nullcontext() if run.checkpoint is None else piwo.engines.checkpointing(run.checkpoint)
+
+
 def _ran(command: Callable[..., Any], bound: BoundArguments, output: OutputOptions) -> int:
-    with heard_warnings(output.quiet) as heard, progress(output.quiet):
+    with heard_warnings(output.quiet) as heard, progress(output.quiet), _kept(bound):
         answer = command(*bound.args, **bound.kwargs)
     if not isinstance(answer, Answer):  # help, version, demo: they print for themselves
         return int(answer or DONE)

@@ -15,11 +15,13 @@ from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.places import writable
 from piwo.cli.shared_options import (
     AS_USUAL,
+    AT_ONCE,
     BY_DEFAULT,
     NO_POLICY,
     EstimateOptions,
     OutputOptions,
     PolicyOptions,
+    RunOptions,
     kept_with,
 )
 from piwo.report import summarize, write
@@ -36,6 +38,7 @@ def report(
     columns: LogOptions = AS_NAMED,
     estimate: EstimateOptions = BY_DEFAULT,
     output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
+    run: RunOptions = AT_ONCE,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Write a page for colleagues: values of policies, health of the log, certificates; one file."""
     writable(out, [*log, *(policies.policy or [])])

@@ -22,12 +22,14 @@ from piwo.policies import Policy, SavedPolicy
 
 __all__ = [
     "AS_USUAL",
+    "AT_ONCE",
     "BY_DEFAULT",
     "NO_POLICY",
     "EstimateOptions",
     "Named",
     "OutputOptions",
     "PolicyOptions",
+    "RunOptions",
     "gamma_of",
     "horizon_of",
     "kept_with",
@@ -47,6 +49,23 @@ class OutputOptions:
 
 
 AS_USUAL = OutputOptions()
+
+
+@Parameter(name="*", group=Group("Run", sort_key=5))
+@dataclass(frozen=True)
+class RunOptions:
+    """How a long computation runs."""
+
+    checkpoint: Annotated[
+        Path | None,
+        Parameter(
+            help="File that keeps what was summed so far. Killed or stopped, the same command goes on from there, to "
+            "the same result; the file is removed when it is done."
+        ),
+    ] = None
+
+
+AT_ONCE = RunOptions()
 
 
 def kept_with(saved: SavedPolicy | None, what: str) -> Mapping[str, Any]:

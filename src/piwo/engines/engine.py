@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from itertools import islice
 from threading import Event
 from typing import Any, Protocol, TypeVar
 
+from piwo.engines.checkpoint import Passed, current
 from piwo.engines.cluster import in_cluster
 from piwo.errors import DataError
 from piwo.logs.clusters import Cluster
 from piwo.logs.door import Finding, Refused
 from piwo.logs.log import Log, Reader, warn_of
-from piwo.logs.sources import Fragment
+from piwo.logs.sources import Fragment, Streamed
 from piwo.reductions.reduction import Reduction
 
 __all__ = ["Mapper", "reduce", "reporting", "telling", "using"]
@@ -134,27 +137,53 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     >>> reduce(log, Digest()).rows
     2
     """
-    state, notes, rows = reduction.empty(), list[Finding](), 0
-    try:
-        with _states(log, reduction) as parts:
-            for part, findings, count in parts:
-                state = reduction.merge(state, part)
-                notes += findings
-                rows += count
-    except Refused as refused:
-        raise log.counted(refused) from None
-    if rows == 0:
+    fragments = [] if isinstance(log.source, Cluster) else log.fragments(reduction.context, reduction.propensities)
+    kept = current()
+    passed = Passed(reduction.empty()) if kept is None else kept.begin(log, reduction, _cut(fragments))
+    if not passed.done:
+        passed = _folded(log, reduction, fragments, passed)
+    if passed.rows == 0:
         raise DataError(f"no rows in {log.name}, expected at least one logged decision")
-    warn_of(notes)
+    warn_of(passed.findings)
+    state: S = passed.state
     return state
 
 
-def _states(log: Log, reduction: Reduction[Any]) -> AbstractContextManager[Iterable[Folded]]:
+def _folded(log: Log, reduction: Reduction[Any], fragments: list[Fragment], passed: Passed) -> Passed:
+    """Return a pass that is done, going on where it had come to."""
+    kept = current()
+    if not log.source.steady:  # what the first pieces held once says nothing of what they hold now
+        passed = Passed(reduction.empty())
+    try:
+        with _states(log, reduction, fragments, passed) as parts:
+            for part, findings, count in parts:
+                passed = passed.plus(reduction.merge(passed.state, part), findings, count)
+                if kept is not None:
+                    kept.keep(passed)
+    except Refused as refused:
+        raise log.counted(refused) from None
+    passed = replace(passed, done=True)
+    if kept is not None:
+        kept.keep(passed)
+    return passed
+
+
+def _cut(fragments: list[Fragment]) -> str:
+    """Say how a log is cut: mappers get the fragments, threads the pieces of those that are streams."""
+    streams = _mapper.get() is None and any(isinstance(x, Streamed) for x in fragments)
+    return f"{len(fragments)} {'streams' if streams else 'fragments'}"
+
+
+def _states(
+    log: Log, reduction: Reduction[Any], fragments: list[Fragment], passed: Passed
+) -> AbstractContextManager[Iterable[Folded]]:
+    """Give what the pieces after those that have passed sum to."""
     chosen, task = _mapper.get(), _Task(log.reader(reduction.labels, reduction.context), reduction)
     if isinstance(log.source, Cluster):
         return _clustered(log, log.source, task)
-    fragments = log.fragments(context=reduction.context, propensities=reduction.propensities)
-    return _threads(log, task, fragments) if chosen is None else _mapped(chosen, task, fragments)
+    if chosen is not None:
+        return _mapped(chosen, task, fragments[passed.pieces :])
+    return _threads(log, task, fragments, passed)
 
 
 @contextmanager
@@ -172,17 +201,40 @@ def _mapped(mapper: Mapper, task: _Task, fragments: list[Fragment]) -> Iterator[
 
 
 @contextmanager
-def _threads(log: Log, task: _Task, fragments: list[Fragment]) -> Iterator[Iterable[Folded]]:
+def _threads(log: Log, task: _Task, fragments: list[Fragment], passed: Passed) -> Iterator[Iterable[Folded]]:
     from threadpoolctl import threadpool_limits
 
     stop, tell = Event(), telling()
     told = None if tell is None else lambda rows: tell(rows, log.source.rows)
-    workers = max(1, min(len(fragments), os.cpu_count() or 1))
+    if told is not None and passed.rows:
+        told(passed.rows)
+    pieces = islice(_pieces(fragments), passed.pieces, None)
     # our threads are the parallelism; a BLAS that starts its own underneath would fight them
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            yield pool.map(replace(task, stop=stop, tell=told), fragments)
+            yield _in_order(pool, replace(task, stop=stop, tell=told), pieces)
         except BaseException:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def _pieces(fragments: Iterable[Fragment]) -> Iterator[Fragment]:
+    """Yield what one worker folds at a time: fragments, and the pieces of a stream as they come."""
+    for fragment in fragments:
+        if isinstance(fragment, Streamed):
+            yield from fragment.pieces()
+        else:
+            yield fragment
+
+
+def _in_order(pool: ThreadPoolExecutor, task: _Task, pieces: Iterable[Fragment]) -> Iterator[Folded]:
+    """Yield the states of pieces in their order, never more of them waiting than keeps the workers busy."""
+    waiting: deque[Future[Folded]] = deque()
+    ahead = 2 * (os.cpu_count() or 1)
+    for piece in pieces:
+        waiting.append(pool.submit(task, piece))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

@@ -46,6 +46,7 @@ def estimate_propensities(
     missing: Missing = "refuse",
     max_levels: int = AS_USUAL.max_levels,
     hash_size: int = AS_USUAL.hash_size,
+    where: str | None = None,
 ) -> Log:
     """Return a log whose propensities were estimated from contexts and actions, and are marked as estimated.
 
@@ -73,6 +74,7 @@ def estimate_propensities(
         missing: see `piwo.read`.
         max_levels: see `piwo.read`.
         hash_size: see `piwo.read`.
+        where: see `piwo.read`.
 
     Returns:
         A `Log`, with `doubt.calibration`.
@@ -91,7 +93,7 @@ def estimate_propensities(
     found = read(
         source, action=action, reward=reward, cost=cost, context=context, policy_columns=policy_columns,
         actions=actions, reward_range=reward_range, behavior=_Unknown(), missing=missing, max_levels=max_levels,
-        hash_size=hash_size,
+        hash_size=hash_size, where=where,
     )  # fmt: skip
     log = replace(found, behavior=None)
     table = _table(log)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from piwo.errors import UsageError
 from piwo.logs.door import Finding, Refused, admit, merge_findings
 from piwo.logs.places import first_of
-from piwo.logs.sources import BATCH_BYTES, BATCH_ROWS, Fragment, decoded
+from piwo.logs.sources import BATCH_ROWS, Fragment, decoded
 
 if TYPE_CHECKING:
     from piwo.logs.log import Reader
@@ -54,6 +54,17 @@ class Cluster(ABC):
         Raises:
             DataError: in one line, where the cluster gives up.
         """
+
+    def identity(self) -> tuple[Any, ...]:
+        """Tell nothing: a cluster repeats what fails by itself.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            f"no checkpoint can be kept of {self.name}, whose rows lie in a cluster: it repeats what fails by itself; "
+            "compute without a checkpoint"
+        )
 
     @abstractmethod
     def head(self, columns: Sequence[str]) -> Fragment:
@@ -99,7 +110,7 @@ class Partition:
         held: list[pa.RecordBatch] = []
         for batch in self.batches:
             held.append(pa.RecordBatch.from_arrays(batch.columns, names=list(self.columns)))
-            if sum(len(x) for x in held) >= BATCH_ROWS or sum(x.nbytes for x in held) >= BATCH_BYTES:
+            if sum(len(x) for x in held) >= BATCH_ROWS:
                 yield from _joined(held)
                 held = []
         yield from _joined(held)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from piwo.errors import DataError, FileError
 from piwo.logs.columns import refuse_doubled
+from piwo.logs.hive import Partition, hive_options
 from piwo.logs.sources import QuerySource, file_list, first_row, quoted
 
 __all__ = ["Header", "csv_source", "header_of"]
@@ -62,13 +63,16 @@ def header_of(path: str) -> Header:
     return Header(names, delimiter)
 
 
-def csv_source(paths: Sequence[str], texts: Collection[str], numbers: Collection[str]) -> QuerySource:
+def csv_source(
+    paths: Sequence[str], texts: Collection[str], numbers: Collection[str], partitions: Sequence[Partition] = ()
+) -> QuerySource:
     """Return the rows of CSV files, every column as text but for those that turn out to hold numbers.
 
     Args:
         paths: files with the same columns, in whatever order.
         texts: columns that stay text.
         numbers: columns whose type is decided by all their values: numbers, true/false, times, or else text.
+        partitions: columns in the names of folders.
 
     Raises:
         DataError: for files with different columns; and, when rows are read, for a row with another number of
@@ -81,19 +85,22 @@ def csv_source(paths: Sequence[str], texts: Collection[str], numbers: Collection
             odd = min(set(header.names) ^ set(first.names))
             where, other = (path, paths[0]) if odd in header.names else (paths[0], path)
             raise DataError(f"column {odd!r} is in {where!r} and not in {other!r}; read them as two logs")
-    listed = ", ".join(quoted(x) for x in first.names)
+    written = {x.casefold() for x in first.names}
+    added = [x for x in partitions if x.name.casefold() not in written]
+    names = [*first.names, *(x.name for x in added)]
+    listed = ", ".join(quoted(x) for x in names)
     parts = [
         f"select {listed} from read_csv({file_list(list(group))}, delim={quoted(header.delimiter, chr(39))}, "
-        f"columns={_texts(header.names)}, {_DIALECT})"
+        f"columns={_texts(header.names)}, {hive_options(added)}, {_DIALECT})"
         for header, group in groupby(paths, lambda path: headers[path])
     ]
     sql = " union all ".join(parts)
     open_types = [x for x in first.names if x in numbers and x not in texts]
     kinds = _kinds(sql, open_types)
     if kinds:
-        chosen = (f"cast({quoted(x)} as {kinds[x]}) as {quoted(x)}" if x in kinds else quoted(x) for x in first.names)
+        chosen = (f"cast({quoted(x)} as {kinds[x]}) as {quoted(x)}" if x in kinds else quoted(x) for x in names)
         sql = f"select {', '.join(chosen)} from ({sql})"
-    return QuerySource(sql, name=paths[0], steady=True)
+    return QuerySource(sql, name=paths[0], steady=True, files=paths)
 
 
 def _texts(names: Sequence[str]) -> str:

@@ -112,6 +112,10 @@ class DsjsonSource:
         """Return the distinct values of a column."""
         return self.table.distinct(column)
 
+    def identity(self) -> tuple[Any, ...]:
+        """Return a digest of the events."""
+        return self.table.identity()
+
 
 def read_dsjson(
     paths: str | Path | Sequence[str | Path],

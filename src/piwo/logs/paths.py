@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from piwo.errors import DataError, FileError, UsageError
+from piwo.logs.addresses import is_remote, without_secrets
 
 __all__ = ["KINDS", "files_of", "kind_of"]
 
@@ -31,6 +32,8 @@ def files_of(pattern: str) -> list[str]:
     Traceback (most recent call last):
     piwo.errors.FileError: no file 'no/such/*.csv', expected a path, a glob that matches, or a query ...
     """
+    if is_remote(pattern):  # whoever reads it looks
+        return [pattern]
     path = os.path.expanduser(pattern)  # noqa: PTH111 - pathlib raises for names that are too long to exist
     if os.path.isdir(path):  # noqa: PTH112
         raise FileError(f"{pattern!r} is a folder, expected files; name them with a glob such as {path}/*.parquet")
@@ -58,14 +61,21 @@ def kind_of(paths: Sequence[str]) -> str:
     kinds = sorted({_kind(path) for path in paths})
     if len(kinds) > 1:
         raise UsageError(f"files of several types in one log ({', '.join(kinds)}); read one type at a time")
-    empty = next((path for path in paths if os.path.getsize(path) == 0), None)  # noqa: PTH202
+    far = [path for path in paths if is_remote(path)]
+    if far and (len(far) < len(paths) or kinds != ["parquet"]):
+        raise UsageError(
+            f"{without_secrets(far[0])!r} is an address: such are read as Parquet, without files beside them; "
+            "give a query for anything else, such as: select * from read_csv('https://...')"
+        )
+    empty = next((path for path in paths if not far and os.path.getsize(path) == 0), None)  # noqa: PTH202
     if empty is not None:
         raise DataError(f"no rows in {empty!r}: the file is empty, expected at least one logged decision")
     return kinds[0]
 
 
 def _kind(path: str) -> str:
-    suffixes = [x.lower() for x in Path(path).suffixes]
+    plain = path.partition("?")[0] if is_remote(path) else path
+    suffixes = [x.lower() for x in Path(plain).suffixes]
     for tail in ("".join(suffixes[-2:]), "".join(suffixes[-1:])):
         if tail in KINDS:
             return KINDS[tail]

@@ -15,13 +15,18 @@ import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
+from piwo.logs.addresses import is_remote
 from piwo.logs.columns import Columns, refuse_doubled
+from piwo.logs.databases import database_source, is_database
 from piwo.logs.delimited import csv_source, header_of
 from piwo.logs.door import Behavior
 from piwo.logs.encoding import AS_USUAL, Encoding, Missing
+from piwo.logs.filters import condition, filtered, mentioned
 from piwo.logs.frames import is_frame, refuse_twice, same_index, to_table, unmasked
+from piwo.logs.hive import hive_options, partitions_of
 from piwo.logs.log import Log
 from piwo.logs.paths import files_of, kind_of
+from piwo.logs.remote import remote_source
 from piwo.logs.sources import ParquetSource, QuerySource, Source, TableSource, file_list, quoted
 
 __all__ = ["log_of_arrays", "read"]
@@ -51,6 +56,7 @@ def read(
     missing: Missing = "refuse",
     max_levels: int = AS_USUAL.max_levels,
     hash_size: int = AS_USUAL.hash_size,
+    where: str | None = None,
 ) -> Log:
     """Return a log over files, a query or a data frame: what was logged, and what means what.
 
@@ -83,6 +89,8 @@ def read(
         max_levels: a text column of at most so many distinct values becomes one column a value (one-hot); of more, it
             is hashed.
         hash_size: columns that a hashed text fills, a power of two; see `logs.Feature`.
+        where: an SQL condition on any columns, such as "day >= '2026-01-01'"; the log has the rows for which it
+            holds. It must not look at what was decided or earned, unless you mean another population.
 
     Returns:
         A `Log`.
@@ -135,10 +143,12 @@ def read(
     )
     encoding = Encoding(max_levels, hash_size, missing)
     paths = _dsjson_paths(source)
+    if paths and where is not None:
+        raise UsageError(f"got where={where!r} for a dsjson log, whose lines have no columns; leave lines out first")
     if paths:
         log = _read_dsjson(paths, columns, actions, reward_range, behavior=behavior, normalize=normalize)
         return replace(log, encoding=encoding)
-    rows = source_of(source, columns)
+    rows = source_of(source, columns, where)
     options = {"reward_range": reward_range, "behavior": behavior, "normalize": normalize, "encoding": encoding}
     return Log.of(rows, columns, actions, **options)
 
@@ -171,13 +181,21 @@ def _read_dsjson(
     return read_dsjson(paths, context=columns.context, actions=actions, reward_range=reward_range)
 
 
-def source_of(source: Any, columns: Columns) -> Source:
-    """Return the source that a path, glob, list of paths, query or data frame means.
+def source_of(source: Any, columns: Columns, where: str | None = None) -> Source:
+    """Return the source that a path, address, glob, list of paths, query or data frame means.
 
     Raises:
         FileError: where a path or glob matches no file.
         UsageError: for file types and objects that are not known.
     """
+    paths = None if hasattr(source, "fragments") or is_frame(source) else _paths(source)
+    if paths is not None and (kind := kind_of(paths)) != "parquet":
+        return text_source(paths, kind, columns, where)
+    made = _as_it_is(source, paths)
+    return made if where is None else filtered(made, where)
+
+
+def _as_it_is(source: Any, paths: list[str] | None) -> Source:
     if hasattr(source, "fragments"):
         made: Source = source
         return made
@@ -186,12 +204,10 @@ def source_of(source: Any, columns: Columns) -> Source:
         return clustered
     if is_frame(source):
         return TableSource(to_table(source))
-    paths = _paths(source)
     if paths is not None:
-        kind = kind_of(paths)
-        return ParquetSource(paths) if kind == "parquet" else text_source(paths, kind, columns)
+        return remote_source(paths) if is_remote(paths[0]) else ParquetSource(paths)
     if isinstance(source, str):
-        return QuerySource(source)
+        return database_source(source) if is_database(source) else QuerySource(source)
     lazy = "; call .collect() on it first" if hasattr(source, "collect") else ""
     raise UsageError(
         f"cannot read a log from {type(source).__name__}, expected a path, a glob, a query or a data frame{lazy}"
@@ -220,7 +236,7 @@ def _paths(source: Any) -> list[str] | None:
     """Return the files that a path, a glob or a list of them means; None for a query and other objects."""
     if isinstance(source, str) and source.startswith(SPARK):
         return None
-    if isinstance(source, str) and _SQL.match(source) and not os.path.exists(source):  # noqa: PTH110
+    if isinstance(source, str) and not os.path.exists(source) and (_SQL.match(source) or is_database(source)):  # noqa: PTH110
         return None
     if isinstance(source, str | os.PathLike):
         return _each_once(files_of(os.fspath(source)))
@@ -241,23 +257,38 @@ def _each_once(paths: list[str]) -> list[str]:
     return paths
 
 
-def text_source(paths: Sequence[str], kind: str, columns: Columns) -> Source:
+def text_source(paths: Sequence[str], kind: str, columns: Columns, where: str | None = None) -> Source:
     """Return a source over CSV or JSON lines: roles as text, the context as found.
 
     Read as text, a label keeps its zeros and digits, and a word in a number column is counted and named by
-    the door instead of ending the read.
+    the door instead of ending the read. A condition sees such columns as numbers.
     """
+    partitions = partitions_of(paths)
     if kind == "csv":
-        columns = columns.resolve(header_of(paths[0]).names)
-        return csv_source(paths, texts=_roles(columns), numbers=columns.used())
-    for path in paths:
-        refuse_doubled(_first_keys(path), f"the first line of {path!r}")
-    reader = f"read_json({file_list(paths)}, format='newline_delimited'"
-    found = QuerySource(f"select * from {reader})", name=paths[0])
-    columns = columns.resolve(found.schema.names)
-    roles = _roles(columns)
-    types = {x: "VARCHAR" if x in roles else _json_type(found.schema.field(x).type) for x in columns.used()}
-    return QuerySource(f"select * from {reader}, columns={_struct(types)})", name=paths[0], steady=True)
+        names = [*header_of(paths[0]).names, *(x.name for x in partitions)]
+        columns = columns.resolve(names)
+        seen = () if where is None else mentioned(condition(where), names)
+        made = csv_source(paths, texts=_roles(columns), numbers=(*columns.used(), *seen), partitions=partitions)
+    else:
+        for path in paths:
+            refuse_doubled(_first_keys(path), f"the first line of {path!r}")
+        hive = hive_options(partitions)
+        reader = f"read_json({file_list(paths)}, format='newline_delimited', {hive}"
+        found = QuerySource(f"select * from {reader})", name=paths[0])
+        columns = columns.resolve(found.schema.names)
+        seen = () if where is None else mentioned(condition(where), found.schema.names)
+        roles, known = _roles(columns), {x.name for x in partitions}
+        types = {
+            x: "VARCHAR" if x in roles else _json_type(found.schema.field(x).type)
+            for x in dict.fromkeys((*columns.used(), *seen))
+            if x not in known
+        }
+        made = QuerySource(
+            f"select * from {reader}, columns={_struct(types)})", name=paths[0], steady=True, files=paths
+        )
+    if where is None:
+        return made
+    return filtered(made, where, {x: "DOUBLE" for x in (*columns.numbers().values(), *columns.policies) if x in seen})
 
 
 def _roles(columns: Columns) -> tuple[str, ...]:

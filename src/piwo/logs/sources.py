@@ -1,14 +1,16 @@
 """Where the rows of a log come from. A source knows its columns and cuts itself into fragments.
 
 A fragment is small, picklable and re-readable; engines map over fragments. Parquet is cut by row groups,
-tables by slices; a query (SQL, CSV, JSON) is one fragment, streamed by DuckDB, which reads it with all its
-own threads.
+tables by slices; a query (SQL, CSV, JSON, a filter) is one fragment, streamed by DuckDB, which reads it with all its
+own threads, and folded piece by piece as it comes.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -17,28 +19,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import DataError, FileError, UsageError
+from piwo.logs.addresses import without_secrets
+from piwo.logs.hive import hive_options, partitions_of
 
 __all__ = [
-    "BATCH_BYTES",
     "BATCH_ROWS",
     "Fragment",
     "ParquetSource",
     "QuerySource",
     "Source",
+    "Streamed",
     "TableSource",
-    "cut",
     "decoded",
     "file_list",
+    "files_as_they_are",
     "first_row",
+    "one_line",
+    "pieces_of",
     "quoted",
 ]
 
 BATCH_ROWS = 65_536
 """Rows a batch: the arrays of a batch stay in a core's cache."""
-BATCH_BYTES = 2**25
-"""Bytes a batch as float64: rows of thousands of numbers (propensity vectors, a wide context) come fewer at a time."""
-_ROWS_OF_LISTS = 2048
-"""Rows that DuckDB makes at once, and the fewest that it can."""
 
 
 @runtime_checkable
@@ -52,6 +54,15 @@ class Fragment(Protocol):
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches of at most `BATCH_ROWS` rows."""
+        ...
+
+
+@runtime_checkable
+class Streamed(Fragment, Protocol):
+    """A fragment that is no small part but a stream; what came of it can be folded while more is read."""
+
+    def pieces(self) -> Iterator[Fragment]:
+        """Yield its rows in order, in memory, cut at the same rows every time."""
         ...
 
 
@@ -87,29 +98,9 @@ class Source(Protocol):
         """Return the distinct values of a column, in no order."""
         ...
 
-
-def cut(record: pa.RecordBatch, width: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a batch, so few at a time that their numbers stay within `BATCH_BYTES`.
-
-    Args:
-        record: rows; a list counts for all its entries.
-        width: numbers that each row will become beside them.
-
-    >>> [len(x) for x in cut(pa.record_batch({"x": [1, 2, 3]}), width=2**21)]
-    [2, 1]
-    """
-    rows = record.num_rows
-    entries = [pc.sum(pc.list_value_length(x)).as_py() or 0 for x in record.columns if _family(x.type) == "list"]
-    step = _rows_within(sum(entries) / max(rows, 1) + width)
-    if rows <= step:
-        yield record
-    else:
-        yield from (record.slice(at, step) for at in range(0, rows, step))
-
-
-def _rows_within(width: float) -> int:
-    """Return how many rows of so many numbers make a batch."""
-    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / (8 * width)) if width else BATCH_ROWS))
+    def identity(self) -> tuple[Any, ...]:
+        """Return what tells this source from others: plain values, the same in every process."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -122,6 +113,39 @@ class TableSlice:
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches."""
         yield from self.table.to_batches(max_chunksize=BATCH_ROWS)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of a stream, in memory until they are folded."""
+
+    table: pa.Table
+    start: int
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow batches, cut at the same rows however the stream was."""
+        yield from self.table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+
+
+def pieces_of(records: Iterable[pa.RecordBatch], start: int = 0) -> Iterator[Fragment]:
+    """Yield the rows of a stream as pieces of a few batches each.
+
+    >>> batch = pa.record_batch({"x": [1, 2]})
+    >>> [piece.start for piece in pieces_of([batch] * 3)]
+    [0]
+    """
+    step, held, count = 4 * BATCH_ROWS, list[pa.RecordBatch](), 0
+    for record in records:
+        held.append(record)
+        count += record.num_rows
+        if count >= step:
+            table = pa.Table.from_batches(held)
+            whole = count - count % step
+            for at in range(0, whole, step):
+                yield Piece(table.slice(at, step), start + at)
+            held, count, start = table.slice(whole).to_batches(), count - whole, start + whole
+    if count:
+        yield Piece(pa.Table.from_batches(held), start)
 
 
 @dataclass(frozen=True)
@@ -151,6 +175,14 @@ class TableSource:
         """Return the distinct values of a column."""
         return pc.unique(decoded(pc.unique(self.table[column])))  # a dictionary may hold a value twice
 
+    def identity(self) -> tuple[Any, ...]:
+        """Return a digest of the rows."""
+        made = hashlib.sha256()
+        for at in range(0, self.table.num_rows, BATCH_ROWS):
+            for record in self.table.slice(at, BATCH_ROWS).combine_chunks().to_batches():
+                made.update(record.serialize())
+        return ("table", str(self.schema), self.rows, made.hexdigest())
+
 
 def decoded(values: Any) -> pa.Array:
     """Return values as one plain array, whatever their encoding."""
@@ -166,6 +198,8 @@ class ParquetFragment:
     groups: tuple[int, ...]
     columns: tuple[str, ...]
     start: int
+    constant: tuple[tuple[str, pa.DataType, Any], ...] = ()
+    """Name, type and value of the partition columns."""
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches."""
@@ -174,27 +208,21 @@ class ParquetFragment:
         try:
             with pq.ParquetFile(self.path, memory_map=True) as file:
                 # decoded in this thread, batch by batch; the engine runs several fragments at once
-                rows = _rows_at_once(file, self.groups, self.columns)
-                yield from file.iter_batches(rows, self.groups, list(self.columns), use_threads=False)
+                for record in file.iter_batches(BATCH_ROWS, self.groups, list(self.columns), use_threads=False):
+                    yield record if not self.constant else self._with_constant(record)
         except (OSError, pa.ArrowInvalid) as cause:
             raise FileError(
-                f"{self.path!r} cannot be read as Parquet ({_line(cause)}); write or copy it again"
+                f"{self.path!r} cannot be read as Parquet ({one_line(cause)}); write or copy it again"
             ) from None
 
-
-def _rows_at_once(file: Any, groups: Sequence[int], columns: Sequence[str]) -> int:
-    """Return how many rows of a Parquet file to decode at once, from the number of entries of its lists."""
-    schema, metadata = file.schema_arrow, file.metadata
-    lists = tuple(x for x in columns if _family(schema.field(x).type) == "list")
-    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)] if lists else []
-    leaves = [i for i, path in enumerate(paths) if path.startswith(tuple(f"{x}." for x in lists))]
-    found = [metadata.row_group(g) for g in groups] if leaves else []
-    widths = (sum(x.column(i).num_values for i in leaves) / max(x.num_rows, 1) for x in found)
-    return _rows_within(max(widths, default=0))
+    def _with_constant(self, record: pa.RecordBatch) -> pa.RecordBatch:
+        names = [*record.schema.names, *(name for name, _, _ in self.constant)]
+        added = [pa.repeat(pa.scalar(value, kind), record.num_rows) for _, kind, value in self.constant]
+        return pa.RecordBatch.from_arrays([*record.columns, *added], names=names)
 
 
 class ParquetSource:
-    """One or several Parquet files with the same columns."""
+    """One or several Parquet files with the same columns; folders such as day=2026-01-01 are columns too."""
 
     steady = True
 
@@ -209,40 +237,61 @@ class ParquetSource:
                 self._metadata.append(pq.read_metadata(path))
             except (OSError, pa.ArrowInvalid) as cause:
                 raise FileError(
-                    f"{path!r} cannot be read as Parquet ({_line(cause)}); write or copy it again"
+                    f"{path!r} cannot be read as Parquet ({one_line(cause)}); write or copy it again"
                 ) from None
         self._schemas = [x.schema.to_arrow_schema() for x in self._metadata]
+        written = {name.casefold() for schema in self._schemas for name in schema.names}
+        # a column that the files hold too is theirs
+        self.partitions = tuple(x for x in partitions_of(self.paths) if x.name.casefold() not in written)
         self.schema: pa.Schema = self._schemas[0]
+        for x in self.partitions:
+            self.schema = self.schema.append(pa.field(x.name, x.type))
         self.rows = sum(x.num_rows for x in self._metadata)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return row groups, small neighbors together."""
-        self._check_same(columns)
+        asked = [x for x in self.partitions if x.name in columns]
+        inside = [x for x in columns if x in self._schemas[0].names] or self._schemas[0].names[:1]
+        self._check_same(inside)
         made: list[Fragment] = []
         row = 0
-        for path, metadata in zip(self.paths, self._metadata, strict=True):
+        for i, (path, metadata) in enumerate(zip(self.paths, self._metadata, strict=True)):
+            constant = tuple((x.name, x.type, x.values[i]) for x in asked)
             groups: list[int] = []
             first, held = row, 0
             for group in range(metadata.num_row_groups):
                 groups.append(group)
                 held += metadata.row_group(group).num_rows
                 if held >= 4 * BATCH_ROWS or group == metadata.num_row_groups - 1:
-                    made.append(ParquetFragment(path, tuple(groups), tuple(columns), first))
+                    made.append(ParquetFragment(path, tuple(groups), tuple(inside), first, constant))
                     first, held, groups = first + held, 0, []
             row += metadata.num_rows
         return made
 
     def distinct(self, column: str) -> pa.Array:
         """Return the distinct values of a column."""
+        part = next((x for x in self.partitions if x.name == column), None)
+        if part is not None:
+            filled = [x for x, file in zip(part.values, self._metadata, strict=True) if file.num_rows]
+            return pc.unique(pa.array(filled, part.type))
         self._check_same([column])
         names = [x.casefold() for schema in self._schemas for x in schema.names]
         if names.count(column.casefold()) == len(self.paths):
-            sql = f"select distinct {quoted(column)} from read_parquet({file_list(self.paths)})"
-            with _relation(sql, None) as relation:
+            sql = f"select distinct {quoted(column)} from ({self.sql()})"
+            with _relation(sql) as relation:
                 return _first_column(relation)
         # DuckDB takes "a" and "A" for one name
         seen = [pc.unique(x[column]) for part in self.fragments([column]) for x in part.records()]
         return decoded(pc.unique(pa.chunked_array([decoded(x) for x in seen])))
+
+    def sql(self) -> str:
+        """Return the query for the same rows and columns in the same order."""
+        return f"select * from read_parquet({file_list(self.paths)}, {hive_options(self.partitions)})"
+
+    def identity(self) -> tuple[Any, ...]:
+        """Return the files as they are, and their row groups."""
+        groups = tuple(x.row_group(i).num_rows for x in self._metadata for i in range(x.num_row_groups))
+        return ("parquet", *files_as_they_are(self.paths), groups)
 
     def _check_same(self, columns: Sequence[str]) -> None:
         for path, schema in zip(self.paths[1:], self._schemas[1:], strict=True):
@@ -274,6 +323,16 @@ def _family(kind: pa.DataType) -> str:
     return str(kind)
 
 
+def files_as_they_are(paths: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
+    """Return place, size and time of the last change (in ns) of every file.
+
+    >>> files_as_they_are([])
+    ()
+    """
+    told = [(os.path.realpath(x), os.stat(x)) for x in paths]  # noqa: PTH116
+    return tuple((path, x.st_size, x.st_mtime_ns) for path, x in told)
+
+
 @dataclass(frozen=True)
 class QueryFragment:
     """Columns of the whole answer to a query."""
@@ -282,33 +341,51 @@ class QueryFragment:
     columns: tuple[str, ...]
     connection: Any = None
     start: int = 0
+    setup: tuple[str, ...] = ()
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches."""
-        with _relation(self.sql, self.connection) as relation:
-            for record in _stream(_columns(relation, self.columns)):
+        with _relation(self.sql, self.connection, self.setup) as relation:
+            for record in pa.RecordBatchReader.from_stream(_columns(relation, self.columns)):
                 for at in range(0, record.num_rows, BATCH_ROWS):
                     yield record.slice(at, BATCH_ROWS)
+
+    def pieces(self) -> Iterator[Fragment]:
+        """Yield the rows as they come, a few batches at a time."""
+        return pieces_of(self.records(), self.start)
 
 
 class QuerySource:
     """The answer to a DuckDB query; re-run at each pass, so its order may differ unless `steady`."""
 
-    rows = None
-
-    def __init__(self, sql: str, name: str = "the query", connection: Any = None, steady: bool = False) -> None:
-        self.sql, self.name, self._connection, self.steady = _one_statement(sql), name, connection, steady
-        with _relation(self.sql, connection) as relation:
+    def __init__(
+        self,
+        sql: str,
+        name: str = "the query",
+        connection: Any = None,
+        steady: bool = False,
+        *,
+        files: Sequence[str] = (),
+        setup: Sequence[str] = (),
+        rows: int | None = None,
+    ) -> None:
+        self.sql, self.name, self.connection, self.steady = _one_statement(sql), name, connection, steady
+        self.files, self.setup, self.rows = tuple(files), tuple(setup), rows
+        with _relation(self.sql, connection, self.setup) as relation:
             self.schema: pa.Schema = pa.RecordBatchReader.from_stream(relation.limit(0)).schema
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return the one fragment that there is."""
-        return [QueryFragment(self.sql, tuple(columns), self._connection)]
+        return [QueryFragment(self.sql, tuple(columns), self.connection, setup=self.setup)]
 
     def distinct(self, column: str) -> pa.Array:
         """Return the distinct values of a column."""
-        with _relation(self.sql, self._connection) as relation:
+        with _relation(self.sql, self.connection, self.setup) as relation:
             return _first_column(_columns(relation, [column]).distinct())
+
+    def identity(self) -> tuple[Any, ...]:
+        """Return the text of the query, and the files as they are where they are known."""
+        return ("query", self.sql, self.setup, str(self.schema), *files_as_they_are(self.files))
 
 
 def _one_statement(sql: str) -> str:
@@ -327,18 +404,20 @@ def _one_statement(sql: str) -> str:
 
 
 @contextmanager
-def _relation(sql: str, connection: Any) -> Iterator[Any]:
+def _relation(sql: str, connection: Any = None, setup: Sequence[str] = ()) -> Iterator[Any]:
     """Give a DuckDB relation on a cursor of its own, closed at the end: an open reader owns it."""
     import duckdb
 
-    # a table name must never mean a Python variable that happens to have it
-    own: dict[str, Any] = {"python_enable_replacements": "false"}
+    # a table name must never mean a Python variable that happens to have it, and nothing is downloaded unasked
+    own: dict[str, Any] = {"python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
     with (
         _duckdb_errors(sql),
         duckdb.connect(config=own) if connection is None else connection.cursor() as cursor,
     ):
         # DuckDB would draw its own bar on stdout, where results go; the setting is this cursor's alone
         cursor.execute("set enable_progress_bar = false")
+        for statement in setup:
+            cursor.execute(statement)
         try:
             relation = cursor.sql(sql)
         except duckdb.CatalogException:
@@ -349,23 +428,15 @@ def _relation(sql: str, connection: Any) -> Iterator[Any]:
         yield relation
 
 
-def first_row(sql: str) -> tuple[Any, ...]:
+def first_row(sql: str, setup: Sequence[str] = ()) -> tuple[Any, ...]:
     """Return the first row of the answer to a query over files.
 
     >>> first_row("select 1, 'a'")
     (1, 'a')
     """
-    with _relation(sql, None) as relation:
+    with _relation(sql, setup=setup) as relation:
         row: tuple[Any, ...] = relation.limit(1).fetchall()[0]
         return row
-
-
-def _stream(relation: Any) -> Any:
-    """Return a reader of the rows of a relation; lists may be long, so that few rows come at a time."""
-    if not any(str(x).endswith("]") for x in relation.types):
-        return pa.RecordBatchReader.from_stream(relation)
-    reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return reader(_ROWS_OF_LISTS)
 
 
 def _columns(relation: Any, names: Sequence[str]) -> Any:
@@ -383,12 +454,18 @@ def _duckdb_errors(sql: str) -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.IOException, OSError) as cause:
-        raise FileError(f"the file cannot be read ({_line(cause)}); asked: {_line(sql)}") from None
-    except (duckdb.Error, pa.ArrowException) as cause:
+    except (duckdb.Error, OSError, pa.ArrowException) as cause:
+        lacking = re.search(r"Install it first using \W*INSTALL (\w+)", str(cause))
+        if lacking:
+            raise FileError(
+                f"DuckDB's extension {lacking[1]!r}, which {one_line(sql)!r} needs, is not installed; install it once, "
+                f"with a network: python -c \"import duckdb; duckdb.sql('install {lacking[1]}')\""
+            ) from None
+        if isinstance(cause, duckdb.IOException | OSError):
+            raise FileError(f"the file cannot be read ({one_line(cause)}); asked: {one_line(sql)}") from None
         if "CSV" in str(cause):
             raise DataError(_csv_fault(str(cause))) from None
-        raise DataError(f"DuckDB could not read the rows: {_line(cause)}; asked: {_line(sql)}") from None
+        raise DataError(f"DuckDB could not read the rows: {one_line(cause)}; asked: {one_line(sql)}") from None
 
 
 def _csv_fault(text: str) -> str:
@@ -412,7 +489,7 @@ def _csv_fault(text: str) -> str:
         return f"{where} has a double quote that is not closed or not doubled{row}; correct the line"
     if "invalid state" in text:
         return f"{where or 'the CSV file'} mixes line ends or quotes wrongly; write it again with one kind of line end"
-    return f"{where or 'the CSV file'} cannot be read as CSV ({_line(text)})"
+    return f"{where or 'the CSV file'} cannot be read as CSV ({one_line(text)})"
 
 
 def file_list(paths: Sequence[str]) -> str:
@@ -434,5 +511,10 @@ def quoted(name: str, mark: str = '"') -> str:
     return mark + name.replace(mark, mark + mark) + mark
 
 
-def _line(cause: BaseException | str) -> str:
-    return " ".join(str(cause).split())[:300]
+def one_line(cause: BaseException | str) -> str:
+    """Return a message or a query as one line, without secrets.
+
+    >>> one_line("select  *  from 's3://me:secret@host/x'")
+    "select * from 's3://***@host/x'"
+    """
+    return without_secrets(" ".join(str(cause).split()))[:300]

@@ -1,0 +1,214 @@
+"""PostgreSQL: a real server that the tests start. One snapshot for all passes, streaming, and no password anywhere."""
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import piwo
+from piwo.cli.main import main
+from piwo.engines import checkpointing, reduce
+from piwo.errors import DataError, FileError, UsageError
+from piwo.logs import read
+from piwo.logs import sources as sources_module
+from piwo.reductions import ActionTable, Digest
+
+SECRET = "s3cr3t/=@#"
+QUOTED = "s3cr3t%2F=%40%23"
+ROWS = 20_000
+
+
+def binaries() -> Path | None:
+    """The folder of initdb: Debian keeps it off the path."""
+    found = shutil.which("initdb")
+    places = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    return places[-1] if places else None
+
+
+def as_user(words: list[str], user: str | None) -> None:
+    # the server refuses to run as root
+    prefix = [] if user is None else ["runuser", "-u", user, "--"]
+    subprocess.run([*prefix, *words], check=True, capture_output=True, text=True)
+
+
+def other_user() -> str | None:
+    if os.geteuid() != 0:
+        return None
+    names = {x.pw_name for x in pwd.getpwall()}
+    return next((x for x in ("postgres", "nobody") if x in names), None)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of a server with a few tables."""
+    pytest.importorskip("adbc_driver_postgresql", reason="needs piwo[postgres]")
+    place, user = binaries(), other_user()
+    if place is None:
+        pytest.skip("needs PostgreSQL's server programs (initdb)")
+    if os.geteuid() == 0 and (user is None or shutil.which("runuser") is None):
+        pytest.skip("needs a user besides root to run PostgreSQL as")
+    folder = Path(tempfile.mkdtemp(prefix="piwo-pg-", dir="/tmp"))  # a socket's path is short
+    try:
+        (folder / "password").write_text(SECRET)
+        if user is not None:
+            shutil.chown(folder, user)
+            shutil.chown(folder / "password", user)
+        data = str(folder / "data")
+        as_user(
+            [str(place / "initdb"), "-D", data, "-A", "scram-sha-256", "-U", "me", "--pwfile", str(folder / "password"),
+             "--no-sync", "-E", "UTF8", "--locale=C"], user,
+        )  # fmt: skip
+        options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off -c shared_buffers=16MB"
+        control = [str(place / "pg_ctl"), "-D", data, "-w"]
+        as_user([*control, "-o", options, "-l", str(folder / "log"), "start"], user)
+        try:
+            address = f"postgresql://me:{QUOTED}@/postgres?host={folder}"
+            fill(address)
+            yield address
+        finally:
+            as_user([*control, "-m", "immediate", "stop"], user)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def ask(address: str, *statements: str) -> None:
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(address, autocommit=True) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def fill(address: str) -> None:
+    ask(
+        address,
+        "create table clicks as select i, (i % 3)::text as action, (i % 2)::numeric(5, 2) as reward, 0.5::float4 as "
+        "propensity, date '2026-01-01' + i % 5 as day, i % 7 = 0 as flag, array[i % 2, 0.5]::numeric[] as both, "
+        f"gen_random_uuid() as id, ('{{\"a\": ' || i || '}}')::jsonb as page from generate_series(1, {ROWS}) i",
+        "create index on clicks (action)",
+        "create schema shop",
+        "create table shop.clicks as select * from clicks where i <= 100",
+        'create table "a""b; drop table clicks; --" as select * from clicks where i <= 50',
+        "create view recent as select * from clicks where i <= 10",
+        "analyze",
+    )
+
+
+def test_a_table_is_a_log_of_plain_types(server: str) -> None:
+    log = read(f"{server}#clicks", context=["flag", "i"])
+    assert reduce(log, Digest()).rows == ROWS
+    assert log.actions.labels == ("0", "1", "2")
+    kinds = {x.name: str(x.type) for x in log.source.schema}
+    assert (kinds["reward"], kinds["both"], kinds["id"], kinds["page"]) == (
+        "double", "list<item: double>", "string", "string",
+    )  # fmt: skip
+    assert reduce(log, ActionTable(3)).reward.sum() == ROWS / 2
+    assert log.source.steady
+    context = np.concatenate([batch.context for batch in log.each_batch(context=True)])
+    assert context[:, 1].tolist() == list(range(1, ROWS + 1))
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"),
+    [("shop.clicks", 100), ('a"b; drop table clicks; --', 50), ("recent", 10), ("public.clicks", ROWS),
+     ("select * from clicks where i < 31;", 30), ("with a as (select * from clicks limit 7) select * from a -- so", 7)],
+)  # fmt: skip
+def test_tables_by_schema_hostile_names_and_queries(asked: str, rows: int, server: str) -> None:
+    log = read(f"{server}#{asked}")
+    assert reduce(log, Digest()).rows == rows
+    assert log.source.steady == (asked != "recent" and " " not in asked.partition(";")[0])
+
+
+def test_every_pass_sees_one_snapshot(server: str) -> None:
+    ask(server, "create table moving as select * from clicks")
+    log = read(f"{server}#moving")
+    before = reduce(log, Digest())
+    ask(server, "update moving set reward = 1 where i < 500", "delete from moving where i > 15000")
+    assert reduce(log, Digest()) == before
+    parts = log.split(0.5)
+    assert reduce(parts.train, Digest()).merge(reduce(parts.test, Digest())) == before
+    assert reduce(read(f"{server}#moving"), Digest()).rows == 15_000
+
+
+def test_conditions_are_decided_by_the_server(server: str) -> None:
+    log = read(f"{server}#clicks", where="day >= '2026-01-03' and reward > 0 -- paid")
+    rows = [i for i in range(1, ROWS + 1) if i % 5 >= 2 and i % 2]
+    assert reduce(log, Digest()).rows == len(rows)
+    with pytest.raises(FileError, match="nope"):
+        read(f"{server}#clicks", where="nope > 1")
+
+
+def test_rows_are_streamed(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources_module, "BATCH_ROWS", 500)
+    log = read(f"{server}#select * from clicks, generate_series(1, 50)")
+    (fragment,) = log.fragments()
+    pieces = fragment.pieces()
+    first = [next(pieces) for _ in range(3)]
+    assert [x.start for x in first] == [0, 2000, 4000]
+    pieces.close()  # in the middle: the connection is closed, nothing hangs
+    assert reduce(log, Digest()).rows == 50 * ROWS
+
+
+def test_a_checkpoint_is_of_one_snapshot(server: str, tmp_path: Path) -> None:
+    def run() -> Any:
+        with checkpointing(tmp_path / "kept"):
+            found = reduce(read(f"{server}#clicks"), Digest())
+            if (tmp_path / "stop").exists():
+                raise KeyboardInterrupt
+            return found
+
+    (tmp_path / "stop").touch()
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    ask(server, "create table other as select 1 as x")
+    (tmp_path / "stop").unlink()
+    with pytest.raises(FileError, match="has changed since"):
+        run()
+
+
+def test_no_password_is_printed(server: str, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    table = f"{server}#clicks"
+    told: list[str] = [repr(read(table)), repr(read(table).source), repr(read(table).fragments())]
+    for bad in (
+        f"{server}#nope", server, f"{server}#", f"{server}#select nope", f"{server}#select 1/0 as action",
+        table.replace("me:", "you:"), table.replace("host=", "nonsense="), table.replace("/postgres", "/nope"),
+        "postgresql://me:" + SECRET + "@localhost:1/db#t",
+    ):  # fmt: skip
+        with pytest.raises((FileError, UsageError, DataError)) as caught:
+            reduce(read(bad), Digest())
+        told.append(str(caught.value))
+        assert "\n" not in told[-1]
+        assert main(["check", bad, "--debug"]) == 2
+    assert main(["check", table]) == 0
+    assert main(["evaluate", table, "--policy", "uniform", "--json"]) == 0
+    policy = str(tmp_path / "p.piwo")
+    assert main(["learn", table, "--context", "flag", "--oracle", "ridge", "--out", policy]) == 0
+    assert main(["policy", "show", policy]) == 0
+    told += [*capfd.readouterr(), (tmp_path / "p.piwo").read_bytes().decode("latin-1")]
+    for text in told:
+        assert SECRET not in text
+        assert QUOTED not in text
+        assert "s3cr3t" not in text
+
+
+def test_the_command_reads_a_table(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", f"{server}#clicks", "--policy", "constant:1", "--where", "i <= 1000", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["log"]["rows"] == 1000
+    assert found["log"]["source"].startswith("postgresql:///postgres#clicks")
+
+
+def test_a_missing_driver_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
+    monkeypatch.setitem(sys.modules, "adbc_driver_manager", None)
+    with pytest.raises(FileError, match=r"pip install 'piwo\[postgres\]'"):
+        piwo.read("postgresql://me@localhost:1/db#clicks")
