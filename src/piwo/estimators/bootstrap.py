@@ -18,7 +18,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sampling import RandomState, generator
-from piwo.reductions import MomentState, Reduction
+from piwo.reductions import MomentState, Reduction, State
 from piwo.scores import IW, Score
 from piwo.scores.ratio import importance_weights
 
@@ -185,7 +185,7 @@ def bootstrap_interval(
 
 
 @dataclass(frozen=True)
-class RowState:
+class RowState(State):
     """Pieces of the columns, each with the number of its first row, in the order of the rows."""
 
     pieces: tuple[tuple[int, Floats], ...] = ()

@@ -143,10 +143,8 @@ def read(
     )
     encoding = Encoding(max_levels, hash_size, missing)
     paths = _dsjson_paths(source)
-    if paths and where is not None:
-        raise UsageError(f"got where={where!r} for a dsjson log, whose lines have no columns; leave lines out first")
     if paths:
-        log = _read_dsjson(paths, columns, actions, reward_range, behavior=behavior, normalize=normalize)
+        log = _read_dsjson(paths, columns, actions, reward_range, behavior=behavior, normalize=normalize, where=where)
         return replace(log, encoding=encoding)
     rows = source_of(source, columns, where)
     options = {"reward_range": reward_range, "behavior": behavior, "normalize": normalize, "encoding": encoding}
