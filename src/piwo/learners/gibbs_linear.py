@@ -104,9 +104,10 @@ class GibbsLinear(Learner):
         score = LSLinear() if self.score is None else self.score
         self._check(log, score)
         rows = divide(log, "held-out", self.holdout, self.random_state, self.tail)
-        assert rows.test is not None
-        self.score_ = fitted_score(score, rows.training)
-        density = self._density(rows.training, self.score_)
+        first, last = rows.training, rows.test
+        assert last is not None
+        self.score_ = fitted_score(score, first)
+        density = self._density(first, self.score_)
         self.prior_ = density.prior
         self.chains_ = draw_chains(
             density,
@@ -126,7 +127,7 @@ class GibbsLinear(Learner):
         every = self.chains_.draws.reshape(-1, self.prior_.mean.size)
         chosen = every[np.linspace(0, len(every) - 1, self.draws).round().astype(int)]
         self.coefficients_ = density.coefficients(chosen)
-        policies = self.prior_.policies(self.coefficients_, log.actions, log.features, greedy=False)
+        policies = self.prior_.policies(self.coefficients_, first.actions, first.features, greedy=False)
         self.policy_ = mixture_of(policies, np.full(self.draws, 1.0 / self.draws))
         facts = {
             **rows.facts,
@@ -135,7 +136,7 @@ class GibbsLinear(Learner):
             "score": self.score_.name,
             "parameter": self.score_.value,
         }
-        self.certificate_ = certify(rows.test, {0: self.policy_}, delta=self.delta, facts=facts)[0]
+        self.certificate_ = certify(last, {0: self.policy_}, delta=self.delta, facts=facts)[0]
         return self
 
     def _density(self, log: Log, score: Score) -> GibbsDensity:
@@ -153,7 +154,7 @@ class GibbsLinear(Learner):
         check_posterior_score(score, log)
         if isinstance(score.asked, tuple):
             raise UsageError(f"{score!r} has several hyper-parameters, expected one: each has a posterior of its own")
-        if log.features is None:
+        if not log.has_context:
             raise UsageError(
                 "linear policies need the context, and the log was read without; read it with context=[...]"
             )

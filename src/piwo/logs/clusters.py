@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from piwo.errors import UsageError
 from piwo.logs.door import Finding, Refused, admit, merge_findings
 from piwo.logs.places import first_of
-from piwo.logs.sources import BATCH_ROWS, Fragment, decoded
+from piwo.logs.sources import BATCH_BYTES, BATCH_ROWS, Fragment, decoded
 
 if TYPE_CHECKING:
     from piwo.logs.log import Reader
@@ -110,7 +110,7 @@ class Partition:
         held: list[pa.RecordBatch] = []
         for batch in self.batches:
             held.append(pa.RecordBatch.from_arrays(batch.columns, names=list(self.columns)))
-            if sum(len(x) for x in held) >= BATCH_ROWS:
+            if sum(len(x) for x in held) >= BATCH_ROWS or sum(x.nbytes for x in held) >= BATCH_BYTES:
                 yield from _joined(held)
                 held = []
         yield from _joined(held)

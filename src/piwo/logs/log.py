@@ -24,7 +24,7 @@ from piwo.logs.doubt import Doubt
 from piwo.logs.encoding import AS_USUAL, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.hashing import key_numbers
-from piwo.logs.sources import Fragment, QuerySource, Source, decoded
+from piwo.logs.sources import Fragment, QuerySource, Source, cut, decoded
 
 __all__ = ["Log", "Part", "Reader", "Selector", "Split", "warn_of"]
 
@@ -83,11 +83,18 @@ class Reader:
     def numbered(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
         """Yield the raw rows with their numbers in the log and those by which they are chosen: the key's, if any."""
         start, key = fragment.start, self.schema.columns.key
-        for record in fragment.records():
+        for record in (x for whole in fragment.records() for x in cut(whole, self._width(whole))):
             rows = np.arange(start, start + record.num_rows)
             start += record.num_rows
             by_key = key is not None and key in record.schema.names
             yield record, rows, key_numbers(record[key], str(key)) if by_key else rows
+
+    def _width(self, record: pa.RecordBatch) -> int:
+        """Return how many numbers a row of the context, and of the behavior policy, will be."""
+        features = self.schema.features
+        if features is None or not set(record.schema.names).issuperset(features.columns):
+            return 0
+        return features.width + (self.schema.count if self.schema.behavior is not None else 0)
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,6 +23,7 @@ from piwo.logs.addresses import without_secrets
 from piwo.logs.hive import hive_options, partitions_of
 
 __all__ = [
+    "BATCH_BYTES",
     "BATCH_ROWS",
     "Fragment",
     "ParquetSource",
@@ -30,6 +31,7 @@ __all__ = [
     "Source",
     "Streamed",
     "TableSource",
+    "cut",
     "decoded",
     "file_list",
     "files_as_they_are",
@@ -41,6 +43,10 @@ __all__ = [
 
 BATCH_ROWS = 65_536
 """Rows a batch: the arrays of a batch stay in a core's cache."""
+BATCH_BYTES = 2**25
+"""Bytes a batch as float64: rows of thousands of numbers (propensity vectors, a wide context) come fewer at a time."""
+_ROWS_OF_LISTS = 2048
+"""Rows that DuckDB makes at once, and the fewest that it can."""
 
 
 @runtime_checkable
@@ -103,6 +109,34 @@ class Source(Protocol):
         ...
 
 
+def cut(record: pa.RecordBatch, width: int = 0) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a batch, so few at a time that their numbers stay within `BATCH_BYTES`.
+
+    Args:
+        record: rows; a list counts for all its entries.
+        width: numbers that each row will become beside them.
+
+    >>> [len(x) for x in cut(pa.record_batch({"x": [1, 2, 3]}), width=2**21)]
+    [2, 1]
+    """
+    rows = record.num_rows
+    step = _rows_within(_entries(record) / max(rows, 1) + width)
+    if rows <= step:
+        yield record
+    else:
+        yield from (record.slice(at, step) for at in range(0, rows, step))
+
+
+def _entries(record: pa.RecordBatch) -> int:
+    """Return how many entries the lists of some rows have."""
+    return sum(pc.sum(pc.list_value_length(x)).as_py() or 0 for x in record.columns if _family(x.type) == "list")
+
+
+def _rows_within(width: float) -> int:
+    """Return how many rows of so many numbers make a batch."""
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / (8 * width)) if width else BATCH_ROWS))
+
+
 @dataclass(frozen=True)
 class TableSlice:
     """Rows of an Arrow table."""
@@ -124,7 +158,8 @@ class Piece:
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches, cut at the same rows however the stream was."""
-        yield from self.table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+        for record in self.table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS):
+            yield from cut(record)
 
 
 def pieces_of(records: Iterable[pa.RecordBatch], start: int = 0) -> Iterator[Fragment]:
@@ -134,8 +169,9 @@ def pieces_of(records: Iterable[pa.RecordBatch], start: int = 0) -> Iterator[Fra
     >>> [piece.start for piece in pieces_of([batch] * 3)]
     [0]
     """
-    step, held, count = 4 * BATCH_ROWS, list[pa.RecordBatch](), 0
+    step, held, count = 0, list[pa.RecordBatch](), 0
     for record in records:
+        step = step or 4 * _rows_within(_entries(record.slice(0, 1)))  # the first row decides: the same at every pass
         held.append(record)
         count += record.num_rows
         if count >= step:
@@ -208,7 +244,8 @@ class ParquetFragment:
         try:
             with pq.ParquetFile(self.path, memory_map=True) as file:
                 # decoded in this thread, batch by batch; the engine runs several fragments at once
-                for record in file.iter_batches(BATCH_ROWS, self.groups, list(self.columns), use_threads=False):
+                rows = _rows_at_once(file, self.groups, self.columns)
+                for record in file.iter_batches(rows, self.groups, list(self.columns), use_threads=False):
                     yield record if not self.constant else self._with_constant(record)
         except (OSError, pa.ArrowInvalid) as cause:
             raise FileError(
@@ -219,6 +256,17 @@ class ParquetFragment:
         names = [*record.schema.names, *(name for name, _, _ in self.constant)]
         added = [pa.repeat(pa.scalar(value, kind), record.num_rows) for _, kind, value in self.constant]
         return pa.RecordBatch.from_arrays([*record.columns, *added], names=names)
+
+
+def _rows_at_once(file: Any, groups: Sequence[int], columns: Sequence[str]) -> int:
+    """Return how many rows of a Parquet file to decode at once, from the number of entries of its lists."""
+    schema, metadata = file.schema_arrow, file.metadata
+    lists = tuple(x for x in columns if _family(schema.field(x).type) == "list")
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)] if lists else []
+    leaves = [i for i, path in enumerate(paths) if path.startswith(tuple(f"{x}." for x in lists))]
+    found = [metadata.row_group(g) for g in groups] if leaves else []
+    widths = (sum(x.column(i).num_values for i in leaves) / max(x.num_rows, 1) for x in found)
+    return _rows_within(max(widths, default=0))
 
 
 class ParquetSource:
@@ -346,7 +394,7 @@ class QueryFragment:
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches."""
         with _relation(self.sql, self.connection, self.setup) as relation:
-            for record in pa.RecordBatchReader.from_stream(_columns(relation, self.columns)):
+            for record in _stream(_columns(relation, self.columns)):
                 for at in range(0, record.num_rows, BATCH_ROWS):
                     yield record.slice(at, BATCH_ROWS)
 
@@ -437,6 +485,14 @@ def first_row(sql: str, setup: Sequence[str] = ()) -> tuple[Any, ...]:
     with _relation(sql, setup=setup) as relation:
         row: tuple[Any, ...] = relation.limit(1).fetchall()[0]
         return row
+
+
+def _stream(relation: Any) -> Any:
+    """Return a reader of the rows of a relation; lists may be long, so that few rows come at a time."""
+    if not any(str(x).endswith("]") for x in relation.types):
+        return pa.RecordBatchReader.from_stream(relation)
+    reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return reader(_ROWS_OF_LISTS)
 
 
 def _columns(relation: Any, names: Sequence[str]) -> Any:
