@@ -332,3 +332,57 @@ def test_rewards_predicted_by_a_model_that_is_fitted_first(piwo, learnable: Path
         told = piwo(*words, *more)
         assert told.code == 2
         assert said in told.err
+
+
+@pytest.mark.parametrize("oracle", ["pac-bayes", "gibbs"])
+def test_a_mixture_drawn_from_a_posterior(piwo, learnable: Path, roles, oracle, tmp_path: Path) -> None:
+    if oracle == "gibbs":
+        pytest.importorskip("nutpie", reason="sampling needs the extra piwo[sampler]")
+    out = tmp_path / "policy.piwo"
+    words = (*roles, *CONTEXT, "--oracle", oracle, "--out", out, "--seed", 3)
+    done = piwo("learn", learnable, *words, "--gate", "--json")
+    assert done.code == 0
+    made, training = done.document["certificate"], done.document["training"]
+    assert (made["certified"], made["delta"], training["oracle"]) == (True, 0.05, oracle)
+    (tried,) = done.document["path"]
+    assert (tried["chosen"], tried["value_lower"]) == (True, made["value_lower"])
+    if oracle == "gibbs":
+        assert (made["kind"], training["chains"]["divergences"]) == ("held-out", 0)
+        assert training["chains"]["rhat"] < 1.05
+    else:
+        log = library.read(learnable, action="item", reward="click", propensity="p", context=["user x", "shop"])
+        twin = library.PACBayesLinear(delta=0.1, random_state=3).fit(log)
+        assert (made["kind"], made["bound"]) == ("in-sample", "PAC-Bayes")
+        assert made["value_lower"] == twin.certificate_.value_lower
+    acted = library.load(out).act(pq.read_table(learnable), 0).propensities
+    rows = act_elsewhere(out, learnable, "--seed", 0)
+    assert [float(row["propensity"]) for row in rows] == pytest.approx(list(acted), rel=1e-12)
+    text = piwo("policy", "show", out).out
+    assert "mixture" in text
+
+
+def test_what_is_said_of_a_posterior(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    done = piwo("learn", learnable, *roles, *CONTEXT, "--oracle", "pac-bayes", "--out", tmp_path / "p.piwo")
+    first, second, third, *_ = done.out.splitlines()
+    assert first == "learned from 3000 rows: score ls-linear, oracle pac-bayes"
+    assert "for the certificate; posterior fitted at lam = 2 sqrt(d/n)" in second
+    assert third == "in-sample certificate, PAC-Bayes bound, delta 0.05"
+
+
+def test_what_posteriors_do_not_take(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    words = (*roles, *CONTEXT, "--out", tmp_path / "p.piwo")
+    for options, message in (
+        (("--oracle", "gibbs", "--gamma", "grid"), "gibbs samples one posterior"),
+        (("--oracle", "gibbs", "--gamma", "0.1,0.2"), "several hyper-parameters"),
+        (("--oracle", "pac-bayes", "--delta", "0.5"), "below 0.5"),
+        (("--oracle", "pac-bayes", "--delta", "nan"), "below 0.5"),
+        (("--oracle", "pac-bayes", "--delta", "-1"), "below 0.5"),
+        (("--oracle", "pac-bayes", "--score", "clip"), "has no PAC-Bayes bound"),
+        (("--oracle", "pac-bayes", "--score", "dr-ls"), "has no PAC-Bayes bound"),
+        (("--oracle", "gibbs", "--refit"), "--refit is for --oracle auto, not for gibbs"),
+        (("--oracle", "pacbayes"), "expected one of auto, pac-bayes, gibbs"),
+    ):
+        done = piwo("learn", learnable, *words, *options)
+        assert done.code == 2, options
+        assert message in done.err
+        assert done.err.count("\n") == 1

@@ -16,6 +16,7 @@ from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions
 from piwo.errors import UsageError
+from piwo.estimators.evaluation import jsonable
 from piwo.learners.auto import INCUMBENT
 from piwo.logs.addresses import without_secrets
 from piwo.visible import visible
@@ -113,6 +114,16 @@ def _path(learner: Learned) -> list[dict[str, Any]]:
             }
             for name, point in learner.path_.items()
         ]
+    if isinstance(learner, piwo.PACBayesLinear | piwo.GibbsLinear):
+        made = learner.certificate_
+        return [
+            {
+                "gamma": learner.score_.gamma_equivalent,
+                "value": made.value,
+                "value_lower": made.value_lower,
+                "chosen": True,
+            }
+        ]
     certified = [(point, point.certificate) for point in learner.path_.values() if point.certificate is not None]
     return [
         {
@@ -126,7 +137,10 @@ def _path(learner: Learned) -> list[dict[str, Any]]:
 
 
 def _chosen(learner: Learned) -> dict[str, Any]:
-    """Return what auto chose, and whether the policy saved was learned again from all rows."""
+    """Return what auto chose, and whether the policy saved was learned again from all rows; how well chains mixed."""
+    if isinstance(learner, piwo.GibbsLinear):
+        made = learner.chains_
+        return {"chains": jsonable({"rhat": made.rhat, "ess": made.ess, "divergences": made.divergences})}
     return {"chosen": learner.chosen_, "refitted": learner.refitted_} if isinstance(learner, piwo.Auto) else {}
 
 
@@ -134,9 +148,15 @@ def _told(learner: Learned, certificate: Certificate, oracle: str) -> list[str]:
     if isinstance(learner, piwo.Auto):
         return _told_auto(learner, certificate)
     score = learner.score_
-    lines = [f"learned from {certificate.training_rows} rows: score {score.name}, oracle {oracle}"]
+    # PAC-Bayes: the prior from these, the posterior from the others
+    seen = certificate.log_rows if isinstance(learner, piwo.PACBayesLinear) else certificate.training_rows
+    lines = [f"learned from {seen} rows: score {score.name}, oracle {oracle}"]
     if score.value is not None:
         lines.append(f"  {score.parameter} = {score.value:.4g}; {learner.rule_}")
+    if isinstance(learner, piwo.GibbsLinear):
+        chains = learner.chains_
+        count, worth = len(chains.draws), f"worth {chains.ess:.4g} independent draws"
+        lines.append(f"  {count} chains: R-hat {chains.rhat:.4g}, {worth}, {chains.divergences} diverged")
     tried = _path(learner)
     if len(tried) > 1:
         rows = [[*(_number(one[x]) for x in _SHOWN), "<- chosen" if one["chosen"] else ""] for one in tried]

@@ -21,12 +21,14 @@ from piwo.oracles import Oracle
 from piwo.scores import Score
 from piwo.scores.doubly_robust_ls import FORWARD
 
-__all__ = ["AUTO", "ORACLES", "SCORES", "USUAL_LEARNING", "LearnOptions", "Learned", "score_of"]
+__all__ = ["AUTO", "ORACLES", "POSTERIORS", "SCORES", "USUAL_LEARNING", "LearnOptions", "Learned", "score_of"]
 
 T = TypeVar("T")
 
 AUTO = "auto"
-Learned = piwo.PIWO | piwo.PIWOGrid | piwo.Auto
+POSTERIORS = ("pac-bayes", "gibbs")
+"""Ways to a mixture of linear policies, which come with their learner in place of an oracle."""
+Learned = piwo.PIWO | piwo.PIWOGrid | piwo.Auto | piwo.PACBayesLinear | piwo.GibbsLinear
 
 
 def _concrete(module: ModuleType, kind: type) -> list[Any]:
@@ -55,7 +57,9 @@ class LearnOptions:
         str | None,
         Parameter(
             help=f"How a policy is sought: auto, a pool of learners of which the certified best is kept (the logging "
-            f"policy where none is better), or one of {', '.join(ORACLES)} (classifier: logistic regression). "
+            f"policy where none is better); one of {', '.join(ORACLES)} (classifier: logistic regression); or a "
+            "mixture of linear policies drawn from a posterior: pac-bayes, a normal one, certified on the rows that it "
+            "was fitted to, with a prior from the others; gibbs, the best one, sampled (needs piwo[sampler]). "
             "[default: auto; classifier where --score or --gamma is given, or rewards have no upper end]"
         ),
     ] = None
@@ -68,7 +72,8 @@ class LearnOptions:
         Parameter(
             help=f"grid: all that theory can use, the best certificate decides ({', '.join(ADMISSIBLE)}); a number; "
             "several, separated by commas, likewise; or auto: sqrt(d/n). lam = 2 gamma for ls-linear and the clips; "
-            "for pl it is beta; iw has none. Not for auto. [default: grid for ls-linear and ix, else auto]"
+            "for pl it is beta; iw has none. Not for auto; gibbs takes one. [default: grid for ls-linear and ix, else "
+            "auto]"
         ),
     ] = None
     reward_model: Annotated[
@@ -92,7 +97,10 @@ class LearnOptions:
             "that wrote the log: a policy file made without this log, uniform, or constant:LABEL."
         ),
     ] = None
-    holdout: Annotated[float, Parameter(help="Fraction of the rows that only the certificate sees.")] = 0.5
+    holdout: Annotated[
+        float,
+        Parameter(help="Fraction of the rows that the certificate is on, and that nothing else sees but pac-bayes."),
+    ] = 0.5
     seed: Annotated[int, Parameter(help="Chooses those rows.", converter=whole)] = 0
     tail: Annotated[
         bool, Parameter(help="Hold out the last rows, for a logger that learned as it went.", negative="")
@@ -123,7 +131,9 @@ class LearnOptions:
                 raise UsageError(
                     f"{option} is for --oracle auto, not for {name}, which saves the certified policy; leave it out"
                 )
-        oracle, score = _chosen(ORACLES, name, "oracle", AUTO)(), self.score or "ls-linear"
+        if name in POSTERIORS:
+            return self._posterior(name)
+        oracle, score = _chosen(ORACLES, name, "oracle", AUTO, *POSTERIORS)(), self.score or "ls-linear"
         if self.gamma == "grid" or (self.gamma is None and score in GRID_SCORES):
             if score not in ADMISSIBLE:
                 known = ", ".join(ADMISSIBLE)
@@ -150,6 +160,29 @@ class LearnOptions:
         if self.reward_model not in {None, FORWARD}:
             raise UsageError(f"--reward-model got {self.reward_model!r}, expected forward")
         return score if self.reward_model is None else score.with_model(FORWARD)
+
+    def _posterior(self, name: str) -> piwo.PACBayesLinear | piwo.GibbsLinear:
+        score = self.score or "ls-linear"
+        if name == "gibbs":
+            if self.gamma == "grid":
+                raise UsageError("--gamma got 'grid', but gibbs samples one posterior; give a number, or auto")
+            return piwo.GibbsLinear(
+                self._modelled(score_of(score, self.gamma or "auto")),
+                delta=self.delta,
+                holdout=self.holdout,
+                random_state=self.seed,
+                tail=self.tail,
+            )
+        if not 0.0 < self.delta < 0.5:
+            raise UsageError(f"--delta got {self.delta:g}, expected a number above 0 and below 0.5 for pac-bayes")
+        return piwo.PACBayesLinear(
+            self._modelled(score_of(score, "auto" if self.gamma in {None, "grid"} else str(self.gamma))),
+            # half of it stands in the certificate
+            delta=2.0 * self.delta,
+            holdout=self.holdout,
+            random_state=self.seed,
+            tail=self.tail,
+        )
 
     def _auto(self, refit: bool, log: piwo.Log) -> piwo.Auto:
         for option, given in (("--score", self.score), ("--gamma", self.gamma), ("--reward-model", self.reward_model)):

@@ -13,7 +13,7 @@ from piwo.errors import PiwoWarning, UsageError
 from piwo.learners.learner import Learner, check_log, check_score, divide
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale
 from piwo.learners.nuts import draw_chains
-from piwo.learners.posterior import check_posterior_score, fitted_score, mixture_of
+from piwo.learners.posterior import check_posterior_score, fitted_rule, fitted_score, mixture_of
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.examples import Examples, rewarded, standardised
@@ -53,6 +53,7 @@ class GibbsLinear(Learner):
         coefficients_: (M, K, d + 1) of the mixture, on standardised columns.
         prior_: P, a `NormalPosterior`.
         score_: the score with its hyper-parameter.
+        rule_: where that came from, in words.
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
@@ -106,7 +107,7 @@ class GibbsLinear(Learner):
         rows = divide(log, "held-out", self.holdout, self.random_state, self.tail)
         first, last = rows.training, rows.test
         assert last is not None
-        self.score_ = fitted_score(score, first)
+        self.score_, self.rule_ = fitted_score(score, first), fitted_rule(score)
         density = self._density(first, self.score_)
         self.prior_ = density.prior
         self.chains_ = draw_chains(

@@ -17,6 +17,7 @@ from piwo.learners.posterior import (
     PosteriorBound,
     PosteriorSums,
     check_posterior_score,
+    fitted_rule,
     fitted_score,
     mixture_of,
     settle_grid,
@@ -67,6 +68,7 @@ class PACBayesLinear(Learner):
         posterior_: Q, a `NormalPosterior`; `prior_` likewise.
         posterior_bound_: what Q itself is worth at least, a `PosteriorBound`.
         score_: the score at which the certificate was found; `grid_` all that were tried, and what each pays.
+        rule_: where its hyper-parameter came from, in words.
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
@@ -146,6 +148,7 @@ class PACBayesLinear(Learner):
         self.policy_ = mixture_of(policies, weights)
         self.certificate_ = sums.certificate(weights, paid, self.delta / 2.0, facts)
         self.score_ = sums.bound(weights, paid).score
+        self.rule_ = f"best of {len(scores)} for the certificate; posterior fitted at {fitted_rule(score)}"
         self.posterior_bound_ = _posterior_bound(sums, self.posterior_.kl(self.prior_))
         return self
 

@@ -22,7 +22,15 @@ from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.scores import LSLinear, Score
 
-__all__ = ["PosteriorBound", "PosteriorSums", "check_posterior_score", "fitted_score", "mixture_of", "settle_grid"]
+__all__ = [
+    "PosteriorBound",
+    "PosteriorSums",
+    "check_posterior_score",
+    "fitted_rule",
+    "fitted_score",
+    "mixture_of",
+    "settle_grid",
+]
 
 
 @dataclass(frozen=True)
@@ -162,6 +170,17 @@ def fitted_score(score: Score, log: Log) -> Score:
         assert log.features is not None
         return score.at_gamma(bounds.gamma_linear(len(log), log.features.width))
     return score.at(score.asked[0]) if isinstance(score.asked, tuple) else score
+
+
+def fitted_rule(score: Score) -> str:
+    """Return where the hyper-parameter of `fitted_score` comes from, in words.
+
+    >>> fitted_rule(LSLinear())
+    'lam = 2 sqrt(d/n)'
+    """
+    if score.asked == "auto":
+        return f"{score.parameter} = {score.of_gamma.format('sqrt(d/n)')}"
+    return f"{score.parameter} as given"
 
 
 def settle_grid(score: Score, n: int, delta: float) -> tuple[tuple[Score, ...], bounds.GammaGrid]:
