@@ -400,8 +400,11 @@ class Certifying:
     def _sums(self, key: Any) -> SharedPolicy:
         policy = self.policies[key]
         own = self.methods[key].sums(self.log, policy)
-        pair = () if self.baseline is None else (Difference(policy, self.baseline.policy).sums,)
+        pair = () if self.baseline is None else (self._difference(key, self.baseline).sums,)
         return SharedPolicy(policy, (PolicySums(policy, IW(), self._bounded), *own, *pair))
+
+    def _difference(self, key: Any, baseline: Baseline) -> Difference:
+        return Difference.of(self.policies[key], baseline.policy, self.methods[key])
 
     @property
     def _bounded(self) -> bool:
@@ -450,8 +453,7 @@ class Certifying:
         low = method.value_lower(evidence)
         if self.baseline is None:
             return low, method.improvement(evidence) if self._bounded else None
-        difference = Difference(evidence.policy, self.baseline.policy)
-        return low, difference.lower(pair, evidence.log_inv_delta, self.horizon)
+        return low, self._difference(key, self.baseline).lower(pair, evidence.log_inv_delta, self.horizon)
 
     def _contradiction(self, suspicion: float, low: float, gain: float | None) -> str | None:
         return contradiction(suspicion, bounds.Interval(low, None), gain, self.log.reward_range)
@@ -468,7 +470,7 @@ class Certifying:
         made = replace(self._record(own, *ends, known, why_not), bound=self.methods[key].name)
         if self.baseline is None:
             return made
-        worth = Difference(self.policies[key], self.baseline.policy).other_value(more[-1], self.log)
+        worth = self._difference(key, self.baseline).other_value(more[-1], self.log)
         return replace(made, baseline=self.baseline.name, baseline_value=worth)
 
     def _evidence(self, policy: Policy, state: PolicyState, own: tuple[Any, ...], paid: float) -> Evidence:

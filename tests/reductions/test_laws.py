@@ -113,6 +113,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
         (Uniform(LABELS), Constant(0, LABELS)), (DoublyRobustLS(0.2, 0.5), PseudoLoss(0.1))
     ),
     "pair": lambda: PairSums(Uniform(LABELS), Constant(1, LABELS), full=True),
+    "pair, with control variates": lambda: PairSums(Uniform(LABELS), Constant(1, LABELS), full=True, variates=True),
     "pair, logged actions alone": lambda: PairSums(Column("pi", LABELS), Uniform(LABELS), full=False),
     "credits of losses": lambda: CreditSums((Uniform(LABELS),), (IX(0.1),), losses=True),
     "weight pairs": lambda: WeightPairs(Column("pi", LABELS)),

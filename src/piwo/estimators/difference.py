@@ -7,16 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from piwo import bounds
 from piwo.errors import UsageError
+from piwo.estimators.intervals import IntervalMethod
+from piwo.estimators.intervals.control_variate import ControlVariateInterval
 from piwo.estimators.point import importance_weighted
 from piwo.estimators.prepare import name_of
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import MomentState
-from piwo.reductions.pair_sums import PairState, PairSums
+from piwo.reductions.pair_sums import PAIR_BASELINES, PairState, PairSums
 
-__all__ = ["Baseline", "Difference"]
+__all__ = ["PAIR_SHIFTS", "PAIR_WEIGHTS", "Baseline", "Difference"]
+
+PAIR_SHIFTS = (0.0, *(k for _, k in PAIR_BASELINES))
+"""By how much each of the pooled quantities is raised beyond 1: the plain one, then those with control variates."""
+PAIR_WEIGHTS = (1 / 3, *[2 / (3 * len(PAIR_BASELINES))] * len(PAIR_BASELINES))
+"""Their weights in the pool."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +34,16 @@ class Difference:
 
     Far tighter than a lower bound minus an upper one: what both do alike adds no noise where both tell the
     probability of every action. For rewards in [0, 1]; the propensities of the logged actions are enough, and may be
-    too large (`Log.doubted`).
+    too large (`Log.doubted`). Where those of all actions are known, control variates make it narrower still.
 
-    Formula: LB(E Y) - 1, Y as in `piwo.reductions.pair_sums.PairSums`, E Y - 1 <= v(policy) - v(other).
+    Formula: LB(E Y) - 1, Y as in `piwo.reductions.pair_sums.PairSums`, E Y - 1 <= v(policy) - v(other); with control
+    variates the pooled bound of all its forms, `piwo.bounds.pooled_lower`.
     Source: docs/theory.md, section "Improvement over another policy".
 
     Args:
         policy: over the log's action list.
         other: likewise, fixed before these rows were looked at.
+        variates: use control variates; both must tell the probability of every action, and so must the log.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000)
@@ -44,11 +55,24 @@ class Difference:
 
     policy: Policy
     other: Policy
+    variates: bool = False
+
+    @classmethod
+    def of(cls, policy: Policy, other: Policy, method: IntervalMethod) -> Difference:
+        """Return the difference as the interval method of the policy has it: with control variates if that has them.
+
+        Args:
+            policy: see above.
+            other: see above.
+            method: settled for the policy.
+        """
+        full = policy.tells_all and other.tells_all
+        return cls(policy, other, full and method.name == ControlVariateInterval.name)
 
     @property
     def sums(self) -> PairSums:
         """Return what must be summed over the log."""
-        return PairSums(self.policy, self.other, self.policy.tells_all and self.other.tells_all)
+        return PairSums(self.policy, self.other, self.policy.tells_all and self.other.tells_all, self.variates)
 
     def lower(self, state: PairState, log_inv_delta: float, horizon: bounds.Horizon = None) -> float:
         """Return the raw lower bound, at least -1, from the state of `sums`.
@@ -58,7 +82,10 @@ class Difference:
             log_inv_delta: log(1/delta) of this one statement.
             horizon: see `piwo.bounds.Horizon`.
         """
-        return bounds.improvement_lower(state.bets, state.rows, log_inv_delta, horizon=horizon)
+        if not self.variates:
+            return bounds.improvement_lower(state.bets, state.rows, log_inv_delta, horizon=horizon)
+        sums = np.vstack([state.bets, state.raised])
+        return bounds.pooled_lower(sums, PAIR_SHIFTS, PAIR_WEIGHTS, state.rows, log_inv_delta, horizon=horizon) - 1.0
 
     def other_value(self, state: PairState, log: Log) -> float | None:
         """Return the importance-weighted estimate of what the other is worth, in the reward's own unit."""

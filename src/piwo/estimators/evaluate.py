@@ -209,7 +209,7 @@ def _measured(
             (
                 PolicySums(policy, score, bounded),
                 *methods[name].sums(log, policy),
-                *asked.against(policy),
+                *asked.against(policy, methods[name]),
             ),
         )
         for name, policy in ready.items()
@@ -226,7 +226,10 @@ def _measured(
         pair = own.pop() if asked.baseline is not None else None
         evidence = asked.evidence(log, policy, score, state, tuple(own))
         made = _finish(asked, methods[name], name, evidence, masses[name], _obstacle(log, policy, once))
-        found[name] = made if asked.baseline is None else _against(asked, asked.baseline, made, evidence, pair, once)
+        if asked.baseline is not None:
+            difference = Difference.of(policy, asked.baseline.policy, methods[name])
+            made = _against(asked, asked.baseline, difference, made, evidence.log, pair, once)
+        found[name] = made
     return found
 
 
@@ -306,9 +309,9 @@ class _Question:
         """Return log(N / delta), what each of the N policies pays."""
         return self.log_inv_delta + math.log(self.simultaneous)
 
-    def against(self, policy: Policy) -> tuple[PairSums, ...]:
+    def against(self, policy: Policy, method: IntervalMethod) -> tuple[PairSums, ...]:
         """Return what must be summed to compare a policy with the baseline."""
-        return () if self.baseline is None else (Difference(policy, self.baseline.policy).sums,)
+        return () if self.baseline is None else (Difference.of(policy, self.baseline.policy, method).sums,)
 
     def evidence(self, log: Log, policy: Policy, score: Score, state: PolicyState, own: tuple[Any, ...]) -> Evidence:
         """Return what the pass over the log found about one policy."""
@@ -387,10 +390,9 @@ def _finish(
 
 
 def _against(
-    asked: _Question, baseline: Baseline, made: Evaluation, evidence: Evidence, pair: Any, once: int
+    asked: _Question, baseline: Baseline, difference: Difference, made: Evaluation, log: Log, pair: Any, once: int
 ) -> Evaluation:
     """Return the evaluation with its improvement over a baseline that is not the logging policy."""
-    log, difference = evidence.log, Difference(evidence.policy, baseline.policy)
     obstacle = _obstacle(log, baseline.policy, once)
     made = replace(made, baseline=baseline.name, baseline_value=difference.other_value(pair, log))
     if made.improvement_lower is None or obstacle is not None:

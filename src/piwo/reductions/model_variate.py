@@ -15,7 +15,7 @@ from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 from piwo.scores.ratio import Weights, importance_weights
 
-__all__ = ["CUTS", "ModelState", "ModelVariates", "Predictor"]
+__all__ = ["CUTS", "ModelState", "ModelVariates", "Predictor", "uncut"]
 
 CUTS: tuple[float, ...] = (1.0, 4.0, 16.0)
 """k: the baseline is cut to k / w."""
@@ -112,17 +112,26 @@ class ModelVariates(Reduction[ModelState]):
         state, r = ModelState(), batch.reward
         rewards, losses = np.maximum(0.0, q), np.maximum(0.0, 1.0 - q)
         for i, k in enumerate(CUTS):
-            rest = np.minimum(pi * rewards, k * mu).sum(axis=1) + _uncut(weights.w, rewards[rows], k)
+            rest = np.minimum(pi * rewards, k * mu).sum(axis=1) + uncut(weights.w, rewards[rows], k)
             state.value[i] = _bets(weights, r, rest)
             if self.bounded:
-                missed = np.minimum(pi * losses, k * mu).sum(axis=1) + _uncut(weights.w, losses[rows], k)
+                missed = np.minimum(pi * losses, k * mu).sum(axis=1) + uncut(weights.w, losses[rows], k)
                 state.loss[i] = _bets(weights, 1.0 - r, missed)
                 state.improvement[i] = _bets(weights, r, rest + (1.0 - r))
         return state
 
 
-def _uncut(w: Floats, q: Floats, k: float) -> Floats:
-    """Return k - w b, never below 0, for the logged actions; k where q is 0, even if w is beyond float64."""
+def uncut(w: Floats, q: Floats, k: float) -> Floats:
+    """Return k - w b, never below 0, for the logged actions; k where q is 0, even if w is beyond float64.
+
+    Args:
+        w: (n,) weights.
+        q: (n,) what b was before it was cut to k / w.
+        k: the cut.
+
+    >>> uncut(np.array([0.5, 9.0, np.inf]), np.array([1.0, 1.0, 0.0]), 4.0).tolist()
+    [3.5, 0.0, 4.0]
+    """
     with np.errstate(invalid="ignore"):
         product = np.where(q > 0.0, w * q, 0.0)
     return np.asarray(k - np.minimum(product, k))

@@ -10,11 +10,18 @@ from piwo.logs.batch import Batch, Floats
 from piwo.policies.blocks import row_blocks
 from piwo.policies.policy import Policy
 from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.model_variate import uncut
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 from piwo.scores.ratio import log_ratio, over_propensity
 
-__all__ = ["PairState", "PairSums"]
+__all__ = ["PAIR_BASELINES", "PairState", "PairSums"]
+
+PAIR_BASELINES: tuple[tuple[float, float], ...] = tuple((c, k) for c in (0.0, 0.5, 1.0) for k in (1.0, 4.0, 16.0))
+"""(c, k): the baseline c where the policy plays an action more than the other, cut so that |pi - pi'| b / mu <= k; and
+1 - c for losses where it plays it less."""
+
+_BLOCK_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,8 @@ class PairState(State):
     """sum of the other policy's weights w."""
     other_wr: float = 0.0
     """sum of its w R."""
+    raised: Floats = field(default_factory=lambda: np.zeros((len(PAIR_BASELINES), len(BETS))))
+    """Bet sums of the same difference with control variates, raised by 1 + k, a row for each of `PAIR_BASELINES`."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +47,15 @@ class PairSums(Reduction[PairState]):
     """Reduction: bet sums of the difference of two policies, for rewards in [0, 1].
 
     Formula: with full vectors Y = [(pi - pi')_+ R + (pi' - pi)_+ (1 - R)]/mu + 1 - sum_a (pi' - pi)_+; from the logged
-    actions' probabilities alone Y = pi R/mu + pi' (1 - R)/mu.
+    actions' probabilities alone Y = pi R/mu + pi' (1 - R)/mu. With control variates, for d = pi - pi', R' = R where
+    d > 0 and 1 - R where d < 0, and likewise c' = c and 1 - c,
+    Y = |d| R'/mu - min(c' |d|/mu, k) + sum_a min(c'_a |d_a|, k mu_a) + 1 - sum_a (pi' - pi)_+ + k.
 
     Args:
         policy: pi, over the log's action list.
         other: pi', likewise.
         full: both tell the probability of every action.
+        variates: sum the forms with control variates too; needs full, and full propensity vectors.
 
     Source: docs/theory.md, section "Regret certificates".
 
@@ -58,6 +70,12 @@ class PairSums(Reduction[PairState]):
     policy: Policy
     other: Policy
     full: bool
+    variates: bool = False
+
+    @property
+    def propensities(self) -> bool:
+        """Tell whether the full propensity vectors are needed."""
+        return self.variates
 
     @property
     def context(self) -> bool:
@@ -84,6 +102,8 @@ class PairSums(Reduction[PairState]):
         y, w = over_propensity(numerator, batch) + rest, over_propensity(other, batch)
         wr = over_propensity(other * batch.reward, batch)
         state = state.merge(PairState(len(batch), other_w=float(w.sum()), other_wr=float(wr.sum())))
+        for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES) if self.variates else ():
+            state = state.merge(PairState(raised=self._raised(batch.take(block))))
         lost = np.flatnonzero(~np.isfinite(y))
         if not len(lost):
             return state.merge(PairState(bets=bet_sums(y)))
@@ -102,3 +122,30 @@ class PairSums(Reduction[PairState]):
             numerator[block] = np.where(taken > 0.0, taken * some.reward, -taken * (1.0 - some.reward))
             rest[block] = np.maximum(0.0, 1.0 - np.maximum(-more, 0.0).sum(axis=1))
         return numerator, rest, other
+
+    def _raised(self, batch: Batch) -> Floats:
+        """Return the bet sums with control variates of a block of rows, (C, 48)."""
+        from piwo.reductions.kernels import truncated_masses
+
+        assert batch.propensities is not None
+        mu = np.ascontiguousarray(batch.propensities, np.float64)
+        d = np.asarray(self.policy.full(batch) - self.other.full(batch), np.float64)
+        more, less = np.maximum(d, 0.0), np.maximum(-d, 0.0)
+        c, k = np.array(PAIR_BASELINES).T.copy()
+        gained, lost, scratch = np.zeros((len(c), len(batch))), np.zeros((len(c), len(batch))), np.zeros(len(batch))
+        truncated_masses(more, mu, c, k, gained, scratch)
+        truncated_masses(less, mu, 1.0 - c, k, lost, scratch)
+        taken = d[np.arange(len(batch)), batch.action]
+        numerator = np.where(taken > 0.0, taken * batch.reward, -taken * (1.0 - batch.reward))
+        size, plain = over_propensity(np.abs(taken), batch), over_propensity(numerator, batch)
+        rest, found = np.maximum(0.0, 1.0 - less.sum(axis=1)), np.zeros((len(c), len(BETS)))
+        beyond = np.flatnonzero(~np.isfinite(plain))
+        for i, (rewarded, cut) in enumerate(PAIR_BASELINES):
+            share = np.where(taken > 0.0, rewarded, 1.0 - rewarded)
+            added = rest + gained[i] + lost[i] + uncut(size, share, cut)
+            found[i] = bet_sums(np.delete(plain + added, beyond))
+            if len(beyond):
+                with np.errstate(divide="ignore"):
+                    logs = np.logaddexp(log_ratio(numerator, batch, beyond), np.log(added[beyond]))
+                found[i] += bet_sums_of_logs(logs)
+        return found
