@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 HOMES = ("spark", "dask, threads", "dask, cluster")
 LAYOUTS = tuple(layouts(laws.table()))
-BY_ROW_NUMBER = {"folds", "reward model", "forward sums", "model variates"}
+BY_ROW_NUMBER = {"folds", "reward model", "forward sums", "model variates", "Efron-Stein"}
 """Reductions that go by row numbers, which no cluster promises."""
 
 

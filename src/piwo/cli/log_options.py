@@ -22,8 +22,8 @@ __all__ = ["AS_NAMED", "LogOptions", "LogPaths", "action_labels", "comma_list", 
 LogPaths = Annotated[
     list[str],
     Parameter(
-        help="Files, globs, addresses (s3://, https://), one DuckDB query (select ...), duckdb:FILE#TABLE, or "
-        "postgresql://...#TABLE."
+        help="Files, globs, addresses (s3://, https://), one DuckDB query (select ...), duckdb:FILE#TABLE, "
+        "postgresql://...#TABLE, or spark:TABLE."
     ),
 ]
 

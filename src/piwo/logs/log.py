@@ -460,19 +460,20 @@ class Log:
         """Return the column by which rows are chosen, where they are chosen by one."""
         return [] if self.selector is None or self.columns.key is None else [self.columns.key]
 
-    def require_order(self, what: str) -> None:
+    def require_order(self, what: str, instead: str = "put what belongs to a row into a column of the log") -> None:
         """Raise where rows have no numbers that every pass over the log gives them.
 
         Args:
             what: goes by row numbers.
+            instead: what to do.
 
         Raises:
             UsageError: for logs in clusters.
         """
         if isinstance(self.source, Cluster):
             raise UsageError(
-                f"{what} goes by row numbers, and rows of {self.name} come in no fixed order; "
-                "put what belongs to a row into a column of the log, or read the rows from files"
+                f"{what} goes by row numbers, and rows of {self.name} come in no fixed order; {instead}, "
+                "or read the rows from files"
             )
 
     def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 import uuid
@@ -133,6 +134,8 @@ def _one_line(name: str) -> Iterator[None]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    told_by_spark = logging.getLogger("SQLQueryContextLogger")  # the same error once more, as JSON
+    before, told_by_spark.disabled = told_by_spark.disabled, True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # about versions of pandas, which is not used here
@@ -146,3 +149,5 @@ def _one_line(name: str) -> Iterator[None]:
         told = re.findall(r"^\s*(\w[\w.]*(?:Error|Exception): .*)$", text, re.MULTILINE)
         line = " ".join((told[-1] if told else text).split())[:300]
         raise DataError(f"Spark could not read {name}: {line}; its own log says more") from None
+    finally:
+        told_by_spark.disabled = before

@@ -65,7 +65,7 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
         log.require_order("the last part of a log")
         log = replace(log, columns=replace(log.columns, key=None))
     elif log.columns.key is None:
-        log.require_order("a held-out split without key=")
+        log.require_order("a held-out split", "name a column with another value in every row (key=)")
     if not (log.source.steady or isinstance(log.source, Cluster)):
         log = replace(log, source=spooled(log.source, log.columns.used()))
     cut = None

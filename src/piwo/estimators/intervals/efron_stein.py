@@ -39,11 +39,13 @@ class EfronSteinInterval(IntervalMethod):
         """Return this method.
 
         Raises:
-            UsageError: where log or policy knows the logged actions alone, and for rewards without an upper end.
+            UsageError: where log or policy knows the logged actions alone, for logs in clusters, for rewards without
+                an upper end.
         """
         missing = lacking(log, policy)
         if missing is not None:
             raise UsageError(f"interval='eslb': {missing}, or use interval='mixture'")
+        log.require_order("interval='eslb'", "use interval='mixture'")
         if not math.isfinite(log.reward_range[1]):
             raise UsageError("interval='eslb' needs rewards with an upper end; use interval='mixture'")
         return self

@@ -1,0 +1,190 @@
+"""Logs on clusters: rows/s a core on Spark and Dask beside the local engine, bytes of states, and memory of the driver.
+
+    python benchmarks/clusters.py                 20 million rows in 8 files, about ten minutes
+    python benchmarks/clusters.py 4e6 --spark-alone
+
+All ways read the same Parquet files. Each runs in a process of its own, so that its peak memory is its own, and every
+pass once before it is timed: what is compared is passes, not the start of machines. The extrapolation is one.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from timing import peak_memory
+
+import piwo
+from piwo.engines import reduce
+from piwo.oracles.ridge import first_mean
+from piwo.reductions import Gram, PolicySums, Reduction, packed
+from piwo.scores import IW, IX
+
+WIDTH, ACTIONS, FILES = 8, 16, 8
+WAYS = ("local", "spark, 1 core", "spark, 2 cores", "dask, 1 core", "dask, 2 cores")
+REPEATS = 3
+
+
+def write(folder: Path, rows: int) -> None:
+    """Write the log: three numeric roles, 8 context columns, 16 actions."""
+    for i in range(FILES):
+        rng, n = np.random.default_rng(i), rows // FILES
+        action = rng.integers(0, ACTIONS, n)
+        columns = {
+            "action": action,
+            "reward": (rng.random(n) < 0.1).astype(float),
+            "propensity": np.full(n, 1 / ACTIONS),
+        }
+        context = {f"x{j}": rng.normal(size=n) for j in range(WIDTH)}
+        pq.write_table(pa.table(columns | context), folder / f"part-{i}.parquet", row_group_size=262_144)
+
+
+@contextmanager
+def opened(way: str, folder: Path) -> Iterator[Any]:
+    """Give what piwo reads the rows from."""
+    name, _, cores = way.partition(", ")
+    count = int(cores.split()[0]) if cores else 2
+    if name == "local":
+        yield f"{folder}/*.parquet"
+    elif name == "spark":
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master(f"local[{count}]").config("spark.ui.enabled", "false")
+        # half a file or so a partition, however many cores there are
+        builder = builder.config("spark.sql.files.maxPartitionBytes", "16m").config("spark.log.level", "OFF")
+        session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+        try:
+            yield session.read.parquet(str(folder))
+        finally:
+            session.stop()
+    else:
+        import dask.dataframe as dd
+        from distributed import Client, LocalCluster
+
+        with (
+            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster),
+        ):
+            yield dd.read_parquet(folder, split_row_groups=True)
+
+
+def passes(log: piwo.Log) -> dict[str, Callable[[], object]]:
+    """Return what is timed: one pass each."""
+    uniform, scores = piwo.policies.Uniform(log.actions), tuple(IX(0.001 * 2.0**i) for i in range(8))
+    gram = Gram(scores, ACTIONS, first_mean(log))
+    return {
+        "evaluate, uniform policy": lambda: reduce(log, PolicySums(uniform, IW())),
+        f"Gram sums, {WIDTH} features, 8 scores": lambda: reduce(log, gram),
+    }
+
+
+def timed(way: str, folder: Path) -> dict[str, Any]:
+    """Return the median seconds of each pass, and the peak memory of this process and of those it started."""
+    import psutil  # comes with Dask
+
+    warnings.simplefilter("ignore")
+    found: dict[str, Any] = {}
+    with opened(way, folder) as source:
+        log = piwo.read(source, context="x*", actions=range(ACTIONS))
+        for name, run in passes(log).items():
+            run()
+            seconds = []
+            for _ in range(REPEATS):
+                start = time.perf_counter()
+                run()
+                seconds.append(time.perf_counter() - start)
+            found[name] = statistics.median(seconds)
+        largest = max([_peak_of(child) for child in psutil.Process().children(recursive=True)], default=0.0)
+    return {"seconds": found, "driver": peak_memory(), "largest child": largest}
+
+
+def _peak_of(process: Any) -> float:
+    """Return the largest resident memory of another process so far, in MB; what it holds now where nothing tells."""
+    status = Path(f"/proc/{process.pid}/status")
+    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
+    peaks = [float(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM")]
+    return peaks[0] if peaks else float(process.memory_info().rss) / 1e6
+
+
+def alone(way: str, folder: Path) -> dict[str, Any]:
+    """Return `timed` of a process of its own."""
+    words = [sys.executable, __file__, "--way", way, "--folder", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{way}: {done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def state_sizes() -> list[tuple[str, int]]:
+    """Return the bytes that a partition sends, by what is summed."""
+    made: list[tuple[str, Reduction[Any]]] = [("one policy", PolicySums(piwo.policies.Uniform(range(16)), IW()))]
+    for d, k, s in ((8, 16, 1), (8, 16, 8), (16, 26, 20), (100, 26, 20), (100, 1000, 1), (100, 1000, 20)):
+        made.append((f"ridge, d = {d}, K = {k}, {s} scores", Gram((IX(0.1),) * s, k, np.zeros(d))))
+    return [(name, len(packed(reduction.empty()))) for name, reduction in made]
+
+
+def report(found: dict[str, dict[str, Any]], rows: int) -> None:
+    """Print the tables of docs/clusters.md."""
+    print(f"\n{rows:,} rows in {FILES} files\n")
+    print("| way | pass | seconds | rows/s a core | driver, MB | largest worker, MB |\n|---|---|---|---|---|---|")
+    for way, one in found.items():
+        cores = 1 if "1 core" in way else 2
+        for name, seconds in one["seconds"].items():
+            rate, worker = f"{rows / seconds / cores:,.0f}", "" if way == "local" else f"{one['largest child']:.0f}"
+            print(f"| {way} | {name} | {seconds:.2f} | {rate} | {one['driver']:.0f} | {worker} |")
+    print("\n| ratio | pass | measured | aim |\n|---|---|---|---|")
+    for name in next(iter(found.values()))["seconds"]:
+        for home in ("spark", "dask"):
+            if f"{home}, 2 cores" not in found:
+                continue
+            one, two = (found[f"{home}, {c}"]["seconds"][name] for c in ("1 core", "2 cores"))
+            local = found["local"]["seconds"][name]
+            print(
+                f"| {home} on 2 cores / local | {name} | {two / local:.2f} | {'at most 3' if home == 'spark' else ''} |"
+            )
+            aim = "at least 1.7" if home == "spark" else ""
+            print(f"| {home}: 1 core / 2 cores | {name} | {one / two:.2f} | {aim} |")
+    print("\n| sums of | bytes that a partition sends |\n|---|---|")
+    for name, size in state_sizes():
+        print(f"| {name} | {size:,} |")
+    print("\nExtrapolated, not measured: 1e11 rows on 400 cores at these rates a core\n")
+    print("| way | pass | minutes |\n|---|---|---|")
+    for way in (x for x in found if x.endswith("2 cores")):
+        for name, seconds in found[way]["seconds"].items():
+            print(f"| {way.split(',')[0]} | {name} | {1e11 / (rows / seconds / 2) / 400 / 60:.0f} |")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="?", type=float, default=20e6)
+    parser.add_argument("--spark-alone", action="store_true", help="leave Dask out")
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args(arguments)
+    if asked.way:
+        print(json.dumps(timed(asked.way, asked.folder)))
+        return
+    ways = [way for way in WAYS if not (asked.spark_alone and way.startswith("dask"))]
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), int(asked.rows))
+        found = {}
+        for way in ways:
+            print(way, "...", file=sys.stderr, flush=True)
+            found[way] = alone(way, Path(folder))
+    report(found, int(asked.rows) // FILES * FILES)
+
+
+if __name__ == "__main__":
+    main()

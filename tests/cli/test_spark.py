@@ -1,0 +1,65 @@
+"""`spark:TABLE` and `spark:select ...` as LOG."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import ROLES, Command
+
+CONTEXT = ("--context", "user x,shop")
+
+
+@pytest.fixture
+def view(spark: Any, learnable: Path) -> str:
+    """The rows of a file as a view of the session."""
+    rows = pq.read_table(learnable)
+    spark.createDataFrame(rows.append_column("id", [range(len(rows))])).createOrReplaceTempView("decisions")
+    return "decisions"
+
+
+def test_a_table_is_a_log(piwo: Command, view: str, learnable: Path) -> None:
+    options = (*ROLES, "--policy", "uniform", "--json")
+    there, here = piwo("evaluate", f"spark:{view}", *options), piwo("evaluate", learnable, *options)
+    assert (there.code, there.err) == (0, "")
+    assert there.document["log"]["source"] == f"spark:{view}"
+    (made,), (expected,) = there.document["policies"], here.document["policies"]
+    for name in ("value", "lower", "upper", "ess", "digest"):
+        if name in expected:
+            assert made[name] == pytest.approx(expected[name], rel=1e-12), name
+
+
+def test_a_query_is_a_log_and_errors_are_one_line(piwo: Command, view: str) -> None:
+    done = piwo("check", f"spark:select *, 1 as one from {view} where click < 2", *ROLES, "--json")
+    assert json.loads(done.out)["rows"] == 3000
+    for log, words in (
+        ("spark:no.such", "TABLE_OR_VIEW_NOT_FOUND"),
+        (f"spark:select nothing from {view}", "UNRESOLVED_COLUMN"),
+        (f"spark:select *, raise_error('the disk is gone') as w from {view}", "the disk is gone"),
+    ):
+        more = ("--policy-column", "w") if "disk" in log else ("--policy", "uniform")
+        done = piwo("evaluate", log, *ROLES, *more)
+        assert done.code == 2
+        assert done.err.count("\n") == 1
+        assert words in done.err
+
+
+def test_a_policy_is_learned_there_with_a_key_alone(piwo: Command, view: str, tmp_path: Path) -> None:
+    out = tmp_path / "p.piwo"
+    words = ("learn", f"spark:{view}", *ROLES, *CONTEXT, "--oracle", "ridge")
+    refused = piwo(*words, "--out", out)
+    assert (refused.code, out.exists()) == (2, False)
+    assert "--key" in refused.err
+    done = piwo(*words, "--key", "id", "--out", out)
+    assert done.code == 0, done.err
+    assert out.exists()
+
+
+def test_without_spark_the_way_to_it_is_told(piwo: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    done = piwo("check", "spark:decisions", *ROLES)
+    assert done.code == 2
+    assert "pip install 'piwo[spark]'" in done.err
