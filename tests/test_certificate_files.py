@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,3 +77,18 @@ def test_what_is_no_record(found: Any, request: pytest.FixtureRequest) -> None:
         pytest.skip("the type check refuses it earlier")
     with pytest.raises(FileError, match="the certificate is damaged"):
         piwo.Certificate.from_dict(found)
+
+
+def test_what_bounds_pay_for_is_said_of_their_kind() -> None:
+    log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100, actions=["a", "b"])
+    pair = [piwo.policies.Constant(x, log.actions) for x in log.actions]
+    held = piwo.certify(log, dict(enumerate(pair)))
+    assert [piwo.certify(log, {0: pair[0]})[0].paid_for, held[1].paid_for] == ["1 candidate", "2 candidates"]
+    inside = piwo.certify(log, {0: pair[0]}, within=piwo.oracles.Exhaustive(pair))[0]
+    assert str(inside).splitlines()[3].endswith("a class of 2 policies")
+    alone = piwo.certify(log, {0: pair[0]}, within=piwo.oracles.Exhaustive(pair[:1]))[0]
+    assert alone.paid_for == "a class of 1 policy"
+    many = piwo.certify(log, {0: pair[0]}, within=piwo.oracles.Exhaustive(pair))[0]
+    assert replace(many, log_class_size=100.0).paid_for == "a class of e^100 policies"
+    mixed = piwo.PACBayes(pair).fit(log).certificate_
+    assert mixed.paid_for == f"a divergence of {mixed.kl:.4g} from the prior"

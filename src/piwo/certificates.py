@@ -187,8 +187,7 @@ class Certificate:
         vacuous = " (vacuous)" if self._vacuous else ""
         over = f"{self.over} ({_text(self.logging_value if self.baseline is None else self.baseline_value)})"
         unbounded = ", as rewards have no upper end" if math.isinf(self.reward_range[1]) else ""
-        plural = "" if self.candidates == 1 else "s"
-        size = f"(effective sample size {_text(self.ess)}), {self.candidates} candidate{plural}"
+        size = f"(effective sample size {_text(self.ess)}), {self.paid_for}"
         lines = [
             f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}",
             f"  value        {_text(self.value)} estimated, {least}{vacuous}",
@@ -196,6 +195,18 @@ class Certificate:
             f"  rests on     {self.rows} rows {size}",
         ]
         return visible_lines(lines + [f"  note         {note}" for note in self.notes])
+
+    @property
+    def paid_for(self) -> str:
+        """Return what the bounds pay for, in words: candidates, or the class that an in-sample certificate covers."""
+        if self.kind == "held-out":
+            return f"{self.candidates} candidate{'' if self.candidates == 1 else 's'}"
+        if self.bound == "PAC-Bayes":
+            return f"a divergence of {_text(self.kl)} from the prior"
+        if self.log_class_size > math.log(1e6):
+            return f"a class of e^{self.log_class_size:.4g} policies"
+        size = round(math.exp(self.log_class_size))
+        return f"a class of {size} polic{'y' if size == 1 else 'ies'}"
 
     @property
     def _vacuous(self) -> bool:
@@ -568,7 +579,8 @@ def _notes(sums: MomentState, low: float, why_not: str | None) -> tuple[str, ...
     notes = []
     if why_not is not None:
         mean = sums.w / sums.rows
-        notes.append(f"{why_not}; mean weight here {mean:.4g}, expected 1: no bound is given, and nothing is certified")
+        shown = f"{mean:.4g}" if math.isfinite(mean) else "beyond float64"
+        notes.append(f"{why_not}; mean weight here {shown}, expected 1: no bound is given, and nothing is certified")
     if sums.rows and sums.reward < 100:
         total = f"the {sums.rows} rows hold a total reward of {sums.reward:.4g} on the unit scale"
         notes.append(f"{total}; little can be proved from so little")

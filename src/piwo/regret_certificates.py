@@ -23,7 +23,7 @@ from piwo.oracles import Oracle
 from piwo.policies.archive import write_file
 from piwo.reductions import Digest, PolicySums, Together
 from piwo.scores import IW, LSLinear
-from piwo.visible import visible_lines
+from piwo.visible import p_value, visible_lines
 
 __all__ = ["RegretCertificate", "regret_certificate"]
 
@@ -179,7 +179,7 @@ def _made(
     notes = list(log.doubts)
     if evidence is not None and evidence < SUSPICIOUS:
         notes.append(
-            f"the logged propensities are too small for how often actions were taken (p = {evidence:.2g}): "
+            f"the logged propensities are too small for how often actions were taken ({p_value(evidence)}): "
             "no bound can be believed, and none is given"
         )
         most = dict.fromkeys(most, 1.0)

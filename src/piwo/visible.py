@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["number", "visible", "visible_lines"]
+__all__ = ["number", "p_value", "visible", "visible_lines"]
 
 
 def visible(text: object) -> str:
@@ -46,3 +46,12 @@ def number(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def p_value(p: float) -> str:
+    """Return a p-value with two digits; one that underflowed is small, and not 0.
+
+    >>> p_value(0.0123), p_value(0.0)
+    ('p = 0.012', 'p < 1e-300')
+    """
+    return f"p = {p:.2g}" if p > 0.0 else "p < 1e-300"

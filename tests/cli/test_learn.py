@@ -386,3 +386,15 @@ def test_what_posteriors_do_not_take(piwo, learnable: Path, roles, tmp_path: Pat
         assert done.code == 2, options
         assert message in done.err
         assert done.err.count("\n") == 1
+
+
+def test_candidates_that_are_one_policy_say_so(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    words = ["learn", learnable, *roles, *CONTEXT, "--oracle", "ridge", "--out", tmp_path / "p.piwo"]
+    page, shown = piwo(*words, "--json").document, piwo(*words).out
+    same = [one["same_as"] for one in page["path"]]
+    assert same[0] is None
+    again = sum(x is not None for x in same)
+    assert page["certificate"]["candidates"] == len(same) - again
+    assert again > 0
+    assert shown.count("  the same policy as gamma ") == again
+    assert shown.count("<- chosen") == 1

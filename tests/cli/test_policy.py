@@ -130,3 +130,25 @@ def test_show_does_not_obey_labels(piwo, tmp_path: Path) -> None:
     assert "[red]a[/red]" in out
     assert "b\\x1b[2J" in out
     assert "\x1b" not in out
+
+
+def unable() -> dict[str, library.policies.Policy]:
+    policies, listed = library.policies, ["a", "b"]
+    return {
+        "logging": policies.Logging(),
+        "column": policies.Column("new"),
+        "epsilon-greedy": policies.EpsilonGreedy(policies.Logging(listed), 0.1),
+        "mixture": policies.Mixture([policies.Logging(listed), policies.Uniform(listed)], [0.5, 0.5]),
+        "linear-greedy": policies.LinearGreedy([[1.0], [0.0]], [0.0, 0.0], listed),
+    }
+
+
+@pytest.mark.parametrize("kind", ["logging", "column", "epsilon-greedy", "mixture", "linear-greedy"])
+def test_a_policy_that_cannot_act_on_a_file_says_so_in_words_of_the_command_line(piwo, tmp_path: Path, kind) -> None:
+    unable()[kind].save(tmp_path / "p.piwo")
+    (tmp_path / "log.csv").write_text("x\n1\n")
+    done = piwo("policy", "act", tmp_path / "p.piwo", tmp_path / "log.csv")
+    assert (done.code, done.out) == (2, "")
+    assert f"the {kind} policy in {tmp_path / 'p.piwo'}" in done.err
+    assert "learn one: piwo learn" in done.err
+    assert not any(word in done.err for word in ("=", "batch", "actions"))

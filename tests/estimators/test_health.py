@@ -241,3 +241,22 @@ def test_the_policy_asked_about_is_the_one_that_is_weighed() -> None:
     assert health.mean_weight == pytest.approx(w.mean())
     assert health.heaviest[0].row == int(np.argmax(w))
     assert (health.policy, health.propensity_min) == ("policy", 0.25)
+
+
+def test_weights_beyond_float64_are_told_in_words() -> None:
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 200, reward=[1, 0] * 200, log_propensity=[-1000.0] + [math.log(0.5)] * 399
+    )
+    health = piwo.check(log)
+    text = str(health)
+    first = health.findings[0].text
+    assert first.startswith(
+        "an effective sample of one row (of 400; a weight is beyond float64) for the uniform policy"
+    )
+    assert "row 0 (weight beyond float64, propensity below float64, action 'a'); whatever is said" in first
+    assert "rests on it;" in first
+    assert "(p < 1e-300)" in text
+    assert "propensities: smallest below float64, median about 0.5" in text
+    assert "mean weight beyond float64, largest beyond float64" in text
+    assert "inf" not in text
+    assert "p = 0)" not in str(piwo.evaluate(log, piwo.policies.Uniform(["a", "b"])))

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 import piwo
 from piwo.cli.answer import Answer
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.notices import as_options
 from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions, named_policy
 from piwo.visible import visible
 
@@ -40,7 +41,7 @@ def check(
     else:
         step = "repair the log first: what is computed from it as it stands would mislead"
     return Answer(
-        text=f"{health}\n\nnext: {visible(step)}",
+        text=f"{as_options(str(health))}\n\nnext: {visible(step)}",
         document={"log": log_facts(rows, health.rows), **health.to_dict()},
         code=int(not health.fit),
     )

@@ -13,6 +13,7 @@ import piwo
 from piwo.certificates import SUSPICIOUS
 from piwo.cli.answer import Answer, table
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.notices import as_options
 from piwo.cli.places import files_named
 from piwo.cli.shared_options import (
     AS_USUAL,
@@ -217,8 +218,8 @@ def _noted(found: Mapping[str, piwo.Evaluation]) -> list[str]:
     shared = [
         x for x in next(iter(found.values())).notes if len(found) > 1 and all(x in y.notes for y in found.values())
     ]
-    lines = [f"note: {visible(name)}: {visible(x)}" for name, y in found.items() for x in y.notes if x not in shared]
-    return [*lines, *(f"note: {visible(note)}" for note in shared)]
+    lines = [f"{name}: {x}" for name, y in found.items() for x in y.notes if x not in shared]
+    return [f"note: {visible(as_options(line))}" for line in (*lines, *shared)]
 
 
 def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +14,16 @@ from piwo.certificates import Certificate
 from piwo.cli.answer import Answer, table, typed
 from piwo.cli.learn_options import USUAL_LEARNING, Learned, LearnOptions
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.notices import as_options
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions
 from piwo.errors import UsageError
 from piwo.estimators.evaluation import jsonable
 from piwo.learners.auto import INCUMBENT
 from piwo.logs.addresses import without_secrets
+from piwo.policies import Policy
+from piwo.policies.sameness import identity
+from piwo.scores import Score
 from piwo.visible import visible
 
 __all__ = ["learn"]
@@ -104,6 +109,7 @@ def _after(out: Path, log: str, learner: Learned, refused: bool, kept_old: bool)
 def _path(learner: Learned) -> list[dict[str, Any]]:
     """Return what was tried: each gamma, or each candidate, with its estimate and what is certified of it."""
     if isinstance(learner, piwo.Auto):
+        same = _same([(name, point.policy) for name, point in learner.path_.items()])
         return [
             {
                 "candidate": name,
@@ -111,8 +117,9 @@ def _path(learner: Learned) -> list[dict[str, Any]]:
                 "value_lower": point.certificate.value_lower,
                 "improvement_lower": point.certificate.improvement_lower,
                 "chosen": name == learner.chosen_,
+                "same_as": before,
             }
-            for name, point in learner.path_.items()
+            for (name, point), before in zip(learner.path_.items(), same, strict=True)
         ]
     if isinstance(learner, piwo.PACBayesLinear | piwo.GibbsLinear):
         made = learner.certificate_
@@ -122,18 +129,25 @@ def _path(learner: Learned) -> list[dict[str, Any]]:
                 "value": made.value,
                 "value_lower": made.value_lower,
                 "chosen": True,
+                "same_as": None,
             }
         ]
     certified = [(point, point.certificate) for point in learner.path_.values() if point.certificate is not None]
+    same = _same([(_gamma(point.score), point.policy) for point, _ in certified])
     return [
         {
             "gamma": point.score.gamma_equivalent,
             "value": made.value,
             "value_lower": made.value_lower,
             "chosen": point.score == learner.score_,
+            "same_as": before,
         }
-        for point, made in certified
+        for (point, made), before in zip(certified, same, strict=True)
     ]
+
+
+def _gamma(score: Score) -> str:
+    return score.label if score.gamma_equivalent is None else f"gamma {score.gamma_equivalent:.6g}"
 
 
 def _chosen(learner: Learned) -> dict[str, Any]:
@@ -159,28 +173,41 @@ def _told(learner: Learned, certificate: Certificate, oracle: str) -> list[str]:
         lines.append(f"  {count} chains: R-hat {chains.rhat:.4g}, {worth}, {chains.divergences} diverged")
     tried = _path(learner)
     if len(tried) > 1:
-        rows = [[*(_number(one[x]) for x in _SHOWN), "<- chosen" if one["chosen"] else ""] for one in tried]
-        lines += [f"  {line}" for line in table(["gamma", "value", "at least", ""], rows)]
-    return lines + [visible(line) for line in str(certificate).splitlines()]
+        lines += _tried(tried, ["gamma", "value", "at least"], [[_number(one[x]) for x in _SHOWN] for one in tried])
+    return lines + _claimed(certificate)
 
 
 def _told_auto(learner: piwo.Auto, certificate: Certificate) -> list[str]:
-    rows = [
-        [
-            visible(name),
-            _number(point.certificate.value),
-            _number(point.certificate.improvement_lower),
-            "<- chosen" if name == learner.chosen_ else "",
-        ]
-        for name, point in learner.path_.items()
-    ]
+    tried = _path(learner)
+    rows = [[one["candidate"], _number(one["value"]), _number(one["improvement_lower"])] for one in tried]
     return [
         f"learned from {certificate.training_rows} rows, chosen on {certificate.rows} others",
         f"  {visible(learner.chosen_)}: {learner.rule_}",
-        *(f"  {line}" for line in table(["candidate", "value", "better by at least", ""], rows)),
-        *(visible(line) for line in str(certificate).splitlines()),
+        *_tried(tried, ["candidate", "value", "better by at least"], rows),
+        *_claimed(certificate),
     ]
 
 
+def _claimed(certificate: Certificate) -> list[str]:
+    return [as_options(line) for line in str(certificate).splitlines()]
+
+
+def _same(named: Sequence[tuple[str, Policy]]) -> list[str | None]:
+    """Return the name under which each policy stands before; None for one that is new."""
+    first: dict[str, int] = {}
+    found = [first.setdefault(identity(policy), i) for i, (_, policy) in enumerate(named)]
+    return [None if before == i else named[before][0] for i, before in enumerate(found)]
+
+
+def _tried(tried: list[dict[str, Any]], header: list[str], rows: list[list[str]]) -> list[str]:
+    """Return the table of what was tried; behind a row stands what is to know of it."""
+    head, *lines = table(header, rows)
+    shown = [f"  {head}"]
+    for one, line in zip(tried, lines, strict=True):
+        marks = [] if one["same_as"] is None else [f"the same policy as {visible(one['same_as'])}"]
+        shown.append("  ".join(["", line, *(["<- chosen"] if one["chosen"] else []), *marks]))
+    return shown
+
+
 def _number(number: float | None) -> str:
-    return "?" if number is None else f"{number:.4g}"
+    return "-" if number is None else f"{number:.4g}"

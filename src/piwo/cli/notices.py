@@ -28,6 +28,7 @@ _OPTIONS = (
     (r"\bhash_size is\b", "--hash-size is"),
     (r"\(cost=\)", "(--cost)"),
     (r"\(key=\)", "(--key)"),
+    (r"\(refit=False keeps", "(--no-refit keeps"),
     (r"\bq is a reward model for control variates", "--reward-model serves control variates"),
     (r"\bleave q out", "leave --reward-model out"),
     (r"\(propensities=, behavior= or --propensities\)", "(--propensities)"),

@@ -17,9 +17,11 @@ from piwo.certificates import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.contexts import read_contexts
 from piwo.cli.log_options import whole
+from piwo.cli.notices import as_options
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, OutputOptions, kept_with
-from piwo.policies import SavedPolicy
+from piwo.errors import UsageError
+from piwo.policies import Policy, SavedPolicy
 from piwo.policies.archive import write_file
 from piwo.visible import visible
 
@@ -41,7 +43,7 @@ def show(file: PolicyFile, *, output: OutputOptions = AS_USUAL) -> Answer:  # no
             *(f"  {visible(k):<12} {_shown(v)}" for k, v in training.items() if not isinstance(v, dict)),
         ]
     if certificate:
-        lines += [visible(line) for line in str(Certificate.from_dict(certificate)).splitlines()]
+        lines += [as_options(line) for line in str(Certificate.from_dict(certificate)).splitlines()]
     else:
         lines.append("no certificate; piwo evaluate LOG --policy FILE says what the policy is worth")
     return Answer(
@@ -57,6 +59,19 @@ def _facts(saved: SavedPolicy) -> dict[str, Any]:
         "context": None if policy.features is None else list(policy.features.columns),
         "library": saved.library,
     }
+
+
+def _check_acts(file: str, policy: Policy) -> None:
+    """Raise for policies that say nothing about contexts that come from a file."""
+    if not policy.tells_all:
+        raise UsageError(
+            f"the {policy.kind} policy in {file} says only what was logged and cannot act; learn one: piwo learn"
+        )
+    if policy.needs_context and policy.features is None:
+        raise UsageError(
+            f"the {policy.kind} policy in {file} does not know its columns by name and cannot act on a file; "
+            "learn one: piwo learn, or act from Python on a matrix"
+        )
 
 
 def _shown(value: Any) -> str:
@@ -85,6 +100,7 @@ def act(
     if out is not None:
         writable(out, [file, contexts])
     policy = piwo.load(file)
+    _check_acts(file, policy)
     table = read_contexts(contexts, policy.features if policy.needs_context else None)
     rows = table.num_rows
     chosen = policy.act(table, seed) if policy.needs_context else policy.act(None, seed, n=rows)

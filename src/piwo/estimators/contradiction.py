@@ -6,6 +6,7 @@ import math
 
 from piwo import bounds
 from piwo.estimators.evaluation import SUSPICIOUS, ends_text
+from piwo.visible import p_value
 
 __all__ = ["contradiction"]
 
@@ -30,7 +31,7 @@ def contradiction(
     'at this delta the log contradicts its own propensities or its reward range (raw ends [1.5, no upper end])'
     """
     if propensity_p < SUSPICIOUS:
-        return f"the logged propensities are too small for how often actions were taken (p = {propensity_p:.2g})"
+        return f"the logged propensities are too small for how often actions were taken ({p_value(propensity_p)})"
     low, high = reward_range
     most, span = (1.0, high - low) if math.isfinite(high) else (math.inf, 1.0)
     if not raw.contradicts(most) and (improvement is None or improvement <= 1.0):

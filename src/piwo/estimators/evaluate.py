@@ -31,6 +31,7 @@ from piwo.reductions.model_variate import Predictor
 from piwo.reductions.pair_sums import PairSums
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, Score
+from piwo.visible import p_value
 
 __all__ = ["INTERVALS", "compare", "evaluate"]
 
@@ -421,10 +422,10 @@ def _notes(
     doubtful = made.propensity_p is not None and made.propensity_p < SUSPICIOUS
     if doubtful or (made.mean_weight_z is not None and made.mean_weight_z > 4):
         evidence = [f"z = {made.mean_weight_z:.3g}"] if made.mean_weight_z is not None else []
-        evidence += [f"p = {made.propensity_p:.2g}"] if made.propensity_p is not None else []
+        evidence += [p_value(made.propensity_p)] if made.propensity_p is not None else []
         notes.append(
             "logged propensities do not match action frequencies: "
-            f"the mean weight is {made.mean_weight:.4g}, expected 1 ({', '.join(evidence)}); "
+            f"the mean weight is {_weight(made.mean_weight)}, expected 1 ({', '.join(evidence)}); "
             f"propensities that are too small make every value too high{', and no bound is given' if doubtful else ''}"
         )
     elif made.mean_weight_z is not None and made.mean_weight_z < -4 and (log.doubt is None or log.doubt.exact):
@@ -465,6 +466,10 @@ def _notes(
     if of_method is not None and made.guarantee != "none":
         notes.append(of_method)
     return tuple(notes)
+
+
+def _weight(weight: float) -> str:
+    return f"{weight:.4g}" if math.isfinite(weight) else "beyond float64"
 
 
 def _reach(made: Evaluation) -> str:

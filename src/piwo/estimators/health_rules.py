@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from piwo.estimators.health_record import ActionRow, Health, HealthFinding, Severity
+from piwo.estimators.health_record import ActionRow, Health, HealthFinding, HeavyRow, Severity
 from piwo.estimators.health_text import label_text
+from piwo.visible import p_value
 
 __all__ = ["findings_of"]
 
@@ -55,18 +56,20 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
     ess = 1.0 if health.ess is None else health.ess
     heavy = health.heaviest[: min(max(1, math.ceil(ess)), _NAMED)]
     named = "; ".join(
-        f"row {x.row} (weight {x.weight:.4g}, propensity {x.propensity:.3g}, action {label_text(x.action)})"
+        f"row {x.row} ({_size(x)}, action {label_text(x.action)})"
         f"{'' if x.share is None else f' carries {_percent(x.share)} of the weight'}"
         for x in heavy
     )
-    size = "a weight is beyond float64" if health.ess is None else f"ESS {ess:.1f}"
+    size = f"of {health.rows}; a weight is beyond float64"
+    if health.ess is not None:
+        size = f"ESS {ess:.1f} of {health.rows}"
     count = "row" if round(ess) == 1 else "rows"
-    start = f"an effective sample of {_word(ess)} {count} ({size} of {health.rows})"
+    start = f"an effective sample of {_word(ess)} {count} ({size})"
     start += f" for the {health.policy} policy"
     if ess < FEWEST:
         advice = (
-            "whatever is said of this policy rests on them; value policies nearer to the logger, or log more "
-            "exploration"
+            f"whatever is said of this policy rests on {'it' if len(heavy) == 1 else 'them'}; value policies nearer to "
+            "the logger, or log more exploration"
         )
         yield HealthFinding("unfit", f"{start}: {named}; {advice}", tuple(x.row for x in heavy))
     elif ess < FEW or ess < health.rows / 10:
@@ -93,7 +96,7 @@ def _propensities(health: Health) -> Iterator[HealthFinding]:
     if not parts:
         parts = ["the mean weight of the uniform policy is above 1 by more than chance allows"]
     text = (
-        f"logged propensities do not match action frequencies (p = {p:.2g}): {'; '.join(parts)}; "
+        f"logged propensities do not match action frequencies ({p_value(p)}): {'; '.join(parts)}; "
         "every value comes out too high; log the probability with which the action was really drawn"
     )
     yield HealthFinding("unfit" if p < health.delta / 50.0 else "care", text)
@@ -104,7 +107,7 @@ def _contradiction(x: ActionRow, rows: int) -> str:
     return (
         f"action {label_text(x.action)} was taken in {x.count} of {rows} rows ({x.frequency:.4g}) "
         f"at a mean propensity of {x.mean_propensity or 0.0:.4g}, "
-        f"so its mean of 1/mu is {x.mean_inverse:.4g}, expected 1{z}"
+        f"so its mean of 1/mu is {_finite(x.mean_inverse)}, expected 1{z}"
     )
 
 
@@ -206,6 +209,16 @@ def _thinned(health: Health) -> Iterator[HealthFinding]:
 def _word(count: float) -> str:
     whole = round(count)
     return _WORDS[whole] if whole < len(_WORDS) else str(whole)
+
+
+def _finite(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "beyond float64"
+
+
+def _size(x: HeavyRow) -> str:
+    """Return weight and propensity of a row, either of which may be beyond what float64 holds."""
+    mu = f"{x.propensity:.3g}" if x.propensity > 0.0 else "below float64"
+    return f"weight {_finite(x.weight)}, propensity {mu}"
 
 
 def _percent(share: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,9 @@ def _summary(health: Health) -> list[str]:
     z = "" if health.mean_weight_z is None else f" (z = {health.mean_weight_z:.2f})"
     shares = ", ".join(f"{k}: {_number(share)}" for k, share in health.top_share.items())
     reward = "reward (minus the cost)" if health.cost else "reward"
-    least, middle = _number(health.propensity_min), _number(health.propensity_median)
+    least, middle = (
+        "below float64" if x == 0.0 else _number(x) for x in (health.propensity_min, health.propensity_median)
+    )
     return [
         f"rows {health.rows}, actions {health.actions} ({health.actions_logged} logged)",
         f"mean {reward} {_number(health.mean_reward)}",
@@ -117,4 +120,6 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
+    if value == math.inf:
+        return "beyond float64"
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"

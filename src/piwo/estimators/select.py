@@ -120,7 +120,7 @@ class Selection:
         named: dict[str, list[str]] = {}
         for name, one in self.evaluations.items():
             if one.no_interval is not None:
-                named.setdefault(one.no_interval.partition(" (p = ")[0], []).append(name)
+                named.setdefault(one.no_interval.partition(" (p ")[0], []).append(name)
         return [f"no bound for {', '.join(names)}: {why}" for why, names in named.items()]
 
 
