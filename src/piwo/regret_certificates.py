@@ -129,6 +129,8 @@ def regret_certificate(
     each = bounds.log_inv_delta(delta, log_class_size=log_class_size)
     if isinstance(against, Oracle):
         return _of_class(log, policy, against, delta, kind, log_class_size)
+    if not isinstance(against, Mapping):
+        raise UsageError(f"against is {against!r:.80}, expected name -> comparator, or an exact oracle")
     if not against:
         raise UsageError("no comparators; name at least one policy, or give an exact oracle")
     named = {f"against {name}": one for name, one in against.items()}

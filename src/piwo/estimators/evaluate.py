@@ -249,9 +249,10 @@ def _model(q: Any, log: Log, given: Features | None) -> Predictor:
     return reward_model(q, log, whole_length(log), given)
 
 
-def _unit(threshold: float, log: Log) -> float:
+def _unit(threshold: Any, log: Log) -> float:
     """Return a threshold on the unit scale."""
-    unit = (threshold - log.reward_range[0]) / log.span
+    number = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
+    unit = (float(threshold) - log.reward_range[0]) / log.span if number else math.nan
     if not 0.0 <= unit < math.inf:
         raise UsageError(
             f"threshold is {threshold!r}, expected a value of at least {log.reward_range[0]:g}, the lowest reward"

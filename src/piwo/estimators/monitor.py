@@ -251,6 +251,8 @@ class Monitor:
         Warns:
             PiwoWarning: for a policy that no file could hold, which is compared by its kind alone.
         """
+        if not isinstance(policy, Policy):
+            raise UsageError(f"got a {type(policy).__name__}, expected the policy that the monitor was made for")
         record, given = read_monitor(Path(path)), content_digest(policy)
         if record.policy_digest != given or (given is None and record.kind != policy.kind):
             raise UsageError(

@@ -13,6 +13,7 @@ from piwo.errors import UsageError
 from piwo.estimators.evaluate import compare
 from piwo.estimators.evaluation import Evaluation, jsonable
 from piwo.estimators.intervals import interval_named
+from piwo.estimators.prepare import check_named
 from piwo.logs.log import Log
 from piwo.visible import visible_lines
 
@@ -171,6 +172,7 @@ def select(
     """
     if interval_named(interval).guarantee == "asymptotic":
         raise UsageError(f"interval={interval!r} is asymptotic, and nothing can be selected by it; use 'mixture'")
+    check_named(log, policies)
     if log.columns.weight is not None:
         raise UsageError("the log was thinned (sampling weights) and the dropped rows are not counted: no bound holds")
     found = compare(

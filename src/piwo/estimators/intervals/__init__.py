@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from piwo.errors import UsageError
 from piwo.estimators.intervals.asymptotic import BootstrapInterval, CressieReadInterval, NormalInterval
 from piwo.estimators.intervals.clopper_pearson import ClopperPearsonInterval
@@ -39,7 +41,7 @@ INTERVALS: dict[str, IntervalMethod] = {
 """Every interval method by name. A new one is its own file and its place in this list."""
 
 
-def interval_named(name: str) -> IntervalMethod:
+def interval_named(name: Any) -> IntervalMethod:
     """Return the interval method of that name, with what is declared behind a colon: "hoeffding:20".
 
     Raises:
@@ -48,7 +50,7 @@ def interval_named(name: str) -> IntervalMethod:
     >>> interval_named("mixture").guarantee
     'finite-sample'
     """
-    plain, colon, given = name.partition(":")
-    if plain not in INTERVALS:
+    plain, colon, given = name.partition(":") if isinstance(name, str) else (name, "", "")
+    if not isinstance(plain, str) or plain not in INTERVALS:
         raise UsageError(f"interval {name!r} is not known, expected one of {', '.join(INTERVALS)}")
     return INTERVALS[plain].declared(given) if colon else INTERVALS[plain]
