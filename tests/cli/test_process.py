@@ -178,3 +178,26 @@ def test_progress_starts_anew_with_each_pass(monkeypatch: pytest.MonkeyPatch) ->
     tell(10, 100)
     assert task.completed == 10
     bar.stop()
+
+
+def test_progress_of_a_query_knows_its_rows_from_the_pass_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from piwo.cli import progress as module
+
+    monkeypatch.setattr(module, "PATIENCE", -1.0)
+    bar = Progress(console=Console(file=io.StringIO(), force_terminal=True))
+    tell = module.teller(bar)
+    tell(0, None)
+    tell(60, None)
+    (task,) = bar.tasks
+    assert (task.completed, task.total) == (60, None)
+    tell(0, None)
+    tell(15, None)
+    assert (task.completed, task.total) == (15, 60)
+    tell(60, None)
+    assert (task.completed, task.total) == (75, 75)
+    bar.stop()

@@ -337,3 +337,53 @@ def test_a_killed_command_goes_on_to_the_same_answer(
     }
     assert not kept.exists()
     assert not list(tmp_path.glob(".piwo-*"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check"],
+        ["evaluate", "--policy", "uniform", "--policy", "constant:1"],
+        ["learn", "--context", "x", "--oracle", "ridge", "--out", "p.piwo"],
+        ["report", "--policy", "uniform", "--out", "page.html"],
+    ],
+    ids=lambda words: " ".join(words[:4]),
+)
+def test_every_long_command_goes_on_after_an_interrupt(
+    words: list[str], files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    from piwo.cli.main import main
+    from piwo.engines.checkpoint import Checkpoint
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sources_module, "BATCH_ROWS", 250)
+    words = [words[0], *files, "--actions", "0..2", *words[1:], "--json", "--quiet"]
+
+    def answer(*more: str) -> Any:
+        code = main([*words, *more])
+        page = capsys.readouterr().out
+        return code, {} if not page else without_times(json.loads(page))
+
+    expected = answer()
+    plain, kept, calls = Checkpoint.keep, tmp_path / "kept", [0]
+
+    def interrupted(self: Checkpoint, passed: Any) -> None:
+        calls[0] += 1
+        if calls[0] in {2, 5, 9}:
+            raise KeyboardInterrupt
+        plain(self, passed)
+
+    monkeypatch.setattr(Checkpoint, "keep", interrupted)
+    for _ in range(4):
+        found = answer("--checkpoint", str(kept))
+        if found[0] != 130:
+            break
+        assert kept.exists()
+    assert found == expected
+    assert not kept.exists()
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {x: without_times(y) for x, y in value.items() if x not in {"created", "made", "time"}}
+    return [without_times(x) for x in value] if isinstance(value, list) else value

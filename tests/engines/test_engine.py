@@ -110,6 +110,15 @@ def test_progress_counts_every_row_once(small_batches: None) -> None:
         reduce(read(table()), Digest())
     assert sum(rows for rows, _ in told) == 1000
     assert {total for _, total in told} == {1000}
+    assert told[0] == (0, 1000)
+    told.clear()
+    with reporting(tell):
+        reduce(read(table()).split(0.7).test, Digest())
+    assert sum(rows for rows, _ in told) == 1000  # those left out are read too
+    told.clear()
+    with reporting(tell):
+        reduce(read(table(), where="reward > 0.5"), Digest())
+    assert sum(rows for rows, _ in told) == int((table()["reward"].to_numpy() > 0.5).sum())
     told.clear()
     reduce(read(table()), Digest())
     assert told == []

@@ -40,22 +40,26 @@ def progress(quiet: bool = False) -> Iterator[None]:
 
 
 def teller(bar: object) -> Callable[[int, int | None], None]:
-    """Return what engines tell of their rows: a bar that starts late, and anew with each pass."""
+    """Return what engines tell of their rows: a bar that starts late, and anew with each pass.
+
+    Where nobody knows the number of rows, as of a query, the pass before has counted them.
+    """
     from rich.progress import Progress
 
     assert isinstance(bar, Progress)
     task = bar.add_task("", total=None)
-    started, lock, done = time.monotonic(), Lock(), 0
+    started, lock, done, counted = time.monotonic(), Lock(), 0, 0
 
     def tell(rows: int, total: int | None) -> None:
-        nonlocal done
+        nonlocal done, counted
         with lock:
-            if total is not None and done >= total:  # the next pass begins
-                done = 0
+            if rows == 0 or (total is not None and done >= total):  # the next pass begins
+                counted, done = max(counted, done), 0
                 bar.reset(task)
             done += rows
             if not bar.live.is_started and time.monotonic() - started > PATIENCE:
                 bar.start()
-            bar.update(task, completed=done, total=total)
+            expected = max(counted, done) if total is None and counted else total
+            bar.update(task, completed=done, total=expected)
 
     return tell

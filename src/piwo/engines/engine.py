@@ -68,7 +68,8 @@ def reporting(progress: Progress) -> Iterator[None]:
     """Tell a function of the rows done by passes inside the block.
 
     Args:
-        progress: called with (rows done since the last call, rows of the source or None), from any thread.
+        progress: called with (rows done since the last call, rows of the source or None), from any thread; with 0 rows
+            where a pass begins.
 
     Returns:
         A context manager.
@@ -78,7 +79,7 @@ def reporting(progress: Progress) -> Iterator[None]:
     >>> with reporting(lambda done, total: told.append((done, total))):
     ...     value = piwo.evaluate(log, piwo.policies.Logging()).value
     >>> told
-    [(1, 1)]
+    [(0, 1), (1, 1)]
     """
     token = _progress.set(progress)
     try:
@@ -206,8 +207,10 @@ def _threads(log: Log, task: _Task, fragments: list[Fragment], passed: Passed) -
 
     stop, tell = Event(), telling()
     told = None if tell is None else lambda rows: tell(rows, log.source.rows)
-    if told is not None and passed.rows:
-        told(passed.rows)
+    if told is not None:
+        told(0)
+        if passed.pieces:
+            told(passed.rows)
     pieces = islice(_pieces(fragments), passed.pieces, None)
     # our threads are the parallelism; a BLAS that starts its own underneath would fight them
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:

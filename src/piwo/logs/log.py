@@ -43,7 +43,7 @@ class Selector(Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """One batch as it was read: the rows that stay, harmless findings, and how many rows there were."""
+    """One batch as it was read: the rows that stay, harmless findings, and how many rows there were to choose from."""
 
     batch: Batch
     findings: tuple[Finding, ...]
@@ -63,9 +63,10 @@ class Reader:
         Raises:
             Refused: where rows break a rule.
         """
-        for record, rows in self.records(fragment):
+        for whole, all_rows, numbers in self.numbered(fragment):
+            record, rows = self._chosen(whole, all_rows, numbers)
             batch, findings = admit(record, self.schema, rows)
-            yield Part(batch, findings, len(rows))
+            yield Part(batch, findings, len(all_rows))
 
     def kept(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         """Yield the raw rows that stay."""
@@ -73,12 +74,13 @@ class Reader:
 
     def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         """Yield the raw rows that stay, with their numbers in the log."""
-        for record, rows, numbers in self.numbered(fragment):
-            if self.selector is None:
-                yield record, rows
-            else:
-                keep = self.selector.keep(numbers)
-                yield record.filter(pa.array(keep)), rows[keep]
+        return (self._chosen(*whole) for whole in self.numbered(fragment))
+
+    def _chosen(self, record: pa.RecordBatch, rows: Numbers, numbers: Numbers) -> tuple[pa.RecordBatch, Numbers]:
+        if self.selector is None:
+            return record, rows
+        keep = self.selector.keep(numbers)
+        return record.filter(pa.array(keep)), rows[keep]
 
     def numbered(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
         """Yield the raw rows with their numbers in the log and those by which they are chosen: the key's, if any."""
