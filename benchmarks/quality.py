@@ -1,6 +1,6 @@
 """How good learned policies are: labelled data turned into logs, every policy valued exactly.
 
-    python -m benchmarks.quality [--quick] [--seeds 5] [--jobs 2] [--data FOLDER] [--out quality.jsonl]
+    python -m benchmarks.quality [--quick] [--seeds 5] [--first-seed 0] [--jobs 2] [--data FOLDER] [--out quality.jsonl]
 
 Five data sets, two reward matrices (sharp: 1 for the right action, 0 for the others; random: uniform on [0, 1)), seven
 loggers and the seeds make the cases. In each the log is drawn from 70 % of the rows, and policies are valued on the
@@ -10,6 +10,9 @@ others, from which the learners see nothing. The table has the normalised gain
 
 and how often a learner is worse than the logger by more than .01. Cases are written to --out as they are done, and
 those that are there are not computed again. --quick: two data sets, one seed.
+
+The exit code is 1 where auto gains less than .44 on average, or harms in more than 1 % of the cases; --quick judges
+nothing. Settings are to be tried on other logs, --first-seed 100, and reported on these once.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
@@ -50,6 +53,8 @@ LOGGERS = (*TEMPERATURES, "uniform", "epsilon-greedy")
 SEEN = 0.1
 """Fraction of the rows that a logger was made from."""
 HARM = 0.01
+WANTED = {"gain": 0.44, "harm": 0.01}
+"""The least mean gain of auto, and the largest fraction of cases in which it may do harm."""
 
 Learn = Callable[[piwo.Log, int], piwo.policies.Policy]
 
@@ -87,7 +92,11 @@ LEARNERS = (AUTO, CERTIFIED, *OTHERS)
 
 def run(case: Case, folder: Path) -> dict[str, Any]:
     """Return the values of one case: logger, best, and every learner; and what auto chose."""
-    warnings.simplefilter("ignore")  # logistic regressions that stop early are part of the comparison
+    with warnings.catch_warnings(action="ignore"):  # logistic regressions that stop early are part of the comparison
+        return _run(case, folder)
+
+
+def _run(case: Case, folder: Path) -> dict[str, Any]:
     everything = _bandit(case, folder)
     test = np.random.default_rng(case.seed).random(len(everything)) < 0.3
     rows, fresh = everything.take(~test), everything.take(test)
@@ -169,37 +178,65 @@ def _shown(done: Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join([told, *(table(done, by) for by in ("data", "logger", "rewards"))])
 
 
-def _cases(quick: bool, seeds: int) -> list[Case]:
+def missed(done: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what auto fails to reach, a line each; empty where it reaches all.
+
+    >>> missed([{"logged": 0.5, "best": 0.9, "values": {"auto": 0.7}}])
+    []
+    """
+    gain, harm = gains(done, AUTO)
+    found = [f"auto has a mean gain of {gain:.3f}, wanted at least {WANTED['gain']}"] if gain < WANTED["gain"] else []
+    if harm > WANTED["harm"]:
+        found.append(f"auto does harm in {100 * harm:.1f} % of the cases, wanted at most {100 * WANTED['harm']:g} %")
+    return found
+
+
+def _cases(quick: bool, seeds: int, first: int = 0) -> list[Case]:
     """Return the cases, seed by seed: what is done when it is interrupted is balanced."""
     sets = QUICK if quick else SETS
-    numbers = range(1 if quick else seeds)
+    numbers = range(first, first + (1 if quick else seeds))
     return [Case(d, r, g, s) for s in numbers for d in sets for r in REWARDS for g in LOGGERS]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run the cases that are not yet done, and print the tables."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the cases that are not yet done, print the tables, and return the exit code."""
     shared = Path(os.environ.get("PIWO_SHARED", Path(__file__).parents[2] / "shared"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="two data sets, one seed")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2, help="processes; 1: this one alone")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the sup_*.parquet files")
     parser.add_argument("--out", type=Path, default=Path("quality.jsonl"), help="cases that are done, one a line")
     asked = parser.parse_args(argv)
-    wanted = _cases(asked.quick, asked.seeds)
+    wanted = _cases(asked.quick, asked.seeds, asked.first_seed)
     done = _read(asked.out)
     missing = [case for case in wanted if case not in done]
-    # one thread a case: small fits gain nothing from two
-    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    pool = ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn"))
-    with pool, asked.out.open("a", encoding="utf-8") as file:
-        running = {pool.submit(run, case, asked.data): case for case in missing}
-        for count, future in enumerate(as_completed(running), 1):
-            done[running[future]] = future.result()
-            print(json.dumps(done[running[future]]), file=file, flush=True)
+    with asked.out.open("a", encoding="utf-8") as file:
+        for count, (case, found) in enumerate(_ran(missing, asked.data, asked.jobs), 1):
+            done[case] = found
+            print(json.dumps(found), file=file, flush=True)
             print(f"\r{count} of {len(missing)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    print(_shown([done[case] for case in wanted]))
+    cases = [done[case] for case in wanted]
+    print(_shown(cases))
+    failures = [] if asked.quick else missed(cases)
+    for failure in failures:
+        print(f"\nmissed: {failure}")
+    return int(bool(failures))
+
+
+def _ran(cases: Sequence[Case], folder: Path, jobs: int) -> Iterator[tuple[Case, dict[str, Any]]]:
+    """Yield the cases as they are done."""
+    if jobs == 1:
+        yield from ((case, run(case, folder)) for case in cases)
+        return
+    # one thread a case: small fits gain nothing from two
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(run, case, folder): case for case in cases}
+        for future in as_completed(running):
+            yield running[future], future.result()
 
 
 def _read(path: Path) -> dict[Case, dict[str, Any]]:
@@ -208,4 +245,4 @@ def _read(path: Path) -> dict[Case, dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -157,6 +157,40 @@ def test_against_a_baseline_by_hand() -> None:
     assert made.improvement_lower == pytest.approx(-piwo.regret_certificate(log, a, {"b": b}).regret_upper, rel=1e-12)
 
 
+def test_shares_of_delta_by_hand() -> None:
+    """a earns 1 in its half of the rows, b nothing; three quarters of delta for a, the rest for b and its twin."""
+    log = piwo.Log.from_arrays(action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400)
+    a, b, twin = (Constant(x, log.actions) for x in "abb")
+    shares = {"a": 0.75, "b": 0.125, "twin": 0.125}
+    made = piwo.certify(log, {"a": a, "b": b, "twin": twin}, delta=DELTA, shares=shares)
+    for name, share, credit in (("a", 0.75, 2.0), ("b", 0.25, 0.0), ("twin", 0.25, 0.0)):
+        penalty = math.log(1 / (DELTA * share))
+        by_hand = bounds.improvement_lower(bet_sums([credit, 1.0] * 200), 400, penalty)
+        assert made[name].improvement_lower == pytest.approx(by_hand, rel=1e-9)
+        assert (made[name].share, made[name].candidates) == (share, 2)
+        assert piwo.Certificate.from_dict(made[name].to_dict()) == made[name]
+    equal = piwo.certify(log, {"a": a, "b": b}, delta=DELTA)
+    assert equal["a"].improvement_lower < made["a"].improvement_lower
+    assert equal["a"].share is None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"shares": {"a": 0.5}}, "a number above 0 for each policy"),
+        ({"shares": {"a": 0.5, "b": 0.6}}, "at most 1 in all"),
+        ({"shares": {"a": 1.0, "b": 0.0}}, "a number above 0"),
+        ({"shares": {"a": math.nan, "b": 0.5}}, "a number above 0"),
+        ({"shares": [0.5, 0.5]}, "a number above 0 for each policy"),
+        ({"shares": {"a": 0.5, "b": 0.5}, "earlier": 2}, "leave them out with within= or earlier="),
+    ],
+)
+def test_shares_that_are_none(options, says: str) -> None:
+    log = piwo.Log.from_arrays(action=["a", "b"] * 20, reward=[1, 0] * 20, propensity=[0.5] * 40)
+    with pytest.raises(piwo.UsageError, match=says):
+        piwo.certify(log, {x: Constant(x, log.actions) for x in "ab"}, **options)
+
+
 def test_many_against_one_of_them() -> None:
     log = bandit_log((0.4, 0.3, 0.3), (0.2, 0.4, 0.8), 2000, seed=3)
     each = {str(x): Constant(x, log.actions) for x in log.actions}

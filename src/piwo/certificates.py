@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.archive import write_file
-from piwo.policies.sameness import identity
+from piwo.policies.sameness import identity, joined_shares
 from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW
@@ -46,6 +46,7 @@ _NUMBERS = (
     ("ess", 0.0, math.inf),
     ("mean_weight", 0.0, math.inf),
     ("propensity_p", 0.0, 1.0),
+    ("share", 0.0, 1.0),
     ("parameter", -math.inf, math.inf),
 )
 """Fields that are numbers or None, and between what."""
@@ -99,6 +100,8 @@ class Certificate:
     candidates: int = 1
     """How many different policies were certified on these rows, earlier ones included; the bounds of the
     call hold together. A held-out certificate pays for each; an in-sample one has paid for the whole class."""
+    share: float | None = None
+    """The share of delta that its bounds spend, where shares were fixed; None: the same for all candidates."""
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
     kl: float | None = None
@@ -254,6 +257,7 @@ def certify(
     within: PolicyClass | None = None,
     baseline: Any = None,
     interval: str = "auto",
+    shares: Mapping[Any, float] | None = None,
     earlier: int | Certificate = 0,
     horizon: bounds.Horizon = None,
     facts: Mapping[str, Any] | None = None,
@@ -276,6 +280,8 @@ def certify(
             those given; None: the logging policy.
         interval: "auto": "mixture-cv" where the log has the probability of every action (`propensities=` or
             `behavior=`) and the policy gives full vectors, else "mixture"; either of them by name.
+        shares: key -> the share of delta that is spent on that policy, in place of 1/m each; above 0, at most 1 in all,
+            fixed before these rows were looked at. Policies that are the same have theirs together.
         earlier: how many candidates were certified on these rows before, or the last of their certificates, which
             knows: a holdout that is used again pays for all of them. They must have been made without looking at what
             was certified. What was certified earlier paid for fewer; only what is certified last has paid for all.
@@ -299,16 +305,9 @@ def certify(
     True
     """
     asked = Certifying.of(
-        log,
-        policies,
-        delta=delta,
-        within=within,
-        baseline=baseline,
-        interval=interval,
-        earlier=earlier,
-        horizon=horizon,
-        facts=facts,
-    )
+        log, policies, delta=delta, within=within, baseline=baseline, interval=interval, shares=shares,
+        earlier=earlier, horizon=horizon, facts=facts,
+    )  # fmt: skip
     return asked.finish(reduce(asked.log, asked.sums))
 
 
@@ -339,6 +338,8 @@ class Certifying:
     horizon: bounds.Horizon = None
     baseline: Baseline | None = None
     """What they are compared with, ready for the log; None: the logging policy."""
+    shares: Mapping[Any, float] | None = None
+    """key -> share of delta, for each of `policies`; None: the same for all."""
 
     @classmethod
     def of(
@@ -350,6 +351,7 @@ class Certifying:
         within: PolicyClass | None = None,
         baseline: Any = None,
         interval: str = "auto",
+        shares: Mapping[Any, float] | None = None,
         earlier: int | Certificate = 0,
         horizon: bounds.Horizon = None,
         facts: Mapping[str, Any] | None = None,
@@ -384,8 +386,12 @@ class Certifying:
             check_actions_known(log, ready.values())
         if horizon not in {None, "universal"} and earlier:
             raise UsageError("the bets of a horizon depend on how many candidates pay, so earlier must be 0 with one")
+        if shares is not None:
+            if within is not None or earlier:
+                raise UsageError("shares are of one call on held-out rows; leave them out with within= or earlier=")
+            shares = joined_shares(shares, same_as)
         methods = {key: method.settled(log, policy) for key, policy in ready.items()}
-        return cls(log, ready, same_as, methods, delta, within, earlier, facts or {}, horizon, base)
+        return cls(log, ready, same_as, methods, delta, within, earlier, facts or {}, horizon, base, shares)
 
     @property
     def kind(self) -> Kind:
@@ -428,14 +434,25 @@ class Certifying:
         if before is not None and before != digest.text(self.log.actions):
             raise UsageError("the earlier certificate is of other rows, so they are not used again; leave earlier out")
         each = dict(zip(self.policies, states, strict=True))
-        # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
-        paid = math.log(self.candidates) if self.within is None else self.log_class_size
-        suspicion = _suspicion((state for state, *_ in states), paid)
+        paid = {key: self._paid(key) for key in each}
+        suspicion = min(_suspicion(state, paid[key]) for key, (state, *_) in each.items())
         known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
-        found = {key: self._bounds(key, state, paid) for key, state in each.items()}
+        found = {key: self._bounds(key, state, paid[key]) for key, state in each.items()}
         why_not = next(filter(None, (self._contradiction(suspicion, *ends) for ends in found.values())), None)
         made = {key: self._certificate(key, state, found[key], known, why_not) for key, state in each.items()}
         return {key: made[one] for key, one in self.same_as.items()}
+
+    def moments(self, sums: tuple[Any, ...]) -> dict[Any, MomentState]:
+        """Return key -> the sums of weights and rewards that point estimates are made of, from the state of `sums`."""
+        each = dict(zip(self.policies, sums[1:], strict=True))
+        return {key: each[one][0].moments for key, one in self.same_as.items()}
+
+    def _paid(self, key: Any) -> float:
+        """Return what the bounds of a policy pay beside log(1/delta)."""
+        if self.shares is not None:
+            return -math.log(self.shares[key])
+        # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
+        return math.log(self.candidates) if self.within is None else self.log_class_size
 
     def stated(
         self, sums: tuple[Any, ...], low: float, gain: float | None, *, bound: str, facts: Mapping[str, Any]
@@ -451,7 +468,7 @@ class Certifying:
         """
         digest, (state, *_) = sums
         # the price of a posterior is that of its bound
-        suspicion = _suspicion([state], max(0.0, facts.get("kl") or 0.0))
+        suspicion = _suspicion(state, max(0.0, facts.get("kl") or 0.0))
         known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
         why_not = self._contradiction(suspicion, low, gain)
         return replace(self._record(state, low, gain, known, why_not), bound=bound, **facts)
@@ -478,7 +495,8 @@ class Certifying:
         why_not: str | None,
     ) -> Certificate:
         own, *more = state
-        made = replace(self._record(own, *ends, known, why_not), bound=self.methods[key].name)
+        share = None if self.shares is None else self.shares[key]
+        made = replace(self._record(own, *ends, known, why_not), bound=self.methods[key].name, share=share)
         if self.baseline is None:
             return made
         worth = self._difference(key, self.baseline).other_value(more[-1], self.log)
@@ -527,10 +545,9 @@ class Certifying:
         )
 
 
-def _suspicion(states: Iterable[PolicyState], paid: float) -> float:
-    """Return the p-value of "the propensities are not too small", by whichever candidate says most against it."""
-    worst = max(bounds.propensity_e_test(x.bets.weight, x.moments.rows).log_e_value for x in states)
-    return math.exp(min(0.0, paid - worst))
+def _suspicion(state: PolicyState, paid: float) -> float:
+    """Return the p-value of "the propensities are not too small", by what one candidate says against it."""
+    return math.exp(min(0.0, paid - bounds.propensity_e_test(state.bets.weight, state.moments.rows).log_e_value))
 
 
 def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:

@@ -116,6 +116,7 @@ def _path(learner: Learned) -> list[dict[str, Any]]:
                 "value": point.certificate.value,
                 "value_lower": point.certificate.value_lower,
                 "improvement_lower": point.certificate.improvement_lower,
+                "standing": point.standing,
                 "chosen": name == learner.chosen_,
                 "same_as": before,
             }
@@ -178,12 +179,13 @@ def _told(learner: Learned, certificate: Certificate, oracle: str) -> list[str]:
 
 
 def _told_auto(learner: piwo.Auto, certificate: Certificate) -> list[str]:
-    tried = _path(learner)
-    rows = [[one["candidate"], _number(one["value"]), _number(one["improvement_lower"])] for one in tried]
+    tried, header = _path(learner), ["candidate", "value", "better by at least", "estimate less error"]
+    shown = ("value", "improvement_lower", "standing")
+    rows = [[one["candidate"], *(_number(one[x]) for x in shown)] for one in tried]
     return [
-        f"learned from {certificate.training_rows} rows, chosen on {certificate.rows} others",
+        f"learned from {certificate.training_rows} rows, certified on {certificate.rows} others",
         f"  {visible(learner.chosen_)}: {learner.rule_}",
-        *_tried(tried, ["candidate", "value", "better by at least"], rows),
+        *_tried(tried, header, rows),
         *_claimed(certificate),
     ]
 

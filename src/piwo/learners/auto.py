@@ -1,7 +1,8 @@
-"""Auto: a pool of learners, the one that is certified best, and what runs today where none is."""
+"""Auto: a pool of learners, the best of those certified better, and what runs today where none is."""
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,12 +11,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Self
 
-from piwo.certificates import SUSPICIOUS, Certificate, certify
+from piwo.certificates import SUSPICIOUS, Certificate, Certifying
+from piwo.engines.engine import reduce
 from piwo.errors import PiwoWarning, UsageError
-from piwo.learners.learner import Learner, check_certifiable, check_log, check_score, divide, fitted
+from piwo.estimators.point import self_normalized
+from piwo.learners.learner import Learner, Rows, check_certifiable, check_log, check_score, divide, fitted
 from piwo.learners.pool import Candidate, candidates, usual_pool
 from piwo.logs.log import Log
 from piwo.policies import Logging, Policy
+from piwo.reductions import MomentState
 from piwo.scores import Score
 
 __all__ = ["INCUMBENT", "LOGGING", "Auto", "PoolPoint"]
@@ -28,7 +32,7 @@ INCUMBENT = "incumbent"
 
 @dataclass(frozen=True)
 class PoolPoint:
-    """One candidate: the policy that it learned from one part of the log, certified on the other.
+    """One candidate: a policy that it learned from one part of the log, certified on the other.
 
     >>> import piwo
     >>> from piwo.learners.pool import Candidate
@@ -42,10 +46,23 @@ class PoolPoint:
     """None: the policy to fall back to."""
     policy: Policy
     certificate: Certificate
+    standing: float | None = None
+    """Its self-normalised estimate less one standard error, in the reward's unit, on all rows that were not learned
+    from: what decides among those that are certified."""
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What one way of learning and certifying says of one candidate."""
+
+    candidate: Candidate | None
+    policy: Policy
+    certificate: Certificate
+    moments: MomentState
 
 
 class Auto(Learner):
-    """Learn with a pool of learners; keep the policy that is certified to improve most on the logging policy.
+    """Learn with a pool of learners; keep the best of those certified to improve on the logging policy.
 
     Answers: which policy should run, where nobody knows which learner suits the log? No single one does: methods that
     ignore the propensities are the best on even and on bad loggers and do harm elsewhere, weighted ones the reverse.
@@ -53,26 +70,28 @@ class Auto(Learner):
     nothing is certified better, the answer is the logging policy; or the incumbent, where another policy runs today:
     then the improvement is that over it, and nothing is chosen that is not certified better than it.
 
-    Formula: the candidates are learned from one part of the log; the choice is argmax_i LB_i, over those with LB_i > 0,
-    of the paired improvement bound LB_i = LB(E Y_i) - 1, Y_i = w_i R + 1 - R, on the other part at
-    log((N + 1)/delta), for N different policies and the logging policy.
+    Formula: every candidate is learned from each part of the log and certified on the other, by the paired improvement
+    bound LB_i = LB(E Y_i) - 1, Y_i = w_i R + 1 - R, at log(1/(s_i delta)); the shares s_i sum to 1 over both ways.
+    Among the candidates with LB_i > 0 either way the choice is argmax_i V_i - SE_i, the self-normalised estimate
+    V_i = sum w_i R / sum w_i and its standard error over all rows, each weighted by the policy that did not see it.
     Source: docs/quality.md; bound: docs/theory.md, section "Improvement over the logging policy".
 
     What is proved: with probability 1 - delta the policy chosen, `certified_policy_`, is at least as much better than
-    the logging policy as its certificate says. Learning it again from all rows (`refit=True`) mostly gains, but of that
-    policy nothing is proved: no row is left that it did not see. With `refit=False` the policy returned is the
-    certified one.
+    the logging policy as its certificate says, by whichever rule it was chosen: all bounds hold together. Learning it
+    again from all rows (`refit=True`) mostly gains, but of that policy nothing is proved: no row is left that it did
+    not see. With `refit=False` the policy returned is the certified one.
 
     Args:
         pool: what to learn with, in place of the usual pool: scikit-learn classifiers, oracles, or `Candidate`s.
-        extra: likewise, beside it. Every candidate makes the bounds of all a little wider: ln((N + 1)/delta).
+        extra: likewise, beside it. Every candidate makes the bounds of all a little wider.
         delta: how often the certificates may be wrong, all together.
         incumbent: the policy to improve on and to fall back to, made without this log; None: the logging policy.
         refit: return the chosen candidate's policy learned from all rows, instead of the certified one.
         holdout: fraction of the rows that is held out.
+        exchange: learn from the held-out part too, and certify that on the other: half of delta is spent each way.
         random_state: seed of the split and of the boosted trees, a whole number.
         tail: hold out the last rows of the log instead of random ones: for adaptive logs, whose logger learned
-            from earlier rows.
+            from earlier rows. Nothing is exchanged then: what is certified must come after what was learned from.
 
     Attributes:
         policy_: the policy to run.
@@ -103,6 +122,7 @@ class Auto(Learner):
         delta: float = 0.05,
         refit: bool = True,
         holdout: float = 0.5,
+        exchange: bool = True,
         random_state: int = 0,
         tail: bool = False,
     ) -> None:
@@ -112,6 +132,7 @@ class Auto(Learner):
         self.delta = delta
         self.refit = refit
         self.holdout = holdout
+        self.exchange = exchange
         self.random_state = random_state
         self.tail = tail
 
@@ -142,19 +163,40 @@ class Auto(Learner):
             check_score(one.score)
             check_certifiable(log, one.oracle, "held-out")
             one.oracle.fit_for(log)
-        with _short_of_optimum():
-            policies = dict(_learned(pool, _encoded_for(today, rows.training)))
-        policies[fallback] = today
-        assert rows.test is not None
-        facts = {**rows.facts, "log_rows": len(log)}
-        made = certify(rows.test, policies, delta=self.delta, baseline=fallback, facts=facts)
-        each: dict[str, Candidate | None] = {one.label: one for one in pool} | {fallback: None}
-        self.path_ = {
-            name: PoolPoint(one, policies[name], _about(made[name], one, fallback)) for name, one in each.items()
-        }
+        ways = [rows] if self.tail or not self.exchange else [rows, rows.exchanged()]
+        looks = [self._look(log, way, pool, fallback, today, 1.0 / len(ways)) for way in ways]
+        # rows that contradict their propensities one way are not believed the other way
+        refused = [look for look in looks if any(x.certificate.improvement_lower is None for x in look.values())]
+        self.path_ = {name: _better(log, [look[name] for look in refused or looks]) for name in looks[0]}
         self.chosen_ = _best(self.path_, fallback)
         self._settle(log, self.path_[self.chosen_])
         return self
+
+    def _look(
+        self, log: Log, rows: Rows, pool: Sequence[Candidate], fallback: str, today: Policy, spent: float
+    ) -> dict[str, _Look]:
+        """Learn every candidate one way, and certify it the other."""
+        with _short_of_optimum():
+            policies = dict(_learned(pool, _encoded_for(today, rows.training)))
+        policies[fallback] = today
+        each: dict[str, Candidate | None] = {one.label: one for one in pool} | {fallback: None}
+        weights = {name: 1.0 if one is None else one.weight for name, one in each.items()}
+        total = sum(weights.values())
+        assert rows.test is not None
+        asked = Certifying.of(
+            rows.test,
+            policies,
+            delta=self.delta,
+            baseline=fallback,
+            shares={name: spent * weight / total for name, weight in weights.items()},
+            facts={**rows.facts, "log_rows": len(log)},
+        )
+        sums = reduce(asked.log, asked.sums)
+        made, moments = asked.finish(sums), asked.moments(sums)
+        return {
+            name: _Look(one, policies[name], _about(made[name], one, fallback), moments[name])
+            for name, one in each.items()
+        }
 
     def _pool(self, fallback: str) -> tuple[Candidate, ...]:
         usual = usual_pool(self.random_state) if self.pool is None else candidates(self.pool, "pool")
@@ -181,7 +223,9 @@ class Auto(Learner):
             if (certificate.propensity_p or 0.0) < SUSPICIOUS:
                 self.rule_ = f"the rows contradict their propensities, nothing is certified, and {stays}"
         else:
-            self.rule_ = f"the highest certified improvement among {count} different policies"
+            self.rule_ = (
+                f"the highest estimate, less its standard error, of those certified better among {count} policies"
+            )
         if self.refitted_ and one is not None:
             with _short_of_optimum():
                 self.policy_ = one.oracle.solve(log, fitted(one.score, log)[0])
@@ -239,10 +283,24 @@ def _about(made: Certificate, one: Candidate | None, fallback: str) -> Certifica
     return replace(made, oracle=one.oracle.name, score=one.score.name, parameter=one.score.value)
 
 
+def _better(log: Log, looks: Sequence[_Look]) -> PoolPoint:
+    """Return one candidate: of the policies that it learned the one that is certified better, and how it stands."""
+    best = max(looks, key=lambda one: -math.inf if (gain := one.certificate.improvement_lower) is None else gain)
+    found = self_normalized(functools.reduce(MomentState.merge, (one.moments for one in looks)))
+    standing = None
+    if found.value is not None and found.standard_error is not None:
+        standing = log.value(found.value - found.standard_error)
+    return PoolPoint(best.candidate, best.policy, best.certificate, standing)
+
+
 def _best(path: Mapping[str, PoolPoint], fallback: str) -> str:
-    """Return the key of the highest certified improvement; of equal ones the first; else the fallback."""
-    gains = {key: point.certificate.improvement_lower for key, point in path.items() if point.certificate.certified}
-    return max(gains, key=lambda key: gains[key] or 0.0, default=fallback)
+    """Return the key of what stands highest of what is certified; of equal ones the first; else the fallback."""
+    standings = {
+        key: -math.inf if point.standing is None else point.standing
+        for key, point in path.items()
+        if point.certificate.certified
+    }
+    return max(standings, key=lambda key: standings[key], default=fallback)
 
 
 @contextmanager

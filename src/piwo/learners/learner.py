@@ -6,7 +6,7 @@ import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from piwo.certificates import Kind
@@ -71,6 +71,21 @@ class Rows:
     training: Log
     test: Log | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def exchanged(self) -> Rows:
+        """Return the two parts of a random split with their roles exchanged; not for rows in the order of time.
+
+        >>> log = Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
+        >>> one = divide(log, "held-out", 0.3, 0, False)
+        >>> one.exchanged().facts["training_rows"] == len(one.test)
+        True
+        """
+        assert self.test is not None
+        # what is learned knows the actions and levels of its own rows alone, whichever part they are
+        training = replace(self.training, selector=self.test.selector)
+        test = replace(self.test, selector=self.training.selector)
+        split = {**self.facts["split"], "exchanged": True}
+        return Rows(training, test, {"training_rows": len(training), "split": split})
 
 
 def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail: bool) -> Rows:

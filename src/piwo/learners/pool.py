@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from piwo.errors import UsageError
 from piwo.oracles import Classifier, Direct, Oracle, Ridge, Softmax
 from piwo.scores import IX, Score
@@ -21,6 +23,12 @@ a million, with which nothing can be fitted."""
 class Candidate:
     """One way to learn a policy: an oracle with a score, under a name.
 
+    Args:
+        name: what it is called.
+        oracle: what it learns with.
+        score: how rows are credited.
+        weight: how much of delta its certificate may spend, against 1 for others; more for what is likely to be good.
+
     >>> Candidate("ridge", Ridge(), IX(0.1)).label
     'ridge, IX gamma=0.1'
     """
@@ -28,6 +36,11 @@ class Candidate:
     name: str
     oracle: Oracle
     score: Score
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.weight) and self.weight > 0):
+            raise UsageError(f"weight is {self.weight!r}, expected a finite number above 0")
 
     @property
     def label(self) -> str:
@@ -39,28 +52,25 @@ class Candidate:
 
 
 def usual_pool(random_state: int = 0) -> tuple[Candidate, ...]:
-    """Return the usual pool: linear and boosted, with and without propensities, cautious and not.
+    """Return the usual pool: linear and boosted, with and without propensities; few, as each makes all bounds wider.
 
     Args:
         random_state: seed of the boosted trees.
 
     >>> len(usual_pool())
-    13
+    6
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     few = {"max_iter": 40, "learning_rate": 0.15, "early_stopping": False, "random_state": random_state}
     trees = HistGradientBoostingClassifier(max_leaf_nodes=15, **few)
     reward_trees = HistGradientBoostingRegressor(max_leaf_nodes=8, min_samples_leaf=5, **few)
-    _, middle, plain = _SCORES
-    logistic, softmax, boosted = Classifier(), Softmax(), Classifier(trees)
+    cautious, middle, plain = _SCORES
     return (
+        Candidate("logistic", Classifier(), cautious, weight=4.0),
         Candidate("ridge", Ridge(standardize=True), middle),
-        Candidate("ridge alpha=100", Ridge(100.0, standardize=True), middle),
-        *(Candidate("logistic", logistic, score) for score in _SCORES),
-        Candidate("logistic C=0.03", Classifier(C=0.03), middle),
-        *(Candidate("softmax", softmax, score) for score in (middle, IX(0.01))),
-        *(Candidate("boosted trees", boosted, score) for score in _SCORES),
+        Candidate("softmax", Softmax(), middle, weight=4.0),
+        Candidate("boosted trees", Classifier(trees), cautious),
         Candidate("direct ridge", Direct(30.0), plain),
         Candidate("direct boosted trees", Direct(10.0, reward_trees), plain),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from piwo.errors import UsageError
@@ -12,7 +12,7 @@ from piwo.policies.arrays import array_bytes
 from piwo.policies.models import model_bytes
 from piwo.policies.policy import Policy
 
-__all__ = ["content_digest", "identity", "plain_numbers", "same_policy"]
+__all__ = ["content_digest", "identity", "joined_shares", "plain_numbers", "same_policy"]
 
 
 def same_policy(one: Policy, other: Policy) -> bool:
@@ -44,6 +44,28 @@ def identity(policy: Any) -> str:
         return _digest(inside, _objects, identity)
     except UsageError:
         return f"object {id(inside)}"
+
+
+def joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
+    """Return the shares of delta of the policies that differ: those of the same policy together.
+
+    Args:
+        shares: key -> share.
+        same_as: key -> key of the policy that it is the same as.
+
+    Raises:
+        UsageError: for what are no shares.
+
+    >>> joined_shares({"a": 0.5, "b": 0.25, "again": 0.25}, {"a": "a", "b": "b", "again": "b"})
+    {'a': 0.5, 'b': 0.5}
+    """
+    given = shares.values() if isinstance(shares, Mapping) and shares.keys() == same_as.keys() else [0.0]
+    if not (all(isinstance(x, int | float) and x > 0 for x in given) and sum(given) <= 1.0 + 1e-12):
+        raise UsageError(f"shares is {shares!r:.80}, expected a number above 0 for each policy, at most 1 in all")
+    joined = dict.fromkeys(same_as.values(), 0.0)
+    for key, one in same_as.items():
+        joined[one] += shares[key]
+    return joined
 
 
 def content_digest(policy: Policy) -> str | None:
