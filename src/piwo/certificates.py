@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
 
 from piwo import bounds
 from piwo._version import __version__
@@ -52,6 +52,7 @@ _NUMBERS = (
 """Fields that are numbers or None, and between what."""
 
 
+@runtime_checkable
 class PolicyClass(Protocol):
     """A class of policies that was declared before the log was seen, such as an exhaustive oracle.
 
@@ -161,15 +162,12 @@ class Certificate:
             low, high = given["reward_range"]
             given["reward_range"] = (low, math.inf if high is None else high)
             damage = _damage(given)
-            made = cls(**{**given, "notes": tuple(given.get("notes", ()))})
+            made = None if damage else cls(**{**given, "notes": tuple(given.get("notes", ()))})
         except (AttributeError, KeyError, TypeError, ValueError) as cause:
             raise FileError(f"the certificate is damaged ({cause!r}); learn the policy again") from None
-        if damage is None and record.get("certified", made.certified) is not made.certified:
-            damage = "certified"
-        if damage is not None:
-            raise FileError(
-                f"the certificate is damaged: {damage} is {record.get(damage)!r:.80}; learn the policy again"
-            )
+        if made is None or record.get("certified", made.certified) is not made.certified:
+            wrong = damage or "certified"
+            raise FileError(f"the certificate is damaged: {wrong} is {record.get(wrong)!r:.80}; learn the policy again")
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import islice
 from threading import Event
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from piwo.engines.checkpoint import Passed, current
 from piwo.engines.cluster import in_cluster
@@ -31,6 +31,7 @@ Folded = tuple[Any, list[Finding], int]
 """State, harmless findings and row count of one fragment."""
 
 
+@runtime_checkable
 class Mapper(Protocol):
     """Anything that maps a function over fragments: executors, a Dask client, joblib behind a one-line adapter."""
 

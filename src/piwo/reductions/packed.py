@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.errors import FileError
 from piwo.reductions.state import State
@@ -30,7 +31,7 @@ def packed(state: Any) -> bytes:
     >>> unpacked(packed((DigestState(2, 2**64 - 1), np.arange(2.0), float("inf"))))
     (DigestState(rows=2, total=18446744073709551615), array([0., 1.]), inf)
     """
-    arrays: list[np.ndarray[Any, Any]] = []
+    arrays: list[npt.NDArray[Any]] = []
     tree = json.dumps(_tree(state, arrays)).encode()
     file = io.BytesIO()
     named: dict[str, Any] = {str(i): array for i, array in enumerate(arrays)}
@@ -54,7 +55,7 @@ def unpacked(data: bytes) -> Any:
         raise FileError(f"the saved sums cannot be read ({cause}); make them anew with this version") from None
 
 
-def _tree(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+def _tree(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
     """Return a value as JSON can hold it; arrays are put aside, their places stay."""
     if isinstance(value, State):
         parts = {x.name: _tree(getattr(value, x.name), arrays) for x in fields(value)}  # type: ignore[arg-type]
