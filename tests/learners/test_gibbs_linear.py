@@ -20,6 +20,8 @@ from piwo.learners.nuts import Chains, draw_chains
 from piwo.simulate import adversarial_bandits
 
 pytest.importorskip("nutpie", reason="sampling needs the extra piwo[sampler]")
+# short chains: what is doubted of them depends on the version of the sampler
+pytestmark = pytest.mark.filterwarnings("ignore:.*the certificate holds all the same:piwo.PiwoWarning")
 
 
 def world(n, seed, actions=2, width=1):
@@ -281,7 +283,7 @@ def test_certificates_hold_on_adversarial_bandits():
                 log_propensity=np.asarray(bandit.log_mu)[batch.action],
                 actions=bandit.actions,
             )
-            learner = piwo.GibbsLinear(draws=20, chains=2, warmup=40, samples=20, delta=0.2, tail=True)
+            learner = piwo.GibbsLinear(draws=20, chains=2, warmup=20, samples=20, delta=0.2, tail=True)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", piwo.PiwoWarning)  # short chains, and actions on one side alone
                 learner.fit(log)
@@ -299,12 +301,21 @@ def test_doubts_about_the_draws_are_said():
         piwo.GibbsLinear(warmup=10, samples=10, chains=2, draws=20).fit(log_of(*world(100, 0)))
 
 
-@pytest.mark.parametrize("scale", [1e-50, 1e-3, 20.0])
+@pytest.mark.parametrize("scale", [1e-50, 10.0])
 def test_priors_of_any_size(scale):
-    learner = piwo.GibbsLinear(prior_scale=scale, chains=2, warmup=100, samples=100, draws=5).fit(
-        log_of(*world(100, 0))
-    )
+    learner = piwo.GibbsLinear(prior_scale=scale, chains=2, warmup=60, samples=60, draws=5).fit(log_of(*world(100, 0)))
     assert 0.0 <= learner.certificate_.value_lower < 0.8
+
+
+@pytest.mark.parametrize("seed", [-1, 2**70, np.int64(3)])
+def test_any_whole_number_is_a_seed(seed):
+    log = log_of(*world(80, 0))
+    few = {"draws": 5, "random_state": seed}
+    for learner in (
+        piwo.GibbsLinear(warmup=60, samples=60, chains=2, **few),
+        piwo.PACBayesLinear(steps=5, **few),
+    ):
+        assert learner.fit(log).certificate_.split["seed"] == int(seed)
 
 
 def test_bad_arguments():

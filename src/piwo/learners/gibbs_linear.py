@@ -43,7 +43,7 @@ class GibbsLinear(Learner):
         samples: further steps of each chain.
         delta: how often the certificate may be wrong.
         holdout: fraction of the rows that is held out for it.
-        random_state: seed of split and chains, a whole number of at least 0.
+        random_state: seed of split and chains, a whole number.
         tail: hold out the last rows of the log instead of random ones: for adaptive logs.
 
     Attributes:
@@ -59,7 +59,7 @@ class GibbsLinear(Learner):
     >>> rng = np.random.default_rng(0)
     >>> X, A = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
     >>> log = piwo.Log.from_arrays(context=X, action=A, reward=(A == (X[:, 0] > 0)) * 1.0, propensity=np.full(400, 0.5))
-    >>> learner = GibbsLinear(draws=20, warmup=100, samples=100).fit(log)
+    >>> learner = GibbsLinear(draws=20, warmup=200, samples=200).fit(log)
     >>> learner.policy_.act([[-5.0], [5.0]], random_state=0).actions.tolist(), learner.certificate_.certified
     ([0, 1], True)
     """
@@ -116,7 +116,7 @@ class GibbsLinear(Learner):
             chains=self.chains,
             warmup=self.warmup,
             draws=self.samples,
-            seed=int(self.random_state),
+            seed=int(self.random_state) % 2**64,
             told=len(density.gains.action),
         )
         for doubt in self.chains_.doubts(self.draws):

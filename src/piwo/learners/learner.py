@@ -101,8 +101,9 @@ def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail:
         return Rows(log)
     if kind == "in-sample":
         return Rows(log, log, {"training_rows": len(log)})
-    split = log.split(holdout=holdout, seed=random_state, tail=tail)
-    made = {"holdout": holdout, "seed": random_state, "tail": tail, "key": log.columns.key, "notes": list(split.notes)}
+    seed = int(random_state)
+    split = log.split(holdout=holdout, seed=seed, tail=tail)
+    made = {"holdout": holdout, "seed": seed, "tail": tail, "key": log.columns.key, "notes": list(split.notes)}
     return Rows(split.train, split.test, {"training_rows": split.train_rows, "split": made})
 
 

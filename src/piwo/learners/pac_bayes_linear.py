@@ -135,7 +135,7 @@ class PACBayesLinear(Learner):
         blank = self.prior_.policies(self.prior_.mean[None], actions, features, greedy=True)[0]
         last, _ = prepare(last, {0: blank})
         self.posterior_ = self._fitted(last, score, self.prior_, actions)
-        rng = np.random.default_rng([int(self.random_state), 1])
+        rng = np.random.default_rng([int(self.random_state) % 2**64, 1])
         drawn = self.posterior_.draw(self.draws, rng)
         drawn = np.concatenate([drawn, self.posterior_.mean[None]])
         policies = self.posterior_.policies(drawn, actions, features, greedy=self.policy == "greedy")
@@ -201,7 +201,9 @@ class PACBayesLinear(Learner):
         examples = _coded(rewarded(log, [trained]), log.actions, actions)
         bet = trained.bet
         assert bet is not None
-        return fit_normal(examples, examples.gains[0], prior, bet, steps=self.steps, seed=int(self.random_state))
+        return fit_normal(
+            examples, examples.gains[0], prior, bet, steps=self.steps, seed=int(self.random_state) % 2**64
+        )
 
 
 def _coded(examples: Examples, given: Actions, wanted: Actions) -> Examples:
