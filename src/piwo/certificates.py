@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
 
 from piwo import bounds
 from piwo._version import __version__
+from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import FileError, UsageError
 from piwo.estimators.contradiction import contradiction
@@ -370,6 +371,8 @@ class Certifying:
             )
         first: dict[str, Any] = {}
         same_as = {key: first.setdefault(identity(policy), key) for key, policy in policies.items()}
+        bounds.check_horizon(horizon)
+        check_kind("facts", facts, (Mapping, type(None)))
         _check_earlier(earlier, within)
         if within is not None:
             check_declared(within, {key: policies[key] for key in first.values()})
@@ -382,7 +385,7 @@ class Certifying:
             check_actions_known(log, [base.policy])
         if within is not None:  # on held-out rows the test of the propensities sees it
             check_actions_known(log, ready.values())
-        if horizon not in {None, "universal"} and earlier:
+        if horizon is not None and horizon != "universal" and earlier:
             raise UsageError("the bets of a horizon depend on how many candidates pay, so earlier must be 0 with one")
         if shares is not None:
             if within is not None or earlier:

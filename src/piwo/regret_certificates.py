@@ -13,6 +13,7 @@ from typing import Any, Literal
 from piwo import bounds
 from piwo._version import __version__
 from piwo.certificates import Kind, PolicyClass, check_declared
+from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.difference import Difference
@@ -127,6 +128,7 @@ def regret_certificate(
     kind: Kind = "held-out" if within is None else "in-sample"
     log_class_size = 0.0 if within is None else within.log_class_size() or 0.0
     each = bounds.log_inv_delta(delta, log_class_size=log_class_size)
+    check_kind("against", against, (Mapping, Oracle))
     if isinstance(against, Oracle):
         return _of_class(log, policy, against, delta, kind, log_class_size)
     if not isinstance(against, Mapping):
@@ -203,6 +205,7 @@ def _made(
 
 
 def _check(log: Log) -> None:
+    check_kind("log", log, Log, "; piwo.read makes one")
     if log.columns.weight is not None:
         raise UsageError(
             "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"

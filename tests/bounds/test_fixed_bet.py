@@ -132,8 +132,8 @@ def test_interval_is_its_two_sides_and_pays_for_all_of_them():
     [
         ((math.nan, 10, 0.1, 3.0), "mean score is nan"),
         ((0.5, 0, 0.1, 3.0), "n is 0"),
-        ((0.5, 10, 0.0, 3.0), "bet size is 0.0"),
-        ((0.5, 10, -0.1, 3.0), "bet size is -0.2"),
+        ((0.5, 10, 0.0, 3.0), "gamma is 0.0"),
+        ((0.5, 10, -0.1, 3.0), "gamma is -0.1"),
         ((0.5, 10, 0.1, 0.0), "log_inv_delta is 0.0"),
     ],
 )
@@ -148,7 +148,7 @@ def test_more_refusals():
         bounds.ix_upper_deviation(-1.0, 10, 0.1, 3.0)
     with pytest.raises(UsageError, match="gamma is 0"):
         bounds.ix_upper_deviation_sqrt(1.0, 10, 0.0, 3.0)
-    with pytest.raises(UsageError, match="1 reward scores, 2 loss scores, 1 bets"):
+    with pytest.raises(UsageError, match="expected equally many numbers"):
         bounds.score_interval([0.5], [0.4, 0.3], [0.1], 10, 3.0)
     with pytest.raises(UsageError, match="at least one"):
         bounds.ix_interval([], [], [], 10, 3.0)

@@ -262,7 +262,7 @@ def test_refuses(learner, said):
     ("change", "said"),
     [
         ({"score": "ix"}, "expected a Score"),
-        ({"oracle": "ridge"}, "expected a Oracle"),
+        ({"oracle": "ridge"}, "expected an Oracle"),
         ({"certificate": None}, "expected 'auto'"),
         ({"random_state": 0.5}, "whole number"),
     ],

@@ -68,7 +68,7 @@ def test_few_rows_of_an_action_count_little():
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, np.inf])
 def test_bad_arguments(alpha):
-    with pytest.raises(piwo.UsageError, match=r"alpha is .*, expected a finite number above 0"):
+    with pytest.raises(piwo.UsageError, match=r"alpha is .*expected a finite number above 0"):
         piwo.oracles.Direct(alpha)
     with pytest.raises(piwo.UsageError, match="expected a scikit-learn regressor"):
         piwo.oracles.Direct(model="trees")

@@ -84,5 +84,5 @@ def test_proportional_gains_share_a_policy():
 
 @pytest.mark.parametrize("arguments", [{"penalty": -1.0}, {"ridge": np.nan}, {"steps": 0}])
 def test_bad_arguments(arguments):
-    with pytest.raises(piwo.UsageError, match=rf"{next(iter(arguments))} is .*, expected"):
+    with pytest.raises(piwo.UsageError, match=rf"{next(iter(arguments))} is .*expected"):
         piwo.oracles.Softmax(**arguments)

@@ -34,7 +34,7 @@ from piwo.bounds.interval import Interval
 from piwo.bounds.ix import ix_interval, ix_linear_lower, ix_lower, ix_upper_deviation, ix_upper_deviation_sqrt
 from piwo.bounds.ls import ls_interval, ls_lower
 from piwo.bounds.missing_mass import missing_mass_upper
-from piwo.bounds.mixture import Horizon, grid_size, lcb_mean, log_e_value, lower, lower_many
+from piwo.bounds.mixture import Horizon, check_horizon, grid_size, lcb_mean, log_e_value, lower, lower_many
 from piwo.bounds.pac_bayes import (
     Gibbs,
     gibbs_posterior,
@@ -68,6 +68,7 @@ __all__ = [
     "PropensityTest",
     "best_value_upper",
     "catalogue",
+    "check_horizon",
     "clopper_pearson_lower",
     "coverage_lower",
     "coverage_upper",

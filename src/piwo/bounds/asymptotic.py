@@ -6,8 +6,8 @@ docs/theory.md, section "Why not the normal interval?".
 
 import math
 
-from piwo.bounds.checks import check_delta, check_finite, check_non_negative
 from piwo.bounds.interval import Interval
+from piwo.checks import check_delta, check_finite, check_non_negative, is_number
 
 __all__ = ["normal_interval"]
 
@@ -35,7 +35,7 @@ def normal_interval(mean: float, standard_error: float | None, delta: float) -> 
 
     check_delta(delta)
     check_finite("mean", mean)
-    if standard_error is None or math.isnan(standard_error):
+    if standard_error is None or (is_number(standard_error) and math.isnan(standard_error)):
         return Interval(None, None, "asymptotic")
     check_finite("standard_error", standard_error)
     check_non_negative("standard_error", standard_error)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from piwo.bounds.fixed_bet import score_lower
-from piwo.errors import UsageError
+from piwo.checks import check_positive, check_sequences
 
 __all__ = ["best_value_upper"]
 
@@ -35,10 +35,7 @@ def best_value_upper(least_loss_scores: Sequence[float], bets: Sequence[float], 
 
     Source: docs/theory.md, section "Regret certificates".
     """
-    if not bets or len(least_loss_scores) != len(bets):
-        raise UsageError(
-            f"there are {len(least_loss_scores)} loss scores and {len(bets)} bets; "
-            "expected equally many, at least one: pass one score for every bet size"
-        )
+    check_sequences("bet size", bets=bets, least_loss_scores=least_loss_scores)
+    check_positive("log_inv_delta", log_inv_delta)
     share = log_inv_delta + math.log(len(bets))
     return min(1.0 - score_lower(score, n, bet, share) for score, bet in zip(least_loss_scores, bets, strict=True))

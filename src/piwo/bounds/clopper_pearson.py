@@ -2,7 +2,7 @@
 
 import math
 
-from piwo.bounds.checks import check_count, check_positive
+from piwo.checks import check_count, check_positive
 from piwo.errors import UsageError
 
 __all__ = ["clopper_pearson_lower"]

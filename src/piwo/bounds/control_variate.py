@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from piwo.bounds.checks import check_count, check_positive
-from piwo.bounds.mixture import FloatArray, Horizon, grid_size
+from piwo.bounds.mixture import FloatArray, Horizon, check_horizon, grid_size
+from piwo.checks import check_count, check_positive, numbers
 from piwo.errors import UsageError
 from piwo.reductions.bets import BETS
 
@@ -60,7 +60,7 @@ def pooled_lower(
 
     Source: docs/theory.md, section "Control variates".
     """
-    sums = np.asarray(bet_sums, np.float64)
+    sums = numbers("bet_sums", bet_sums)
     return float(pooled_lower_many(sums[None], shifts, weights, n, log_inv_delta, horizon=horizon)[0])
 
 
@@ -81,7 +81,8 @@ def pooled_lower_many(
     """
     check_count("n", n, 0)
     check_positive("log_inv_delta", log_inv_delta)
-    sums, raised, log_prior = _checked(np.asarray(bet_sums, np.float64), shifts, weights)
+    check_horizon(horizon)
+    sums, raised, log_prior = _checked(numbers("bet_sums", bet_sums), shifts, weights)
     rows = n if horizon is None else horizon
     size = BETS.size if isinstance(rows, str) else grid_size(rows, log_inv_delta)
     sums, log_prior = sums[:, :, :size], log_prior[:, None] - math.log(size)
@@ -98,7 +99,7 @@ def pooled_lower_many(
 
     bounds = np.zeros(len(sums))
     at_zero = surplus(np.full(len(sums), -np.inf), sums)
-    refuted = at_zero > 0.0
+    refuted = (at_zero > 0.0) & (n > 0)
     if not refuted.any():
         return bounds
     some = sums[refuted]
@@ -126,7 +127,7 @@ def _highest(sums: FloatArray, shifts: FloatArray, n: int, log_inv_delta: float)
 def _checked(
     sums: FloatArray, shifts: Sequence[float] | FloatArray, weights: Sequence[float] | FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    raised, shares = np.asarray(shifts, np.float64), np.asarray(weights, np.float64)
+    raised, shares = numbers("shifts", shifts), numbers("weights", weights)
     if sums.ndim != 3 or sums.shape[1:] != (raised.size, BETS.size) or raised.shape != shares.shape:
         raise UsageError(
             f"bet sums have shape {sums.shape}, shifts {raised.shape}, weights {shares.shape}; expected "

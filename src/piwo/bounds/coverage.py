@@ -1,8 +1,8 @@
 """Coverage bounds: how well does the logger try what a policy plays? What regret bounds ask, read off a log."""
 
-from piwo.bounds.checks import check_positive
 from piwo.bounds.missing_mass import missing_mass_upper
 from piwo.bounds.mixture import FloatArray, Horizon, lower
+from piwo.checks import check_positive
 
 __all__ = ["coverage_lower", "coverage_upper"]
 

@@ -2,8 +2,8 @@
 
 import math
 
-from piwo.bounds.checks import check_count, check_delta
 from piwo.bounds.interval import Interval
+from piwo.checks import check_count, check_delta, check_non_negative
 
 __all__ = ["cressie_read_interval"]
 
@@ -42,6 +42,10 @@ def cressie_read_interval(n: int, w: float, w2: float, wr: float, w2r: float, w2
 
     check_delta(delta)
     check_count("n", n, 3)
+    for name, value in (("w", w), ("w2", w2), ("wr", wr), ("w2r", w2r), ("w2r2", w2r2)):
+        check_non_negative(name, value)
+    if max(w, wr) > 1e150:  # their squares leave float64
+        return Interval(None, None, "asymptotic")
     if not all(map(math.isfinite, (w2, w2r, w2r2))):
         return Interval(None, None, "asymptotic")
     mean_w, mean_y = w / n, wr / n

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from piwo.bounds.checks import check_delta
+from piwo.checks import check_delta, numbers
 from piwo.errors import UsageError
 
 __all__ = ["e_bh"]
@@ -36,7 +36,7 @@ def e_bh(log_e_values: ArrayLike, rate: float) -> NDArray[np.bool_]:
     Source: Wang and Ramdas 2022 (arXiv 2009.02824), Theorem 2; docs/theory.md, section "Selection".
     """
     check_delta(rate)
-    logs = np.asarray(log_e_values, np.float64)
+    logs = numbers("log_e_values", log_e_values)
     if logs.ndim != 1 or np.isnan(logs).any():
         raise UsageError(
             f"log_e_values has shape {logs.shape} or holds a NaN; expected (N,) logarithms: pass one a hypothesis"

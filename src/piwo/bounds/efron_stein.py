@@ -2,8 +2,8 @@
 
 import math
 
-from piwo.bounds.checks import check_count, check_non_negative, check_positive
 from piwo.bounds.interval import Interval
+from piwo.checks import check_count, check_non_negative, check_positive
 
 __all__ = ["efron_stein_interval"]
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from piwo.bounds.checks import check_at_least, check_delta
 from piwo.bounds.interval import Interval
+from piwo.checks import check_at_least, check_delta
 from piwo.errors import UsageError
 
 __all__ = ["empirical_likelihood_interval"]

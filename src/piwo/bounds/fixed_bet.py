@@ -9,9 +9,8 @@ import math
 import sys
 from collections.abc import Sequence
 
-from piwo.bounds.checks import check_count, check_finite, check_positive
 from piwo.bounds.interval import Interval
-from piwo.errors import UsageError
+from piwo.checks import check_count, check_finite, check_positive, check_sequences
 
 __all__ = ["floor_at_zero", "score_interval", "score_linear_lower", "score_lower"]
 
@@ -73,6 +72,7 @@ def floor_at_zero(raw: float) -> float:
     >>> floor_at_zero(-13.311995)
     0.0
     """
+    check_finite("raw", raw)
     return max(0.0, raw)
 
 
@@ -106,13 +106,9 @@ def score_interval(
 
     Source: docs/theory.md, section "Admissible scores".
     """
-    size = len(bets)
-    if size == 0 or len(reward_scores) != size or len(loss_scores) != size:
-        raise UsageError(
-            f"there are {len(reward_scores)} reward scores, {len(loss_scores)} loss scores, {size} bets; "
-            "expected equally many, at least one: pass one of each for every bet size"
-        )
-    share = log_inv_delta + math.log(2 * size)
+    check_sequences("bet size", bets=bets, reward_scores=reward_scores, loss_scores=loss_scores)
+    check_positive("log_inv_delta", log_inv_delta)
+    share = log_inv_delta + math.log(2 * len(bets))
     lowers = [score_lower(score, n, bet, share) for score, bet in zip(reward_scores, bets, strict=True)]
     uppers = [1.0 - score_lower(score, n, bet, share) for score, bet in zip(loss_scores, bets, strict=True)]
     return Interval(max(lowers), min(uppers))

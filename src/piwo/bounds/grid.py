@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from piwo.bounds.checks import check_count, check_non_negative
 from piwo.bounds.mixture import grid_size
 from piwo.bounds.union import log_inv_delta
+from piwo.checks import check_count, check_kind, check_non_negative
 from piwo.errors import UsageError
 
 __all__ = [
@@ -103,6 +103,7 @@ def regret_bound_grid(grid: GammaGrid, coverage: float | Callable[[float], float
 
     Source: docs/grid.md, Theorem 1 (b).
     """
+    _check_grid(grid)
     return _regret(grid, coverage, grid.penalty)
 
 
@@ -124,6 +125,7 @@ def regret_bound_grid_one_comparator(
 
     Source: docs/grid.md, section "Theorem 1: coverage".
     """
+    _check_grid(grid)
     return _regret(grid, coverage, (grid.penalty + log_inv_delta(delta, statements=2)) / 2.0)
 
 
@@ -141,6 +143,7 @@ def regret_bound_grid_root(grid: GammaGrid, coverage: float) -> float:
 
     Source: docs/grid.md, Theorem 1 (c).
     """
+    _check_grid(grid)
     check_non_negative("coverage", coverage)
     return min(1.0, 3.0 * math.sqrt(coverage * grid.penalty / grid.rows))
 
@@ -171,6 +174,7 @@ def regret_bound_grid_variance(
 
     Source: docs/grid.md, Theorem 2.
     """
+    _check_grid(grid)
     if grid.smoothing != 2.0:
         raise UsageError("this grid is for IX gains, expected one for linear LS gains: make it with gamma_grid_ls")
     check_non_negative("value", value)
@@ -181,6 +185,10 @@ def regret_bound_grid_variance(
         check_non_negative("variance", w)
         best = min(best, 2.0 * grid.penalty / (bet * grid.rows) + bet * w)
     return min(1.0, best + 2.0 * value * grid.penalty / grid.rows + missing)
+
+
+def _check_grid(grid: GammaGrid) -> None:
+    check_kind("grid", grid, GammaGrid, "; gamma_grid_ix and gamma_grid_ls make one")
 
 
 def _regret(grid: GammaGrid, coverage: float | Callable[[float], float], penalty: float) -> float:

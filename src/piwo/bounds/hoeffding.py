@@ -2,7 +2,7 @@
 
 import math
 
-from piwo.bounds.checks import check_count, check_non_negative, check_positive
+from piwo.checks import check_count, check_non_negative, check_positive
 
 __all__ = ["hoeffding_lower"]
 

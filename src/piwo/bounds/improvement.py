@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from piwo.bounds.mixture import FloatArray, Horizon, grid_size, lower
+from piwo.checks import check_count, check_positive
 from piwo.reductions.bets import BETS
 
 __all__ = ["improvement_bets", "improvement_lower"]
@@ -58,8 +59,12 @@ def improvement_bets(n: int, log_inv_delta: float) -> FloatArray:
 
     Source: docs/theory.md, section "Improvement over the logging policy".
     """
+    check_count("n", n, 0)
+    check_positive("log_inv_delta", log_inv_delta)
     # log2(lambda_j / lambda°)
-    octaves = np.log2(BETS[: grid_size(n, log_inv_delta)]) - 0.5 * math.log2(2.0 * log_inv_delta / max(n, 1))
-    weights = np.exp2(-np.maximum(0.0, np.abs(octaves) - _WITHIN))
+    best = 0.5 * (1.0 + math.log2(log_inv_delta) - math.log2(max(n, 1)))
+    octaves = np.log2(BETS[: grid_size(n, log_inv_delta)]) - best
+    distance = np.maximum(0.0, np.abs(octaves) - _WITHIN)
+    weights = np.exp2(distance.min() - distance)
     shares: FloatArray = weights / weights.sum()
     return shares

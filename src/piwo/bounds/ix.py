@@ -8,9 +8,9 @@ m from the data add log m to log(1/delta).
 import math
 from collections.abc import Sequence
 
-from piwo.bounds.checks import check_count, check_non_negative, check_positive
 from piwo.bounds.fixed_bet import score_interval, score_linear_lower, score_lower
 from piwo.bounds.interval import Interval
+from piwo.checks import check_count, check_non_negative, check_positive, check_sequences
 
 __all__ = ["ix_interval", "ix_linear_lower", "ix_lower", "ix_upper_deviation", "ix_upper_deviation_sqrt"]
 
@@ -34,6 +34,7 @@ def ix_lower(value_ix: float, n: int, gamma: float, log_inv_delta: float) -> flo
 
     Source: arXiv 2309.15771, Lemma 1, with 1 + 2 gamma v in place of exp(2 gamma v).
     """
+    check_positive("gamma", gamma)
     return score_lower(value_ix, n, 2.0 * gamma, log_inv_delta)
 
 
@@ -45,6 +46,7 @@ def ix_linear_lower(value_ix: float, n: int, gamma: float, log_inv_delta: float)
 
     Source: arXiv 2309.15771, Lemma 1.
     """
+    check_positive("gamma", gamma)
     return score_linear_lower(value_ix, n, 2.0 * gamma, log_inv_delta)
 
 
@@ -100,6 +102,7 @@ def ix_interval(
     >>> ix_interval([0.5], [0.4], [0.05], n=1000, log_inv_delta=3.0).reported()
     Interval(lower=0.473..., upper=0.630..., guarantee='finite-sample')
     """
+    check_sequences("gamma", gammas=gammas, values=values, loss_values=loss_values)
     return score_interval(values, loss_values, [2.0 * gamma for gamma in gammas], n, log_inv_delta)
 
 

@@ -15,13 +15,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from piwo.bounds.checks import check_count, check_non_negative, check_positive
 from piwo.bounds.union import log_inv_delta as log_inverse
+from piwo.checks import check_count, check_non_negative, check_positive, is_whole, numbers, shown
 from piwo.errors import UsageError
 from piwo.reductions.bets import BETS
 from piwo.reductions.bets import bet_sums as sum_bets
 
-__all__ = ["Horizon", "grid_size", "lcb_mean", "log_e_value", "lower", "lower_many"]
+__all__ = ["Horizon", "check_horizon", "grid_size", "lcb_mean", "log_e_value", "lower", "lower_many"]
 
 FloatArray = NDArray[np.float64]
 
@@ -92,7 +92,7 @@ def lower(
 
     Source: docs/theory.md, section "The mixture bound"; the bet of fixed size is Cor. 5 of arXiv 2405.14335.
     """
-    sums = np.asarray(bet_sums, dtype=np.float64)
+    sums = numbers("bet_sums", bet_sums)
     if sums.ndim != 1:
         raise UsageError(
             f"bet_sums has shape {sums.shape}; expected ({BETS.size},): use lower_many for several at once"
@@ -153,7 +153,9 @@ def log_e_value(bet_sums: FloatArray, n: int, null_mean: float) -> float:
     """
     check_count("n", n, 0)
     check_non_negative("null_mean", null_mean)
-    sums = _checked_sums(np.asarray(bet_sums, dtype=np.float64)[None], n)
+    sums = _checked_sums(numbers("bet_sums", bet_sums)[None], n)
+    if null_mean == math.inf:
+        return -math.inf
     log_mean = math.log(null_mean) if null_mean > 0.0 else -math.inf
     log_prior = np.full(BETS.size, -math.log(BETS.size))
     return float(_log_wealth(sums, n, log_prior, np.array([log_mean]))[0])
@@ -236,20 +238,29 @@ def _bisect(
     return low
 
 
+def check_horizon(horizon: object) -> None:
+    """Demand None, "universal", or a number of rows of at least 1.
+
+    >>> check_horizon(100)
+    """
+    text = isinstance(horizon, str) and horizon == "universal"
+    if not (horizon is None or text or (is_whole(horizon) and horizon >= 1)):  # type: ignore[operator]
+        raise UsageError(
+            f"horizon is {shown(horizon)}; expected a number of rows, 'universal' or None: fix it before looking"
+        )
+
+
 def _log_prior(n: int, log_inv_delta: float, horizon: Horizon, prior: ArrayLike | None) -> FloatArray:
     if prior is None:
+        check_horizon(horizon)
         rows = n if horizon is None else horizon
-        if isinstance(rows, str) and rows != "universal":
-            raise UsageError(
-                f"horizon is {rows!r}; expected a number of rows, 'universal' or None: fix it before looking"
-            )
         size = BETS.size if isinstance(rows, str) else grid_size(rows, log_inv_delta)
         return np.full(size, -math.log(size))
     if horizon is not None:
         raise UsageError(
             "prior and horizon were both given; expected one: the length of the prior is the size of the grid"
         )
-    weights = np.asarray(prior, dtype=np.float64)
+    weights = numbers("prior", prior)
     if weights.ndim != 1 or not 1 <= weights.size <= BETS.size:
         raise UsageError(f"prior has shape {weights.shape}; expected up to {BETS.size} weights: give one for each bet")
     if not (np.all(weights >= 0.0) and 0.0 < weights.sum() <= 1.0 + 1e-12):
@@ -261,7 +272,7 @@ def _log_prior(n: int, log_inv_delta: float, horizon: Horizon, prior: ArrayLike 
 
 
 def _checked_sums(bet_sums: FloatArray, n: int) -> FloatArray:
-    sums = np.asarray(bet_sums, dtype=np.float64)
+    sums = numbers("bet_sums", bet_sums)
     if sums.ndim != 2 or sums.shape[1] != BETS.size:
         raise UsageError(f"bet_sums has shape {sums.shape}; expected (N, {BETS.size}): pass one sum for each bet size")
     if not (np.all(np.isfinite(sums)) and np.all(sums >= 0.0)):
@@ -274,12 +285,7 @@ def _checked_sums(bet_sums: FloatArray, n: int) -> FloatArray:
 
 
 def _checked_values(y: ArrayLike) -> FloatArray:
-    try:
-        values = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"y cannot be read as numbers ({error}); expected a one-dimensional array of numbers"
-        ) from error
+    values = numbers("y", y, "a one-dimensional array of numbers")
     if values.ndim != 1:
         raise UsageError(f"y has shape {values.shape}; expected one dimension: pass one number for each row")
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))

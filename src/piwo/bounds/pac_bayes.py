@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from piwo.bounds.checks import check_count, check_finite, check_non_negative, check_positive
 from piwo.bounds.fixed_bet import score_lower
 from piwo.bounds.grid import GammaGrid, regret_bound_grid
 from piwo.bounds.regret import regret_bound_one_comparator
+from piwo.checks import check_count, check_finite, check_kind, check_non_negative, check_positive, is_number, numbers
 from piwo.errors import UsageError
 
 __all__ = [
@@ -57,7 +57,10 @@ def pac_bayes_lower(value: float, kl: float, n: int, bet: float, log_inv_delta: 
     Source: docs/pac_bayes.md, Theorems 1 and 4; sharpens Lemma 4 of arXiv 2309.15771.
     """
     check_positive("log_inv_delta", log_inv_delta)
-    if kl == math.inf:
+    check_finite("value", value)
+    check_count("n", n, 1)
+    check_positive("the bet size", bet)
+    if is_number(kl) and kl == math.inf:
         return -1.0 / bet
     check_finite("kl", kl)
     # what is paid may come out below 0 for drawn policies; the exact inverse takes any number
@@ -102,12 +105,13 @@ def gibbs_posterior(values: ArrayLike, prior: ArrayLike, n: int, bet: float) -> 
     check_count("n", n, 1)
     check_positive("the bet size", bet)
     shares = _shares(prior)
-    value = np.asarray(values, np.float64)
+    value = numbers("values", values)
     if value.shape != shares.shape or not np.isfinite(value).all():
         raise UsageError(
             f"values has shape {value.shape} and {np.isfinite(value).sum()} finite numbers, expected {shares.shape} "
             "finite ones: one mean score for each policy of the prior"
         )
+    check_finite("bet times n times the largest value", bet * n * float(np.abs(value).max(initial=0.0)))
     with np.errstate(divide="ignore"):
         logits = bet * n * value + np.log(shares)
     peak = float(logits.max())
@@ -156,11 +160,18 @@ def kl_divergence_normal(mean: ArrayLike, scale: ArrayLike, prior_mean: ArrayLik
     >>> kl_divergence_normal([0.0, 1.0], 1.0, 0.0, 1.0)
     0.5
     """
-    m, s, m0, s0 = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (mean, scale, prior_mean, prior_scale)))
-    if not ((s > 0).all() and (s0 > 0).all()):
-        raise UsageError("a standard deviation is not above 0; expected positive ones")
-    ratio, shift = s / s0, (m - m0) / s0
-    return float((-np.log(ratio) + (ratio * ratio - 1.0 + shift * shift) / 2.0).sum())
+    given = {"mean": mean, "scale": scale, "prior_mean": prior_mean, "prior_scale": prior_scale}
+    try:
+        m, s, m0, s0 = np.broadcast_arrays(*(numbers(name, x) for name, x in given.items()))
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError("mean, scale, prior_mean, prior_scale differ in shape; expected one, or numbers") from None
+    if not all(np.isfinite(x).all() for x in (m, s, m0, s0)) or not ((s > 0).all() and (s0 > 0).all()):
+        raise UsageError("a mean is not finite or a standard deviation not above 0; expected finite and positive ones")
+    with np.errstate(over="ignore", under="ignore"):  # far apart: the divergence is infinite
+        ratio, shift = s / s0, (m - m0) / s0
+        return float((np.log(s0) - np.log(s) + (ratio * ratio - 1.0 + shift * shift) / 2.0).sum())
 
 
 def regret_bound_pac_bayes_one_comparator(n: int, gamma: float, coverage: float, kl: float, delta: float) -> float:
@@ -196,16 +207,14 @@ def regret_bound_pac_bayes_grid(grid: GammaGrid, coverage: float | Callable[[flo
 
     Source: docs/pac_bayes.md, Theorem 3.
     """
+    check_kind("grid", grid, GammaGrid, "; gamma_grid_ix and gamma_grid_ls make one")
     check_non_negative("kl", kl)
     return regret_bound_grid(replace(grid, penalty=grid.penalty + kl), coverage)
 
 
 def _shares(weights: ArrayLike) -> FloatArray:
     """Return weights that sum to 1 to the last digits."""
-    try:
-        shares = np.asarray(weights, np.float64)
-    except (TypeError, ValueError):
-        raise UsageError(f"the weights are {weights!r:.80}, expected shares >= 0 that sum to 1: one a policy") from None
+    shares = numbers("weights", weights, "shares >= 0 that sum to 1: one a policy")
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(shares.sum())
     if shares.ndim != 1 or not ((shares >= 0.0).all() and abs(total - 1.0) <= _TOLERANCE):

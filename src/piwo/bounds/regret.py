@@ -8,8 +8,9 @@ nothing from 1 upwards; they need an exact oracle.
 
 import math
 
-from piwo.bounds.checks import check_count, check_non_negative, check_positive
 from piwo.bounds.union import log_inv_delta
+from piwo.checks import check_count, check_non_negative, check_positive, shown
+from piwo.errors import UsageError
 
 __all__ = [
     "gamma_auto",
@@ -173,6 +174,11 @@ def rows_for_regret(target: float, coverage: float, log_class_size: float, delta
     check_non_negative("coverage", coverage)
     check_positive("2 coverage + 1", 2.0 * coverage + 1.0)
     penalty = log_inv_delta(delta, statements=2, log_class_size=log_class_size)
+    root = math.sqrt(penalty) * ((2.0 * coverage + 1.0) / target)
+    if not root < 1e150:
+        raise UsageError(
+            f"target is {shown(target)}; more rows than float64 can count are needed: accept a larger regret"
+        )
     return math.ceil(penalty * ((2.0 * coverage + 1.0) / target) ** 2)
 
 

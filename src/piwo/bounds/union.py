@@ -6,7 +6,7 @@ zero in floating point once log|Pi| > 745, a class of modest size; its logarithm
 
 import math
 
-from piwo.bounds.checks import check_count, check_delta, check_non_negative
+from piwo.checks import check_count, check_delta, check_non_negative
 
 __all__ = ["log_inv_delta"]
 

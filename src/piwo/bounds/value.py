@@ -4,6 +4,7 @@ import math
 
 from piwo.bounds.interval import Interval
 from piwo.bounds.mixture import FloatArray, Horizon, lower
+from piwo.checks import check_positive
 
 __all__ = ["one_minus_lower", "value_interval", "value_lower", "value_upper"]
 
@@ -74,6 +75,7 @@ def value_interval(
     """
     if loss_sums is None:
         return Interval(value_lower(reward_sums, n, log_inv_delta, horizon=horizon), None)
+    check_positive("log_inv_delta", log_inv_delta)
     share = log_inv_delta + math.log(2.0)
     return Interval(
         value_lower(reward_sums, n, share, horizon=horizon), value_upper(loss_sums, n, share, horizon=horizon)

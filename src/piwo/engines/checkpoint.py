@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from piwo._version import __version__
+from piwo.checks import check_non_negative, check_path
 from piwo.engines.identity import identity
-from piwo.errors import FileError, UsageError
+from piwo.errors import FileError
 from piwo.logs import sources
 from piwo.logs.door import Finding, merge_findings
 from piwo.logs.log import Log
@@ -176,8 +177,8 @@ def checkpointing(path: str | os.PathLike[str], every: float = 10.0) -> Iterator
     ...     piwo.evaluate(log, piwo.policies.Logging()).value
     0.5
     """
-    if not every >= 0:
-        raise UsageError(f"every is {every!r}, expected seconds, 0 or more")
+    check_path(path)
+    check_non_negative("every", every)
     kept = Checkpoint(Path(path), float(every))
     if not kept.path.absolute().parent.is_dir():
         raise FileError(f"no folder {str(kept.path.parent)!r} for the checkpoint {str(path)!r}; make it first")

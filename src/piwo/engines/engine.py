@@ -13,9 +13,10 @@ from itertools import islice
 from threading import Event
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from piwo.checks import shown
 from piwo.engines.checkpoint import Passed, current
 from piwo.engines.cluster import in_cluster
-from piwo.errors import DataError
+from piwo.errors import DataError, UsageError
 from piwo.logs.clusters import Cluster
 from piwo.logs.door import Finding, Refused
 from piwo.logs.log import Log, Reader, warn_of
@@ -57,6 +58,8 @@ def using(mapper: Mapper) -> Iterator[None]:
     >>> with ThreadPoolExecutor(1) as pool, using(pool):
     ...     pass
     """
+    if not callable(getattr(mapper, "map", None)):
+        raise UsageError(f"mapper is {shown(mapper)}, expected something with map(fn, fragments), such as an executor")
     token = _mapper.set(mapper)
     try:
         yield
@@ -82,6 +85,8 @@ def reporting(progress: Progress) -> Iterator[None]:
     >>> told
     [(0, 1), (1, 1)]
     """
+    if not callable(progress):
+        raise UsageError(f"progress is {shown(progress)}, expected a function of (rows done, rows in all)")
     token = _progress.set(progress)
     try:
         yield

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from piwo.bounds import Interval, log_inv_delta
+from piwo.checks import check_count, is_whole, shown
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.evaluation import jsonable
@@ -240,8 +241,9 @@ def _resampled(
     n_jobs: int | None,
 ) -> BootstrapResult:
     log_inv_delta(delta)  # 0 < delta < 1
-    if isinstance(replicates, bool) or replicates != int(replicates) or replicates < 2:
-        raise UsageError(f"replicates is {replicates!r}, expected a whole number of at least 2")
+    check_count("replicates", replicates, 2, "how often the rows are drawn again")
+    if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
+        raise UsageError(f"n_jobs is {shown(n_jobs)}, expected None or a whole number that is not 0: the workers")
     seeds = _seeds(random_state, int(replicates))
     sums = np.concatenate(list(_in_parallel(rows, seeds, n_jobs)))
     values = [estimator.finish(_moments(one, rows.shape[1])).value for one in sums]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
+from piwo.checks import check_kind, is_number, shown
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.evaluation import jsonable
@@ -198,8 +199,9 @@ def coverage(
     >>> round(found.coverage, 4), found.coverage_lower < 1 / 0.6 < found.coverage_upper
     (1.6667, True)
     """
-    if not 0.0 < gamma < math.inf:
-        raise UsageError(f"gamma is {gamma!r}, expected a finite number above 0: no log bounds the coverage at 0")
+    check_kind("log", log, Log, "; piwo.read makes one")
+    if not (is_number(gamma) and 0.0 < gamma < math.inf):
+        raise UsageError(f"gamma is {shown(gamma)}, expected a finite number above 0: no log bounds the coverage at 0")
     if log.columns.weight is not None:
         raise UsageError("the log was thinned (sampling weights) and the dropped rows are not counted: no bound holds")
     name = name_of(policy)

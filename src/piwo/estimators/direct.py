@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from piwo.checks import check_kind
 from piwo.estimators.reward_model import ModelEstimate, estimate_with_model
 from piwo.logs.log import Log
 
@@ -38,4 +39,5 @@ def direct_method(log: Log, policy: Any, q: Any, *, delta: float = 0.05, name: s
 
     Source: Dudik, Langford, Li 2011 (arXiv 1103.4601), section 2.
     """
+    check_kind("log", log, Log, "; piwo.read makes one")
     return estimate_with_model(log, policy, q, None, delta, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.estimators.reward_model import Correction, ModelEstimate, estimate_with_model
 from piwo.logs.log import Log
@@ -66,6 +67,7 @@ def doubly_robust(
     Source: Dudik, Langford, Li 2011 (arXiv 1103.4601), Eq. (2); weights: Wang, Agarwal, Dudik 2017 (arXiv 1612.01205);
     Su, Dimakopoulou, Krishnamurthy, Dudik 2020 (arXiv 1907.09623).
     """
+    check_kind("log", log, Log, "; piwo.read makes one")
     check_parameter("gamma", gamma, positive=False)
     if weights is not None and gamma:
         raise UsageError(

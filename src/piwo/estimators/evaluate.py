@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
+from piwo.checks import check_finite
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.contradiction import contradiction
@@ -26,6 +27,7 @@ from piwo.estimators.weight_sums import effective_size, weight_z
 from piwo.logs.features import Features
 from piwo.logs.log import Log
 from piwo.policies import Policy
+from piwo.policies.sampling import check_random_state
 from piwo.reductions import ActionCount, PolicyState, PolicySums, Together
 from piwo.reductions.model_variate import Predictor
 from piwo.reductions.pair_sums import PairSums
@@ -176,6 +178,10 @@ def compare(
     given, base = log, Baseline.of(log, policies, baseline)
     simultaneous = len(policies)
     log, ready = prepare(log, policies if base is None else {**policies, base.key: base.policy})
+    bounds.check_horizon(horizon)
+    check_random_state(random_state)
+    if not chosen.smoothed and gamma != "auto":
+        resolve_gamma(gamma, 1, delta)  # not used, but what is no number is a mistake
     asked = _Question(
         chosen.on(log.origin),
         delta,
@@ -251,8 +257,11 @@ def _model(q: Any, log: Log, given: Features | None) -> Predictor:
 
 def _unit(threshold: Any, log: Log) -> float:
     """Return a threshold on the unit scale."""
-    number = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
-    unit = (float(threshold) - log.reward_range[0]) / log.span if number else math.nan
+    check_finite("threshold", threshold)
+    low, high = log.reward_range
+    unit = (float(threshold) - low) / log.span
+    if unit > 1.0 and math.isfinite(high):
+        raise UsageError(f"threshold is {threshold!r}, expected a value of at most {high:g}, the highest reward")
     if not 0.0 <= unit < math.inf:
         raise UsageError(
             f"threshold is {threshold!r}, expected a value of at least {log.reward_range[0]:g}, the lowest reward"

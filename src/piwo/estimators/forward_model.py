@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
@@ -66,6 +67,7 @@ def forward_model(log: Log) -> ForwardModel:
     >>> forward_model(log).coef[:, :, 0].round(2).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
+    check_kind("log", log, Log, "; piwo.read makes one")
     log.require_order("a forward reward model")
     if not log.source.steady:
         raise UsageError(

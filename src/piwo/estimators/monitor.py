@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from piwo import bounds
+from piwo.checks import check_kind, check_path
 from piwo.engines.engine import reduce
 from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.contradiction import contradiction
@@ -140,6 +141,7 @@ class Monitor:
             UsageError: for thinned logs, another reward range, or a policy that plays whatever labels were seen.
             DataError: for rows that break a rule.
         """
+        check_kind("log", log, Log, "; piwo.read makes one")
         if log.columns.weight is not None:
             raise UsageError(
                 "the log was thinned (sampling weights), and the dropped rows are not counted: no bound holds"
@@ -164,6 +166,7 @@ class Monitor:
         Raises:
             UsageError: for monitors of another policy, delta, horizon or reward range.
         """
+        check_kind("other", other, Monitor)
         for what in ("name", "delta", "horizon"):
             mine, theirs = getattr(self, what), getattr(other, what)
             if mine != theirs:
@@ -221,6 +224,7 @@ class Monitor:
         Args:
             path: where to.
         """
+        check_path(path)
         write_monitor(
             MonitorRecord(
                 self.name,
@@ -251,6 +255,7 @@ class Monitor:
         Warns:
             PiwoWarning: for a policy that no file could hold, which is compared by its kind alone.
         """
+        check_path(path)
         if not isinstance(policy, Policy):
             raise UsageError(f"got a {type(policy).__name__}, expected the policy that the monitor was made for")
         record, given = read_monitor(Path(path)), content_digest(policy)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.estimators.prepare import prepare
@@ -14,6 +15,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import Reduction, State
+from piwo.reductions.large_contexts import check_squares
 from piwo.scores.ratio import importance_weights
 from piwo.scores.score import check_parameter
 
@@ -89,6 +91,7 @@ class WeightedSquares(Reduction[SquaresState]):
             )
         part = batch.take(np.flatnonzero(pi > 0))
         assert part.context is not None
+        check_squares(part.context)
         w = importance_weights(part, np.ones(len(part))).w
         # (1 - mu) / mu^2, times the sampling weight
         weight = part.sampled(w * (w - 1.0))
@@ -139,6 +142,7 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
 
     Source: Farajtabar, Chow, Ghavamzadeh 2018 (arXiv 1802.03493).
     """
+    check_kind("log", log, Log, "; piwo.read makes one")
     check_parameter("alpha", alpha)
     if log.features is None:
         raise UsageError("a reward model needs the context; read the log with context=[...]")

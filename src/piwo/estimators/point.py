@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
+from piwo.checks import shown
 from piwo.errors import UsageError
 from piwo.reductions.policy_sums import MomentState
 from piwo.scores import (
@@ -120,7 +122,7 @@ ESTIMATORS = {
 """Every point estimate by name."""
 
 
-def estimator_named(name: str) -> Estimator:
+def estimator_named(name: Any) -> Estimator:
     """Return the estimator of that name.
 
     Raises:
@@ -129,6 +131,6 @@ def estimator_named(name: str) -> Estimator:
     >>> estimator_named("ix").smoothed
     True
     """
-    if name not in ESTIMATORS:
-        raise UsageError(f"estimator {name!r} is not known, expected one of {', '.join(ESTIMATORS)}")
+    if not isinstance(name, str) or name not in ESTIMATORS:
+        raise UsageError(f"estimator {shown(name)} is not known, expected one of {', '.join(ESTIMATORS)}")
     return ESTIMATORS[name]

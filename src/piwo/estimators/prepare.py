@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
+from piwo.checks import is_number, shown
 from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
@@ -142,10 +144,9 @@ def resolve_gamma(gamma: float | str, rows: int, delta: float, log_class_size: f
         return bounds.gamma_auto(max(rows, 1), log_class_size, delta)
     if isinstance(gamma, str):
         raise UsageError(f"gamma is {gamma!r}, expected a number above 0 or 'auto'")
-    try:
-        return float(gamma)
-    except TypeError:
-        raise UsageError(f"gamma is {gamma!r}, expected one number above 0 or 'auto'") from None
+    if not (is_number(gamma) and 0 < gamma < math.inf):
+        raise UsageError(f"gamma is {shown(gamma)}, expected one finite number above 0 or 'auto'")
+    return float(gamma)
 
 
 def name_of(policy: Any) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from piwo.checks import check_count, check_flag, check_seed
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
@@ -19,6 +20,7 @@ from piwo.logs.log import Log
 from piwo.logs.reading import read
 from piwo.logs.sources import TableSource
 from piwo.policies.blocks import row_blocks
+from piwo.policies.models import fitted_model
 
 __all__ = ["COLUMN", "estimate_propensities"]
 
@@ -90,6 +92,9 @@ def estimate_propensities(
     >>> log.doubt.estimated
     'LogisticRegression, 5 folds'
     """
+    check_count("folds", folds, 2, "how many parts the rows are cut into")
+    check_flag("forward", forward)
+    check_seed("random_state", random_state)
     found = read(
         source, action=action, reward=reward, cost=cost, context=context, policy_columns=policy_columns,
         actions=actions, reward_range=reward_range, behavior=_Unknown(), missing=missing, max_levels=max_levels,
@@ -97,7 +102,7 @@ def estimate_propensities(
     )  # fmt: skip
     log = replace(found, behavior=None)
     table = _table(log)
-    if folds < 2 or len(table) < folds:
+    if len(table) < folds:
         raise DataError(
             f"{len(table)} rows are to be cut into {folds} folds, expected at least 2 folds and a row in each"
         )
@@ -195,7 +200,7 @@ def _fitted(model: Any, seen: _Seen, train: npt.NDArray[np.bool_]) -> _Fitted:
     if model is not None and not hasattr(model, "predict_proba"):
         raise UsageError(f"{type(model).__name__} has no predict_proba, expected a classifier that gives probabilities")
     made = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)) if model is None else clone(model)
-    made.fit(seen.context[train], action)
+    made = fitted_model(made, seen.context[train], action)
     return _Fitted(made, np.asarray(made.classes_, np.int64), frequency, len(action))
 
 

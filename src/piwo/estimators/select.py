@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from piwo import bounds
+from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.estimators.evaluate import compare
 from piwo.estimators.evaluation import Evaluation, jsonable
@@ -69,6 +70,7 @@ class Selection:
         Traceback (most recent call last):
         piwo.errors.UsageError: no evaluations to select from; give those of one piwo.compare
         """
+        check_kind("evaluations", evaluations, Mapping)
         if not evaluations:
             raise UsageError("no evaluations to select from; give those of one piwo.compare")
         first = next(iter(evaluations.values()))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
+from piwo.checks import check_listed
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.evaluation import jsonable
@@ -164,6 +165,7 @@ def slope(
 
     bounds.log_inv_delta(delta)  # 0 < delta < 1
     chosen = estimator_named(estimator)
+    check_listed("gammas", gammas)
     tried = tuple(gammas)
     if not chosen.smoothed:
         raise UsageError(f"the estimator {estimator!r} has no hyper-parameter to choose; use clip, switch, ...")

@@ -11,9 +11,10 @@ import numpy as np
 
 from piwo import bounds
 from piwo.certificates import certify
+from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.learners.learner import Learner, check_certifiable, check_kind, check_log
+from piwo.learners.learner import Learner, check_certifiable, check_log
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles import Exhaustive
@@ -82,7 +83,7 @@ class CoverageScaled(Learner):
             UsageError: for arguments that do not go together.
         """
         check_log(log)
-        check_kind("oracle", self.oracle, Exhaustive)
+        check_kind("oracle", self.oracle, Exhaustive, " of piwo.oracles")
         check_certifiable(log, self.oracle, "in-sample")
         if not math.isfinite(log.reward_range[1]):
             raise UsageError("IX needs rewards with an upper end; declare reward_range")

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from piwo import bounds
 from piwo.certificates import Certificate, Certifying, Kind
+from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.learners.learner import (
@@ -16,7 +17,6 @@ from piwo.learners.learner import (
     Learner,
     Rows,
     check_certifiable,
-    check_kind,
     check_log,
     check_score,
     divide,
@@ -144,7 +144,7 @@ class PIWOGrid(Learner):
         oracle = Classifier() if self.oracle is None else self.oracle
         check_log(log)
         check_score(score)
-        check_kind("oracle", oracle, Oracle)
+        check_kind("oracle", oracle, Oracle, " of piwo.oracles")
         _check_grid(score, log)
         kind = self._kind(oracle)
         check_certifiable(log, oracle, kind)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from piwo.certificates import Kind
+from piwo.checks import check_flag, check_kind, check_seed
 from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.forward_model import forward_model
 from piwo.logs.log import Log
@@ -21,7 +22,6 @@ __all__ = [
     "Learner",
     "Rows",
     "check_certifiable",
-    "check_kind",
     "check_log",
     "check_score",
     "divide",
@@ -95,8 +95,8 @@ def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail:
     >>> divide(log, "in-sample", 0.5, 0, False).facts
     {'training_rows': 18}
     """
-    if isinstance(random_state, bool) or not hasattr(random_state, "__index__"):
-        raise UsageError(f"random_state is {random_state!r}, expected a whole number: the seed of the split")
+    check_seed("random_state", random_state)
+    check_flag("tail", tail)
     if kind is None:
         return Rows(log)
     if kind == "in-sample":
@@ -122,24 +122,13 @@ def fitted(score: Score, log: Log) -> tuple[Score, str]:
     return score.with_model(forward_model(log)), "; q fitted forward, each row's on earlier rows to learn from"
 
 
-def check_kind(what: str, value: Any, kind: type) -> None:
-    """Raise where an argument is not of its kind.
-
-    Raises:
-        UsageError: naming the argument, the value and where to find one.
-    """
-    if not isinstance(value, kind):
-        hint = " (piwo.read makes one)" if kind is Log else f" of piwo.{what}s"
-        raise UsageError(f"{what} is {value!r:.80}, expected a {kind.__name__}{hint}")
-
-
 def check_log(log: Any) -> None:
     """Raise where a log is none; warn where its propensities are known only roughly.
 
     Raises:
         UsageError: naming what was given.
     """
-    check_kind("log", log, Log)
+    check_kind("log", log, Log, "; piwo.read makes one")
     for doubt in log.doubts:
         warnings.warn(doubt, PiwoWarning, stacklevel=3)
 
@@ -150,7 +139,7 @@ def check_score(score: Any) -> None:
     Raises:
         UsageError: for a score that is not linear in the policy.
     """
-    check_kind("score", score, Score)
+    check_kind("score", score, Score, " of piwo.scores")
     if not score.linear:
         raise UsageError(f"{score.label} is not linear in the policy, so no oracle can maximise it; use LSLinear")
 

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from piwo import bounds
 from piwo.certificates import Certificate, Kind, certify
+from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.learners.learner import (
     CONTRADICTED,
     Learner,
     check_certifiable,
-    check_kind,
     check_log,
     check_score,
     divide,
@@ -118,7 +118,7 @@ class PIWO(Learner):
         oracle = Classifier() if self.oracle is None else self.oracle
         check_log(log)
         check_score(asked)
-        check_kind("oracle", oracle, Oracle)
+        check_kind("oracle", oracle, Oracle, " of piwo.oracles")
         self._check(asked, oracle, log)
         oracle.fit_for(log)
         rows = divide(log, self.certificate, self.holdout, self.random_state, self.tail)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from piwo.checks import check_seed
 from piwo.errors import UsageError
 from piwo.oracles import Classifier, Direct, Oracle, Ridge, Softmax
 from piwo.scores import IX, Score
@@ -61,6 +62,8 @@ def usual_pool(random_state: int = 0) -> tuple[Candidate, ...]:
     6
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    check_seed("random_state", random_state)
 
     few = {"max_iter": 40, "learning_rate": 0.15, "early_stopping": False, "random_state": random_state}
     trees = HistGradientBoostingClassifier(max_leaf_nodes=15, **few)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from piwo.checks import shown
 from piwo.errors import DataError, UsageError
 
 __all__ = ["Actions", "Label", "is_text", "label_array"]
@@ -74,7 +75,9 @@ def _arrow(values: Any, column: str) -> pa.Array:
         return values.combine_chunks()
     if isinstance(values, pa.Array):
         return values
-    if not hasattr(values, "__len__") or isinstance(values, str):
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise UsageError(f"{column} is {shown(values)}, expected one label a row: a list, an array, a column")
+    if not hasattr(values, "__len__"):
         values = list(values)
     try:
         array = pa.array(values)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from piwo.checks import check_finite
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Batch
@@ -364,6 +365,7 @@ class Log:
 
     def value(self, unit: float) -> float:
         """Return a value on the reward's own scale: lo + (hi - lo) * unit."""
+        check_finite("unit", unit)
         return self.reward_range[0] + self.span * unit
 
     # ------------------------------------------------------------------ other views of the same rows

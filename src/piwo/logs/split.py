@@ -13,6 +13,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import check_count, check_flag, check_seed, is_number, shown
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs.clusters import Cluster
 from piwo.logs.hashing import uniform
@@ -57,8 +58,11 @@ class HeldOut:
 
 def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False) -> Split:
     """Return the log in two parts; see `Log.split`, which calls this."""
-    if not 0 < holdout < 1:
-        raise UsageError(f"holdout is {holdout!r}, expected a fraction of the rows, above 0 and below 1")
+    if not (is_number(holdout) and 0 < holdout < 1):
+        raise UsageError(f"holdout is {shown(holdout)}, expected a fraction of the rows, above 0 and below 1")
+    check_seed("seed", seed)
+    check_count("min_rows", min_rows, 0)
+    check_flag("tail", tail)
     if log.selector is not None:
         raise UsageError("this log is already part of a split; split the whole log instead")
     if tail:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from piwo.checks import check_positive
 from piwo.errors import PiwoWarning, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -16,6 +17,7 @@ from piwo.oracles.examples import Examples, rewarded, standardised
 from piwo.oracles.oracle import Oracle
 from piwo.policies import Classifier as ClassifierPolicy
 from piwo.policies import Constant, LinearGreedy, Policy
+from piwo.policies.models import fitted_model
 from piwo.scores import Score
 
 __all__ = ["Classifier"]
@@ -57,8 +59,9 @@ class Classifier(Oracle):
     def __post_init__(self) -> None:
         if self.model is not None:
             _weight_key(self.model)
-        if not (np.isfinite(self.C) and self.C > 0):
-            raise UsageError(f"C is {self.C!r}, expected a finite number above 0")
+        check_positive("C", self.C)
+        if self.C < 1e-300:
+            raise UsageError(f"C is {self.C!r}, expected a number of at least 1e-300: its inverse leaves float64")
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
         """Return one policy a score; the log is read once. Neighbours with proportional gains share a policy."""
@@ -91,8 +94,7 @@ class Classifier(Oracle):
             return _logistic(examples, weight, log, usual)
         from sklearn.base import clone
 
-        model = clone(self.model)
-        model.fit(examples.context, examples.action, **{_weight_key(model): weight})
+        model = fitted_model(clone(self.model), examples.context, examples.action, **{_weight_key(self.model): weight})
         return ClassifierPolicy(
             model, log.actions, log.features, classes=[log.actions.labels[int(c)] for c in model.classes_]
         )

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from piwo.checks import check_positive
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
@@ -15,6 +16,7 @@ from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
 from piwo.oracles.ridge import first_mean, require_finite_squares
 from piwo.policies import LinearGreedy, Policy, RewardModels
+from piwo.policies.models import fitted_model
 from piwo.reductions.action_gram import ActionGram, ActionGramState
 from piwo.scores import Score
 
@@ -51,8 +53,7 @@ class Direct(Oracle):
     name: ClassVar[str] = "direct"
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.alpha) and self.alpha > 0):
-            raise UsageError(f"alpha is {self.alpha!r}, expected a finite number above 0")
+        check_positive("alpha", self.alpha)
         if self.model is not None and not (hasattr(self.model, "fit") and hasattr(self.model, "predict")):
             raise UsageError(f"model is {self.model!r:.80}, expected a scikit-learn regressor")
 
@@ -90,7 +91,7 @@ class Direct(Oracle):
         action, reward = (np.concatenate([getattr(part, what) for part in parts]) for what in ("action", "reward"))
         rows = np.bincount(action, minlength=len(log.actions))
         models = [
-            clone(self.model).fit(context[action == a], reward[action == a]) if rows[a] >= _FEW else None
+            fitted_model(clone(self.model), context[action == a], reward[action == a]) if rows[a] >= _FEW else None
             for a in range(len(rows))
         ]
         total = np.bincount(action, reward, minlength=len(rows))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from piwo.errors import DataError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.reductions.large_contexts import check_squares
 from piwo.scores import Score
 
 __all__ = ["Examples", "rewarded", "standardised"]
@@ -57,6 +58,7 @@ def standardised(context: Floats) -> tuple[Floats, Floats, Floats]:
     >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0]]))[0].tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
+    check_squares(context, 1e307)
     # a power of two, so that dividing rounds nothing, and squares of huge or tiny numbers stay in range
     unit = np.ldexp(1.0, np.maximum(np.frexp(np.abs(context).max(axis=0))[1] - 1, -1022))
     center, scale = (context / unit).mean(axis=0) * unit, (context / unit).std(axis=0) * unit

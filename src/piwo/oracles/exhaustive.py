@@ -96,6 +96,6 @@ class Exhaustive(Oracle):
 
 
 def _listed(policies: Any) -> tuple[Any, ...]:
-    if isinstance(policies, Policy) or not isinstance(policies, Iterable):
+    if isinstance(policies, Policy | str) or not isinstance(policies, Iterable):
         raise UsageError(f"policies is {policies!r:.80}, expected a list of them, or an (N, n) array of labels")
     return tuple(policies)

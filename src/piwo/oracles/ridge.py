@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import check_finite, check_flag, check_non_negative
 from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
@@ -67,8 +68,10 @@ class Ridge(Oracle):
     name: ClassVar[str] = "ridge"
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.alpha) and self.alpha >= 0):
-            raise UsageError(f"alpha is {self.alpha!r}, expected a finite number of at least 0")
+        check_finite("alpha", self.alpha)
+        check_non_negative("alpha", self.alpha)
+        check_flag("intercept", self.intercept)
+        check_flag("standardize", self.standardize)
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[LinearGreedy]:
         """Return one policy a score; one pass over the log for all of them.

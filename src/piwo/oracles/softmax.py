@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import check_count, check_finite, check_non_negative
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -55,10 +56,9 @@ class Softmax(Oracle):
     def __post_init__(self) -> None:
         for what in ("penalty", "ridge"):
             value = getattr(self, what)
-            if not (np.isfinite(value) and value >= 0):
-                raise UsageError(f"{what} is {value!r}, expected a finite number of at least 0")
-        if self.steps < 1:
-            raise UsageError(f"steps is {self.steps!r}, expected a whole number of at least 1")
+            check_finite(what, value)
+            check_non_negative(what, value)
+        check_count("steps", self.steps, 1, "how many steps to make at most")
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[LinearGreedy]:
         """Return one policy a score; the log is read once, the rewarded rows many times."""

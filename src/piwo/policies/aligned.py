@@ -7,6 +7,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
@@ -32,6 +33,8 @@ def aligned(policy: Policy, actions: Actions) -> Policy:
     >>> aligned(Constant("a", ["a", "b"]), Actions(["c", "b", "a"])).probabilities(n=1).tolist()
     [[0.0, 0.0, 1.0]]
     """
+    check_kind("policy", policy, Policy, " of piwo.policies")
+    check_kind("actions", actions, Actions)
     return policy.onto(actions)
 
 

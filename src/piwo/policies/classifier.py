@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from piwo.checks import check_flag, check_kind, shown
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
@@ -61,6 +62,8 @@ class Classifier(Policy):
     ) -> None:
         self.listed = action_list(actions)
         self.model = model
+        check_flag("greedy", greedy)
+        check_kind("features", features, (Features, type(None)))
         self.greedy = bool(greedy)
         wanted = "predict" if self.greedy else "predict_proba"
         if not hasattr(model, wanted):
@@ -137,14 +140,24 @@ class Classifier(Policy):
         return cls(state.model, state.known(), state.features, greedy, classes)
 
 
+def _listed(classes: Any) -> Any:
+    if not isinstance(classes, list | tuple | np.ndarray):
+        raise UsageError(f"classes is {shown(classes)}, expected a list of labels: which action each class is")
+    return classes
+
+
 def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]:
     """Return the action code of each of the model's classes."""
+    from sklearn.base import is_regressor
+
+    if hasattr(model, "__sklearn_tags__") and is_regressor(model):
+        raise UsageError(f"{type(model).__name__} is a regressor, expected a classifier; for rewards use RewardModels")
     own = getattr(model, "classes_", None)
     if own is None or isinstance(own, list):
         raise UsageError(
             f"{type(model).__name__} has no classes_, expected a fitted classifier with one output; call fit first"
         )
-    labels = own if classes is None else classes
+    labels = own if classes is None else _listed(classes)
     if len(labels) != len(own):
         raise UsageError(f"got {len(labels)} classes, the model has {len(own)}")
     places = actions.codes(labels, "the model's classes")

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
@@ -44,6 +45,7 @@ class Deterministic(DeterministicPolicy):
             raise UsageError(
                 f"a rule is a function from contexts to labels, got {type(rule).__name__}; for a table use Tabular"
             )
+        check_kind("features", features, (Features, type(None)))
         self.listed = action_list(actions)
         self.rule = rule
         self.features = features

@@ -6,6 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from piwo.checks import check_kind, is_number, shown
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
@@ -38,8 +39,9 @@ class EpsilonGreedy(Policy):
     kind: ClassVar[str] = "epsilon-greedy"
 
     def __init__(self, policy: Policy, epsilon: float) -> None:
-        if not 0.0 <= epsilon <= 1.0:
-            raise UsageError(f"epsilon is {epsilon}, expected a share from 0 to 1")
+        check_kind("policy", policy, Policy, " of piwo.policies")
+        if not (is_number(epsilon) and 0.0 <= epsilon <= 1.0):
+            raise UsageError(f"epsilon is {shown(epsilon)}, expected a share from 0 to 1")
         self.policy = policy
         self.listed = policy.actions
         self.epsilon = float(epsilon)

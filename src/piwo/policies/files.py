@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from piwo._version import __version__
+from piwo.checks import check_path
 from piwo.errors import FileError, PiwoError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
@@ -163,6 +164,7 @@ def load(path: str | PathLike[str]) -> Policy:
     ...     load(folder + "/p.piwo")
     Uniform(2 actions)
     """
+    check_path(path)
     return load_with_metadata(path).policy
 
 
@@ -181,6 +183,7 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
     ...     load_with_metadata(folder + "/p.piwo").metadata
     {'training': {'rows': 7}}
     """
+    check_path(path)
     file = Path(path)
     data = read_file(file)
     try:

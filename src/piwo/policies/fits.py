@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from piwo.checks import check_count, check_kind
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.columns import match_names
@@ -29,6 +30,11 @@ def check_fits(policy: Policy, features: Features | None, actions: Actions, rows
     >>> from piwo.policies.uniform import Uniform
     >>> check_fits(Uniform(["a", "b"]), None, Actions(["b", "a"]))
     """
+    check_kind("policy", policy, Policy, " of piwo.policies")
+    check_kind("actions", actions, Actions)
+    check_kind("features", features, (Features, type(None)))
+    if rows is not None:
+        check_count("rows", rows, 0)
     policy.onto(actions)
     if rows is not None and policy.rows is not None and rows != policy.rows:
         raise UsageError(

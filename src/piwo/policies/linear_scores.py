@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import check_kind, numbers
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
@@ -24,7 +25,8 @@ def coefficients(coef: Any, intercept: Any, actions: Actions, features: Features
         UsageError: for other shapes, NaN or infinite numbers. An intercept may be -inf: that action is not
             available.
     """
-    matrix, constant = np.array(coef, np.float64), np.array(intercept, np.float64)
+    check_kind("features", features, (Features, type(None)))
+    matrix, constant = numbers("coef", coef).copy(), numbers("intercept", intercept).copy()
     if matrix.ndim != 2 or len(matrix) != len(actions):
         raise UsageError(f"coef has shape {matrix.shape}, expected ({len(actions)}, d): one row an action")
     if constant.shape != (len(actions),):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from piwo.checks import check_positive
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
@@ -53,9 +54,8 @@ class LinearSoftmax(Policy):
     ) -> None:
         self.listed = action_list(actions)
         self.coef, self.intercept = coefficients(coef, intercept, self.listed, features)
+        check_positive("temperature", temperature)
         self.temperature = float(temperature)
-        if not (0.0 < self.temperature < np.inf):
-            raise UsageError(f"temperature is {temperature}, expected a positive number")
         self.features = features
         self.width = self.coef.shape[1]
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import check_kind, check_listed
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.policies.blocks import spread
@@ -49,6 +50,9 @@ class LinearStack:
     """
 
     def __init__(self, policies: Sequence[LinearGreedy]) -> None:
+        check_listed("policies", policies)
+        for policy in policies:
+            check_kind("a policy", policy, LinearGreedy, " of piwo.policies")
         if not policies:
             raise UsageError("no policies to stack; give at least one")
         first = policies[0]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from piwo.checks import check_kind, check_listed, numbers
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
@@ -39,11 +40,14 @@ class Mixture(Policy):
     kind: ClassVar[str] = "mixture"
 
     def __init__(self, policies: Sequence[Policy], weights: Any) -> None:
+        check_listed("policies", policies)
+        for policy in policies:
+            check_kind("a policy", policy, Policy, " of piwo.policies")
         if not policies:
             raise UsageError("policies is empty; a mixture needs at least one policy")
         self.listed = next((x.listed for x in policies if x.listed is not None), None)
         self.policies = tuple(x if self.listed is None else _same_actions(x, self.listed) for x in policies)
-        shares = np.array(weights, np.float64)
+        shares = numbers("weights", weights).copy()
         if shares.shape != (len(self.policies),):
             raise UsageError(f"weights has shape {shares.shape}, expected ({len(self.policies)},): one a policy")
         if not ((shares >= 0).all() and abs(shares.sum() - 1.0) <= TOLERANCE):

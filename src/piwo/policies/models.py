@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
+from piwo.logs.batch import Floats
 from piwo.policies.archive import pack, unpack
 
-__all__ = ["TRUSTED", "model_bytes", "model_from"]
+__all__ = ["TRUSTED", "fitted_model", "model_bytes", "model_from"]
 
 TRUSTED = (
     # Beside what skops trusts by itself (scikit-learn's estimators, NumPy's types). Names of classes, one by
@@ -166,3 +167,20 @@ def _check_links(left: Any, right: Any, feature: Any, inner: Any, columns: int) 
     outside = (below <= own) | (above >= count) | (feature[inner] < 0) | (feature[inner] >= columns)
     if not count or outside.any():
         raise ValueError("a tree's links or columns point outside")
+
+
+def fitted_model(model: Any, context: Floats, target: Any, **more: Any) -> Any:
+    """Return a scikit-learn model after `fit`; what it says of data that it cannot take becomes one line.
+
+    Raises:
+        DataError: where the model refuses the data.
+    """
+    try:
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # a cast to float32: the model then finds an infinity, and says so
+            model.fit(context, target, **more)
+    except ValueError as cause:
+        line = " ".join(str(cause).split())[:200]
+        raise DataError(f"{type(model).__name__} cannot be fitted to these rows: {line}") from None
+    return model

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import check_count, shown
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
@@ -296,9 +297,10 @@ def _row_count(X: Any, n: int | None) -> int:
     if X is None:
         if n is None:
             raise UsageError("got neither contexts nor a number of rows; give X, or n=")
-        if isinstance(n, bool) or n != int(n) or n < 0:
-            raise UsageError(f"n is {n!r}, expected a whole number >= 0")
+        check_count("n", n, 0)
         return int(n)
+    if not is_frame(X) and (not hasattr(X, "__len__") or isinstance(X, str)):
+        raise UsageError(f"X is {shown(X)}, expected a data frame or an (n, d) matrix of contexts")
     rows = to_table(X).num_rows if is_frame(X) else len(X)
     if n is not None and n != rows:
         raise UsageError(f"got {rows} contexts and n={n}; leave n out")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import check_kind, check_listed, numbers
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
@@ -50,8 +51,10 @@ class RewardModels(DeterministicPolicy):
         self, models: Sequence[Any], scale: Any, offset: Any, actions: ActionList, features: Features | None = None
     ) -> None:
         self.listed = action_list(actions)
+        check_kind("features", features, (Features, type(None)))
+        check_listed("models", models)
         self.models = tuple(models)
-        self.scale, self.offset = np.array(scale, np.float64), np.array(offset, np.float64)
+        self.scale, self.offset = numbers("scale", scale).copy(), numbers("offset", offset).copy()
         count = len(self.listed)
         if not (len(self.models) == count and self.scale.shape == self.offset.shape == (count,)):
             raise UsageError(

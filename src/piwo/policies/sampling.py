@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import is_seed, shown
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.policies.blocks import Codes
 
-__all__ = ["Decisions", "RandomState", "draw_rows", "generator"]
+__all__ = ["Decisions", "RandomState", "check_random_state", "draw_rows", "generator"]
 
 RandomState = int | np.random.Generator | None
 
@@ -36,12 +37,19 @@ def generator(random_state: RandomState) -> np.random.Generator:
     >>> generator(0).random() == generator(0).random()
     True
     """
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as cause:
+    check_random_state(random_state)
+    return np.random.default_rng(random_state)
+
+
+def check_random_state(random_state: object) -> None:
+    """Demand None, a whole number of at least 0, or a Generator.
+
+    >>> check_random_state(0)
+    """
+    if not (random_state is None or isinstance(random_state, np.random.Generator) or is_seed(random_state)):
         raise UsageError(
-            f"random_state is {random_state!r}, expected None, a whole number >= 0 or a Generator ({cause})"
-        ) from None
+            f"random_state is {shown(random_state)}, expected None, a whole number of at least 0, or a Generator"
+        )
 
 
 def draw_rows(table: Floats, rng: np.random.Generator) -> Codes:

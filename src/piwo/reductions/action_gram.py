@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
+from piwo.reductions.large_contexts import check_squares
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 
@@ -53,6 +54,7 @@ class ActionGram(Reduction[ActionGramState]):
     def update(self, state: ActionGramState, batch: Batch) -> ActionGramState:
         """Return the sums with a batch added."""
         assert batch.context is not None
+        check_squares(batch.context)
         added = self.empty()
         order = np.argsort(batch.action, kind="stable")
         codes, counts = np.unique(batch.action, return_counts=True)

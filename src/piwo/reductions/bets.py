@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import numbers
 from piwo.logs.batch import Floats
 
 __all__ = ["BETS", "bet_sums", "bet_sums_of_logs"]
@@ -31,7 +32,7 @@ def bet_sums(y: npt.ArrayLike) -> Floats:
     from piwo.reductions.kernels import add_bets
 
     sums = np.zeros(len(BETS))
-    add_bets(np.ascontiguousarray(y, np.float64), BETS, sums)
+    add_bets(np.ascontiguousarray(numbers("y", y)), BETS, sums)
     return sums
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.logs.batch import Batch, Floats
+from piwo.reductions.large_contexts import check_squares
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 
@@ -33,6 +34,7 @@ def designs(batch: Batch, width: int) -> Floats:
     if width == 1:
         return ones
     assert batch.context is not None
+    check_squares(batch.context)
     return np.hstack([ones, batch.context])
 
 

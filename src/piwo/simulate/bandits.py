@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import check_count, check_kind, check_sequences, is_number, shown
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
@@ -67,6 +68,13 @@ class Bandit:
     high: float = 1.0
 
     def __post_init__(self) -> None:
+        for name in ("log_mu", "pi", "chance"):
+            check_kind(name, getattr(self, name), (tuple, list))
+        check_sequences("action", pi=self.pi, chance=self.chance)
+        if not all(is_number(x) and x <= 1e-9 for x in self.log_mu):
+            raise UsageError(f"log_mu is {shown(self.log_mu)}, expected logarithms of probabilities: at most 0")
+        if not (is_number(self.high) and 0.0 < self.high <= 1.0):
+            raise UsageError(f"high is {shown(self.high)}, expected a reward above 0 and at most 1")
         if not len(self.log_mu) == len(self.pi) == len(self.chance):
             raise UsageError("log_mu, pi and chance have different lengths, expected one number an action")
         for what, total in (("the logger's", float(self.mu.sum())), ("the policy's", math.fsum(self.pi))):
@@ -144,11 +152,14 @@ class Bandit:
             n: rows.
             random_state: a seed, or a numpy Generator, which advances.
         """
+        check_count("n", n, 1)
         rng = generator(random_state)
         return self.log_of(rng.permutation(np.repeat(np.arange(len(self.cells.chance)), self.counts(n, 1, rng)[0])))
 
     def counts(self, n: int, logs: int, random_state: RandomState) -> npt.NDArray[np.int64]:
         """Return how often each cell occurs in each of many logs of n rows, (logs, C)."""
+        check_count("n", n, 0)
+        check_count("logs", logs, 0, "how many logs to draw")
         return generator(random_state).multinomial(n, self.cells.chance, size=logs)
 
     def log_of(self, cells: npt.NDArray[np.integer[Any]]) -> Log:

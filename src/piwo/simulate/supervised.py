@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from piwo.checks import check_count, check_finite, check_kind, check_non_negative, is_number, is_whole, numbers, shown
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label, label_array
 from piwo.logs.batch import Floats
@@ -259,8 +260,9 @@ class ClassificationBandit:
         >>> bandit.softmax_logger(0.0).probabilities([[0.5]]).tolist()
         [[0.5, 0.5]]
         """
-        if not np.isfinite(eta):
-            raise UsageError(f"eta is {eta!r}, expected a finite number")
+        check_finite("eta", eta)
+        check_finite("alpha", alpha)
+        check_non_negative("alpha", alpha)
         seen = slice(None) if rows is None else _fraction(rows, len(self), generator(random_state))
         coef, intercept = _ridge(self.context[seen], self.classes[seen], self._by_class, alpha)
         return LinearSoftmax(eta * coef, eta * intercept, self.actions, features=self.features)
@@ -368,6 +370,7 @@ class ClassificationBandit:
         >>> ClassificationBandit.paper_rewards(2, random_state=0).round(3).tolist()
         [[1.0, 0.27], [0.041, 1.0]]
         """
+        check_count("actions", actions, 1, "how many actions there are")
         made = generator(random_state).random((actions, actions))
         np.fill_diagonal(made, 1.0)
         return made
@@ -386,8 +389,9 @@ def _codes(labels: pa.Array, actions: Actions) -> npt.NDArray[np.int32]:
 
 def _context(X: Any, features: Features | None) -> tuple[pa.Table | None, Features, Floats]:
     """Return the data frame (None for a plain matrix), the features and the (n, d) matrix."""
+    check_kind("features", features, (Features, type(None)))
     if not is_frame(X):
-        matrix = np.asarray(X, np.float64)
+        matrix = numbers("X", X, "an (n, d) matrix or a data frame")
         if matrix.ndim != 2:
             raise UsageError(f"X has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for one column")
         features = Features.numeric(matrix.shape[1]) if features is None else features
@@ -408,7 +412,7 @@ def _columns(table: pa.Table | None, features: Features, context: Floats, index:
 
 
 def _mean_rewards(rewards: Any, actions: int) -> Floats:
-    matrix = np.eye(actions) if rewards is None else np.array(rewards, np.float64)
+    matrix = np.eye(actions) if rewards is None else numbers("rewards", rewards).copy()
     if matrix.shape != (actions, actions):
         raise UsageError(f"rewards has shape {matrix.shape}, expected ({actions}, {actions}): M[action, class]")
     if not ((matrix >= 0) & (matrix <= 1)).all():
@@ -418,8 +422,8 @@ def _mean_rewards(rewards: Any, actions: int) -> Floats:
 
 
 def _fraction(rows: float, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    if not 0 < rows <= 1:
-        raise UsageError(f"rows is {rows!r}, expected a fraction of the rows, above 0 and at most 1")
+    if not (is_number(rows) and 0 < rows <= 1):
+        raise UsageError(f"rows is {shown(rows)}, expected a fraction of the rows, above 0 and at most 1")
     return rng.choice(n, size=max(1, round(rows * n)), replace=False, shuffle=False)
 
 
@@ -427,11 +431,13 @@ def _drawn(rows: Any, n: int, rng: np.random.Generator) -> Any:
     """Return which rows are logged, as an index."""
     if rows is None:
         return slice(None)
-    if isinstance(rows, int | np.integer):
-        if rows < 1:
-            raise UsageError(f"rows is {rows}, expected a number of at least 1, or the indices of rows")
+    if is_whole(rows):
+        check_count("rows", rows, 1, "how many to draw, or the indices of rows")
         return rng.integers(0, n, size=int(rows))
-    return np.asarray(rows)
+    index = np.asarray(rows)
+    if index.ndim != 1 or index.dtype.kind not in "iu" or (index.size and not -n <= index.min() <= index.max() < n):
+        raise UsageError(f"rows is {shown(rows)}, expected a number of rows, or the indices of rows below {n}")
+    return index
 
 
 def _ridge(context: Floats, classes: npt.NDArray[np.int32], by_class: Floats, alpha: float) -> tuple[Floats, Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from piwo.checks import shown
 from piwo.errors import UsageError
 from piwo.estimators.intervals.asymptotic import BootstrapInterval, CressieReadInterval, NormalInterval
 from piwo.estimators.intervals.clopper_pearson import ClopperPearsonInterval
@@ -50,7 +51,7 @@ def interval_named(name: Any) -> IntervalMethod:
     >>> interval_named("mixture").guarantee
     'finite-sample'
     """
-    plain, colon, given = name.partition(":") if isinstance(name, str) else (name, "", "")
-    if not isinstance(plain, str) or plain not in INTERVALS:
-        raise UsageError(f"interval {name!r} is not known, expected one of {', '.join(INTERVALS)}")
+    plain, colon, given = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if plain not in INTERVALS:
+        raise UsageError(f"interval {shown(name)} is not known, expected one of {', '.join(INTERVALS)}")
     return INTERVALS[plain].declared(given) if colon else INTERVALS[plain]

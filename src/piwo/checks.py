@@ -1,0 +1,216 @@
+"""Checks of arguments: what a number, a count, a seed has to be, and the one line that says so."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sized
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.errors import UsageError
+
+__all__ = [
+    "check_at_least",
+    "check_count",
+    "check_delta",
+    "check_finite",
+    "check_flag",
+    "check_kind",
+    "check_listed",
+    "check_non_negative",
+    "check_path",
+    "check_positive",
+    "check_seed",
+    "check_sequences",
+    "is_number",
+    "is_seed",
+    "is_whole",
+    "numbers",
+    "shown",
+]
+
+_MOST = 2**63
+"""More rows there cannot be."""
+
+
+def shown(value: object) -> str:
+    """Return a value as an error shows it: one line, not long.
+
+    >>> shown([1, 2]), shown("x" * 100)[-3:]
+    ('[1, 2]', '...')
+    """
+    number = is_number(value) and type(value).__module__ == "numpy"  # np.float64(0.1) is 0.1 to a reader
+    text = " ".join((str if number else repr)(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def check_delta(delta: Any) -> None:
+    """Demand 0 < delta < 1.
+
+    >>> check_delta(0.05)
+    """
+    if not (is_number(delta) and 0.0 < delta < 1.0):
+        raise UsageError(
+            f"delta is {shown(delta)}; expected a number between 0 and 1, such as 0.05: pass the chance of error"
+        )
+
+
+def check_count(name: str, value: Any, least: int, what: str = "the count of rows") -> None:
+    """Demand a count of at least `least`, and at most 2^63.
+
+    >>> check_count("n", 10, 1)
+    """
+    if not (is_number(value) and least <= value <= _MOST and value == math.floor(value)):
+        raise UsageError(f"{name} is {shown(value)}; expected a whole number of at least {least}: pass {what}")
+
+
+def check_finite(name: str, value: Any) -> None:
+    """Demand a finite number.
+
+    >>> check_finite("mean", 0.5)
+    """
+    if not (is_number(value) and math.isfinite(value)):
+        raise UsageError(
+            f"{name} is {shown(value)}; expected a finite number: check the rows that it was computed from"
+        )
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Demand a finite number above 0.
+
+    >>> check_positive("gamma", 0.1)
+    """
+    if not (is_number(value) and math.isfinite(value) and value > 0.0):
+        raise UsageError(f"{name} is {shown(value)}; expected a finite number above 0: pass a positive one")
+
+
+def check_non_negative(name: str, value: Any) -> None:
+    """Demand a number of at least 0; infinity is allowed.
+
+    >>> check_non_negative("kl", 0.0)
+    """
+    if not (is_number(value) and value >= 0.0):
+        raise UsageError(f"{name} is {shown(value)}; expected a number of at least 0: check how it was computed")
+
+
+def check_at_least(name: str, value: Any, least: float) -> None:
+    """Demand a number of at least `least`; infinity is allowed.
+
+    >>> check_at_least("largest", 2.0, 1.0)
+    """
+    if not (is_number(value) and value >= least):
+        raise UsageError(f"{name} is {shown(value)}; expected a number of at least {least:g}: pass a larger one")
+
+
+def check_seed(name: str, value: Any) -> None:
+    """Demand a whole number that can seed a generator.
+
+    >>> check_seed("random_state", 0)
+    """
+    if not is_seed(value):
+        raise UsageError(f"{name} is {shown(value)}; expected a whole number of at least 0: the seed")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Demand True or False.
+
+    >>> check_flag("tail", False)
+    """
+    if not (isinstance(value, bool) or type(value).__name__ == "bool"):  # NumPy's too
+        raise UsageError(f"{name} is {shown(value)}; expected True or False")
+
+
+def check_kind(name: str, value: Any, kind: type | tuple[type, ...], hint: str = "") -> None:
+    """Demand an instance of a class, or of one of several.
+
+    Args:
+        name: of the argument.
+        value: what was given.
+        kind: the class or classes.
+        hint: where to find one, for the end of the line.
+
+    >>> check_kind("name", "one", str)
+    """
+    if not isinstance(value, kind):
+        known = kind if isinstance(kind, tuple) else (kind,)
+        kinds = " or ".join(x.__name__.replace("NoneType", "None") for x in known)
+        article = "an" if kinds[0] in "AEIO" else "a"
+        raise UsageError(f"{name} is {shown(value)}, expected {article} {kinds}{hint}")
+
+
+def check_listed(name: str, values: Any) -> None:
+    """Demand a list, a tuple or the like.
+
+    >>> check_listed("gammas", [0.1, 0.2])
+    """
+    if isinstance(values, str | Mapping) or not (isinstance(values, Iterable) and isinstance(values, Sized)):
+        raise UsageError(f"{name} is {shown(values)}; expected a list")
+
+
+def check_path(value: Any) -> None:
+    """Demand the path of a file.
+
+    >>> check_path("policy.piwo")
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise UsageError(f"path is {shown(value)}; expected a text or a Path: where the file is")
+
+
+def check_sequences(what: str, **given: Any) -> None:
+    """Demand sequences of equal length, of at least one entry each, all numbers.
+
+    >>> check_sequences("bet size", bets=[0.1], scores=[0.5])
+    """
+    lengths = [len(x) if isinstance(x, Sized) and not isinstance(x, str) else 0 for x in given.values()]
+    if not lengths[0] or len(set(lengths)) > 1:
+        told = ", ".join(f"{name} {shown(x)}" for name, x in given.items())
+        raise UsageError(f"{told}; expected equally many numbers, at least one: pass one of each for every {what}")
+    for name, values in given.items():
+        for value in values:
+            check_finite(name, value)
+
+
+def numbers(name: str, values: Any, hint: str = "an array of numbers") -> npt.NDArray[np.float64]:
+    """Return numbers as an array of float64.
+
+    Raises:
+        UsageError: for what cannot be read as numbers.
+
+    >>> numbers("y", [1, 2]).tolist()
+    [1.0, 2.0]
+    """
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{name} is {shown(values)}, which cannot be read as numbers; expected {hint}") from None
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a real number; True and False are not.
+
+    >>> is_number(0.5), is_number(True), is_number("0.5")
+    (True, False, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_seed(value: object) -> bool:
+    """Return whether a value is a whole number of at least 0.
+
+    >>> is_seed(0), is_seed(-1)
+    (True, False)
+    """
+    return is_whole(value) and value >= 0  # type: ignore[operator]
+
+
+def is_whole(value: object) -> bool:
+    """Return whether a value is a whole number, of a type of whole numbers; True and False are not.
+
+    >>> is_whole(3), is_whole(3.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool)
