@@ -47,8 +47,8 @@ def naive(log: piwo.Log, pi, share: float) -> tuple[float, float]:
     gains = [plain + 1 - r, plain + 1 - r + np.maximum(0.0, 1 - w[t, a]) - distance]
     gains += [raised[i] + 1 - r for i in GAIN_BASELINES]
     n = len(batch)
-    value = bounds.pooled_lower([bet_sums(y) for y in (plain, *raised)], SHIFTS, WEIGHTS, n, share)
-    better = bounds.pooled_lower([bet_sums(y) for y in gains], GAIN_SHIFTS, GAIN_WEIGHTS, n, share)
+    value = bounds.pooled_lower(np.stack([bet_sums(y) for y in (plain, *raised)]), SHIFTS, WEIGHTS, n, share)
+    better = bounds.pooled_lower(np.stack([bet_sums(y) for y in gains]), GAIN_SHIFTS, GAIN_WEIGHTS, n, share)
     return value, better - 1
 
 
