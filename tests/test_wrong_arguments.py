@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -253,7 +254,8 @@ def tried(name: str, argument: str, wrong: Any) -> str:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_wrong_arguments_are_refused_in_one_line(name: str) -> None:
+def test_wrong_arguments_are_refused_in_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a text is a path to some of them
     _, good = CALLS[name]
     found = []
     for argument, value in good.items():
