@@ -1,6 +1,5 @@
 """Logs on Spark and Dask: the laws, the same numbers, accidents, and errors in one line."""
 
-import dataclasses
 import os
 import signal
 import threading
@@ -50,7 +49,7 @@ def without_rows(state: Any) -> Any:
     """The heaviest rows without their numbers."""
     if not hasattr(state, "top"):
         return state
-    return dataclasses.replace(state, top=tuple(sorted((w, code, p) for w, _, code, p in state.top.rows)))
+    return state.count, state.weight, sorted((w, code, p) for w, _, code, p in state.top.rows)
 
 
 # ------------------------------------------------------------------------------------------------------- laws

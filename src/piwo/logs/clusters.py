@@ -12,18 +12,17 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import UsageError
-from piwo.logs.door import Finding, Refused, admit, merge_findings
+from piwo.logs.door import Finding, Refused, Schema, admit, merge_findings
 from piwo.logs.places import first_of
 from piwo.logs.sources import BATCH_BYTES, BATCH_ROWS, Fragment, decoded
-
-if TYPE_CHECKING:
-    from piwo.logs.log import Reader
 
 __all__ = ["Cluster", "Merge", "One", "Partition", "count_rows", "distinct_values", "verdicts"]
 
@@ -33,6 +32,8 @@ Merge = Callable[[Iterable[bytes]], bytes]
 """What is made of several of these; of none, too."""
 Kept = Callable[[Fragment], Iterable[pa.RecordBatch]]
 """The rows of a partition that are asked for."""
+Records = Callable[[Fragment], Iterable[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]]
+"""The same with their numbers in the log."""
 
 
 class Cluster(ABC):
@@ -148,14 +149,14 @@ def distinct_values(source: Cluster, columns: Sequence[str], kept: Kept) -> pa.A
     return found[0] if found else decoded(pa.array([], source.schema.field(columns[0]).type))
 
 
-def verdicts(source: Cluster, columns: Sequence[str], reader: Reader) -> tuple[Finding, ...]:
+def verdicts(source: Cluster, columns: Sequence[str], schema: Schema, records: Records) -> tuple[Finding, ...]:
     """Return what the door says of every row, with counts over the whole log."""
 
     def one(fragment: Fragment) -> bytes:
         found: list[Finding] = []
-        for record, rows in reader.records(fragment):
+        for record, rows in records(fragment):
             try:
-                admit(record, reader.schema, rows)
+                admit(record, schema, rows)
             except Refused as refused:
                 found += refused.findings
         return _json([asdict(x) for x in merge_findings(found)])

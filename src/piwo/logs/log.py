@@ -516,7 +516,9 @@ class Log:
         reader = self.reader()
         if isinstance(self.source, Cluster):
             columns = self.wanted(context=True, propensities=True)
-            return DataError(str(Refused(verdicts(self.source, columns, reader) or refused.findings)))
+            return DataError(
+                str(Refused(verdicts(self.source, columns, reader.schema, reader.records) or refused.findings))
+            )
         for fragment in self.fragments(context=True, propensities=True):
             for record, rows in reader.records(fragment):
                 try:

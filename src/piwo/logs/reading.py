@@ -216,9 +216,10 @@ def _clustered(source: Any) -> Source | None:
     """Return the source that a frame of a cluster, or the name of a table there, means; None for all else."""
     home = type(source).__module__
     if isinstance(source, str) and source.startswith(SPARK):
-        from piwo.logs.spark import spark_table
+        from piwo.logs.spark import SparkSource
+        from piwo.logs.spark_session import table_of
 
-        return spark_table(source)
+        return SparkSource(table_of(source), source)
     if home.startswith("pyspark.sql.") and hasattr(source, "mapInArrow"):
         from piwo.logs.spark import SparkSource
 

@@ -1,0 +1,82 @@
+"""Spark's sessions: tables by name, jobs that Ctrl-C cancels, errors in one line."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from piwo.errors import DataError, UsageError
+
+__all__ = ["cancelled_by_interrupts", "one_line", "table_of"]
+
+_MISSING = "No module named 'piwo'"
+
+
+def table_of(text: str) -> Any:
+    """Return the DataFrame that "spark:TABLE" or "spark:select ..." means, in the session that there is.
+
+    Raises:
+        UsageError: where Spark is not installed.
+        DataError: where there is no such table.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise UsageError(f"{text!r} needs Spark, which is not installed; pip install 'piwo[spark]'") from None
+    asked = text.partition(":")[2].strip()
+    with one_line(text):
+        # its bar on standard error is the progress that users see
+        watched = str(sys.stderr.isatty()).lower()
+        builder = SparkSession.builder.appName("piwo").config("spark.ui.showConsoleProgress", watched)
+        session = SparkSession.getActiveSession() or builder.getOrCreate()
+        return session.sql(asked) if " " in asked else session.table(asked)
+
+
+@contextmanager
+def cancelled_by_interrupts(session: Any) -> Iterator[None]:
+    """Cancel the jobs of the block where the user presses Ctrl-C, and no others."""
+    tag = f"piwo-{uuid.uuid4().hex}"
+    if hasattr(session, "sparkContext"):
+        context = session.sparkContext  # its tags are known in every thread, and the interrupt costs this one its own
+        add, cancel, remove = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
+    else:  # a remote session
+        add, cancel, remove = session.addTag, session.interruptTag, session.removeTag
+    add(tag)
+    try:
+        yield
+    except KeyboardInterrupt:
+        cancel(tag)
+        raise
+    finally:
+        remove(tag)
+
+
+@contextmanager
+def one_line(name: str) -> Iterator[None]:
+    """Turn Spark's errors, a stack of them, into one line."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    told_by_spark = logging.getLogger("SQLQueryContextLogger")  # the same error once more, as JSON
+    before, told_by_spark.disabled = told_by_spark.disabled, True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # about versions of pandas, which is not used here
+            yield
+    except (PySparkException, Py4JError) as cause:
+        text = str(cause)
+        if _MISSING in text:
+            raise DataError(
+                f"piwo is not installed on the executors with {name}; install or ship it there (docs/clusters.md)"
+            ) from None
+        told = re.findall(r"^\s*(\w[\w.]*(?:Error|Exception): .*)$", text, re.MULTILINE)
+        line = " ".join((told[-1] if told else text).split())[:300]
+        raise DataError(f"Spark could not read {name}: {line}; its own log says more") from None
+    finally:
+        told_by_spark.disabled = before
