@@ -16,6 +16,7 @@ import piwo
 from piwo.engines import reduce, reporting
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs import Log, read
+from piwo.logs.spark_session import cancelled_by_interrupts
 from piwo.reductions import Digest, Gram, Together
 from piwo.scores import PseudoLoss
 from tests.engines.clusters import DaskHome, Home, SparkHome, layouts, plain
@@ -235,3 +236,34 @@ def test_an_interrupt_cancels_the_job(home: SparkHome, tmp_path: Path) -> None:
     while tracker.getActiveJobsIds() and time.monotonic() < ends:
         time.sleep(0.05)
     assert tracker.getActiveJobsIds() == []
+
+
+def test_an_interrupt_is_one_whatever_spark_makes_of_it() -> None:
+    """The interrupt breaks the connection, and the next call on it fails with an error of its own."""
+    errors = pytest.importorskip("py4j.protocol", reason="needs Spark: pip install 'piwo[spark]'")
+    called: list[str] = []
+
+    class Session:
+        def addTag(self, tag: str) -> None:  # noqa: N802 (as Spark calls it)
+            called.append("add")
+
+        def removeTag(self, tag: str) -> None:  # noqa: N802
+            called.append("remove")
+
+        def interruptTag(self, tag: str) -> None:  # noqa: N802
+            called.append("cancel")
+            if called.count("cancel") == 1:
+                raise errors.Py4JError("Answer from Java side is empty")
+
+    def collect() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise errors.Py4JError("Answer from Java side is empty")
+
+    with pytest.raises(KeyboardInterrupt), cancelled_by_interrupts(Session()):
+        collect()
+    assert called == ["add", "cancel", "cancel", "remove"]
+    with pytest.raises(ValueError, match="other"), cancelled_by_interrupts(Session()):
+        raise ValueError("other")
+    assert called[4:] == ["add", "remove"]

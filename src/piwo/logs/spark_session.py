@@ -7,7 +7,7 @@ import re
 import sys
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,11 +50,30 @@ def cancelled_by_interrupts(session: Any) -> Iterator[None]:
     add(tag)
     try:
         yield
-    except KeyboardInterrupt:
-        cancel(tag)
-        raise
+    except (KeyboardInterrupt, Exception) as cause:
+        if not _interrupted(cause):
+            raise
+        _for_certain(cancel, tag)
+        raise KeyboardInterrupt from None
     finally:
-        remove(tag)
+        _for_certain(remove, tag)
+
+
+def _interrupted(cause: BaseException | None) -> bool:
+    """Tell whether Ctrl-C is behind an error: Spark's own cleaning up fails on the connection that it broke."""
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__context__
+    return cause is not None
+
+
+def _for_certain(call: Callable[[str], object], tag: str) -> None:
+    """Call Spark, once more where an interrupt had broken the connection."""
+    from py4j.protocol import Py4JError
+
+    try:
+        call(tag)
+    except Py4JError:
+        call(tag)
 
 
 @contextmanager
