@@ -52,9 +52,10 @@ class Fitted:
     @classmethod
     def to(cls, rows: Batch, contexts: int) -> Fitted:
         """Return the model of these rows, linear in which context it is."""
+        assert rows.propensities is not None
         log = Log.from_arrays(
             action=rows.action, reward=rows.reward, propensities=rows.propensities,
-            context=_which(rows, contexts), actions=range(np.shape(rows.propensities)[1]),
+            context=_which(rows, contexts), actions=range(rows.propensities.shape[1]),
         )  # fmt: skip
         return cls(forward_model(log), contexts)
 
@@ -66,7 +67,8 @@ class Fitted:
 def _which(rows: Batch, contexts: int) -> Array:
     """Return which context each row has, as (n, S) zeros and ones."""
     assert rows.context is not None
-    return np.eye(contexts)[rows.context[:, 0].astype(int)]
+    made: Array = np.eye(contexts)[rows.context[:, 0].astype(int)]
+    return made
 
 
 @dataclass(frozen=True)

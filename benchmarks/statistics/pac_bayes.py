@@ -36,7 +36,10 @@ Floats = npt.NDArray[np.float64]
 class Logs(Protocol):
     """Many logs of n rows, and what is true of the policies."""
 
-    n: int
+    @property
+    def n(self) -> int:
+        """Return the number of rows of each log."""
+        ...
 
     @property
     def values(self) -> Floats:

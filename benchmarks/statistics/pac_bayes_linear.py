@@ -74,11 +74,12 @@ def failures(case: Case, prior: str, seed: int) -> tuple[float, ...]:
     value, logged = case.value(learner.policy_.probabilities(at)), case.value(np.asarray(case.mu)[None])
     # rows that contradict their propensities get no bounds
     low, better = made.value_lower or 0.0, -1.0 if made.improvement_lower is None else made.improvement_lower
+    posterior = learner.posterior_bound_.lower or 0.0
     many = learner.posterior_.draw(4000, np.random.default_rng(seed))
     scores = np.einsum("nj,mkj->mnk", learner.posterior_.inputs(at), many)
     table = np.exp(scores - scores.max(axis=2, keepdims=True))
     own = case.value((table / table.sum(axis=2, keepdims=True)).mean(axis=0))
-    wrong = low > value, better > value - logged, learner.posterior_bound_.lower > own
+    wrong = low > value, better > value - logged, posterior > own
     return low, *(float(x) for x in wrong)
 
 

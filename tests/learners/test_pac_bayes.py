@@ -1,6 +1,7 @@
 """PAC-Bayes over a finite class: a naive twin, any posterior, the separation from one fixed gamma, files and seeds."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -279,3 +280,17 @@ def test_rewards_without_an_upper_end():
         piwo.PACBayes(both, score=piwo.IX()).fit(log)
     with pytest.raises(piwo.UsageError, match="no upper end"):
         learner.regret_bound(1.0, 1.0)
+
+
+def test_rows_that_contradict_their_propensities_bound_nothing() -> None:
+    # both actions claim to be taken once in a thousand rows, and one of them is taken in each
+    log = piwo.Log.from_arrays(
+        context=np.arange(400.0)[:, None] % 2, action=["a", "b"] * 200, reward=[1.0, 0.0] * 200, propensity=[1e-3] * 400
+    )
+    learner = piwo.PACBayes([piwo.policies.Constant(x, log.actions) for x in log.actions]).fit(log)
+    assert learner.certificate_.value_lower is None
+    assert learner.bound([0.5, 0.5]).lower is None
+    assert all(point.lower is None for point in learner.path_.values())
+    linear = piwo.PACBayesLinear(prior="zero", draws=5, steps=2).fit(replace(log, declared_actions=log.actions))
+    assert linear.certificate_.value_lower is None
+    assert linear.posterior_bound_.lower is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -39,8 +39,9 @@ class PosteriorPoint:
     """Its mean score, in the reward's own unit."""
     kl: float
     """KL(Q || P)."""
-    lower: float
-    """Its lower bound at this gamma, raw, in the reward's own unit; the choice has the highest."""
+    lower: float | None
+    """Its lower bound at this gamma, raw, in the reward's own unit; the choice has the highest. None where the rows
+    contradict their propensities."""
 
 
 class PACBayes(Learner):
@@ -116,6 +117,8 @@ class PACBayes(Learner):
         self.posterior_, self.score_ = best.weights, best.score
         self.policy_ = mixture_of(candidates, self.posterior_)
         self.certificate_ = self.certificate(self.posterior_)
+        if self.certificate_.value_lower is None:
+            self.path_ = {gamma: replace(point, lower=None) for gamma, point in self.path_.items()}
         return self
 
     def certificate(self, posterior: Any) -> Certificate:
@@ -142,7 +145,7 @@ class PACBayes(Learner):
             UsageError: before `fit`, and for shares that are none.
         """
         self._check_fitted()
-        return self._sums.bound(*self._divergence(posterior))
+        return self._sums.bound(*self._divergence(posterior)).believed(self.certificate_)
 
     def regret_bound(self, coverage: float | Callable[[float], float], kl: float) -> float:
         """Return how far below any posterior Q* the learned one can be, if Q* is covered so well and so near the prior.

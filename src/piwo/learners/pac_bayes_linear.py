@@ -149,7 +149,7 @@ class PACBayesLinear(Learner):
         self.certificate_ = sums.certificate(weights, paid, self.delta / 2.0, facts)
         self.score_ = sums.bound(weights, paid).score
         self.rule_ = f"best of {len(scores)} for the certificate; posterior fitted at {fitted_rule(score)}"
-        self.posterior_bound_ = _posterior_bound(sums, self.posterior_.kl(self.prior_))
+        self.posterior_bound_ = _posterior_bound(sums, self.posterior_.kl(self.prior_)).believed(self.certificate_)
         return self
 
     def _check(self, log: Log, score: Score) -> None:
@@ -228,5 +228,5 @@ def _posterior_bound(sums: PosteriorSums, kl: float) -> PosteriorBound:
         bet = score.bet
         assert bet is not None
         low = bounds.pac_bayes_lower(least, kl, sums.rows, bet, share)
-        found.append(PosteriorBound(score, sums.log.value(least), kl, sums.log.value(low)))
-    return max(found, key=lambda one: one.lower)
+        found.append((low, PosteriorBound(score, sums.log.value(least), kl, sums.log.value(low))))
+    return max(found, key=lambda pair: pair[0])[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,8 +48,12 @@ class PosteriorBound:
     """The mean of that score under the posterior."""
     kl: float
     """KL(Q || P)."""
-    lower: float
-    """v(Q) >= lower, raw."""
+    lower: float | None
+    """v(Q) >= lower, raw. None where the rows contradict their propensities: the certificate says how."""
+
+    def believed(self, certificate: Certificate) -> PosteriorBound:
+        """Return the bound, without its number where the certificate on the same rows gives none."""
+        return self if certificate.value_lower is not None else replace(self, lower=None)
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,7 @@ class PosteriorSums:
             self.log, {0: mixture_of(self.policies, weights)}, delta=delta, within=_Mixtures(), interval="mixture"
         )
         used = {"score": found.score.name, "parameter": found.score.value, "kl": kl if math.isfinite(kl) else None}
+        assert found.lower is not None
         low = (found.lower - self.log.reward_range[0]) / self.log.span
         return asked.stated(
             reduce(asked.log, asked.sums), low, self._gain(weights, kl), bound="PAC-Bayes", facts={**used, **facts}
