@@ -182,7 +182,7 @@ def _commands(story: _Story) -> list[str]:
         "The same by hand:",
         f"   piwo check {log}",
         f"   piwo evaluate {log} --policy uniform --policy constant:1 --policy-column greedy",
-        f"   piwo learn {log} --context 'pixel_*' --out {out} --gate",
+        f"   piwo learn {log} --context 'pixel_*' --oracle classifier --out {out} --gate",
         f"   piwo policy show {out}",
         f"   piwo policy act {out} {log} --seed 0",
         "",
