@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ def spark() -> Iterator[Any]:
     java = shutil.which("java") or (os.environ.get("JAVA_HOME") and Path(os.environ["JAVA_HOME"], "bin/java").exists())
     if not java:
         pytest.skip("needs Java 17 or newer for Spark: put java on the path, or set JAVA_HOME")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the environment may not be activated
     builder = sql.SparkSession.builder.master("local[2,4]").appName("piwo-tests")
     for name, value in {
         "spark.ui.enabled": "false",

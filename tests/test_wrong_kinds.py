@@ -27,10 +27,10 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "comparators in a list": (lambda _: piwo.regret_certificate(log(), A, [A]), "expected name -> comparator"),
     "comparators that are text": (lambda _: piwo.regret_certificate(log(), A, "x"), "against is 'x'"),
     "no policy for a monitor": (lambda path: piwo.Monitor.load(saved(path), None), "got a NoneType"),
-    "a path with a NUL to load": (lambda _: piwo.load("a\0b"), "cannot be read"),
-    "a path with a NUL for a monitor": (lambda _: piwo.Monitor.load("a\0b", A), "cannot be read"),
-    "a path with a NUL to save": (lambda _: A.save("a\0b"), "cannot be written"),
-    "a path with a NUL to save a monitor": (lambda _: piwo.Monitor(A).save("a\0b"), "cannot be written"),
+    "a path with a NUL to load": (lambda _: piwo.load("a\0b"), "holds a NUL character"),
+    "a path with a NUL for a monitor": (lambda _: piwo.Monitor.load("a\0b", A), "holds a NUL character"),
+    "a path with a NUL to save": (lambda _: A.save("a\0b"), "holds a NUL character"),
+    "a path with a NUL to save a monitor": (lambda _: piwo.Monitor(A).save("a\0b"), "holds a NUL character"),
 }
 
 

@@ -128,7 +128,6 @@ def regret_certificate(
     kind: Kind = "held-out" if within is None else "in-sample"
     log_class_size = 0.0 if within is None else within.log_class_size() or 0.0
     each = bounds.log_inv_delta(delta, log_class_size=log_class_size)
-    check_kind("against", against, (Mapping, Oracle))
     if isinstance(against, Oracle):
         return _of_class(log, policy, against, delta, kind, log_class_size)
     if not isinstance(against, Mapping):

@@ -61,7 +61,12 @@ def fixed_bet(bandit, counts, n, score):
 
 
 def improvement(bandit, counts, n):
-    return bounds.lower_many(bet_sums(bandit, counts, "improvement"), n, PENALTY) - 1
+    return (
+        bounds.lower_many(
+            bet_sums(bandit, counts, "improvement"), n, PENALTY, prior=bounds.improvement_bets(n, PENALTY)
+        )
+        - 1
+    )
 
 
 def normal(bandit, counts, n):

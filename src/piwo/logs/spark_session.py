@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 import uuid
@@ -15,7 +16,7 @@ from piwo.errors import DataError, UsageError
 
 __all__ = ["cancelled_by_interrupts", "one_line", "table_of"]
 
-_MISSING = "No module named 'piwo'"
+_MISSING = re.compile(r"No module named '(\w+)")
 
 
 def table_of(text: str) -> Any:
@@ -34,6 +35,8 @@ def table_of(text: str) -> Any:
         # its bar on standard error is the progress that users see
         watched = str(sys.stderr.isatty()).lower()
         builder = SparkSession.builder.appName("piwo").config("spark.ui.showConsoleProgress", watched)
+        if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not from spark-submit: the workers are processes of this machine
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         session = SparkSession.getActiveSession() or builder.getOrCreate()
         return session.sql(asked) if " " in asked else session.table(asked)
 
@@ -90,9 +93,10 @@ def one_line(name: str) -> Iterator[None]:
             yield
     except (PySparkException, Py4JError) as cause:
         text = str(cause)
-        if _MISSING in text:
+        if missing := _MISSING.search(text):
             raise DataError(
-                f"piwo is not installed on the executors with {name}; install or ship it there (docs/clusters.md)"
+                f"the executors that read {name} have no {missing[1]}; install or ship piwo there, or set "
+                "PYSPARK_PYTHON to the Python that has it (docs/clusters.md)"
             ) from None
         told = re.findall(r"^\s*(\w[\w.]*(?:Error|Exception): .*)$", text, re.MULTILINE)
         line = " ".join((told[-1] if told else text).split())[:300]

@@ -85,8 +85,8 @@ def read_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as cause:
         raise FileError(f"{path} cannot be read: {cause.strerror or cause}; check the path") from None
-    except ValueError as cause:  # a NUL in the name
-        raise FileError(f"{path} cannot be read: {cause}; check the path") from None
+    except ValueError:
+        raise FileError(f"{path} holds a NUL character; expected the name of a file") from None
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -97,8 +97,8 @@ def write_file(path: Path, data: bytes) -> None:
     """
     try:
         target = Path(os.path.realpath(path))
-    except ValueError as cause:  # a NUL in the name
-        raise FileError(f"{path} cannot be written: {cause}; check the path") from None
+    except ValueError:
+        raise FileError(f"{path} holds a NUL character; expected the name of a file") from None
     temporary = target.with_name(f".piwo-{uuid4().hex}.tmp")
     try:
         with temporary.open("xb") as out:
