@@ -20,10 +20,8 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
 from piwo.logs.frames import is_frame
 from piwo.logs.log import Log
-from piwo.policies import Policy
-from piwo.policies.blocks import row_blocks
 from piwo.policies.distributions import named_table
-from piwo.reductions import MomentState, Reduction, State
+from piwo.reductions import MomentState, State, VectorSums
 from piwo.scores import IX, Score
 from piwo.scores.ratio import importance_weights
 from piwo.visible import visible
@@ -222,7 +220,7 @@ class ModelState(State):
 
 
 @dataclass(frozen=True)
-class ModelSums(Reduction[ModelState]):
+class ModelSums(VectorSums[ModelState]):
     """Reduction: what a reward model says, and the weighted residuals that correct it.
 
     Args:
@@ -231,7 +229,6 @@ class ModelSums(Reduction[ModelState]):
         correction: None: the direct method.
     """
 
-    policy: Policy
     model: RewardModel
     correction: Correction | None
 
@@ -240,22 +237,12 @@ class ModelSums(Reduction[ModelState]):
         """Tell whether the policy or the model looks at the context."""
         return self.policy.needs_context or self.model.needs_context
 
-    @property
-    def propensities(self) -> bool:
-        """Tell that policies may need the full propensity vectors."""
-        return True
-
     def empty(self) -> ModelState:
         """Return the sums of no rows."""
         return ModelState()
 
-    def update(self, state: ModelState, batch: Batch) -> ModelState:
-        """Return the sums with a batch added, cut so that no block of rows x actions is large."""
-        for block in row_blocks(len(batch), self.model.actions, size=2**23):
-            state = state.merge(self._block(batch.take(np.arange(block.start, block.stop))))
-        return state
-
-    def _block(self, batch: Batch) -> ModelState:
+    def block(self, batch: Batch) -> ModelState:
+        """Return the sums of a few rows."""
         q = self.model.of(batch)
         z = np.zeros((len(batch), 3))
         z[:, 0] = np.einsum("ta,ta->t", self.policy.full(batch), q)

@@ -12,6 +12,7 @@ from piwo.reductions.packed import packed, unpacked
 from piwo.reductions.policy_sums import BetState, MomentState, PolicyState, PolicySums
 from piwo.reductions.reduction import Reduction, Together
 from piwo.reductions.state import State
+from piwo.reductions.vector_sums import VectorSums
 from piwo.reductions.weight_histogram import HistogramState, WeightHistogram
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "State",
     "Together",
     "VariateState",
+    "VectorSums",
     "WeightHistogram",
     "bet_sums",
     "packed",

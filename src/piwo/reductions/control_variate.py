@@ -7,12 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
-from piwo.policies.blocks import row_blocks
-from piwo.policies.policy import Policy
 from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
-from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
-from piwo.scores.ratio import importance_weights
+from piwo.reductions.vector_sums import VectorSums
 
 __all__ = ["BASELINES", "GAIN_BASELINES", "ControlVariates", "VariateState"]
 
@@ -20,8 +17,6 @@ BASELINES: tuple[tuple[float, float], ...] = tuple((c, k) for c in (0.25, 0.5, 0
 """(c, k): the baseline b(x, a) = min(c, k / w(x, a)), so that w b <= k. c = 0 is the plain w R."""
 GAIN_BASELINES: tuple[int, ...] = tuple(i for i, (c, _) in enumerate(BASELINES) if c in (0.5, 1.0))
 """Which of them are bet on for the improvement over the logging policy."""
-
-_BLOCK_BYTES = 2**23
 
 
 def _no_bets(quantities: int) -> Floats:
@@ -45,7 +40,7 @@ class VariateState(State):
 
 
 @dataclass(frozen=True)
-class ControlVariates(Reduction[VariateState]):
+class ControlVariates(VectorSums[VariateState]):
     """Reduction: the bet sums of a policy's truncated doubly robust credits, for the constant baselines `BASELINES`.
 
     The truncation is that of each action's own weight, inside the sum too:
@@ -68,30 +63,14 @@ class ControlVariates(Reduction[VariateState]):
     [8.75]
     """
 
-    policy: Policy
     bounded: bool = True
-
-    @property
-    def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
-        return self.policy.needs_context
-
-    @property
-    def propensities(self) -> bool:
-        """Tell that the full propensity vectors are needed."""
-        return True
 
     def empty(self) -> VariateState:
         """Return the state of no rows."""
         return VariateState()
 
-    def update(self, state: VariateState, batch: Batch) -> VariateState:
-        """Return the state with the rows of a batch added, cut so that no block of rows x actions is large."""
-        for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES):
-            state = state.merge(self._block(batch.take(block)))
-        return state
-
-    def _block(self, batch: Batch) -> VariateState:
+    def block(self, batch: Batch) -> VariateState:
+        """Return the sums of a few rows."""
         from piwo.reductions.kernels import truncated_masses
 
         assert batch.propensities is not None
@@ -100,9 +79,7 @@ class ControlVariates(Reduction[VariateState]):
         masses, distance = np.zeros((len(BASELINES), len(batch))), np.zeros(len(batch))
         c, k = np.array(BASELINES).T.copy()
         truncated_masses(pi, mu, c, k, masses, distance)
-        weights = importance_weights(
-            batch, pi[np.arange(len(batch)), batch.action], lambda: self.policy.log_logged(batch)
-        )
+        weights = self.weights(batch, pi)
         lost = ~np.isfinite(weights.w)
         if not lost.any():
             return self._rows(weights.w, batch.reward, masses, distance)

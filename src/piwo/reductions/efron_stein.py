@@ -7,18 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
-from piwo.policies.blocks import row_blocks
-from piwo.policies.policy import Policy
-from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
-from piwo.scores.ratio import importance_weights, over
+from piwo.reductions.vector_sums import VectorSums
+from piwo.scores.ratio import over
 
 __all__ = ["POINTS", "EfronSteinMoments", "EfronSteinState", "EfronSteinSums"]
 
 _STEP = 0.6 * np.log(2.0)
 POINTS: Floats = np.exp(_STEP * np.arange(-84, 51))
 """s, (G,): a trapezoid over log s is exact to 1e-8 for sums of weights between 2^-25 and 2^45."""
-_BLOCK_BYTES = 2**23
 _NEGLIGIBLE = np.log(1e-7)
 
 
@@ -100,7 +97,7 @@ class EfronSteinState(State):
 
 
 @dataclass(frozen=True)
-class EfronSteinSums(Reduction[EfronSteinState]):
+class EfronSteinSums(VectorSums[EfronSteinState]):
     """Reduction: the moments of a self-normalised estimate, given the contexts: exact, without simulation.
 
     An expectation of 1/Z^2 over the actions that the logger could have taken is an integral of s E exp(-s Z), and for
@@ -123,40 +120,25 @@ class EfronSteinSums(Reduction[EfronSteinState]):
     0.2222222
     """
 
-    policy: Policy
-
-    @property
-    def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
-        return self.policy.needs_context
-
-    @property
-    def propensities(self) -> bool:
-        """Tell that the full propensity vectors are needed."""
-        return True
-
     def empty(self) -> EfronSteinState:
         """Return the state of no rows."""
         return EfronSteinState()
 
     def update(self, state: EfronSteinState, batch: Batch) -> EfronSteinState:
-        """Return the state with the rows of a batch added, cut so that no block of rows x actions is large."""
+        """Return the state with the rows of a batch added, in their order."""
         if len(batch) and (np.diff(batch.row_numbers) < 0).any():
             batch = batch.take(np.argsort(batch.row_numbers, kind="stable"))
-        for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES):
-            state = state.merge(self._block(batch.take(block)))
-        return state
+        return super().update(state, batch)
 
-    def _block(self, batch: Batch) -> EfronSteinState:
+    def block(self, batch: Batch) -> EfronSteinState:
+        """Return the state of a few rows that are in their order."""
         from piwo.reductions.kernels import add_efron_stein
 
         assert batch.propensities is not None
         pi = np.ascontiguousarray(self.policy.full(batch), np.float64)
         mu = np.ascontiguousarray(batch.propensities, np.float64)
         w = np.where(mu > 0.0, over(pi.ravel(), mu.ravel()).reshape(pi.shape), 0.0)
-        logged = importance_weights(
-            batch, pi[np.arange(len(batch)), batch.action], lambda: self.policy.log_logged(batch)
-        ).w
+        logged = self.weights(batch, pi).w
         state, laplace, changed = EfronSteinState(rows=len(batch)), np.zeros(len(POINTS)), np.full(len(POINTS), -np.inf)
         # a weight of 1e100 leaves nothing at any point, and its square stays within float64
         add_efron_stein(

@@ -8,19 +8,15 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
-from piwo.policies.blocks import row_blocks
-from piwo.policies.policy import Policy
 from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
-from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
-from piwo.scores.ratio import Weights, importance_weights
+from piwo.reductions.vector_sums import VectorSums
+from piwo.scores.ratio import Weights
 
 __all__ = ["CUTS", "ModelState", "ModelVariates", "Predictor", "uncut"]
 
 CUTS: tuple[float, ...] = (1.0, 4.0, 16.0)
 """k: the baseline is cut to k / w."""
-
-_BLOCK_BYTES = 2**21
 
 
 @runtime_checkable
@@ -58,7 +54,7 @@ class ModelState(State):
 
 
 @dataclass(frozen=True)
-class ModelVariates(Reduction[ModelState]):
+class ModelVariates(VectorSums[ModelState]):
     """Reduction: the bet sums of a policy's truncated doubly robust credits, with the baselines of a reward model.
 
     As `ControlVariates`, with predicted rewards in place of the constants: sum_a min(pi(a|x) q(x, a), k mu(a|x)).
@@ -80,7 +76,6 @@ class ModelVariates(Reduction[ModelState]):
     [8.75]
     """
 
-    policy: Policy
     model: Predictor
     bounded: bool = True
 
@@ -89,26 +84,16 @@ class ModelVariates(Reduction[ModelState]):
         """Tell whether the policy or the model looks at the context."""
         return self.policy.needs_context or self.model.needs_context
 
-    @property
-    def propensities(self) -> bool:
-        """Tell that the full propensity vectors are needed."""
-        return True
-
     def empty(self) -> ModelState:
         """Return the state of no rows."""
         return ModelState()
 
-    def update(self, state: ModelState, batch: Batch) -> ModelState:
-        """Return the state with the rows of a batch added, cut so that no block of rows x actions is large."""
-        for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES):
-            state = state.merge(self._block(batch.take(block)))
-        return state
-
-    def _block(self, batch: Batch) -> ModelState:
+    def block(self, batch: Batch) -> ModelState:
+        """Return the sums of a few rows."""
         assert batch.propensities is not None
         pi, mu, q = self.policy.full(batch), batch.propensities, self.model.of(batch)
         rows = np.arange(len(batch)), batch.action
-        weights = importance_weights(batch, pi[rows], lambda: self.policy.log_logged(batch))
+        weights = self.weights(batch, pi)
         state, r = ModelState(), batch.reward
         rewards, losses = np.maximum(0.0, q), np.maximum(0.0, 1.0 - q)
         for i, k in enumerate(CUTS):
