@@ -76,6 +76,42 @@ def test_a_certificate_is_one_side_of_the_interval_at_twice_the_delta() -> None:
         assert made.bound == wide.interval == interval
 
 
+def contextual(seed: int, n: int = 3000) -> piwo.Log:
+    """A log in which the reward follows the context: that of action 1 is all but known, once it was seen."""
+    rng = np.random.default_rng(seed)
+    x, a = rng.normal(size=(n, 1)), (rng.random(n) < 0.2) * 1
+    reward = np.where(a == 1, x[:, 0] > -1.0, rng.random(n) < 0.7) * 1.0
+    return piwo.Log.from_arrays(
+        context=x, action=a, reward=reward, propensities=np.tile([0.8, 0.2], (n, 1)), actions=[0, 1]
+    )
+
+
+def test_a_reward_model_lifts_the_bounds_of_certificates_and_these_hold() -> None:
+    truth, logged = 0.841345, 0.2 * 0.841345 + 0.8 * 0.7  # P(X > -1)
+    lifted = []
+    for seed in range(6):
+        log = contextual(seed)
+        policy = Constant(1, log.actions)
+        plain, made = (piwo.certify(log, {0: policy}, q=q)[0] for q in (None, "forward"))
+        assert made.value_lower == pytest.approx(piwo.evaluate(log, policy, q="forward", delta=2 * DELTA).lower, 1e-12)
+        assert made.value_lower < truth
+        assert made.improvement_lower < truth - logged
+        lifted.append((made.value_lower - plain.value_lower, made.improvement_lower - plain.improvement_lower))
+    assert np.mean(lifted, axis=0).min() > 0.004
+    declared = Exhaustive([Constant(x, log.actions) for x in (0, 1)])
+    inside = piwo.certify(log, {0: policy}, within=declared, q="forward")[0]
+    assert (inside.kind, inside.value_lower > 0.7) == ("in-sample", True)
+
+
+def test_a_reward_model_without_use_is_refused() -> None:
+    log = contextual(0, 50)
+    with pytest.raises(UsageError, match="interval='mixture' takes no reward model; leave q out"):
+        piwo.certify(log, {0: Constant(1, log.actions)}, interval="mixture", q="forward")
+    alone = piwo.Log.from_arrays(action=[0, 1], reward=[0, 1], propensity=[0.5, 0.5], actions=[0, 1])
+    with pytest.raises(UsageError, match="q is a reward model for control variates: the log has the propensity of the"):
+        piwo.certify(alone, {0: Constant(1, alone.actions)}, q="forward")
+
+
 def gaps(mu, chance, seeds) -> dict[str, np.ndarray]:
     """How far the bounds on value and improvement of action 0 lie below the truth, on average, by method."""
     value, logged = chance[0], float(np.dot(mu, chance))

@@ -9,7 +9,8 @@ learner.certificate_                                        # and is it better t
 
 from piwo import bounds, estimators, logs, oracles, policies, scores, simulate
 from piwo._version import __version__
-from piwo.certificates import Certificate, certify
+from piwo.certificates import Certificate
+from piwo.certifying import certify
 from piwo.engines import checkpointing, reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators import (

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from piwo import bounds
 from piwo._version import __version__
-from piwo.certificates import Kind, PolicyClass, check_declared
+from piwo.certificates import Kind
+from piwo.certifying import PolicyClass, check_declared
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError

@@ -16,20 +16,16 @@ from piwo.errors import UsageError
 from piwo.estimators.contradiction import contradiction
 from piwo.estimators.difference import Baseline, Difference
 from piwo.estimators.evaluation import SUSPICIOUS, Evaluation
-from piwo.estimators.forward_model import forward_model
 from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
-from piwo.estimators.intervals.control_variate import lacking
 from piwo.estimators.point import Estimator, estimator_named
-from piwo.estimators.prepare import check_named, name_of, prepare, resolve_gamma, unknown_actions, whole_length
-from piwo.estimators.reward_model import reward_model
+from piwo.estimators.predicted_baselines import with_predictions
+from piwo.estimators.prepare import check_named, name_of, prepare, resolve_gamma, unknown_actions
 from piwo.estimators.support import unsupported_masses
 from piwo.estimators.weight_sums import effective_size, weight_z
-from piwo.logs.features import Features
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sampling import check_random_state
 from piwo.reductions import ActionCount, PolicyState, PolicySums, Together
-from piwo.reductions.model_variate import Predictor
 from piwo.reductions.pair_sums import PairSums
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, Score
@@ -173,8 +169,6 @@ def compare(
         raise UsageError(
             f"interval={interval!r} comes from that score, got estimator={estimator!r}; use the same for both"
         )
-    if q is not None and not method.takes_model:
-        raise UsageError(f"interval={interval!r} takes no reward model; leave q out, or use interval='mixture-cv'")
     given, base = log, Baseline.of(log, policies, baseline)
     simultaneous = len(policies)
     log, ready = prepare(log, policies if base is None else {**policies, base.key: base.policy})
@@ -194,10 +188,7 @@ def compare(
     )
     log = log.doubted(propensity_factor, sensitivity)
     methods = {name: method.settled(log, policy) for name, policy in ready.items()}
-    if q is not None:
-        _check_model_used(log, ready, methods)
-        model = _model(q, log, given.features)
-        methods = {name: one.with_model(model) for name, one in methods.items()}
+    methods = with_predictions(methods, q, log, ready, asked=method, features=given.features)
     for one in methods.values() if horizon is not None else ():
         _check_anytime(one, gamma, horizon)
     planned = horizon if isinstance(horizon, int) else len(log)
@@ -238,21 +229,6 @@ def _measured(
             made = _against(asked, asked.baseline, difference, made, evidence.log, pair, once)
         found[name] = made
     return found
-
-
-def _check_model_used(log: Log, policies: Mapping[str, Policy], methods: Mapping[str, IntervalMethod]) -> None:
-    """Raise where a reward model would change nothing."""
-    if any(one.takes_model for one in methods.values()):
-        return
-    reason = lacking(log, next(iter(policies.values()))) or "no finite-sample bound holds on a thinned log"
-    raise UsageError(f"q is a reward model for control variates: {reason}, or leave q out")
-
-
-def _model(q: Any, log: Log, given: Features | None) -> Predictor:
-    """Return the reward model that a user calls q; `given`: the context of the log as it came."""
-    if isinstance(q, str) and q == "forward":
-        return forward_model(log)
-    return reward_model(q, log, whole_length(log), given)
 
 
 def _unit(threshold: Any, log: Log) -> float:

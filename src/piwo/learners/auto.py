@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Self
 
-from piwo.certificates import SUSPICIOUS, Certificate, Certifying
+from piwo.certificates import SUSPICIOUS, Certificate
+from piwo.certifying import Certifying
 from piwo.engines.engine import reduce
 from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.point import self_normalized

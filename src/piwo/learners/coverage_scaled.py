@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from piwo import bounds
-from piwo.certificates import certify
+from piwo.certifying import certify
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from piwo.certificates import certify
+from piwo.certifying import certify
 from piwo.errors import PiwoWarning, UsageError
 from piwo.learners.learner import Learner, check_log, check_score, divide
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from piwo import bounds
-from piwo.certificates import Certificate, Certifying, Kind
+from piwo.certificates import Certificate, Kind
+from piwo.certifying import Certifying
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError

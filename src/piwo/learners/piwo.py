@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from piwo import bounds
-from piwo.certificates import Certificate, Kind, certify
+from piwo.certificates import Certificate, Kind
+from piwo.certifying import certify
 from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.learners.learner import (

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
-from piwo.certificates import Certificate, Certifying
+from piwo.certificates import Certificate
+from piwo.certifying import Certifying
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.prepare import check_actions_known

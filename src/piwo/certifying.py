@@ -1,0 +1,412 @@
+"""Certifying: from the sums of a log to certificates of several policies, which hold together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol, runtime_checkable
+
+from piwo import bounds
+from piwo.certificates import Certificate, Kind
+from piwo.checks import check_kind
+from piwo.engines.engine import reduce
+from piwo.errors import UsageError
+from piwo.estimators.contradiction import contradiction
+from piwo.estimators.difference import Baseline, Difference
+from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
+from piwo.estimators.point import estimator_named, importance_weighted
+from piwo.estimators.predicted_baselines import with_predictions
+from piwo.estimators.prepare import check_actions_known, check_named, prepare
+from piwo.estimators.weight_sums import effective_size
+from piwo.logs.log import Log
+from piwo.policies import Policy
+from piwo.policies.sameness import identity, joined_shares
+from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
+from piwo.reductions.shared_policy import SharedPolicy
+from piwo.scores import IW
+
+__all__ = ["Certifying", "PolicyClass", "certify", "check_declared"]
+
+
+@runtime_checkable
+class PolicyClass(Protocol):
+    """A class of policies that was declared before the log was seen, such as an exhaustive oracle.
+
+    An in-sample certificate is made of such a class, and covers its policies alone: which of them was taken may have
+    been decided by the rewards, the class itself may not.
+    """
+
+    def log_class_size(self) -> float | None:
+        """Return log |Pi|; None where the class is infinite or unknown."""
+        ...
+
+    def contains(self, policy: Policy) -> bool:
+        """Tell whether a policy is one of the class."""
+        ...
+
+
+def certify(
+    log: Log,
+    policies: Mapping[Any, Policy],
+    *,
+    delta: float = 0.05,
+    within: PolicyClass | None = None,
+    baseline: Any = None,
+    interval: str = "auto",
+    q: Any = None,
+    shares: Mapping[Any, float] | None = None,
+    earlier: int | Certificate = 0,
+    horizon: bounds.Horizon = None,
+    facts: Mapping[str, Any] | None = None,
+) -> dict[Any, Certificate]:
+    """Return certificates of several policies on one log, which hold for all of them together.
+
+    Formula: value_lower is the mixture lower bound on w R, improvement_lower that on w R + 1 - R minus 1, each at
+    log(m / delta) for m candidates on held-out rows, log(|Pi| / delta) in-sample; see
+    `piwo.bounds.value_lower` and `piwo.bounds.improvement_lower`. Where the log has full propensity vectors, both are
+    pooled with their doubly robust forms, as in `piwo.evaluate`: `piwo.bounds.pooled_lower`.
+
+    Args:
+        log: rows that were not used to make the policies; with `within`, any rows.
+        policies: key -> policy over the log's action list.
+        delta: how often a bound may be wrong.
+        within: the class that was declared before these rows were seen, and that the policies were chosen from by
+            looking at them: an oracle such as `piwo.oracles.Exhaustive`. Makes the certificates in-sample. None: the
+            policies were made without these rows, and the certificates are held-out.
+        baseline: the policy to improve on, fixed before these rows were looked at: a policy, or the name of one of
+            those given; None: the logging policy.
+        interval: "auto": "mixture-cv" where the log has the probability of every action (`propensities=` or
+            `behavior=`) and the policy gives full vectors, else "mixture"; either of them by name.
+        q: a reward model for "auto" and "mixture-cv", as in `piwo.evaluate`: "forward", each row's predictions from
+            earlier rows alone; or predictions made from other rows. The improvement over a `baseline` goes without it.
+        shares: key -> the share of delta that is spent on that policy, in place of 1/m each; above 0, at most 1 in all,
+            fixed before these rows were looked at. Policies that are the same have theirs together.
+        earlier: how many candidates were certified on these rows before, or the last of their certificates, which
+            knows: a holdout that is used again pays for all of them. They must have been made without looking at what
+            was certified. What was certified earlier paid for fewer; only what is certified last has paid for all.
+        horizon: None for one look at these rows; a number of rows, or "universal", declared before the first look,
+            where the log grows and is certified again (docs/adaptive.md).
+        facts: further fields of `Certificate` to record.
+
+    Returns:
+        key -> `Certificate`.
+
+    Raises:
+        UsageError: for policies that are not of the class, a class of unknown size, an earlier certificate on other
+            rows, an interval method without one-sided bounds, and for thinned logs.
+
+    Source: docs/theory.md, sections "The mixture bound", "One log, many statements", "Control variates" and
+    "Improvement over another policy".
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> certify(log, {0: piwo.policies.Constant("a", log.actions)})[0].certified
+    True
+    """
+    asked = Certifying.of(
+        log, policies, delta=delta, within=within, baseline=baseline, interval=interval, q=q, shares=shares,
+        earlier=earlier, horizon=horizon, facts=facts,
+    )  # fmt: skip
+    return asked.finish(reduce(asked.log, asked.sums))
+
+
+@dataclass(frozen=True)
+class Certifying:
+    """What `certify` was asked: what it must sum over the log, and what the sums then say.
+
+    For those who sum something else in the same pass: `reduce(asked.log, Together((asked.sums, other)))`.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> asked = Certifying.of(log, {0: piwo.policies.Constant("a", log.actions)})
+    >>> asked.finish(reduce(asked.log, asked.sums))[0].certified
+    True
+    """
+
+    log: Log
+    policies: Mapping[Any, Policy]
+    """key -> policy, ready for the log; those that differ."""
+    same_as: Mapping[Any, Any]
+    """key -> key of the same policy in `policies`, for every key asked for."""
+    methods: Mapping[Any, IntervalMethod]
+    """key -> how the bounds of that policy are made, for each of `policies`."""
+    delta: float
+    within: PolicyClass | None
+    earlier: int | Certificate
+    facts: Mapping[str, Any]
+    horizon: bounds.Horizon = None
+    baseline: Baseline | None = None
+    """What they are compared with, ready for the log; None: the logging policy."""
+    shares: Mapping[Any, float] | None = None
+    """key -> share of delta, for each of `policies`; None: the same for all."""
+
+    @classmethod
+    def of(
+        cls,
+        log: Log,
+        policies: Mapping[Any, Policy],
+        *,
+        delta: float = 0.05,
+        within: PolicyClass | None = None,
+        baseline: Any = None,
+        interval: str = "auto",
+        q: Any = None,
+        shares: Mapping[Any, float] | None = None,
+        earlier: int | Certificate = 0,
+        horizon: bounds.Horizon = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Certifying:
+        """Return what was asked, checked; the arguments are those of `certify`.
+
+        Raises:
+            UsageError: see `certify`.
+        """
+        check_named(log, policies)
+        method = interval_named(interval)
+        if not method.certifies:
+            known = ", ".join(name for name, one in INTERVALS.items() if one.certifies)
+            raise UsageError(f"interval={interval!r} makes no certificates, expected one of {known}")
+        if log.columns.weight is not None:
+            raise UsageError(
+                "the log was thinned (sampling weights) and the dropped rows are not counted: no certificate holds"
+            )
+        first: dict[str, Any] = {}
+        same_as = {key: first.setdefault(identity(policy), key) for key, policy in policies.items()}
+        bounds.check_horizon(horizon)
+        check_kind("facts", facts, (Mapping, type(None)))
+        _check_earlier(earlier, within)
+        if within is not None:
+            check_declared(within, {key: policies[key] for key in first.values()})
+        base = Baseline.of(log, policies, baseline)
+        features = log.features
+        log, ready = prepare(
+            log, {**{key: policies[key] for key in first.values()}, **({} if base is None else {base.key: base.policy})}
+        )
+        if base is not None:
+            base = replace(base, policy=ready.pop(base.key))
+            check_actions_known(log, [base.policy])
+        if within is not None:  # on held-out rows the test of the propensities sees it
+            check_actions_known(log, ready.values())
+        if horizon is not None and horizon != "universal" and earlier:
+            raise UsageError("the bets of a horizon depend on how many candidates pay, so earlier must be 0 with one")
+        if shares is not None:
+            if within is not None or earlier:
+                raise UsageError("shares are of one call on held-out rows; leave them out with within= or earlier=")
+            shares = joined_shares(shares, same_as)
+        methods = {key: method.settled(log, policy) for key, policy in ready.items()}
+        methods = with_predictions(methods, q, log, ready, asked=method, features=features)
+        return cls(log, ready, same_as, methods, delta, within, earlier, facts or {}, horizon, base, shares)
+
+    @property
+    def kind(self) -> Kind:
+        """Return "in-sample" for policies of a declared class, else "held-out"."""
+        return "held-out" if self.within is None else "in-sample"
+
+    @property
+    def log_class_size(self) -> float:
+        """Return log |Pi| of the declared class, 0 without."""
+        return 0.0 if self.within is None else self.within.log_class_size() or 0.0
+
+    @property
+    def candidates(self) -> int:
+        """Return how many policies the rows have been used for by now."""
+        before = self.earlier.candidates if isinstance(self.earlier, Certificate) else self.earlier
+        return before + len(self.policies)
+
+    @property
+    def sums(self) -> Together:
+        """Return what must be summed: a digest, and the sums of every policy."""
+        return Together((Digest(), *(self._sums(key) for key in self.policies)))
+
+    def _sums(self, key: Any) -> SharedPolicy:
+        policy = self.policies[key]
+        own = self.methods[key].sums(self.log, policy)
+        pair = () if self.baseline is None else (self._difference(key, self.baseline).sums,)
+        return SharedPolicy(policy, (PolicySums(policy, IW(), self._bounded), *own, *pair))
+
+    def _difference(self, key: Any, baseline: Baseline) -> Difference:
+        return Difference.of(self.policies[key], baseline.policy, self.methods[key])
+
+    @property
+    def _bounded(self) -> bool:
+        return math.isfinite(self.log.reward_range[1])
+
+    def finish(self, sums: tuple[Any, ...]) -> dict[Any, Certificate]:
+        """Return key -> `Certificate`, from the state of `sums`."""
+        digest, *states = sums
+        before = self.earlier.log_digest if isinstance(self.earlier, Certificate) else None
+        if before is not None and before != digest.text(self.log.actions):
+            raise UsageError("the earlier certificate is of other rows, so they are not used again; leave earlier out")
+        each = dict(zip(self.policies, states, strict=True))
+        paid = {key: self._paid(key) for key in each}
+        suspicion = min(_suspicion(state, paid[key]) for key, (state, *_) in each.items())
+        known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
+        found = {key: self._bounds(key, state, paid[key]) for key, state in each.items()}
+        why_not = next(filter(None, (self._contradiction(suspicion, *ends) for ends in found.values())), None)
+        made = {key: self._certificate(key, state, found[key], known, why_not) for key, state in each.items()}
+        return {key: made[one] for key, one in self.same_as.items()}
+
+    def moments(self, sums: tuple[Any, ...]) -> dict[Any, MomentState]:
+        """Return key -> the sums of weights and rewards that point estimates are made of, from the state of `sums`."""
+        each = dict(zip(self.policies, sums[1:], strict=True))
+        return {key: each[one][0].moments for key, one in self.same_as.items()}
+
+    def _paid(self, key: Any) -> float:
+        """Return what the bounds of a policy pay beside log(1/delta)."""
+        if self.shares is not None:
+            return -math.log(self.shares[key])
+        # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
+        return math.log(self.candidates) if self.within is None else self.log_class_size
+
+    def stated(
+        self, sums: tuple[Any, ...], low: float, gain: float | None, *, bound: str, facts: Mapping[str, Any]
+    ) -> Certificate:
+        """Return the certificate of the one policy asked for with bounds that were found otherwise.
+
+        Args:
+            sums: the state of `sums`.
+            low: lower bound on the value, on the unit scale.
+            gain: lower bound on the improvement, likewise; None for rewards without an upper end.
+            bound: what they are called.
+            facts: further fields to record.
+        """
+        digest, (state, *_) = sums
+        # the price of a posterior is that of its bound
+        suspicion = _suspicion(state, max(0.0, facts.get("kl") or 0.0))
+        known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
+        why_not = self._contradiction(suspicion, low, gain)
+        return replace(self._record(state, low, gain, known, why_not), bound=bound, **facts)
+
+    def _bounds(self, key: Any, state: tuple[Any, ...], paid: float) -> tuple[float, float | None]:
+        """Return the raw lower bounds on value and improvement, on the unit scale."""
+        (own, *more), method = state, self.methods[key]
+        pair: Any = more.pop() if self.baseline is not None else None
+        evidence = self._evidence(self.policies[key], own, tuple(more), paid)
+        low = method.value_lower(evidence)
+        if self.baseline is None:
+            return low, method.improvement(evidence) if self._bounded else None
+        return low, self._difference(key, self.baseline).lower(pair, evidence.log_inv_delta, self.horizon)
+
+    def _contradiction(self, suspicion: float, low: float, gain: float | None) -> str | None:
+        return contradiction(suspicion, bounds.Interval(low, None), gain, self.log.reward_range)
+
+    def _certificate(
+        self,
+        key: Any,
+        state: tuple[Any, ...],
+        ends: tuple[float, float | None],
+        known: Mapping[str, Any],
+        why_not: str | None,
+    ) -> Certificate:
+        own, *more = state
+        share = None if self.shares is None else self.shares[key]
+        made = replace(self._record(own, *ends, known, why_not), bound=self.methods[key].name, share=share)
+        if self.baseline is None:
+            return made
+        worth = self._difference(key, self.baseline).other_value(more[-1], self.log)
+        return replace(made, baseline=self.baseline.name, baseline_value=worth)
+
+    def _evidence(self, policy: Policy, state: PolicyState, own: tuple[Any, ...], paid: float) -> Evidence:
+        return Evidence(
+            log=self.log,
+            policy=policy,
+            score=IW(),
+            estimator=estimator_named("iw"),
+            estimate=importance_weighted(state.moments, self.log.origin),
+            state=state,
+            own=own,
+            delta=self.delta,
+            log_inv_delta=bounds.log_inv_delta(self.delta, log_class_size=paid),
+            random_state=None,
+            horizon=self.horizon,
+        )
+
+    def _record(
+        self, state: PolicyState, low: float, gain: float | None, known: Mapping[str, Any], why_not: str | None
+    ) -> Certificate:
+        """Return the certificate of raw bounds, which are not given where something speaks against them."""
+        log, moments, n = self.log, state.moments, state.moments.rows
+        low = max(0.0, low)
+        return Certificate(
+            kind=self.kind,
+            value=_point(log, moments),
+            value_lower=None if why_not is not None else log.value(low),
+            improvement_lower=None if gain is None or why_not is not None else log.span * max(-1.0, gain),
+            logging_value=log.value(moments.reward / n) if n else None,
+            delta=self.delta,
+            candidates=self.candidates,
+            log_class_size=self.log_class_size,
+            rows=n,
+            ess=effective_size(moments.w, moments.w2),
+            mean_weight=moments.w / n if n else None,
+            reward_range=log.reward_range,
+            cost=log.columns.cost,
+            horizon=self.horizon,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            notes=(*log.doubts, *_notes(moments, low, why_not)),
+            **known,
+            **self.facts,
+        )
+
+
+def _suspicion(state: PolicyState, paid: float) -> float:
+    """Return the p-value of "the propensities are not too small", by what one candidate says against it."""
+    return math.exp(min(0.0, paid - bounds.propensity_e_test(state.bets.weight, state.moments.rows).log_e_value))
+
+
+def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
+    """Raise where policies are not of a declared class of known size.
+
+    Raises:
+        UsageError: naming the policy, or what is wrong with the class.
+
+    >>> import piwo
+    >>> a, b = (piwo.policies.Constant(x, ["a", "b"]) for x in "ab")
+    >>> check_declared(piwo.oracles.Exhaustive([a, b]), {"new": a})
+    """
+    if not (hasattr(within, "contains") and hasattr(within, "log_class_size")):
+        raise UsageError(
+            f"within is {within!r:.80}, expected the class that was declared, such as piwo.oracles.Exhaustive(policies)"
+        )
+    if within.log_class_size() is None:
+        raise UsageError(
+            "the class has unknown size, so no in-sample certificate holds; certify on rows that learning did not see"
+        )
+    for key, policy in policies.items():
+        if not within.contains(policy):
+            raise UsageError(
+                f"policy {key!r} is not in the class that was declared, whose certificate covers its policies alone; "
+                "certify this one on rows that did not make it, without within"
+            )
+
+
+def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
+    count = earlier.candidates if isinstance(earlier, Certificate) else earlier
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise UsageError(f"earlier is {earlier!r:.80}, expected a whole number of at least 0, or a certificate")
+    in_sample = isinstance(earlier, Certificate) and earlier.kind != "held-out"
+    if in_sample or (count and within is not None):
+        raise UsageError(
+            "an in-sample certificate has paid for its whole class, earlier ones included; leave earlier out"
+        )
+
+
+def _point(log: Log, sums: MomentState) -> float | None:
+    value = importance_weighted(sums, log.origin).value
+    return None if value is None or not math.isfinite(value) else log.value(value)
+
+
+def _notes(sums: MomentState, low: float, why_not: str | None) -> tuple[str, ...]:
+    notes = []
+    if why_not is not None:
+        mean = sums.w / sums.rows
+        shown = f"{mean:.4g}" if math.isfinite(mean) else "beyond float64"
+        notes.append(f"{why_not}; mean weight here {shown}, expected 1: no bound is given, and nothing is certified")
+    if sums.rows and sums.reward < 100:
+        total = f"the {sums.rows} rows hold a total reward of {sums.reward:.4g} on the unit scale"
+        notes.append(f"{total}; little can be proved from so little")
+    if low <= 0 and why_not is None:
+        notes.append("the value bound is vacuous: it says no more than the reward range does")
+    return tuple(notes)
