@@ -24,7 +24,7 @@ def make_log(mu: np.ndarray, chance: np.ndarray, seed: int) -> piwo.Log:
 
 def test_by_hand() -> None:
     # x = 3 + log 3 = 4.098612, e = sqrt(.008 (4.098612 + .346574)) = .188578, h = sqrt(.002049306) = .045269
-    found = bounds.efron_stein_interval(0.5, 0.002, 0.002, 1.25, n=1000, log_inv_delta=3.0)
+    found = bounds.efron_stein_interval(0.5, 1000.0, 0.002, 0.002, 1.25, n=1000, log_inv_delta=3.0)
     assert found.lower == pytest.approx(0.8 * (0.5 - 0.188578) - 0.045269, abs=1e-6)
     assert found.upper == pytest.approx(1 - 0.8 * (0.5 - 0.188578) + 0.045269, abs=1e-6)
 
@@ -103,6 +103,33 @@ def test_violations_are_rarer_than_delta(kind: str) -> None:
         assert found.upper_raw is not None
         wrong += not found.lower_raw <= value <= found.upper_raw
     assert wrong / logs <= delta
+
+
+@pytest.mark.parametrize("reward", [0.0, 1.0])
+def test_a_policy_that_was_hardly_ever_seen_is_not_called_worthless(reward: float) -> None:
+    """n mu = .01, so that 99 logs of 100 have no row of weight: a value of 1 must stay possible, and one of 0."""
+    n, mu, delta = 100, np.array([1e-4, 1.0 - 1e-4]), 0.05
+    sums, wrong = EfronSteinSums(piwo.policies.Constant(0, [0, 1])), 0
+    for action in (np.random.default_rng(5).random((60, n)) > mu[0]) * 1:
+        log = piwo.Log.from_arrays(
+            action=action, reward=np.full(n, reward), propensities=np.tile(mu, (n, 1)), actions=[0, 1]
+        )
+        w = (action == 0) / mu[0]
+        moments = reduce(log, sums).moments()
+        assert moments is not None
+        found = bounds.efron_stein_interval(
+            reward if w.any() else 0.0,
+            float(w.sum()),
+            moments.changes,
+            moments.expected_changes,
+            moments.inflation,
+            n,
+            math.log(1 / delta),
+        )
+        assert found.lower is not None
+        assert found.upper is not None
+        wrong += not found.lower <= reward <= found.upper
+    assert wrong == 0
 
 
 def test_it_becomes_narrower_with_rows() -> None:

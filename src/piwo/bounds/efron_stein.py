@@ -9,7 +9,13 @@ __all__ = ["efron_stein_interval"]
 
 
 def efron_stein_interval(
-    estimate: float, changes: float, expected_changes: float, inflation: float, n: int, log_inv_delta: float
+    estimate: float,
+    total_weight: float,
+    changes: float,
+    expected_changes: float,
+    inflation: float,
+    n: int,
+    log_inv_delta: float,
 ) -> Interval:
     """Interval of a value around the self-normalised estimate, for independent rows: Efron-Stein and Hoeffding.
 
@@ -21,8 +27,12 @@ def efron_stein_interval(
         B (S - e) - h  and  1 - B (1 - S - e) + h,  with x = log(3/delta),
         e = sqrt(2 (V + U) (x + log(1 + V/U) / 2)),  h = sqrt(x / (2 n)),  B = min(1, 1 / inflation)
 
+    Where all weights are 0 nothing was seen of the policy: 1 - S is no estimate of its losses, and the interval is
+    [0, 1].
+
     Args:
-        estimate: S = sum w R / sum w, rewards in [0, 1]; 0 where all weights are 0.
+        estimate: S = sum w R / sum w, rewards in [0, 1]; any number where all weights are 0.
+        total_weight: Z = sum w.
         changes: V, the sum over rows k of E[(W_k/Z)^2 + (W'_k/Z')^2 | the weights up to k, all contexts], Z the sum of
             the weights, those after k drawn anew; W' and Z': with W_k drawn anew too.
         expected_changes: U = E[V | all contexts].
@@ -33,18 +43,21 @@ def efron_stein_interval(
     Returns:
         The raw interval.
 
-    >>> efron_stein_interval(0.5, 0.002, 0.002, 1.0, n=1000, log_inv_delta=3.0)
+    >>> efron_stein_interval(0.5, 1000.0, 0.002, 0.002, 1.0, n=1000, log_inv_delta=3.0)
     Interval(lower=0.2661..., upper=0.7338..., guarantee='finite-sample')
 
     Source: Kuzborskij, Vernade, Gyorgy, Szepesvari 2021 (arXiv 2006.10460), Theorem 1, for both sides. Changed, with
-    the reasons in docs/bounds.md: p^2 + q^2 for (p + q)^2 in V, and the row itself left out in B.
+    the reasons in docs/bounds.md: p^2 + q^2 for (p + q)^2 in V, the row itself left out in B, and Z > 0 asked for.
     """
     check_count("n", n, 1)
     check_positive("log_inv_delta", log_inv_delta)
     check_non_negative("estimate", estimate)
+    check_non_negative("total_weight", total_weight)
     check_non_negative("changes", changes)
     check_positive("expected_changes", expected_changes)
     check_positive("inflation", inflation)
+    if total_weight == 0.0:
+        return Interval(0.0, 1.0)
     x = log_inv_delta + math.log(3.0)
     e = math.sqrt(2.0 * (changes + expected_changes) * (x + 0.5 * math.log1p(changes / expected_changes)))
     h, b = math.sqrt(x / (2.0 * n)), min(1.0, 1.0 / inflation)

@@ -57,10 +57,11 @@ class EfronSteinInterval(IntervalMethod):
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval; [0, 1] where all weights are 0, or some beyond what the sums can tell."""
         sums, moments = evidence.state.moments, evidence.own[0].moments()
-        if moments is None or not 0.0 < sums.w < math.inf or sums.max_weight > _LARGEST:
+        if moments is None or not sums.w < math.inf or sums.max_weight > _LARGEST:
             return bounds.Interval(0.0, 1.0)
         return bounds.efron_stein_interval(
-            min(1.0, sums.wr / sums.w),
+            min(1.0, sums.wr / sums.w) if sums.w > 0.0 else 0.0,
+            sums.w,
             moments.changes,
             moments.expected_changes,
             moments.inflation,
