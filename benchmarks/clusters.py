@@ -73,7 +73,7 @@ def opened(way: str, folder: Path) -> Iterator[Any]:
         from distributed import Client, LocalCluster
 
         with (
-            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster),
         ):
             yield dd.read_parquet(folder, split_row_groups=True)

@@ -2,12 +2,12 @@
 
     python benchmarks/scale.py FOLDER [--rows 2000000 20000000 200000000] [--learn-rows 20000000] [--repeats 3]
 
-The logs are made in FOLDER (benchmarks/big_log.py) and kept there. Prints, for every size, the median seconds,
-rows/s and the largest resident memory of `evaluate` (the full mixture interval), of `check`, of `evaluate` with
-a condition (streamed by DuckDB) and with a checkpoint; and for 16 features the time of learning 20 gammas at
-once as a multiple of reading the columns. Wanted: evaluate at 8 million rows/s or more on two cores, its time
-per row within 15 % from the smallest log to the largest, learning at most 4 times reading, and never more than
-1,500 MB.
+The logs are made in FOLDER (benchmarks/big_log.py) and kept there; they grow by files of two million rows. Prints,
+for every size, the median seconds, rows/s and the largest resident memory of `evaluate` (the full mixture interval),
+of `check`, of `evaluate` with a condition (streamed by DuckDB) and with a checkpoint; for 16 features the time of
+learning 20 gammas at once as a multiple of reading the columns; and what it costs to read the smallest log from 100
+files. Wanted: evaluate at 8 million rows/s or more on two cores, its time per row within 15 % from the smallest log
+to the largest, learning at most 4 times reading, and never more than 1,500 MB.
 """
 
 import argparse
@@ -30,6 +30,8 @@ from piwo.logs.sources import ParquetSource
 from piwo.reductions import Gram
 
 GAMMAS = 20
+DAY = 2_000_000
+"""Rows of a file."""
 
 
 def evaluate(files: str, where: str | None = None) -> object:
@@ -89,11 +91,11 @@ SMALL = ("evaluate", "check", "evaluate, condition", "evaluate, checkpoint")
 WIDE = ("learn", "learn, the pass", "read the columns")
 
 
-def measured(way: str, files: str, warm: str, repeats: int) -> tuple[float, float]:
+def measured(way: str, files: str, warm: str | Path, repeats: int) -> tuple[float, float]:
     """Return the median seconds and the peak memory in MB of processes that do one thing."""
     found = []
     for _ in range(repeats):
-        words = [sys.executable, __file__, "--only", way, files, warm]
+        words = [sys.executable, __file__, "--only", way, files, str(warm)]
         run = subprocess.run(words, capture_output=True, text=True, check=True)
         found.append(json.loads(run.stdout))
     return statistics.median(x["seconds"] for x in found), max(x["memory"] for x in found)
@@ -122,7 +124,7 @@ def main() -> None:
     for ways, features, sizes in ((SMALL, 0, asked.rows), (WIDE, 16, asked.learn_rows)):
         warm = write_log(asked.folder / f"warm-{features}", 10_000, features, days=2)
         for rows in sorted(sizes):
-            files = write_log(asked.folder / f"{rows}-{features}", rows, features)
+            files = write_log(asked.folder / f"{rows}-{features}", rows, features, days=max(1, rows // DAY))
             for way in ways:
                 took, memory = measured(way, files, warm, asked.repeats)
                 seconds[way, rows] = took
@@ -130,6 +132,9 @@ def main() -> None:
     small, large = min(asked.rows), max(asked.rows)
     ratio = (seconds["evaluate", large] / large) / (seconds["evaluate", small] / small)
     print(f"time per row of evaluate, {large:,} to {small:,} rows (0.85 to 1.15): {ratio:.2f}")
+    cut = write_log(asked.folder / f"{small}-0-cut", small, days=100)
+    took, memory = measured("evaluate", cut, asked.folder / "warm-0" / "*" / "*.parquet", asked.repeats)
+    print(f"{'evaluate, 100 files':22}{small:14,}{took:10.3f}{small / took / 1e6:16.1f}{memory:10.0f}")
     wide = max(asked.learn_rows)
     for way in ("learn", "learn, the pass"):
         ratio = seconds[way, wide] / seconds["read the columns", wide]

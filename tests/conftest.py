@@ -18,6 +18,9 @@ SHARED_FROM_ENVIRONMENT = os.environ.get("PIWO_SHARED", "")
 # The same examples on every run and every machine; no deadline, because tests are not timed.
 settings.register_profile("piwo", derandomize=True, deadline=None, database=None)
 settings.load_profile("piwo")
+# A shell that starts them in the background has the tests ignore Ctrl-C, which some of them press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +67,7 @@ def dask_cluster() -> Iterator[Any]:
     """Two Dask workers, each a process that is started again when it dies; one pair for all tests."""
     distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'piwo[dask]'")
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
