@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Group, Parameter
@@ -16,7 +15,6 @@ import piwo
 from piwo.cli.log_options import whole
 from piwo.cli.shared_options import gamma_of, learned_here, named_policy
 from piwo.errors import PiwoWarning, UsageError
-from piwo.learners.grid import GRID_SCORES
 from piwo.oracles import Oracle
 from piwo.scores import Score
 from piwo.scores.doubly_robust_ls import FORWARD
@@ -31,20 +29,18 @@ POSTERIORS = ("pac-bayes", "gibbs")
 Learned = piwo.PIWO | piwo.PIWOGrid | piwo.Auto | piwo.PACBayesLinear | piwo.GibbsLinear
 
 
-def _concrete(module: ModuleType, kind: type) -> list[Any]:
-    named = [vars(module)[name] for name in module.__all__]
-    return [x for x in named if isinstance(x, type) and issubclass(x, kind) and not inspect.isabstract(x)]
+def _needs_nothing(kind: Any) -> bool:
+    oracle = isinstance(kind, type) and issubclass(kind, Oracle) and not inspect.isabstract(kind)
+    return oracle and all(x.default is not x.empty for x in inspect.signature(kind).parameters.values())
 
 
-def _needs_nothing(kind: type) -> bool:
-    return all(x.default is not x.empty for x in inspect.signature(kind).parameters.values())
-
-
-SCORES: Mapping[str, type[Score]] = {x.name: x for x in _concrete(piwo.scores, Score) if x.linear}
+SCORES: Mapping[str, type[Score]] = {name: kind for name, kind in piwo.scores.SCORES.items() if kind.linear}
 """The scores that an oracle can maximise, by name."""
 ADMISSIBLE = tuple(name for name, kind in SCORES.items() if kind().admissible)
 """Those that a grid of gammas may be learned with, by name."""
-ORACLES: Mapping[str, type[Oracle]] = {x.name: x for x in _concrete(piwo.oracles, Oracle) if _needs_nothing(x)}
+ORACLES: Mapping[str, type[Oracle]] = {
+    x.name: x for x in (vars(piwo.oracles)[name] for name in piwo.oracles.__all__) if _needs_nothing(x)
+}
 """The oracles that need no further description, by name."""
 
 
@@ -134,7 +130,7 @@ class LearnOptions:
         if name in POSTERIORS:
             return self._posterior(name)
         oracle, score = _chosen(ORACLES, name, "oracle", AUTO, *POSTERIORS)(), self.score or "ls-linear"
-        if self.gamma == "grid" or (self.gamma is None and score in GRID_SCORES):
+        if self.gamma == "grid" or (self.gamma is None and SCORES.get(score, Score).regret_known):
             if score not in ADMISSIBLE:
                 known = ", ".join(ADMISSIBLE)
                 raise UsageError(f"--gamma got 'grid', but only {known} have one; give {score} a number, or auto")

@@ -12,7 +12,6 @@ import numpy as np
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.estimators.intervals import IntervalMethod
-from piwo.estimators.intervals.control_variate import ControlVariateInterval
 from piwo.estimators.point import importance_weighted
 from piwo.estimators.prepare import name_of
 from piwo.logs.log import Log
@@ -67,7 +66,7 @@ class Difference:
             method: settled for the policy.
         """
         full = policy.tells_all and other.tells_all
-        return cls(policy, other, full and method.name == ControlVariateInterval.name)
+        return cls(policy, other, full and method.variates)
 
     @property
     def sums(self) -> PairSums:

@@ -165,7 +165,7 @@ def compare(
     """
     check_named(log, policies)
     method, chosen = interval_named(interval), estimator_named(estimator)
-    if method.estimators and chosen.name not in method.estimators:
+    if not method.goes_with(chosen):
         raise UsageError(
             f"interval={interval!r} comes from that score, got estimator={estimator!r}; use the same for both"
         )
@@ -250,7 +250,7 @@ def _check_anytime(method: IntervalMethod, gamma: float | str, horizon: bounds.H
         raise UsageError(
             f"{method.name} intervals hold at one n at most, and a horizon asks for all; use interval='mixture'"
         )
-    if method.estimators and gamma == "auto" and not isinstance(horizon, int):
+    if method.fixed_bet and gamma == "auto" and not isinstance(horizon, int):
         raise UsageError(
             f"gamma is 'auto', which follows the number of rows, and horizon is {horizon!r}; "
             "give gamma as a number, or the horizon as a number of rows"

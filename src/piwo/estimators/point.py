@@ -11,27 +11,9 @@ from typing import Any
 from piwo.checks import shown
 from piwo.errors import UsageError
 from piwo.reductions.policy_sums import MomentState
-from piwo.scores import (
-    IW,
-    IX,
-    LS,
-    Clip,
-    ExponentialSmoothing,
-    Freezing,
-    FreezingLinear,
-    GlobalClip,
-    GlobalClipLinear,
-    Harmonic,
-    IXReward,
-    LogClip,
-    LogClipLinear,
-    LSLinear,
-    Score,
-    Shrinkage,
-    Switch,
-)
+from piwo.scores import IW, SCORES, Score
 
-__all__ = ["ESTIMATORS", "Estimate", "Estimator", "estimator_named"]
+__all__ = ["ESTIMATORS", "Estimate", "Estimator", "estimator_named", "smoothed"]
 
 
 @dataclass(frozen=True)
@@ -106,20 +88,25 @@ def self_normalized(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa
     return Estimate(value, math.sqrt(spread) / sums.w)
 
 
-_SMOOTHED: tuple[Score, ...] = (
-    IX(), Clip(), LS(), LSLinear(), IXReward(), GlobalClip(), GlobalClipLinear(), LogClip(), LogClipLinear(),
-    Freezing(), FreezingLinear(), ExponentialSmoothing(), Harmonic(), Shrinkage(), Switch(),
-)  # fmt: skip
+def smoothed(score: type[Score]) -> Estimator:
+    """Return the estimator that is the mean credit of a score with a hyper-parameter.
+
+    >>> from piwo.scores import LS
+    >>> smoothed(LS).name, smoothed(LS).score(0.1)
+    ('ls', LS(lam=0.2))
+    """
+    return Estimator(score.name, score().at_gamma, smoothed=True, finish=mean_of_credits)
+
 
 ESTIMATORS = {
     made.name: made
     for made in (
         Estimator("iw", lambda _: IW(), smoothed=False, finish=importance_weighted),
         Estimator("snips", lambda _: IW(), smoothed=False, finish=self_normalized),
-        *(Estimator(score.name, score.at_gamma, smoothed=True, finish=mean_of_credits) for score in _SMOOTHED),
+        *(smoothed(kind) for kind in SCORES.values() if kind.parameter is not None and not kind.dense),
     )
 }
-"""Every point estimate by name."""
+"""Every point estimate by name: importance weighting twice, and each score that is one."""
 
 
 def estimator_named(name: Any) -> Estimator:

@@ -19,21 +19,21 @@ from piwo.learners.learner import (
     Rows,
     check_certifiable,
     check_log,
+    check_regret_known,
     check_score,
+    check_upper_end,
     divide,
     fitted,
+    gamma_grid,
 )
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
 from piwo.reductions import Together
 from piwo.reductions.credit_sums import CreditSums
-from piwo.scores import IX, LSLinear, Score
+from piwo.scores import LSLinear, Score
 
-__all__ = ["GRID_SCORES", "GridPoint", "PIWOGrid"]
-
-GRID_SCORES = (LSLinear.name, IX.name)
-"""Scores whose regret the theorems of docs/grid.md bound, by name."""
+__all__ = ["GridPoint", "PIWOGrid"]
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,7 @@ class PIWOGrid(Learner):
         settings = len(score.variants())
         # without the size of the class the grid is as wide as any class could use
         size = (oracle.log_class_size() or 0.0) + math.log(settings)
-        grid_of = bounds.gamma_grid_ix if score.name == IX.name else bounds.gamma_grid_ls
-        self.grid_ = grid_of(rows.facts["training_rows"], size, self.delta)
+        self.grid_ = gamma_grid(score, rows.facts["training_rows"], size, self.delta)
         # too few rows for the theorem: the most pessimistic gains alone
         gammas = self.grid_.gammas or (self.grid_.largest,)
         scores = [one for gamma in gammas for one in score.at_gamma(gamma).variants()]
@@ -197,8 +196,7 @@ class PIWOGrid(Learner):
                 f"the {made.oracle} oracle with a {made.kind} certificate promises no regret; "
                 "that takes an exact oracle such as Exhaustive, and certificate='in-sample'"
             )
-        if self.score_.name not in GRID_SCORES:
-            raise UsageError(f"no theorem bounds the regret with {self.score_.label}; learn with LSLinear() or IX()")
+        check_regret_known(self.score_)
         low, high = made.reward_range
         if not math.isfinite(high):
             raise UsageError("the rewards have no upper end, so coverage bounds no regret; declare reward_range")
@@ -270,5 +268,4 @@ def _check_grid(score: Score, log: Log) -> None:
         raise UsageError(
             f"{score.parameter} of {score.label} is {score.asked!r}, but the grid sets it: leave it out, or use PIWO"
         )
-    if (score.name == IX.name or score.relative) and not math.isfinite(log.reward_range[1]):
-        raise UsageError(f"{score.label} needs rewards with an upper end; declare reward_range, or use LSLinear()")
+    check_upper_end(score, log)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from piwo import bounds
 from piwo.certificates import Kind
 from piwo.checks import check_flag, check_kind, check_seed
 from piwo.errors import PiwoWarning, UsageError
@@ -23,9 +25,12 @@ __all__ = [
     "Rows",
     "check_certifiable",
     "check_log",
+    "check_regret_known",
     "check_score",
+    "check_upper_end",
     "divide",
     "fitted",
+    "gamma_grid",
 ]
 
 CONTRADICTED = "the rows contradict their propensities, so no certificate can choose: {}"
@@ -142,6 +147,37 @@ def check_score(score: Any) -> None:
     check_kind("score", score, Score, " of piwo.scores")
     if not score.linear:
         raise UsageError(f"{score.label} is not linear in the policy, so no oracle can maximise it; use LSLinear")
+
+
+def check_upper_end(score: Score, log: Log) -> None:
+    """Raise where the bounds of a score need rewards with an upper end, and these have none.
+
+    Raises:
+        UsageError: saying what to do.
+    """
+    if score.needs_upper_end and not math.isfinite(log.reward_range[1]):
+        raise UsageError(f"{score.label} needs rewards with an upper end; declare reward_range, or use LSLinear()")
+
+
+def check_regret_known(score: Score) -> None:
+    """Raise where no theorem bounds the regret of what is learned with a score.
+
+    Raises:
+        UsageError: naming the scores for which one does.
+    """
+    if not score.regret_known:
+        raise UsageError(f"no theorem bounds the regret with {score.label}; learn with LSLinear() or IX()")
+
+
+def gamma_grid(score: Score, n: int, log_class_size: float, delta: float) -> bounds.GammaGrid:
+    """Return the grid of gammas that theory has for a score, see `piwo.bounds.gamma_grid_ls`.
+
+    >>> from piwo.scores import IX, LSLinear
+    >>> [gamma_grid(score, 10_000, 0.0, 0.05).largest for score in (IX(), LSLinear())]
+    [1.0, 16.0]
+    """
+    made = bounds.gamma_grid_ix if score.small_bets else bounds.gamma_grid_ls
+    return made(n, log_class_size, delta)
 
 
 def check_certifiable(log: Log, oracle: Oracle, kind: Kind | None) -> None:

@@ -13,7 +13,7 @@ from piwo import bounds
 from piwo.certificates import Certificate
 from piwo.errors import UsageError
 from piwo.estimators.prepare import prepare
-from piwo.learners.learner import Learner, check_log, check_score
+from piwo.learners.learner import Learner, check_log, check_regret_known, check_score
 from piwo.learners.posterior import PosteriorBound, PosteriorSums, check_posterior_score, mixture_of, settle_grid
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -160,11 +160,12 @@ class PACBayes(Learner):
             The bound, in the reward's own unit.
 
         Raises:
-            UsageError: before `fit`, and for rewards without an upper end.
+            UsageError: before `fit`, for other scores than LSLinear and IX, and for rewards without an upper end.
 
         Source: docs/pac_bayes.md, Theorem 3.
         """
         self._check_fitted()
+        check_regret_known(self.score_)
         log = self._sums.log
         if not math.isfinite(log.reward_range[1]):
             raise UsageError("the rewards have no upper end, so coverage bounds no regret; declare reward_range")

@@ -15,13 +15,14 @@ from piwo.certifying import Certifying
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.prepare import check_actions_known
+from piwo.learners.learner import check_upper_end, gamma_grid
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.policies import Mixture, Policy
 from piwo.reductions import Together
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
-from piwo.scores import LSLinear, Score
+from piwo.scores import Score
 
 __all__ = [
     "PosteriorBound",
@@ -40,6 +41,7 @@ class PosteriorBound:
 
     Values are in the reward's own unit.
 
+    >>> from piwo.scores import LSLinear
     >>> PosteriorBound(LSLinear(0.1), value=0.6, kl=2.0, lower=0.5).score.gamma_equivalent
     0.05
     """
@@ -61,6 +63,7 @@ class PosteriorBound:
 class PosteriorSums:
     """Mean scores of N policies at every lambda of a grid, from one pass over the log.
 
+    >>> from piwo.scores import LSLinear
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
     >>> both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
@@ -167,6 +170,7 @@ def mixture_of(policies: Sequence[Policy], weights: Floats) -> Mixture:
 def fitted_score(score: Score, log: Log) -> Score:
     """Return the score that a posterior over linear policies is fitted with: of several hyper-parameters the first.
 
+    >>> from piwo.scores import LSLinear
     >>> import piwo
     >>> log = piwo.Log.from_arrays(context=[[0.0]] * 100, action=[0] * 100, reward=[1] * 100, propensity=[1.0] * 100)
     >>> fitted_score(LSLinear(), log)
@@ -181,6 +185,7 @@ def fitted_score(score: Score, log: Log) -> Score:
 def fitted_rule(score: Score) -> str:
     """Return where the hyper-parameter of `fitted_score` comes from, in words.
 
+    >>> from piwo.scores import LSLinear
     >>> fitted_rule(LSLinear())
     'lam = 2 sqrt(d/n)'
     """
@@ -192,19 +197,19 @@ def fitted_rule(score: Score) -> str:
 def settle_grid(score: Score, n: int, delta: float) -> tuple[tuple[Score, ...], bounds.GammaGrid]:
     """Return the scores of the grid and what each statement pays; the grid depends on n alone.
 
+    >>> from piwo.scores import LSLinear
     >>> settle_grid(LSLinear(0.1), 1000, 0.05)[1].gammas, len(settle_grid(LSLinear(), 1000, 0.05)[0])
     ((0.05,), 12)
     """
-    made = bounds.gamma_grid_ls if score.name == LSLinear.name else bounds.gamma_grid_ix
+    grid = gamma_grid(score, n, 0.0, delta)
     if score.asked == "auto":
-        grid = made(n, 0.0, delta)
         # too few rows for the theorem: the most pessimistic score alone
         return tuple(score.at_gamma(gamma) for gamma in grid.gammas or (grid.largest,)), grid
     asked = score.asked if isinstance(score.asked, tuple) else (score.number,)
     scores = tuple(score.at(value) for value in sorted(asked, reverse=True))
     gammas = tuple(_bet(one) / 2.0 for one in scores)
     penalty = bounds.log_inv_delta(delta, statements=2 * len(scores))
-    return scores, bounds.GammaGrid(gammas, penalty, n, gammas[0], 2.0 if score.name == LSLinear.name else 1.0)
+    return scores, replace(grid, gammas=gammas, penalty=penalty, largest=gammas[0])
 
 
 def check_posterior_score(score: Score, log: Log) -> None:
@@ -215,8 +220,7 @@ def check_posterior_score(score: Score, log: Log) -> None:
     """
     if not (score.linear and score.pessimistic):
         raise UsageError(f"{score.label} has no PAC-Bayes bound, expected LSLinear() or IX()")
-    if score.name == "ix" and not math.isfinite(log.reward_range[1]):
-        raise UsageError("IX needs rewards with an upper end; declare reward_range, or use LSLinear()")
+    check_upper_end(score, log)
     if log.columns.weight is not None:
         raise UsageError("the log was thinned (sampling weights), so no certificate holds; use PIWO(certificate=None)")
 

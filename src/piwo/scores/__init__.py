@@ -1,5 +1,7 @@
 """Scores: how much credit a policy gets for a logged row. The only place where a propensity divides anything."""
 
+from collections.abc import Mapping
+
 from piwo.scores.baseline_relative import BaselineRelative
 from piwo.scores.clip import Clip
 from piwo.scores.doubly_robust_ls import DoublyRobustLS, RewardGuess
@@ -21,6 +23,7 @@ __all__ = [
     "IW",
     "IX",
     "LS",
+    "SCORES",
     "BaselineRelative",
     "Clip",
     "DoublyRobustLS",
@@ -40,3 +43,10 @@ __all__ = [
     "Shrinkage",
     "Switch",
 ]
+
+_EXPORTED = tuple(globals()[name] for name in __all__ if name != "SCORES")
+
+SCORES: Mapping[str, type[Score]] = {
+    kind.name: kind for kind in _EXPORTED if isinstance(kind, type) and issubclass(kind, Score) and kind is not Score
+}
+"""Every score by name: all that is exported here. Estimators and the command line know a score by this."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.ratio import log1p_ratio, over, vectors_of
-from piwo.scores.score import DenseGains, Parameter, Score, check_parameter
+from piwo.scores.bet_score import DenseBetScore
+from piwo.scores.ratio import over, vectors_of
+from piwo.scores.score import Score, check_parameter
 
 __all__ = ["FORWARD", "DoublyRobustLS", "RewardGuess"]
 
@@ -27,7 +28,7 @@ class RewardGuess(Protocol):
 
 
 @dataclass(frozen=True)
-class DoublyRobustLS(Score):
+class DoublyRobustLS(DenseBetScore):
     """Doubly robust gains, smoothed: every action gets what a model guesses, the logged one its correction too.
 
     Answers what LSLinear answers, with less noise, and without its habit of imitating the logger where all rewards
@@ -56,15 +57,10 @@ class DoublyRobustLS(Score):
     [[5.5, 4.5]]
     """
 
-    lam: Parameter = "auto"
     q: float | tuple[float, ...] | RewardGuess | str = (0.25, 0.5, 0.75, 1.0)
     k: float | tuple[float, ...] = 4.0
     name: ClassVar[str] = "dr-ls"
     label: ClassVar[str] = "DR-LS"
-    parameter: ClassVar[str | None] = "lam"
-    per_gamma: ClassVar[float] = 2.0
-    of_gamma: ClassVar[str] = "2 {}"
-    auto_finite: ClassVar[str] = "the theory for a finite class"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,21 +76,11 @@ class DoublyRobustLS(Score):
                 raise UsageError(f"{name} of {self.label} is {value!r}, expected a number, or several{also}")
             check_parameter(name, value, positive=positive)
 
-    @classmethod
-    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
-        """Return 0, (n, S): all that a row is worth is in the dense gains."""
-        return np.zeros((len(batch), len(parameters)))
-
     def variants(self) -> list[Score]:
         """Return one score for each q and each k."""
         guesses = self.q if isinstance(self.q, tuple) else (self.q,)
         shifts = self.k if isinstance(self.k, tuple) else (self.k,)
         return [DoublyRobustLS(self.lam, q, k) for q in guesses for k in shifts]
-
-    @property
-    def admissible(self) -> bool:
-        """Return True, for a q that is fixed beforehand or made from earlier rows."""
-        return True
 
     @property
     def wants_model(self) -> bool:
@@ -126,29 +112,18 @@ class DoublyRobustLS(Score):
             raise UsageError(f"k of {self.label} is {self.k}, expected one number by now; see .variants()")
         return float(self.k)
 
-    @property
-    def dense_weight(self) -> float:
-        """Return 1."""
-        return 1.0
-
-    def dense_gains(self, batch: Batch) -> DenseGains:
-        """Return log(1 + lam Y_t(a)) / lam, (n, K), finite for every positive propensity.
+    def parts(self, batch: Batch) -> tuple[Floats, Floats, Floats]:
+        """Return b_a + k, (n, K), and b + k - b/mu_a and R_t of the logged actions.
 
         Raises:
             UsageError: where the log has no full vectors.
         """
-        lam, k, mu = self.number, self.shift, vectors_of(batch, self.label)
-        rows = np.arange(len(batch))
+        k, mu = self.shift, vectors_of(batch, self.label)
         guess = self._guess(batch, mu.shape[1])
-        # b = min(q, k mu)
-        gains = np.log1p(lam * (np.minimum(guess, k * mu) + k)) / lam
-        # at the logged action Y = R/mu + b + (k - b/mu), and b/mu = min(q/mu, k)
-        mu_a, q_a = batch.propensity, np.broadcast_to(guess, mu.shape)[rows, batch.action]
+        # at the logged action b/mu = min(q/mu, k), finite where q/mu is not
+        mu_a, q_a = batch.propensity, np.broadcast_to(guess, mu.shape)[np.arange(len(batch)), batch.action]
         rest = np.minimum(q_a, k * mu_a) + (k - np.minimum(over(q_a, mu_a), k))
-        # log(1 + lam (rest + R/mu)) = log(1 + lam rest) + log(1 + lam R/(1 + lam rest)/mu)
-        smaller = batch.reward / (1.0 + lam * rest)
-        gains[rows, batch.action] = (np.log1p(lam * rest) + log1p_ratio(np.array([lam]), smaller, batch)[:, 0]) / lam
-        return DenseGains(gains, np.zeros(mu.shape[1]))
+        return np.minimum(guess, k * mu) + k, rest, batch.reward
 
     def _guess(self, batch: Batch, actions: int) -> Floats:
         if isinstance(self.q, RewardGuess):

@@ -13,12 +13,6 @@ from piwo.scores.bet_score import CreditScore, LinearCreditScore
 __all__ = ["Freezing", "FreezingLinear"]
 
 
-def _credit(y: Floats, lam: Floats) -> Floats:
-    """Return log(1 + lam y) / lam, 0 where lam y > 1."""
-    bet = lam * y
-    return np.asarray(np.log1p(np.where(bet <= 1.0, bet, 0.0)) / lam)
-
-
 @dataclass(frozen=True)
 class Freezing(CreditScore):
     """Logarithmic smoothing of the rows with lam w R <= 1, nothing for others: rho = log(1 + lam w R) / lam, or 0.
@@ -42,20 +36,20 @@ class Freezing(CreditScore):
     name: ClassVar[str] = "freezing"
     label: ClassVar[str] = "Freezing"
     instead: ClassVar[str] = "FreezingLinear"
-    credit = staticmethod(_credit)
+
+    @staticmethod
+    def credit(y: Floats, lam: Floats) -> Floats:
+        """Return log(1 + lam y) / lam, 0 where lam y > 1."""
+        bet = lam * y
+        return np.asarray(np.log1p(np.where(bet <= 1.0, bet, 0.0)) / lam)
 
 
 @dataclass(frozen=True)
 class FreezingLinear(LinearCreditScore):
-    """The same, linear in the policy: rho = pi c(R / mu). For learning; equal to `Freezing` where pi is 0 or 1.
-
-    Pessimistic, because pi log(1 + z) <= log(1 + pi z).
-
-    Formula: V = (1/n) sum_t pi(A_t|X_t) c(R_t / mu(A_t|X_t)), c as for `Freezing`.
-    Source: as for `Freezing`.
+    """`Freezing`, linear in the policy: rho = pi c(R / mu), see `LinearCreditScore`. For learning.
 
     Args:
-        lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
+        lam: as for `Freezing`.
 
     >>> from piwo.logs import Batch
     >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.5, 0.01]))
@@ -65,4 +59,4 @@ class FreezingLinear(LinearCreditScore):
 
     name: ClassVar[str] = "freezing-linear"
     label: ClassVar[str] = "FreezingLinear"
-    credit = staticmethod(_credit)
+    of: ClassVar[type[CreditScore]] = Freezing

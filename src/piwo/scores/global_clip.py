@@ -13,12 +13,6 @@ from piwo.scores.bet_score import CreditScore, LinearCreditScore
 __all__ = ["GlobalClip", "GlobalClipLinear"]
 
 
-def _credit(y: Floats, lam: Floats) -> Floats:
-    """Return min(y, 1/lam) - lam min(y, 1/lam)^2 / 2."""
-    z = np.minimum(y, 1.0 / lam)
-    return np.asarray(z - lam * z * z / 2.0)
-
-
 @dataclass(frozen=True)
 class GlobalClip(CreditScore):
     """Clipped importance weighting minus half its square: rho = z - lam z^2 / 2 with z = min(w R, 1/lam).
@@ -41,20 +35,20 @@ class GlobalClip(CreditScore):
     name: ClassVar[str] = "global-clip"
     label: ClassVar[str] = "GlobalClip"
     instead: ClassVar[str] = "GlobalClipLinear"
-    credit = staticmethod(_credit)
+
+    @staticmethod
+    def credit(y: Floats, lam: Floats) -> Floats:
+        """Return min(y, 1/lam) - lam min(y, 1/lam)^2 / 2."""
+        z = np.minimum(y, 1.0 / lam)
+        return np.asarray(z - lam * z * z / 2.0)
 
 
 @dataclass(frozen=True)
 class GlobalClipLinear(LinearCreditScore):
-    """The same, linear in the policy: rho = pi c(R / mu). For learning; equal to `GlobalClip` where pi is 0 or 1.
-
-    Pessimistic, because pi log(1 + z) <= log(1 + pi z).
-
-    Formula: V = (1/n) sum_t pi(A_t|X_t) c(R_t / mu(A_t|X_t)), c as for `GlobalClip`.
-    Source: as for `GlobalClip`.
+    """`GlobalClip`, linear in the policy: rho = pi c(R / mu), see `LinearCreditScore`. For learning.
 
     Args:
-        lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
+        lam: as for `GlobalClip`.
 
     >>> from piwo.logs import Batch
     >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.5, 0.01]))
@@ -64,4 +58,4 @@ class GlobalClipLinear(LinearCreditScore):
 
     name: ClassVar[str] = "global-clip-linear"
     label: ClassVar[str] = "GlobalClipLinear"
-    credit = staticmethod(_credit)
+    of: ClassVar[type[CreditScore]] = GlobalClip

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn, Self
+from typing import ClassVar, Self
 
 from piwo.logs.batch import Batch, Floats
+from piwo.scores.curved_score import CurvedScore
 from piwo.scores.ratio import over
-from piwo.scores.score import Parameter, Score, refuse_gains
+from piwo.scores.score import Parameter
 
 __all__ = ["Harmonic"]
 
 
 @dataclass(frozen=True)
-class Harmonic(Score):
+class Harmonic(CurvedScore):
     """The power mean of weight and 1 with exponent -1: rho = R w / (1 - lam + lam w), 0 < lam <= 1.
 
     For comparison: weights are at most 1/lam, and those below 1 are raised, so it is not pessimistic and intervals come
@@ -36,15 +37,9 @@ class Harmonic(Score):
     lam: Parameter = "auto"
     name: ClassVar[str] = "harmonic"
     label: ClassVar[str] = "Harmonic"
-    linear: ClassVar[bool] = False
     parameter: ClassVar[str | None] = "lam"
     largest: ClassVar[float] = 1.0
     of_gamma: ClassVar[str] = "1 - 1 / (1 + {})"
-
-    @classmethod
-    def gains_path(cls, batch: Batch, parameters: Floats) -> NoReturn:  # noqa: ARG003
-        """Raise: the weight is not linear in pi."""
-        refuse_gains(cls, "LSLinear")
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return R w / (1 - lam + lam w) = pi R / ((1 - lam) mu + lam pi), (n,)."""

@@ -37,6 +37,9 @@ class IX(Score):
     label: ClassVar[str] = "IX"
     pessimistic: ClassVar[bool] = True
     parameter: ClassVar[str | None] = "gamma"
+    needs_upper_end: ClassVar[bool] = True
+    small_bets: ClassVar[bool] = True
+    regret_known: ClassVar[bool] = True
     auto_finite: ClassVar[str] = "the theory for a finite class"
 
     @classmethod
@@ -44,8 +47,3 @@ class IX(Score):
         """Return R / (mu + gamma), (n, S)."""
         gamma = parameters
         return batch.reward[:, None] / (batch.propensity[:, None] + gamma)
-
-    @property
-    def bet(self) -> float:
-        """Return lam = 2 gamma."""
-        return 2.0 * self.number

@@ -46,8 +46,3 @@ class IXReward(Score):
         reward, gamma = batch.reward[:, None], parameters
         smoothed = batch.propensity[:, None] + gamma * reward
         return np.divide(reward, smoothed, out=np.zeros_like(smoothed), where=reward > 0)
-
-    @property
-    def bet(self) -> float:
-        """Return lam = 2 gamma."""
-        return 2.0 * self.number

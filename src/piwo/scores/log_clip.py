@@ -13,11 +13,6 @@ from piwo.scores.bet_score import CreditScore, LinearCreditScore
 __all__ = ["LogClip", "LogClipLinear"]
 
 
-def _credit(y: Floats, lam: Floats) -> Floats:
-    """Return log(1 + min(lam y, 1)) / lam."""
-    return np.asarray(np.log1p(np.minimum(lam * y, 1.0)) / lam)
-
-
 @dataclass(frozen=True)
 class LogClip(CreditScore):
     """Logarithmic smoothing of the credit clipped at 1/lam: rho = log(1 + min(lam w R, 1)) / lam.
@@ -41,20 +36,19 @@ class LogClip(CreditScore):
     name: ClassVar[str] = "log-clip"
     label: ClassVar[str] = "LogClip"
     instead: ClassVar[str] = "LogClipLinear"
-    credit = staticmethod(_credit)
+
+    @staticmethod
+    def credit(y: Floats, lam: Floats) -> Floats:
+        """Return log(1 + min(lam y, 1)) / lam."""
+        return np.asarray(np.log1p(np.minimum(lam * y, 1.0)) / lam)
 
 
 @dataclass(frozen=True)
 class LogClipLinear(LinearCreditScore):
-    """The same, linear in the policy: rho = pi c(R / mu). For learning; equal to `LogClip` where pi is 0 or 1.
-
-    Pessimistic, because pi log(1 + z) <= log(1 + pi z).
-
-    Formula: V = (1/n) sum_t pi(A_t|X_t) c(R_t / mu(A_t|X_t)), c as for `LogClip`.
-    Source: as for `LogClip`.
+    """`LogClip`, linear in the policy: rho = pi c(R / mu), see `LinearCreditScore`. For learning.
 
     Args:
-        lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
+        lam: as for `LogClip`.
 
     >>> from piwo.logs import Batch
     >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.5, 0.01]))
@@ -64,4 +58,4 @@ class LogClipLinear(LinearCreditScore):
 
     name: ClassVar[str] = "log-clip-linear"
     label: ClassVar[str] = "LogClipLinear"
-    credit = staticmethod(_credit)
+    of: ClassVar[type[CreditScore]] = LogClip

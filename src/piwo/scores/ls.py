@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
 from piwo.scores.bet_score import BetScore
+from piwo.scores.curved_score import CurvedScore
 from piwo.scores.ratio import log1p_ratio
-from piwo.scores.score import refuse_gains
 
 __all__ = ["LS", "LSLinear"]
 
 
 @dataclass(frozen=True)
-class LS(BetScore):
+class LS(CurvedScore, BetScore):
     """Logarithmic smoothing: rho = log(1 + lam pi R / mu) / lam, lam > 0.
 
     The largest pessimistic score at a given lam: its lower bound is never below that of IX at gamma = lam / 2. Not
@@ -36,12 +36,6 @@ class LS(BetScore):
 
     name: ClassVar[str] = "ls"
     label: ClassVar[str] = "LS"
-    linear: ClassVar[bool] = False
-
-    @classmethod
-    def gains_path(cls, batch: Batch, parameters: Floats) -> NoReturn:  # noqa: ARG003
-        """Raise: log(1 + lam pi R / mu) is not linear in pi."""
-        refuse_gains(cls, "LSLinear")
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return log(1 + lam pi R / mu) / lam, (n,)."""
@@ -69,6 +63,7 @@ class LSLinear(BetScore):
 
     name: ClassVar[str] = "ls-linear"
     label: ClassVar[str] = "LSLinear"
+    regret_known: ClassVar[bool] = True
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:

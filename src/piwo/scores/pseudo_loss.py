@@ -41,6 +41,7 @@ class PseudoLoss(Score):
     label: ClassVar[str] = "PL"
     parameter: ClassVar[str | None] = "beta"
     penalised: ClassVar[bool] = True
+    dense: ClassVar[bool] = True
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:

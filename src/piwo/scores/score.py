@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 
-__all__ = ["DenseGains", "Parameter", "Score", "check_parameter", "refuse_gains"]
+__all__ = ["DenseGains", "Parameter", "Score", "check_parameter"]
 
 Parameter = float | str | tuple[float, ...] | list[float]
 """A hyper-parameter: a number, "auto", or several numbers (a path)."""
@@ -60,7 +60,15 @@ class Score(ABC):
     parameter: ClassVar[str | None] = None
     """Name of the one hyper-parameter, None where there is none."""
     relative: ClassVar[bool] = False
-    """Whether it credits what a policy improves on the logging policy; then rewards need an upper end."""
+    """Whether it credits what a policy improves on the logging policy."""
+    dense: ClassVar[bool] = False
+    """Whether actions not taken have gains too (`dense_gains`): it learns, and is no estimate of a value."""
+    needs_upper_end: ClassVar[bool] = False
+    """Whether its bounds hold for rewards of at most 1 only, so that a log must declare an upper end."""
+    small_bets: ClassVar[bool] = False
+    """Whether a grid of it begins with gamma = 1 (`piwo.bounds.gamma_grid_ix`), others' with a bet of 32."""
+    regret_known: ClassVar[bool] = False
+    """Whether the theorems of docs/grid.md bound the regret of what is learned with it."""
     per_gamma: ClassVar[float] = 1.0
     """The hyper-parameter that goes with gamma = 1 of IX: 2 for the bet size lam."""
     of_gamma: ClassVar[str] = "{}"
@@ -155,7 +163,8 @@ class Score(ABC):
     @property
     def bet(self) -> float | None:
         """Return lam, the bet size of a pessimistic score (lam = 2 gamma for IX), None for other scores."""
-        return None
+        gamma = self.gamma_equivalent if self.pessimistic else None
+        return None if gamma is None else 2.0 * gamma
 
     def variants(self) -> Sequence[Score]:
         """Return the scores that this one stands for: itself, or one for each setting beside the hyper-parameter."""
@@ -211,15 +220,6 @@ class Score(ABC):
         Asked for only where `dense_weight` is not 0; the batch then has full propensity vectors.
         """
         raise AssertionError(f"{self.label} has sparse gains")
-
-
-def refuse_gains(score: type[Score], instead: str) -> NoReturn:
-    """Raise: the score is not linear in the policy.
-
-    Raises:
-        UsageError: naming the score to learn with.
-    """
-    raise UsageError(f"{score.label} is not linear in the policy, so it gives no gains; learn with {instead}")
 
 
 def check_parameter(name: str, value: Any, positive: bool = True, largest: float = np.inf) -> None:

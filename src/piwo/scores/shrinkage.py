@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
+from piwo.scores.curved_score import CurvedScore
 from piwo.scores.ratio import over_propensity
-from piwo.scores.score import Parameter, Score, refuse_gains
+from piwo.scores.score import Parameter
 
 __all__ = ["Shrinkage"]
 
 
 @dataclass(frozen=True)
-class Shrinkage(Score):
+class Shrinkage(CurvedScore):
     """Optimistic shrinkage of the weights: rho = R lam w / (w^2 + lam), lam > 0.
 
     For comparison, and as the weights of doubly robust shrinkage (`doubly_robust(weights=Shrinkage(lam))`). The weight
@@ -38,14 +39,8 @@ class Shrinkage(Score):
     lam: Parameter = "auto"
     name: ClassVar[str] = "shrinkage"
     label: ClassVar[str] = "Shrinkage"
-    linear: ClassVar[bool] = False
     parameter: ClassVar[str | None] = "lam"
     of_gamma: ClassVar[str] = "1 / ({})^2"
-
-    @classmethod
-    def gains_path(cls, batch: Batch, parameters: Floats) -> NoReturn:  # noqa: ARG003
-        """Raise: the weight is not linear in pi."""
-        refuse_gains(cls, "LSLinear")
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return R lam w / (w^2 + lam), (n,)."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
+from piwo.scores.curved_score import CurvedScore
 from piwo.scores.ratio import over_propensity
-from piwo.scores.score import Parameter, Score, refuse_gains
+from piwo.scores.score import Parameter
 
 __all__ = ["Switch"]
 
 
 @dataclass(frozen=True)
-class Switch(Score):
+class Switch(CurvedScore):
     """Importance weighting up to a threshold: rho = R w 1{w <= tau}, tau > 0.
 
     For comparison, and as the weights of the switch estimator: by itself it leaves out what it does not trust, with a
@@ -38,14 +39,8 @@ class Switch(Score):
     tau: Parameter = "auto"
     name: ClassVar[str] = "switch"
     label: ClassVar[str] = "SWITCH"
-    linear: ClassVar[bool] = False
     parameter: ClassVar[str | None] = "tau"
     of_gamma: ClassVar[str] = "1 / {}"
-
-    @classmethod
-    def gains_path(cls, batch: Batch, parameters: Floats) -> NoReturn:  # noqa: ARG003
-        """Raise: which rows count depends on pi."""
-        refuse_gains(cls, "LSLinear")
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return R w 1{w <= tau}, (n,)."""

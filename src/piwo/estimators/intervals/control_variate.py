@@ -55,6 +55,7 @@ class ControlVariateInterval(IntervalMethod):
 
     name: ClassVar[str] = "mixture-cv"
     anytime: ClassVar[bool] = True
+    variates: ClassVar[bool] = True
     takes_model: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
     model: Predictor | None = None

@@ -9,29 +9,32 @@ from typing import ClassVar
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.estimators.intervals.method import Evidence, IntervalMethod
+from piwo.estimators.point import Estimator
 from piwo.logs.log import Log
 from piwo.policies import Policy
 
 __all__ = ["IXInterval", "LSInterval", "ScoreInterval"]
 
 
-PESSIMISTIC = (
-    "ix-reward", "global-clip", "global-clip-linear", "log-clip", "log-clip-linear", "freezing", "freezing-linear",
-)  # fmt: skip
-"""Scores that are pessimistic for all rewards of at least 0, beside those of `LSInterval`."""
-
-
 @dataclass(frozen=True)
-class LSInterval(IntervalMethod):
-    """Interval method: the fixed-bet bound on LS credits of rewards and of losses, `bounds.score_interval`.
+class ScoreInterval(IntervalMethod):
+    """Interval method: the fixed-bet bound on the credits of the estimator's own score, `bounds.score_interval`.
 
-    >>> LSInterval().estimators
-    ('ls', 'ls-linear')
+    Any pessimistic score will do whose bound needs no upper end of the rewards.
+
+    >>> from piwo.estimators.point import estimator_named
+    >>> [ScoreInterval().goes_with(estimator_named(name)) for name in ("log-clip", "clip", "ix")]
+    [True, False, False]
     """
 
-    name: ClassVar[str] = "ls"
-    estimators: ClassVar[tuple[str, ...]] = ("ls", "ls-linear")
+    name: ClassVar[str] = "score"
+    fixed_bet: ClassVar[bool] = True
     anytime: ClassVar[bool] = True
+
+    def goes_with(self, estimator: Estimator) -> bool:
+        """Tell whether the score of this point estimate is such a score."""
+        score = estimator.score(1.0)
+        return score.pessimistic and not score.needs_upper_end
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval; without an upper end of the rewards it has none either."""
@@ -39,15 +42,16 @@ class LSInterval(IntervalMethod):
 
 
 @dataclass(frozen=True)
-class ScoreInterval(IntervalMethod):
-    """Interval method: the fixed-bet bound on the credits of the estimator's own score, any of the pessimistic ones.
+class LSInterval(IntervalMethod):
+    """Interval method: the same for LS credits of rewards and of losses alone.
 
-    >>> "log-clip" in ScoreInterval().estimators, "clip" in ScoreInterval().estimators
-    (True, False)
+    >>> LSInterval().estimators
+    ('ls', 'ls-linear')
     """
 
-    name: ClassVar[str] = "score"
-    estimators: ClassVar[tuple[str, ...]] = (*LSInterval.estimators, *PESSIMISTIC)
+    name: ClassVar[str] = "ls"
+    estimators: ClassVar[tuple[str, ...]] = ("ls", "ls-linear")
+    fixed_bet: ClassVar[bool] = True
     anytime: ClassVar[bool] = True
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
@@ -57,7 +61,7 @@ class ScoreInterval(IntervalMethod):
 
 @dataclass(frozen=True)
 class IXInterval(IntervalMethod):
-    """Interval method: the fixed-bet bound on IX credits of rewards and of losses; it needs rewards in [0, 1].
+    """Interval method: the same for IX credits of rewards and of losses; it needs rewards in [0, 1].
 
     >>> IXInterval().estimators
     ('ix',)
@@ -65,6 +69,7 @@ class IXInterval(IntervalMethod):
 
     name: ClassVar[str] = "ix"
     estimators: ClassVar[tuple[str, ...]] = ("ix",)
+    fixed_bet: ClassVar[bool] = True
     anytime: ClassVar[bool] = True
 
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:  # noqa: ARG002

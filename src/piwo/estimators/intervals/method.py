@@ -70,13 +70,21 @@ class IntervalMethod(ABC):
     """As on the command line."""
     guarantee: ClassVar[Guarantee] = "finite-sample"
     estimators: ClassVar[tuple[str, ...]] = ()
-    """The point estimates that it goes with; none: all."""
+    """The point estimates that it goes with, by name; none: all."""
+    fixed_bet: ClassVar[bool] = False
+    """Whether it comes from the credits of the point estimate's own score, at its one bet size."""
     anytime: ClassVar[bool] = False
     """Whether it holds at all n together where a horizon was declared (`Evidence.horizon`)."""
+    variates: ClassVar[bool] = False
+    """Whether it has control variates, which take the probability of every action."""
     takes_model: ClassVar[bool] = False
     """Whether predicted rewards can make it narrower."""
     certifies: ClassVar[bool] = False
     """Whether certificates can rest on it: it then has `value_lower`."""
+
+    def goes_with(self, estimator: Estimator) -> bool:
+        """Tell whether the interval may stand beside this point estimate."""
+        return not self.estimators or estimator.name in self.estimators
 
     @property
     def note(self) -> str | None:
