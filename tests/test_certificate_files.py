@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import piwo
@@ -14,12 +15,17 @@ from piwo.errors import FileError
 Record = dict[str, Any]
 
 
+def back(made: piwo.Certificate) -> piwo.Certificate:
+    """What a file gives back."""
+    return piwo.Certificate.from_dict(json.loads(json.dumps(made.to_dict(), allow_nan=False)))
+
+
 def record(**options: Any) -> Record:
     log = piwo.Log.from_arrays(
         action=["a", "b"] * 400, reward=[1, 0] * 400, propensity=[0.5] * 800, actions=["a", "b"], **options
     )
     made = piwo.certify(log, {0: piwo.policies.Constant("a", log.actions)}, facts={"split": {"seed": 1}})[0]
-    assert piwo.Certificate.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+    assert back(made) == made
     return made.to_dict()
 
 
@@ -27,6 +33,63 @@ def test_what_was_written_comes_back() -> None:
     assert record()["certified"] is True
     assert record(reward_range=(0, math.inf))["reward_range"] == [0, None]
     assert piwo.Certificate.from_dict({**record(), "of a later version": 1}).certified
+
+
+CONTEXT = np.random.default_rng(0).normal(size=(200, 2))
+PAIR = [piwo.policies.Constant(x, ["a", "b"]) for x in "ab"]
+BOTH = piwo.oracles.Exhaustive(PAIR)
+KINDS: dict[str, Callable[[piwo.Log], piwo.Certificate]] = {
+    "held-out": lambda log: piwo.PIWO(oracle=piwo.oracles.Ridge()).fit(log).certificate_,
+    "in-sample": lambda log: piwo.PIWO(oracle=BOTH, certificate="in-sample").fit(log).certificate_,
+    "grid, held-out": lambda log: piwo.PIWOGrid(oracle=piwo.oracles.Ridge()).fit(log).certificate_,
+    "grid, in-sample": lambda log: piwo.PIWOGrid(oracle=BOTH).fit(log).certificate_,
+    "auto": lambda log: piwo.Auto([piwo.oracles.Ridge()]).fit(log).certificate_,
+    "auto, certified": lambda log: piwo.Auto([piwo.oracles.Ridge()], refit=False).fit(log).certificate_,
+    "auto, incumbent": lambda log: piwo.Auto([piwo.oracles.Ridge()], incumbent=PAIR[1]).fit(log).certificate_,
+    "known coverage": lambda log: piwo.learners.CoverageScaled(BOTH, [2.0, 2.0]).fit(log).certificate_,
+    "posterior": lambda log: piwo.PACBayes(PAIR).fit(log).certificate_,
+    "posterior, infinite": lambda log: piwo.PACBayes(PAIR, [1.0, 0.0]).fit(log).certificate([0.5, 0.5]),
+    "draws": lambda log: piwo.PACBayesLinear(draws=5).fit(log).certificate_,
+    "draws, greedy": lambda log: piwo.PACBayesLinear(policy="greedy", prior="zero", draws=1).fit(log).certificate_,
+    "horizon": lambda log: piwo.certify(log, {0: PAIR[0]}, horizon="universal")[0],
+    "shares": lambda log: piwo.certify(log, dict(enumerate(PAIR)), shares={0: 0.2, 1: 0.8})[0],
+    "baseline": lambda log: piwo.certify(log, {"new": PAIR[0]}, baseline=PAIR[1])["new"],
+}
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+@pytest.mark.parametrize("reward", [[1, 0], [0, 1]])
+def test_every_kind_comes_back(name: str, reward: list[int]) -> None:
+    log = piwo.Log.from_arrays(
+        context=CONTEXT, action=["a", "b"] * 100, reward=reward * 100, propensity=[0.5] * 200, actions=["a", "b"]
+    )
+    made = KINDS[name](log)
+    assert back(made) == made
+    assert str(back(made)) == str(made)
+
+
+def test_draws_may_pay_less_than_nothing() -> None:
+    """Few rewards leave the posterior near its prior; what one draw pays is below 0 as often as not."""
+    signs = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        reward = (rng.random(200) < 0.1) * 1.0
+        log = piwo.Log.from_arrays(
+            context=CONTEXT, action=rng.integers(0, 3, 200), reward=reward, propensity=[1 / 3] * 200, actions=range(3)
+        )
+        made = piwo.PACBayesLinear(draws=1, random_state=seed).fit(log).certificate_
+        assert back(made) == made
+        assert made.kl is not None
+        assert made.kl >= 0
+        assert made.log_ratio is not None
+        signs.append(made.log_ratio < 0)
+    assert 0 < sum(signs) < 8
+
+
+def test_older_records_called_it_a_divergence() -> None:
+    made = piwo.Certificate.from_dict({**record(), "bound": "PAC-Bayes", "kl": -0.25})
+    assert (made.kl, made.log_ratio) == (None, -0.25)
+    assert made.certified
 
 
 WRONG: dict[str, Callable[[Record], object]] = {
@@ -43,6 +106,8 @@ WRONG: dict[str, Callable[[Record], object]] = {
     "half a row": lambda r: r.update(rows=1.5),
     "rows that are true": lambda r: r.update(rows=True),
     "no candidates": lambda r: r.update(candidates=0),
+    "a log-ratio that is text": lambda r: r.update(log_ratio="0"),
+    "a divergence below 0 beside a log-ratio": lambda r: r.update(kl=-1.0, log_ratio=0.5),
     "rows below 0": lambda r: r.update(training_rows=-1),
     "a p-value above 1": lambda r: r.update(propensity_p=2.0),
     "a range backwards": lambda r: r.update(reward_range=[1, 0]),
@@ -90,5 +155,9 @@ def test_what_bounds_pay_for_is_said_of_their_kind() -> None:
     assert alone.paid_for == "a class of 1 policy"
     many = piwo.certify(log, {0: pair[0]}, within=piwo.oracles.Exhaustive(pair))[0]
     assert replace(many, log_class_size=100.0).paid_for == "a class of e^100 policies"
-    mixed = piwo.PACBayes(pair).fit(log).certificate_
+    mixed, one = piwo.PACBayes(pair).fit(log), piwo.PACBayes(pair, prior=[1.0, 0.0]).fit(log)
+    assert one.certificate([0.0, 1.0]).paid_for == "an infinite divergence from the prior"
+    drawn = replace(mixed.certificate_, kl=0.25, log_ratio=-0.5)
+    assert drawn.paid_for == "a mean log-ratio of -0.5 to the prior in its draws (the divergence is 0.25)"
+    mixed = mixed.certificate_
     assert mixed.paid_for == f"a divergence of {mixed.kl:.4g} from the prior"

@@ -28,6 +28,7 @@ _NUMBERS = (
     ("logging_value", -math.inf, math.inf),
     ("baseline_value", -math.inf, math.inf),
     ("kl", 0.0, math.inf),
+    ("log_ratio", -math.inf, math.inf),
     ("ess", 0.0, math.inf),
     ("mean_weight", 0.0, math.inf),
     ("propensity_p", 0.0, 1.0),
@@ -74,7 +75,11 @@ class Certificate:
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
     kl: float | None = None
-    """What a PAC-Bayes certificate pays in its place: the divergence of the posterior from the prior."""
+    """KL(Q || P), the divergence of the posterior from the prior: what a PAC-Bayes certificate pays in its place. None
+    where it is infinite."""
+    log_ratio: float | None = None
+    """What is paid for a mixture of policies drawn from a posterior, in place of `kl`: the mean of log dQ/dP over
+    the draws. Its expectation is `kl`; itself it may be negative."""
     rows: int = 0
     training_rows: int = 0
     ess: float | None = None
@@ -129,6 +134,7 @@ class Certificate:
             given = {key: value for key, value in record.items() if key in cls.__dataclass_fields__}
             low, high = given["reward_range"]
             given["reward_range"] = (low, math.inf if high is None else high)
+            given = _renamed(given)
             damage = _damage(given)
             made = None if damage else cls(**{**given, "notes": tuple(given.get("notes", ()))})
         except (AttributeError, KeyError, TypeError, ValueError) as cause:
@@ -171,15 +177,33 @@ class Certificate:
         if self.kind == "held-out":
             return f"{self.candidates} candidate{'' if self.candidates == 1 else 's'}"
         if self.bound == "PAC-Bayes":
-            return f"a divergence of {_text(self.kl)} from the prior"
+            return self._paid_for_prior
         if self.log_class_size > math.log(1e6):
             return f"a class of e^{self.log_class_size:.4g} policies"
         size = round(math.exp(self.log_class_size))
         return f"a class of {size} polic{'y' if size == 1 else 'ies'}"
 
     @property
+    def _paid_for_prior(self) -> str:
+        if self.log_ratio is not None:
+            expected = "" if self.kl is None else f" (the divergence is {_text(self.kl)})"
+            return f"a mean log-ratio of {_text(self.log_ratio)} to the prior in its draws{expected}"
+        return (
+            "an infinite divergence from the prior"
+            if self.kl is None
+            else f"a divergence of {_text(self.kl)} from the prior"
+        )
+
+    @property
     def _vacuous(self) -> bool:
         return self.value_lower is not None and self.value_lower <= self.reward_range[0]
+
+
+def _renamed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the names of today: what draws pay was called `kl` once, and no divergence is negative."""
+    kl = given.get("kl")
+    below = isinstance(kl, int | float) and -math.inf < kl < 0.0 and given.get("log_ratio") is None
+    return {**given, "kl": None, "log_ratio": kl} if below else dict(given)
 
 
 def _damage(given: Mapping[str, Any]) -> str | None:

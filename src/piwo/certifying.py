@@ -261,7 +261,14 @@ class Certifying:
         return math.log(self.candidates) if self.within is None else self.log_class_size
 
     def stated(
-        self, sums: tuple[Any, ...], low: float, gain: float | None, *, bound: str, facts: Mapping[str, Any]
+        self,
+        sums: tuple[Any, ...],
+        low: float,
+        gain: float | None,
+        *,
+        paid: float,
+        bound: str,
+        facts: Mapping[str, Any],
     ) -> Certificate:
         """Return the certificate of the one policy asked for with bounds that were found otherwise.
 
@@ -269,12 +276,13 @@ class Certifying:
             sums: the state of `sums`.
             low: lower bound on the value, on the unit scale.
             gain: lower bound on the improvement, likewise; None for rewards without an upper end.
+            paid: what they pay beside log(1/delta).
             bound: what they are called.
             facts: further fields to record.
         """
         digest, (state, *_) = sums
         # the price of a posterior is that of its bound
-        suspicion = _suspicion(state, max(0.0, facts.get("kl") or 0.0))
+        suspicion = _suspicion(state, max(0.0, paid))
         known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
         why_not = self._contradiction(suspicion, low, gain)
         return replace(self._record(state, low, gain, known, why_not), bound=bound, **facts)

@@ -307,6 +307,33 @@ def test_priors_of_any_size(scale):
     assert 0.0 <= learner.certificate_.value_lower < 0.8
 
 
+def test_where_chains_start_depends_on_the_seed(monkeypatch):
+    """Each chain of each seed starts at a place of its own, and at the same place again."""
+    given, places = nuts._nutpie(), []
+
+    def told():
+        sample, model_of = given
+
+        def spied(make_initial_point_fn, **asked):
+            def start(chain):
+                places.append(tuple(make_initial_point_fn(chain)))
+                return np.array(places[-1])
+
+            return model_of(make_initial_point_fn=start, **asked)
+
+        return sample, spied
+
+    monkeypatch.setattr(nuts, "_nutpie", told)
+    started = []
+    for seed in (0, 1, 0):
+        places.clear()
+        draw_chains(lambda u: (-u @ u / 2, -u), size=2, chains=3, warmup=20, draws=20, seed=seed)
+        started.append(set(places))
+    assert len(started[0]) == 3
+    assert not started[0] & started[1]
+    assert started[0] == started[2]
+
+
 @pytest.mark.parametrize("seed", [0, 2**70, np.int64(3)])
 def test_any_whole_number_is_a_seed(seed):
     log = log_of(*world(80, 0))

@@ -100,7 +100,8 @@ def draw_chains(
         expanded_dtypes=[np.dtype(np.float64)],
         expanded_shapes=[(size,)],
         expanded_names=["place"],
-        make_initial_point_fn=lambda chain: np.random.default_rng(chain).standard_normal(size),
+        # each chain brings a number of its own
+        make_initial_point_fn=lambda chain: np.random.default_rng([seed, 3, chain]).standard_normal(size),
     )
     return _chains(
         _waited(

@@ -132,7 +132,8 @@ class PACBayes(Learner):
         """
         self._check_fitted()
         weights, kl = self._divergence(posterior)
-        facts = {"training_rows": self._sums.rows, "log_rows": self._sums.rows, "oracle": "Gibbs"}
+        rows = self._sums.rows
+        facts = {"training_rows": rows, "log_rows": rows, "oracle": "Gibbs", "kl": kl}
         return self._sums.certificate(weights, kl, self.delta / 2.0, facts)
 
     def bound(self, posterior: Any) -> PosteriorBound:

@@ -64,7 +64,7 @@ class PACBayesLinear(Learner):
 
     Attributes:
         policy_: the mixture, a `piwo.policies.Mixture`.
-        certificate_: its certificate; `kl` is the mean of log dQ/dP over the draws.
+        certificate_: its certificate, which pays `log_ratio`, the mean of log dQ/dP over the draws; `kl` is KL(Q || P).
         posterior_: Q, a `NormalPosterior`; `prior_` likewise.
         posterior_bound_: what Q itself is worth at least, a `PosteriorBound`.
         score_: the score at which the certificate was found; `grid_` all that were tried, and what each pays.
@@ -144,12 +144,19 @@ class PACBayesLinear(Learner):
         sums = PosteriorSums.of(last, tuple(ready.values()), scores, self.grid_.penalty)
         weights = np.append(np.full(self.draws, 1.0 / self.draws), 0.0)
         paid = float(self.posterior_.log_ratio(self.prior_, drawn[:-1]).mean())
-        facts = {**rows.facts, "log_rows": len(log), "oracle": f"normal posterior, {self.policy}"}
+        kl = self.posterior_.kl(self.prior_)
+        facts = {
+            **rows.facts,
+            "log_rows": len(log),
+            "oracle": f"normal posterior, {self.policy}",
+            "kl": kl,
+            "log_ratio": paid,
+        }
         self.policy_ = mixture_of(policies, weights)
         self.certificate_ = sums.certificate(weights, paid, self.delta / 2.0, facts)
         self.score_ = sums.bound(weights, paid).score
         self.rule_ = f"best of {len(scores)} for the certificate; posterior fitted at {fitted_rule(score)}"
-        self.posterior_bound_ = _posterior_bound(sums, self.posterior_.kl(self.prior_)).believed(self.certificate_)
+        self.posterior_bound_ = _posterior_bound(sums, kl).believed(self.certificate_)
         return self
 
     def _check(self, log: Log, score: Score) -> None:

@@ -14,6 +14,7 @@ from piwo.certificates import Certificate
 from piwo.certifying import Certifying
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
+from piwo.estimators.evaluation import jsonable
 from piwo.estimators.prepare import check_actions_known
 from piwo.learners.learner import check_upper_end, gamma_grid
 from piwo.logs.batch import Floats
@@ -113,24 +114,29 @@ class PosteriorSums:
         best = max(range(len(lows)), key=lambda s: (lows[s], _bet(self.scores[s])))
         return PosteriorBound(self.scores[best], self.log.value(each[best]), kl, self.log.value(lows[best]))
 
-    def certificate(self, weights: Floats, kl: float, delta: float, facts: Mapping[str, Any]) -> Certificate:
+    def certificate(self, weights: Floats, paid: float, delta: float, facts: Mapping[str, Any]) -> Certificate:
         """Return the certificate of the mixture of the policies by weight; one more pass describes the mixture.
 
         Args:
             weights: (N,) shares.
-            kl: what they pay.
+            paid: what they pay, see `piwo.bounds.pac_bayes_lower`; `facts` says what that is.
             delta: how often each bound may be wrong, as recorded.
             facts: further fields of `Certificate`.
         """
-        found = self.bound(weights, kl)
+        found = self.bound(weights, paid)
         asked = Certifying.of(
             self.log, {0: mixture_of(self.policies, weights)}, delta=delta, within=_Mixtures(), interval="mixture"
         )
-        used = {"score": found.score.name, "parameter": found.score.value, "kl": kl if math.isfinite(kl) else None}
+        used = {"score": found.score.name, "parameter": found.score.value}
         assert found.lower is not None
         low = (found.lower - self.log.reward_range[0]) / self.log.span
         return asked.stated(
-            reduce(asked.log, asked.sums), low, self._gain(weights, kl), bound="PAC-Bayes", facts={**used, **facts}
+            reduce(asked.log, asked.sums),
+            low,
+            self._gain(weights, paid),
+            paid=paid,
+            bound="PAC-Bayes",
+            facts=jsonable({**used, **facts}),
         )
 
     def _gain(self, weights: Floats, kl: float) -> float | None:

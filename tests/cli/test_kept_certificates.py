@@ -1,0 +1,55 @@
+"""What `piwo learn` saves beside a policy is read again by all that show it."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import piwo as library
+
+
+@pytest.fixture
+def rare(tmp_path: Path) -> Path:
+    """Two hundred rows of which four are rewarded: a posterior stays near its prior."""
+    rng = np.random.default_rng(0)
+    x, item = rng.normal(size=200), rng.integers(0, 3, 200)
+    click = np.arange(200) % 50 == 0
+    table = pa.table({"item": item, "click": click * 1, "p": np.full(200, 1 / 3), "x": x})
+    pq.write_table(table, tmp_path / "rare.parquet")
+    return tmp_path / "rare.parquet"
+
+
+def test_a_price_below_nothing_is_shown(piwo, rare: Path, roles, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    out, page, prices = tmp_path / "p.piwo", tmp_path / "page.html", []
+    for seed in (0, 1):
+        words = ("--context", "x", "--actions", "0,1,2", "--oracle", "pac-bayes", "--seed", seed, "--out", out)
+        made = piwo("learn", rare, *roles, *words, "--json").document["certificate"]
+        prices.append(made["log_ratio"])
+        assert made["kl"] >= 0
+        shown = piwo("policy", "show", out)
+        assert shown.code == 0, shown.err
+        assert f"a mean log-ratio of {made['log_ratio']:.4g} to the prior in its draws" in shown.out
+        assert piwo("policy", "show", out, "--json").document["certificate"] == made
+    assert min(prices) < 0 < max(prices)
+    done = piwo("report", rare, *roles, "--policy", out, "--out", page)
+    assert done.code == 0, done.err
+    assert f"a mean log-ratio of {prices[-1]:.4g} to the prior" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("oracle", ["ridge", "auto"])
+def test_every_kind_is_shown(piwo, learnable: Path, roles, oracle, tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("jinja2")
+    few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
+    monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
+    out, page = tmp_path / "p.piwo", tmp_path / "page.html"
+    small = f"select * from '{learnable}' limit 600"
+    done = piwo("learn", small, *roles, "--context", "user x", "--oracle", oracle, "--out", out, "--json")
+    made = done.document["certificate"]
+    assert piwo("policy", "show", out, "--json").document["certificate"] == made
+    assert f"{made['bound']} bound" in piwo("policy", "show", out).out
+    done = piwo("report", small, *roles, "--policy", out, "--out", page)
+    assert done.code == 0, done.err
+    assert made["log_digest"] in page.read_text("utf-8")
