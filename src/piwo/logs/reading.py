@@ -142,11 +142,11 @@ def read(
         cost=cost is not None,
     )
     encoding = Encoding(max_levels, hash_size, missing)
-    paths = _dsjson_paths(source)
-    if paths:
+    paths = _paths(source)
+    if paths is not None and kind_of(paths) == "dsjson":
         log = _read_dsjson(paths, columns, actions, reward_range, behavior=behavior, normalize=normalize, where=where)
         return replace(log, encoding=encoding)
-    rows = source_of(source, columns, where)
+    rows = _source(source, paths, columns, where)
     options = {"reward_range": reward_range, "behavior": behavior, "normalize": normalize, "encoding": encoding}
     return Log.of(rows, columns, actions, **options)
 
@@ -158,12 +158,6 @@ def _listed(names: str | Sequence[str], role: str) -> tuple[str, ...]:
     if not ordered or not all(isinstance(x, str) for x in names):
         raise UsageError(f"{role}={names!r} is no list of column names, expected text or a list of texts")
     return tuple(names)
-
-
-def _dsjson_paths(source: Any) -> list[str]:
-    """Return the files of a Vowpal Wabbit dsjson log, none for any other source."""
-    paths = _paths(source)
-    return paths if paths and kind_of(paths) == "dsjson" else []
 
 
 def _read_dsjson(
@@ -186,7 +180,11 @@ def source_of(source: Any, columns: Columns, where: str | None = None) -> Source
         FileError: where a path or glob matches no file.
         UsageError: for file types and objects that are not known.
     """
-    paths = None if hasattr(source, "fragments") or is_frame(source) else _paths(source)
+    return _source(source, _paths(source), columns, where)
+
+
+def _source(source: Any, paths: list[str] | None, columns: Columns, where: str | None) -> Source:
+    """Return the source that was meant; `paths`: the files, which were looked for already."""
     if paths is not None and (kind := kind_of(paths)) != "parquet":
         return text_source(paths, kind, columns, where)
     made = _as_it_is(source, paths)
