@@ -180,7 +180,7 @@ class Certifying:
         if within is not None:
             check_declared(within, {key: policies[key] for key in first.values()})
         base = Baseline.of(log, policies, baseline)
-        features = log.features
+        given = log
         log, ready = prepare(
             log, {**{key: policies[key] for key in first.values()}, **({} if base is None else {base.key: base.policy})}
         )
@@ -196,7 +196,7 @@ class Certifying:
                 raise UsageError("shares are of one call on held-out rows; leave them out with within= or earlier=")
             shares = joined_shares(shares, same_as)
         methods = {key: method.settled(log, policy) for key, policy in ready.items()}
-        methods = with_predictions(methods, q, log, ready, asked=method, features=features)
+        methods = with_predictions(methods, q, log, ready, asked=method, given=given)
         return cls(log, ready, same_as, methods, delta, within, earlier, facts or {}, horizon, base, shares)
 
     @property

@@ -188,7 +188,7 @@ def compare(
     )
     log = log.doubted(propensity_factor, sensitivity)
     methods = {name: method.settled(log, policy) for name, policy in ready.items()}
-    methods = with_predictions(methods, q, log, ready, asked=method, features=given.features)
+    methods = with_predictions(methods, q, log, ready, asked=method, given=given)
     for one in methods.values() if horizon is not None else ():
         _check_anytime(one, gamma, horizon)
     planned = horizon if isinstance(horizon, int) else len(log)

@@ -11,7 +11,6 @@ from piwo.estimators.intervals import IntervalMethod
 from piwo.estimators.intervals.control_variate import lacking
 from piwo.estimators.prepare import whole_length
 from piwo.estimators.reward_model import reward_model
-from piwo.logs.features import Features
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions.model_variate import Predictor
@@ -26,7 +25,7 @@ def with_predictions(
     policies: Mapping[Any, Policy],
     *,
     asked: IntervalMethod,
-    features: Features | None,
+    given: Log,
 ) -> dict[Any, IntervalMethod]:
     """Return interval methods that take the predictions of a reward model as baselines, where they can.
 
@@ -36,7 +35,7 @@ def with_predictions(
         log: ready for the policies.
         policies: key -> policy, ready for the log.
         asked: the method before it was settled, to which its user gave a name.
-        features: the context of the log as it came.
+        given: the log as it came, whose context a model may have been fitted on.
 
     Raises:
         UsageError: where q would change nothing.
@@ -48,11 +47,11 @@ def with_predictions(
     if not any(one.takes_model for one in methods.values()):
         reason = lacking(log, next(iter(policies.values()))) or "no finite-sample bound holds on a thinned log"
         raise UsageError(f"q is a reward model for control variates: {reason}, or leave q out")
-    model = _model(q, log, features)
+    model = _model(q, log, given)
     return {key: one.with_model(model) for key, one in methods.items()}
 
 
-def _model(q: Any, log: Log, features: Features | None) -> Predictor:
+def _model(q: Any, log: Log, given: Log) -> Predictor:
     if isinstance(q, str) and q == "forward":
         return forward_model(log)
-    return reward_model(q, log, whole_length(log), features)
+    return reward_model(q, log, whole_length(log), given.features)
