@@ -100,11 +100,26 @@ def test_cut_short_and_noise(path: Path) -> None:
         piwo.Monitor.load(path.with_name("missing"), COIN.policy)
 
 
+def doubt(**change: object) -> Page:
+    return {"estimated": None, "factor": 2.0, "sensitivity": 1.0, "rows": 10} | change
+
+
 WRONG: dict[str, Callable[[Page], object]] = {
     "another format": lambda p: p.update(format="x"),
-    "an older version": lambda p: p.update(version=1),
-    "a newer version": lambda p: p.update(version=3),
-    "a version that is a number": lambda p: p.update(version=2.0),
+    "an older version": lambda p: p.update(version=2),
+    "a newer version": lambda p: p.update(version=4),
+    "a version that is a number": lambda p: p.update(version=3.0),
+    "no word of doubts": lambda p: p.pop("doubted"),
+    "doubts that are no list": lambda p: p.update(doubted={}),
+    "a doubt without rows": lambda p: p.update(doubted=[doubt(rows=0)]),
+    "a doubt of half a row": lambda p: p.update(doubted=[doubt(rows=0.5)]),
+    "a doubt of more rows than there are": lambda p: p.update(doubted=[doubt(rows=301)]),
+    "a doubt of a factor below 1": lambda p: p.update(doubted=[doubt(factor=0.5)]),
+    "a doubt of text": lambda p: p.update(doubted=[doubt(sensitivity="2")]),
+    "a doubt estimated with a number": lambda p: p.update(doubted=[doubt(estimated=7)]),
+    "a doubt of nothing": lambda p: p.update(doubted=[doubt(factor=1.0)]),
+    "a doubt twice": lambda p: p.update(doubted=[doubt(), doubt()]),
+    "a doubt with more to it": lambda p: p.update(doubted=[doubt(more=1)]),
     "a field too many": lambda p: p.update(more=1),
     "no library": lambda p: p.pop("library"),
     "delta of 1": lambda p: p.update(delta=1.0),

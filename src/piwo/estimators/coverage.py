@@ -24,7 +24,7 @@ from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 from piwo.scores import IX
 from piwo.scores.ratio import log_ratio, over, over_propensity
-from piwo.visible import visible
+from piwo.visible import visible_lines
 
 __all__ = ["CoverageEstimate", "coverage"]
 
@@ -37,6 +37,7 @@ class CoverageEstimate:
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000)
     >>> print(coverage(log, piwo.policies.Constant("a", log.actions), gamma=0.1))
     constant: coverage 1.6667 at gamma 0.1, in [1.494, 2.531]; reward-free 1.6667, at most 2.531
+      note: the propensities of all actions, and a policy that tells all of its, would narrow the upper bounds
     """
 
     name: str
@@ -66,7 +67,8 @@ class CoverageEstimate:
         )
         value = "?" if self.coverage is None else f"{self.coverage:.5g}"
         free = f"reward-free {self.reward_free:.5g}, at most {self.reward_free_upper:.4g}"
-        return visible(f"{self.name}: coverage {value} at gamma {self.gamma:.4g}, in {ends}; {free}")
+        line = f"{self.name}: coverage {value} at gamma {self.gamma:.4g}, in {ends}; {free}"
+        return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True)

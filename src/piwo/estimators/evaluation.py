@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from piwo.visible import visible
+from piwo.visible import visible, visible_lines
 
 __all__ = ["SUSPICIOUS", "Evaluation", "compared_with", "ends_text", "jsonable"]
 
@@ -24,6 +24,7 @@ class Evaluation:
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
     >>> print(piwo.evaluate(log, piwo.policies.Logging()))
     logging: 0.5 (iw), 95% interval [0.3..., 0.6...] (mixture)
+      note: a control variate would make most intervals narrower: ...
     """
 
     name: str
@@ -111,7 +112,8 @@ class Evaluation:
 
     def __str__(self) -> str:
         value = "not defined" if self.value is None else f"{self.value:.4g}"
-        return visible(f"{self.name}: {value} ({self.estimator}), {self._interval}")
+        line = f"{self.name}: {value} ({self.estimator}), {self._interval}"
+        return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
     @property
     def _interval(self) -> str:

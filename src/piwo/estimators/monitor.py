@@ -18,6 +18,7 @@ from piwo.estimators.evaluation import ends_text, jsonable
 from piwo.estimators.monitor_file import MonitorRecord, read_monitor, write_monitor
 from piwo.estimators.point import importance_weighted
 from piwo.estimators.prepare import name_of, prepare
+from piwo.logs.doubt import DoubtedRows
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sameness import content_digest, same_policy
@@ -56,7 +57,8 @@ class Look:
     delta: float
     horizon: int | str
     notes: tuple[str, ...] = ()
-    """Why bounds are not given, where they are not."""
+    """What is known of the propensities less surely than that they are right; why bounds are not given, where they are
+    not."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON."""
@@ -94,6 +96,7 @@ class Monitor:
         reward_range: set by the first log.
         cost: set by the first log.
         state: the sums so far.
+        doubted: how many of the rows came with which doubt of their propensities, see `DoubtedRows`.
 
     Raises:
         UsageError: for a horizon that is not declared, and arguments out of range.
@@ -117,6 +120,7 @@ class Monitor:
     reward_range: tuple[float, float] | None = None
     cost: bool = False
     state: PolicyState = PolicyState()  # noqa: RUF009 (frozen)
+    doubted: DoubtedRows = DoubtedRows()  # noqa: RUF009 (frozen)
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
@@ -156,7 +160,10 @@ class Monitor:
                 "the policy plays whatever labels the log holds; make it with its action list: actions=[...]"
             )
         added = reduce(ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1])))
-        return replace(self, reward_range=log.reward_range, cost=log.columns.cost, state=self.state.merge(added))
+        doubted = self.doubted.merge(DoubtedRows.of(log.doubt, added.moments.rows))
+        return replace(
+            self, reward_range=log.reward_range, cost=log.columns.cost, state=self.state.merge(added), doubted=doubted
+        )
 
     def merge(self, other: Monitor) -> Self:
         """Return the monitor of both parts' rows, which must be different rows.
@@ -176,8 +183,8 @@ class Monitor:
         if other.reward_range is None:
             return self
         self._check_scale(other.reward_range, other.cost)
-        state = self.state.merge(other.state)
-        return replace(self, reward_range=other.reward_range, cost=other.cost, state=state)
+        state, doubted = self.state.merge(other.state), self.doubted.merge(other.doubted)
+        return replace(self, reward_range=other.reward_range, cost=other.cost, state=state, doubted=doubted)
 
     def look(self) -> Look:
         """Return what is known by now. Look as often as you like, and stop when you like.
@@ -215,7 +222,7 @@ class Monitor:
             rows=n,
             delta=self.delta,
             horizon=self.horizon,
-            notes=() if why_not is None else (f"{why_not}: no bound is given",),
+            notes=(*self.doubted.notes(n), *(() if why_not is None else (f"{why_not}: no bound is given",))),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -235,6 +242,7 @@ class Monitor:
                 self.reward_range,
                 self.cost,
                 self.state,
+                self.doubted,
             ),
             Path(path),
         )
@@ -270,7 +278,10 @@ class Monitor:
                 PiwoWarning,
                 stacklevel=2,
             )
-        return cls(policy, record.delta, record.horizon, record.name, record.reward_range, record.cost, record.state)
+        return cls(
+            policy, record.delta, record.horizon, record.name, record.reward_range, record.cost, record.state,
+            record.doubted,
+        )  # fmt: skip
 
     def _check_scale(self, reward_range: tuple[float, float], cost: bool) -> None:
         if self.reward_range is not None and (self.reward_range, self.cost) != (reward_range, cost):

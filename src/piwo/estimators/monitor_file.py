@@ -16,16 +16,18 @@ from piwo._version import __version__
 from piwo.errors import FileError
 from piwo.estimators.evaluation import jsonable
 from piwo.logs.batch import Floats
+from piwo.logs.doubt import Doubt, DoubtedRows
 from piwo.policies.archive import read_file, write_file
 from piwo.reductions import BETS, BetState, MomentState, PolicyState
 from piwo.reductions.bets import bet_sums_of_logs
 
 __all__ = ["MonitorRecord", "read_monitor", "write_monitor"]
 
-FORMAT, FORMAT_VERSION = "piwo-monitor", 2
+FORMAT, FORMAT_VERSION = "piwo-monitor", 3
+"""3: what is doubted of the propensities, which older files do not tell."""
 _KEYS = {
     "format", "version", "library", "name", "policy", "policy_digest", "delta", "horizon", "reward_range", "cost",
-    "moments", "bets", "checksum",
+    "moments", "bets", "doubted", "checksum",
 }  # fmt: skip
 _COUNTS = ("rows", "changed")
 _FINITE = ("rows", "changed", "total", "reward", "loss_rho")
@@ -54,6 +56,7 @@ class MonitorRecord:
     reward_range: tuple[float, float] | None
     cost: bool
     state: PolicyState
+    doubted: DoubtedRows = DoubtedRows()  # noqa: RUF009 (frozen)
 
 
 def write_monitor(record: MonitorRecord, path: Path) -> None:
@@ -75,6 +78,10 @@ def write_monitor(record: MonitorRecord, path: Path) -> None:
         "cost": record.cost,
         "moments": jsonable(asdict(record.state.moments)),
         "bets": {item.name: getattr(record.state.bets, item.name).tolist() for item in fields(BetState)},
+        "doubted": [
+            {"estimated": one.estimated, "factor": one.factor, "sensitivity": one.sensitivity, "rows": rows}
+            for one, rows in record.doubted.each.items()
+        ],
     }
     page["checksum"] = _checksum(page)
     write_file(path, json.dumps(page, indent=1, allow_nan=False).encode())
@@ -135,6 +142,7 @@ def _record(page: dict[str, Any]) -> MonitorRecord:
         _range(page["reward_range"]),
         page["cost"],
         PolicyState(_moments(page["moments"]), _bets(page["bets"])),
+        _doubted(page["doubted"]),
     )
     for what in _inconsistent(made):
         raise ValueError(f"{what}, which no rows give")
@@ -195,9 +203,34 @@ def _bets(record: Any) -> BetState:
     return BetState(**made)
 
 
+def _doubted(records: Any) -> DoubtedRows:
+    """Return which doubts belong to how many rows."""
+    if not isinstance(records, list):
+        raise ValueError("what is doubted is no list")
+    found = DoubtedRows()
+    for record in records:
+        _check_keys("a doubt", record, {"estimated", "factor", "sensitivity", "rows"})
+        estimated, rows = record["estimated"], record["rows"]
+        factor, sensitivity = (_number(name, record[name]) for name in ("factor", "sensitivity"))
+        if (
+            not (estimated is None or isinstance(estimated, str))
+            or type(rows) is not int
+            or rows < 1
+            or min(factor, sensitivity) < 1.0
+        ):
+            raise ValueError(f"{record!r:.80} is no doubt")
+        found = found.merge(DoubtedRows.of(Doubt(factor, sensitivity, estimated), rows))
+    if len(found.each) != len(records):
+        raise ValueError("what is doubted is said twice, or doubts nothing")
+    return found
+
+
 def _inconsistent(made: MonitorRecord) -> Iterator[str]:
     """Yield what the sums of one policy's rows cannot be, for R in [0, 1] where the reward has an upper end."""
     sums, bets, n = made.state.moments, made.state.bets, made.state.moments.rows
+    if sum(made.doubted.each.values()) > n:
+        yield "more rows are doubted than there are"
+        return
     if n == 0:
         if any(asdict(sums).values()) or any(getattr(bets, x.name).any() for x in fields(BetState)):
             yield "there are sums without rows"

@@ -24,7 +24,7 @@ from piwo.policies.distributions import named_table
 from piwo.reductions import MomentState, State, VectorSums
 from piwo.scores import IX, Score
 from piwo.scores.ratio import importance_weights
-from piwo.visible import visible
+from piwo.visible import visible_lines
 
 __all__ = ["Correction", "ModelEstimate", "estimate_with_model", "reward_model"]
 
@@ -67,7 +67,8 @@ class ModelEstimate:
 
     def __str__(self) -> str:
         ends = "no interval" if self.lower is None else f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"
-        return visible(f"{self.name}: {self.value:.4g} ({self.estimator}), {1 - self.delta:.0%} interval {ends}")
+        line = f"{self.name}: {self.value:.4g} ({self.estimator}), {1 - self.delta:.0%} interval {ends}"
+        return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True)

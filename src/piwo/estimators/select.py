@@ -53,6 +53,8 @@ class Selection:
     """False discovery rate of `better`, and of `above`."""
     threshold: float | None
     evaluations: Mapping[str, Evaluation]
+    notes: tuple[str, ...] = ()
+    """What a reader must know of every candidate, such as that the propensities were estimated."""
 
     @classmethod
     def of(cls, evaluations: Mapping[str, Evaluation], rate: float = 0.05, threshold: float | None = None) -> Self:
@@ -96,6 +98,7 @@ class Selection:
             rate=rate,
             threshold=threshold,
             evaluations=dict(evaluations),
+            notes=tuple(note for note in first.notes if all(note in one.notes for one in evaluations.values())),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,7 +119,7 @@ class Selection:
         return told if self.above is None else [*told, f"above {self.threshold:.4g}, {rate}: {_names(self.above)}"]
 
     def __str__(self) -> str:
-        return visible_lines([*self.lines(), *self._unbounded()])
+        return visible_lines([*self.lines(), *self._unbounded(), *(f"note: {note}" for note in self.notes)])
 
     def _unbounded(self) -> list[str]:
         """Say which candidates have no bound, a line each reason, without the numbers of each."""

@@ -235,5 +235,5 @@ def _posterior_bound(sums: PosteriorSums, kl: float) -> PosteriorBound:
         bet = score.bet
         assert bet is not None
         low = bounds.pac_bayes_lower(least, kl, sums.rows, bet, share)
-        found.append((low, PosteriorBound(score, sums.log.value(least), kl, sums.log.value(low))))
+        found.append((low, PosteriorBound(score, sums.log.value(least), kl, sums.log.value(low), sums.log.doubts)))
     return max(found, key=lambda pair: pair[0])[1]

@@ -54,6 +54,8 @@ class PosteriorBound:
     """KL(Q || P)."""
     lower: float | None
     """v(Q) >= lower, raw. None where the rows contradict their propensities: the certificate says how."""
+    notes: tuple[str, ...] = ()
+    """What is known of the propensities less surely than that they are right."""
 
     def believed(self, certificate: Certificate) -> PosteriorBound:
         """Return the bound, without its number where the certificate on the same rows gives none."""
@@ -112,7 +114,8 @@ class PosteriorSums:
         each = [float(value @ weights) for value in self.values]
         lows = [self._lower(score, value, kl) for score, value in zip(self.scores, each, strict=True)]
         best = max(range(len(lows)), key=lambda s: (lows[s], _bet(self.scores[s])))
-        return PosteriorBound(self.scores[best], self.log.value(each[best]), kl, self.log.value(lows[best]))
+        value, low = self.log.value(each[best]), self.log.value(lows[best])
+        return PosteriorBound(self.scores[best], value, kl, low, self.log.doubts)
 
     def certificate(self, weights: Floats, paid: float, delta: float, facts: Mapping[str, Any]) -> Certificate:
         """Return the certificate of the mixture of the policies by weight; one more pass describes the mixture.

@@ -3,7 +3,7 @@
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
-from piwo.logs.doubt import CalibrationBin, Doubt
+from piwo.logs.doubt import CalibrationBin, Doubt, DoubtedRows
 from piwo.logs.dsjson import DsjsonSource, read_dsjson
 from piwo.logs.features import Feature, Features
 from piwo.logs.log import Log, Split
@@ -15,6 +15,7 @@ __all__ = [
     "CalibrationBin",
     "Columns",
     "Doubt",
+    "DoubtedRows",
     "DsjsonSource",
     "Feature",
     "Features",

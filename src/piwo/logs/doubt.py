@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 
-__all__ = ["CalibrationBin", "Doubt"]
+__all__ = ["CalibrationBin", "Doubt", "DoubtedRows"]
 
 
 @dataclass(frozen=True)
@@ -110,17 +111,19 @@ class Doubt:
         """Return what a reader of any result must know."""
         found = []
         if self.estimated is not None:
-            worst = max((abs(one.z) for one in self.calibration), default=0.0)
+            how = self.estimated
+            if self.calibration:
+                worst = max(abs(one.z) for one in self.calibration)
+                how += f"; largest calibration error {worst:.1f} standard errors"
             found.append(
-                f"the propensities were estimated ({self.estimated}; largest calibration error {worst:.1f} standard "
-                "errors): bounds hold only as far as the estimates do, and too small ones make every value too high; "
-                "propensity_factor= allows for their error"
+                f"the propensities were estimated ({how}): bounds hold only as far as the estimates do, and too small "
+                "ones make every value too high; propensity_factor= allows for their error"
             )
         if not self.exact:
-            how = [f"up to {self.factor:g} times the logged ones"] if self.factor > 1 else []
-            how += [f"odds changed by up to {self.sensitivity:g} by a hidden cause"] if self.sensitivity > 1 else []
+            far = [f"up to {self.factor:g} times the logged ones"] if self.factor > 1 else []
+            far += [f"odds changed by up to {self.sensitivity:g} by a hidden cause"] if self.sensitivity > 1 else []
             found.append(
-                f"true propensities are allowed to be larger than the logged ones ({' and '.join(how)}): intervals and "
+                f"true propensities are allowed to be larger than the logged ones ({' and '.join(far)}): intervals and "
                 "improvements hold if so; the estimate is low, as if every propensity were the largest"
             )
         return tuple(found)
@@ -129,3 +132,37 @@ class Doubt:
         """Return the calibration table and the rest as JSON has it."""
         table = [{**vars(one), "z": one.z} for one in self.calibration]
         return {**vars(self), "calibration": table}
+
+
+@dataclass(frozen=True)
+class DoubtedRows:
+    """How many rows of several logs came with which doubt of their propensities, for what sums the logs up.
+
+    >>> both = DoubtedRows.of(Doubt(factor=1.25), 100).merge(DoubtedRows.of(None, 50))
+    >>> both.notes(150)[0][:60]
+    'of 100 of the 150 rows: true propensities are allowed to be '
+    """
+
+    each: Mapping[Doubt, int] = field(default_factory=dict)
+    """Doubt, without its table of calibration -> rows; in an order of their own."""
+
+    @classmethod
+    def of(cls, doubt: Doubt | None, rows: int) -> DoubtedRows:
+        """Return the rows of one log."""
+        if doubt is None or not rows or (doubt.exact and doubt.estimated is None):
+            return cls()
+        return cls({replace(doubt, calibration=()): rows})
+
+    def merge(self, other: DoubtedRows) -> DoubtedRows:
+        """Return those of both, which must be different rows."""
+        both = {one: self.each.get(one, 0) + other.each.get(one, 0) for one in (*self.each, *other.each)}
+        order = sorted(both, key=lambda one: (one.estimated or "", one.factor, one.sensitivity))
+        return DoubtedRows({one: both[one] for one in order})
+
+    def notes(self, total: int) -> tuple[str, ...]:
+        """Return what a reader of the sums must know; of which rows, where it is not all of them."""
+        return tuple(
+            note if rows == total else f"of {rows} of the {total} rows: {note}"
+            for one, rows in self.each.items()
+            for note in one.notes
+        )
