@@ -35,7 +35,10 @@ def log(n: int = 500) -> piwo.Log:
 
 def test_the_same_sums_with_half_the_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     # blocks of several sizes, so that parts ask for pieces of what is known
-    monkeypatch.setattr("piwo.reductions.shared_policy._BLOCK_BYTES", 200 * 3 * 8)
+    monkeypatch.setattr(
+        "piwo.reductions.shared_policy.in_blocks",
+        lambda batch, _: (batch.take(slice(at, at + 200)) for at in range(0, len(batch), 200)),
+    )
     monkeypatch.setattr("piwo.reductions.vector_sums._BLOCK_BYTES", 70 * 3 * 8)
     policy, model = Counting([0.2, 0.3, 0.5], range(3)), piwo.estimators.ForwardModel(np.full((3, 3, 1), 0.4))
     parts = (PolicySums(policy, piwo.IW()), ControlVariates(policy), ModelVariates(policy, model))

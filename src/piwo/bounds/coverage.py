@@ -48,15 +48,8 @@ def coverage_lower(
 
         LB(E Y) / gamma,  Y = gamma pi R/(mu (mu + gamma)),  E Y <= gamma C_gamma
 
-    Args:
-        covered_sums: (48,) bet sums of Y.
-        n: number of rows.
-        gamma: gamma > 0.
-        log_inv_delta: log(1/delta) of this one statement.
-        horizon: see `piwo.bounds.Horizon`.
-
     Returns:
-        The bound, at least 0.
+        The bound, at least 0. `covered_sums` are the bet sums of Y, the other arguments those of `coverage_upper`.
 
     >>> from piwo.reductions.bets import bet_sums
     >>> round(coverage_lower(bet_sums([0.1, 0.2] * 500), 1000, 0.1, log_inv_delta=3.0), 4)

@@ -22,14 +22,8 @@ def score_linear_lower(mean_score: float, n: int, bet: float, log_inv_delta: flo
 
         V - log(1/delta)/(lambda n)
 
-    Args:
-        mean_score: V, the mean of an admissible score over n rows.
-        n: number of rows.
-        bet: lambda > 0.
-        log_inv_delta: log(1/delta) of this one statement.
-
     Returns:
-        The raw bound; negative where it says nothing.
+        The raw bound; negative where it says nothing. The arguments are those of `score_lower`.
 
     >>> round(score_linear_lower(0.5, n=1000, bet=0.1, log_inv_delta=3.0), 6)
     0.47

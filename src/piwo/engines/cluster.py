@@ -33,11 +33,10 @@ def in_cluster(
     Raises:
         PiwoError: what a partition raised; of several, the first partition's.
     """
-    data = source.fold(columns, _One(task), _Merge(reduction))
-    state, findings, rows, failure = unpacked(data)
+    state, findings, rows, failure = unpacked(source.fold(columns, _One(task), _Merge(reduction)))
     if failure is not None:
         _, kind, message, broken = failure
-        raise _KINDS[kind](message) if kind in _KINDS else Refused(Finding(*x) for x in broken)
+        raise Refused(Finding(*x) for x in broken) if broken else _KINDS[kind](message)
     return state, [Finding(*x) for x in findings], rows
 
 
@@ -52,13 +51,11 @@ class _One:
 
         try:
             with threadpool_limits(1, "blas"):  # the cluster's tasks are the parallelism
-                state, findings, rows = self.task(fragment)
-        except Refused as cause:
-            return packed((None, (), 0, (fragment.start, "", "", tuple(map(astuple, cause.findings)))))
+                return _sent(*self.task(fragment))
         except PiwoError as cause:
-            kind = next((x for x in _KINDS if isinstance(cause, _KINDS[x])), "DataError")
-            return packed((None, (), 0, (fragment.start, kind, str(cause), ())))
-        return packed((state, tuple(map(astuple, merge_findings(findings))), rows, None))
+            kind = next((name for name, one in _KINDS.items() if isinstance(cause, one)), "DataError")
+            broken = tuple(map(astuple, cause.findings)) if isinstance(cause, Refused) else ()
+            return _sent(failure=(fragment.start, kind, str(cause), broken))
 
 
 @dataclass(frozen=True)
@@ -69,13 +66,14 @@ class _Merge:
 
     def __call__(self, parts: Iterable[bytes]) -> bytes:
         state, findings, rows, failures = self.reduction.empty(), list[Finding](), 0, list[Any]()
-        for part in parts:
-            other, found, count, failure = unpacked(part)
+        for other, found, count, failure in map(unpacked, parts):
             if failure is not None:
                 failures.append(failure)
                 continue
             state, rows = self.reduction.merge(state, other), rows + count
             findings += [Finding(*x) for x in found]
-        if failures:
-            return packed((None, (), 0, min(failures)))
-        return packed((state, tuple(map(astuple, merge_findings(findings))), rows, None))
+        return _sent(failure=min(failures)) if failures else _sent(state, findings, rows)
+
+
+def _sent(state: Any = None, findings: Iterable[Finding] = (), rows: int = 0, failure: Any = None) -> bytes:
+    return packed((state, tuple(map(astuple, merge_findings(findings))), rows, failure))

@@ -26,6 +26,7 @@ from piwo.reductions.reduction import Reduction
 __all__ = ["Mapper", "reduce", "reporting", "telling", "using"]
 
 S = TypeVar("S")
+T = TypeVar("T")
 Progress = Callable[[int, int | None], None]
 """Told (rows done since last told, rows in all or None)."""
 Folded = tuple[Any, list[Finding], int]
@@ -46,7 +47,16 @@ _progress: ContextVar[Progress | None] = ContextVar("piwo_progress", default=Non
 
 
 @contextmanager
-def using(mapper: Mapper) -> Iterator[None]:
+def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Have a variable hold a value inside the block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def using(mapper: Mapper) -> AbstractContextManager[None]:
     """Run every pass over a log inside the block on another mapper.
 
     Args:
@@ -60,15 +70,10 @@ def using(mapper: Mapper) -> Iterator[None]:
     """
     if not callable(getattr(mapper, "map", None)):
         raise UsageError(f"mapper is {shown(mapper)}, expected something with map(fn, fragments), such as an executor")
-    token = _mapper.set(mapper)
-    try:
-        yield
-    finally:
-        _mapper.reset(token)
+    return _set(_mapper, mapper)
 
 
-@contextmanager
-def reporting(progress: Progress) -> Iterator[None]:
+def reporting(progress: Progress) -> AbstractContextManager[None]:
     """Tell a function of the rows done by passes inside the block.
 
     Args:
@@ -87,11 +92,7 @@ def reporting(progress: Progress) -> Iterator[None]:
     """
     if not callable(progress):
         raise UsageError(f"progress is {shown(progress)}, expected a function of (rows done, rows in all)")
-    token = _progress.set(progress)
-    try:
-        yield
-    finally:
-        _progress.reset(token)
+    return _set(_progress, progress)
 
 
 def telling() -> Progress | None:

@@ -19,9 +19,8 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sampling import RandomState, generator
-from piwo.reductions import MomentState, Reduction, State
+from piwo.reductions import MomentState, PolicyReduction, State
 from piwo.scores import IW, Score
-from piwo.scores.ratio import importance_weights
 
 __all__ = ["Bootstrap", "BootstrapResult", "bootstrap", "bootstrap_interval"]
 
@@ -197,16 +196,10 @@ class RowState(State):
 
 
 @dataclass(frozen=True)
-class RowCredits(Reduction[RowState]):
+class RowCredits(PolicyReduction[RowState]):
     """Reduction: the columns `COLUMNS` of one policy and score; replicates sum them over drawn rows."""
 
-    policy: Policy
     score: Score
-
-    @property
-    def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
-        return self.policy.needs_context
 
     def empty(self) -> RowState:
         """Return the state of no rows."""
@@ -215,7 +208,7 @@ class RowCredits(Reduction[RowState]):
     def update(self, state: RowState, batch: Batch) -> RowState:
         """Return the state with the rows of a batch added."""
         pi = self.policy.logged(batch)
-        weights = importance_weights(batch, pi, lambda: self.policy.log_logged(batch))
+        weights = self.weights(batch, pi)
         wr = weights.times(batch.reward)
         rho = wr if isinstance(self.score, IW) else self.score.rho(batch, pi)
         thinning = np.ones(len(batch)) if batch.weight is None else batch.weight

@@ -23,6 +23,11 @@ class Estimate:
     value: float | None
     standard_error: float | None
 
+    @property
+    def finite(self) -> bool:
+        """Tell whether there is a value that is a number."""
+        return self.value is not None and math.isfinite(self.value)
+
 
 @dataclass(frozen=True)
 class Estimator:

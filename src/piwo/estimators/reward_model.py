@@ -23,7 +23,6 @@ from piwo.logs.log import Log
 from piwo.policies.distributions import named_table
 from piwo.reductions import MomentState, State, VectorSums
 from piwo.scores import IX, Score
-from piwo.scores.ratio import importance_weights
 from piwo.visible import visible_lines
 
 __all__ = ["Correction", "ModelEstimate", "estimate_with_model", "reward_model"]
@@ -259,7 +258,7 @@ class ModelSums(VectorSums[ModelState]):
         pi = self.policy.logged(batch)
         if correction.weights is not None:
             return correction.weights.rho(batch.with_reward(np.ones(len(batch))), pi)
-        return importance_weights(batch, pi, lambda: self.policy.log_logged(batch)).w
+        return self.weights(batch, pi).w
 
 
 def estimate_with_model(

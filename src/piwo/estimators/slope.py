@@ -18,8 +18,7 @@ from piwo.estimators.point import estimator_named, mean_of_credits
 from piwo.estimators.prepare import name_of, prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
-from piwo.policies import Policy
-from piwo.reductions import MomentState, Reduction, State
+from piwo.reductions import MomentState, PolicyReduction, State
 from piwo.scores import Score
 from piwo.scores.score import check_parameter
 
@@ -88,7 +87,7 @@ class PathState(State):
 
 
 @dataclass(frozen=True)
-class PathSums(Reduction[PathState]):
+class PathSums(PolicyReduction[PathState]):
     """Reduction: credits of one policy under S scores.
 
     >>> import piwo
@@ -96,13 +95,7 @@ class PathSums(Reduction[PathState]):
     0
     """
 
-    policy: Policy
     scores: tuple[Score, ...]
-
-    @property
-    def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
-        return self.policy.needs_context
 
     def empty(self) -> PathState:
         """Return the state of no rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -39,9 +39,11 @@ class SparkSource(Cluster):
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
         """Return the merge of what one makes of every partition."""
         with one_line(self.name), cancelled_by_interrupts(self.frame.sparkSession):
-            states = self._numbered(columns).mapInArrow(_mapping(one, tuple(columns)), _STATES)
+            states = self._numbered(columns).mapInArrow(partial(_mapped, one, tuple(columns)), _STATES)
             # without a number of its own, Spark makes as few groups of the sums as their size asks for
-            groups = states.repartition("part").sortWithinPartitions("part").mapInArrow(_merging(merge), _STATES)
+            groups = (
+                states.repartition("part").sortWithinPartitions("part").mapInArrow(partial(_merged, merge), _STATES)
+            )
             found = groups.collect()
         return merge(bytes(x["state"]) for x in sorted(found, key=lambda x: x["part"]))
 
@@ -53,30 +55,24 @@ class SparkSource(Cluster):
         return self.frame.select([col(name).alias(f"c{i}") for i, name in enumerate(quoted)])
 
 
-def _mapping(one: One, columns: tuple[str, ...]) -> Any:
-    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
+def _mapped(one: One, columns: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
 
-        number = TaskContext.get().partitionId()
-        yield _state(number, one(Partition(number, columns, batches)))
-
-    return mapped
+    number = TaskContext.get().partitionId()
+    yield _state(number, one(Partition(number, columns, batches)))
 
 
-def _merging(merge: Merge) -> Any:
-    def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        first: list[int] = []
+def _merged(merge: Merge, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    first: list[int] = []
 
-        def states() -> Iterator[bytes]:
-            for batch in batches:
-                first.extend(batch["part"].to_pylist()[: 1 - len(first)])
-                yield from batch["state"].to_pylist()
+    def states() -> Iterator[bytes]:
+        for batch in batches:
+            first.extend(batch["part"].to_pylist()[: 1 - len(first)])
+            yield from batch["state"].to_pylist()
 
-        found = merge(states())
-        if first:
-            yield _state(first[0], found)
-
-    return merged
+    found = merge(states())
+    if first:
+        yield _state(first[0], found)
 
 
 def _state(part: int, state: bytes) -> pa.RecordBatch:

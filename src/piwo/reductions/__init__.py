@@ -9,6 +9,7 @@ from piwo.reductions.forward_sums import ForwardSums, RewardSums
 from piwo.reductions.gram import Gram, GramState
 from piwo.reductions.model_variate import ModelState, ModelVariates, Predictor
 from piwo.reductions.packed import packed, unpacked
+from piwo.reductions.policy_reduction import PolicyReduction
 from piwo.reductions.policy_sums import BetState, MomentState, PolicyState, PolicySums
 from piwo.reductions.reduction import Reduction, Together
 from piwo.reductions.state import State
@@ -32,6 +33,7 @@ __all__ = [
     "ModelState",
     "ModelVariates",
     "MomentState",
+    "PolicyReduction",
     "PolicyState",
     "PolicySums",
     "Predictor",

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from piwo.logs.batch import Batch
-from piwo.policies.policy import Policy
-from piwo.reductions.reduction import Reduction
+from piwo.reductions.policy_reduction import PolicyReduction
 from piwo.reductions.state import State
 
 __all__ = ["ActionMass", "MassState"]
@@ -25,7 +24,7 @@ class MassState(State):
 
 
 @dataclass(frozen=True)
-class ActionMass(Reduction[MassState]):
+class ActionMass(PolicyReduction[MassState]):
     """Reduction: sum_t sum_{a in codes} pi(a | X_t).
 
     Args:
@@ -33,13 +32,12 @@ class ActionMass(Reduction[MassState]):
         codes: the actions asked for.
     """
 
-    policy: Policy
     codes: tuple[int, ...]
 
     @property
-    def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
-        return self.policy.needs_context
+    def labels(self) -> bool:
+        """Tell that action codes are needed, whatever the policy asks for."""
+        return True
 
     def empty(self) -> MassState:
         """Return the state of no rows."""

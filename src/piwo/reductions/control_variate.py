@@ -79,7 +79,7 @@ class ControlVariates(VectorSums[VariateState]):
         masses, distance = np.zeros((len(BASELINES), len(batch))), np.zeros(len(batch))
         c, k = np.array(BASELINES).T.copy()
         truncated_masses(pi, mu, c, k, masses, distance)
-        weights = self.weights(batch, pi)
+        weights = self.weights(batch, pi[np.arange(len(batch)), batch.action])
         lost = ~np.isfinite(weights.w)
         if not lost.any():
             return self._rows(weights.w, batch.reward, masses, distance)

@@ -138,7 +138,7 @@ class EfronSteinSums(VectorSums[EfronSteinState]):
         pi = np.ascontiguousarray(self.policy.full(batch), np.float64)
         mu = np.ascontiguousarray(batch.propensities, np.float64)
         w = np.where(mu > 0.0, over(pi.ravel(), mu.ravel()).reshape(pi.shape), 0.0)
-        logged = self.weights(batch, pi).w
+        logged = self.weights(batch, pi[np.arange(len(batch)), batch.action]).w
         state, laplace, changed = EfronSteinState(rows=len(batch)), np.zeros(len(POINTS)), np.full(len(POINTS), -np.inf)
         # a weight of 1e100 leaves nothing at any point, and its square stays within float64
         add_efron_stein(

@@ -93,7 +93,7 @@ class ModelVariates(VectorSums[ModelState]):
         assert batch.propensities is not None
         pi, mu, q = self.policy.full(batch), batch.propensities, self.model.of(batch)
         rows = np.arange(len(batch)), batch.action
-        weights = self.weights(batch, pi)
+        weights = self.weights(batch, pi[rows])
         state, r = ModelState(), batch.reward
         rewards, losses = np.maximum(0.0, q), np.maximum(0.0, 1.0 - q)
         for i, k in enumerate(CUTS):

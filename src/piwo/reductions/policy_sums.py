@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.logs.batch import Batch, Floats
-from piwo.policies.policy import Policy
 from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
-from piwo.reductions.reduction import Reduction
+from piwo.reductions.policy_reduction import PolicyReduction
 from piwo.reductions.state import State, largest
 from piwo.scores.iw import IW
-from piwo.scores.ratio import Weights, importance_weights
+from piwo.scores.ratio import Weights
 from piwo.scores.score import Score
 
 __all__ = ["BetState", "MomentState", "PolicyState", "PolicySums"]
@@ -84,7 +83,7 @@ class PolicyState(State):
 
 
 @dataclass(frozen=True)
-class PolicySums(Reduction[PolicyState]):
+class PolicySums(PolicyReduction[PolicyState]):
     """Reduction: everything that evaluating one policy with one score needs.
 
     Args:
@@ -98,19 +97,8 @@ class PolicySums(Reduction[PolicyState]):
     3.0
     """
 
-    policy: Policy
     score: Score
     bounded: bool = True
-
-    @property
-    def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
-        return self.policy.needs_context
-
-    @property
-    def labels(self) -> bool:
-        """Tell whether the policy asks which action was taken."""
-        return self.policy.needs_actions
 
     def empty(self) -> PolicyState:
         """Return the state of no rows."""
@@ -119,7 +107,7 @@ class PolicySums(Reduction[PolicyState]):
     def update(self, state: PolicyState, batch: Batch) -> PolicyState:
         """Return the state with the rows of a batch added."""
         pi = self.policy.logged(batch)
-        weights = importance_weights(batch, pi, lambda: self.policy.log_logged(batch))
+        weights = self.weights(batch, pi)
         # rewards without an upper end can take w R beyond float64 where w is not
         scale = 1.0 if self.bounded else max(1.0, float(batch.reward.max(initial=0.0)))
         lost = None

@@ -8,13 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
-from piwo.policies.blocks import row_blocks
 from piwo.policies.policy import Policy
 from piwo.reductions.reduction import Reduction, Together
+from piwo.reductions.vector_sums import in_blocks
 
 __all__ = ["SharedPolicy"]
-
-_BLOCK_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,7 @@ class SharedPolicy(Reduction[tuple[Any, ...]]):
         """Return the states with the rows of a batch added."""
         if len(self.parts) == 1 or not self.policy.tells_all:  # what the log says costs nothing to ask again
             return self._together.update(state, batch)
-        for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES):
-            some = batch.take(block)
+        for some in in_blocks(batch, len(self.policy.actions)):
             known = _Known(self.policy, some)
             parts = tuple(replace(part, policy=known) for part in self.parts)  # type: ignore[type-var]
             state = Together(parts).update(state, some)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import numpy as np
-
-from piwo.logs.batch import Batch, Floats
+from piwo.logs.batch import Batch
 from piwo.policies.blocks import row_blocks
-from piwo.policies.policy import Policy
-from piwo.reductions.reduction import Reduction
-from piwo.scores.ratio import Weights, importance_weights
+from piwo.reductions.policy_reduction import PolicyReduction
 
-__all__ = ["VectorSums"]
+__all__ = ["VectorSums", "in_blocks"]
 
 S = TypeVar("S")
 
@@ -22,36 +19,41 @@ _BLOCK_BYTES = 2**23
 
 
 @dataclass(frozen=True)
-class VectorSums(Reduction[S]):
+class VectorSums(PolicyReduction[S]):
     """Base of the reductions over rows x actions: batches are cut so that no such block is large.
 
     Args:
         policy: over the log's action list; it must give full vectors, and so must the log.
     """
 
-    policy: Policy
-
-    @property
-    def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
-        return self.policy.needs_context
-
     @property
     def propensities(self) -> bool:
         """Tell that the full propensity vectors are needed."""
         return True
 
+    @property
+    def labels(self) -> bool:
+        """Tell that the vectors are looked up at the logged actions."""
+        return True
+
     def update(self, state: S, batch: Batch) -> S:
         """Return the state with the rows of a batch added, block by block."""
-        for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES):
-            state = self.merge(state, self.block(batch.take(block)))
+        for block in in_blocks(batch, len(self.policy.actions)):
+            state = self.merge(state, self.block(block))
         return state
 
     @abstractmethod
     def block(self, batch: Batch) -> S:
         """Return the state of a few rows."""
 
-    def weights(self, batch: Batch, pi: Floats) -> Weights:
-        """Return the importance weights of the logged actions, from the (n, K) probabilities `pi`."""
-        logged: Any = np.arange(len(batch)), batch.action
-        return importance_weights(batch, pi[logged], lambda: self.policy.log_logged(batch))
+
+def in_blocks(batch: Batch, actions: int) -> Iterator[Batch]:
+    """Yield the rows of a batch, so few at a time that their tables of rows x actions are not large.
+
+    >>> import numpy as np
+    >>> batch = Batch(0, np.zeros(9, np.int32), np.ones(9), np.ones(9))
+    >>> [len(block) for block in in_blocks(batch, actions=10**7)], [len(block) for block in in_blocks(batch, actions=2)]
+    ([1, 1, 1, 1, 1, 1, 1, 1, 1], [9])
+    """
+    for block in row_blocks(len(batch), actions, size=_BLOCK_BYTES):
+        yield batch.take(block)

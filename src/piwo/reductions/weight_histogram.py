@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.logs.batch import Batch, Floats
-from piwo.policies.policy import Policy
-from piwo.reductions.reduction import Reduction
+from piwo.reductions.policy_reduction import PolicyReduction
 from piwo.reductions.state import State
-from piwo.scores.ratio import importance_weights
 
 __all__ = ["HistogramState", "WeightHistogram"]
 
@@ -51,7 +49,7 @@ class HistogramState(State):
 
 
 @dataclass(frozen=True)
-class WeightHistogram(Reduction[HistogramState]):
+class WeightHistogram(PolicyReduction[HistogramState]):
     """Reduction: the histogram of w = pi/mu for one policy, by powers of two, with the heaviest rows.
 
     >>> import piwo
@@ -60,12 +58,10 @@ class WeightHistogram(Reduction[HistogramState]):
     (2.0, 2, 0, 0.25)
     """
 
-    policy: Policy
-
     @property
-    def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
-        return self.policy.needs_context
+    def labels(self) -> bool:
+        """Tell that action codes are needed, whatever the policy asks for."""
+        return True
 
     def empty(self) -> HistogramState:
         """Return the state of no rows."""
@@ -73,7 +69,7 @@ class WeightHistogram(Reduction[HistogramState]):
 
     def update(self, state: HistogramState, batch: Batch) -> HistogramState:
         """Return the state with the rows of a batch added."""
-        w = importance_weights(batch, self.policy.logged(batch), lambda: self.policy.log_logged(batch)).w
+        w = self.weights(batch).w
         bins = bin_of(w)
         count = np.bincount(bins, minlength=BINS).astype(np.float64)
         weight = np.bincount(bins, w, minlength=BINS).astype(np.float64, copy=False)

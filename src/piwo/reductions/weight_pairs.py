@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
-from piwo.policies.policy import Policy
-from piwo.reductions.reduction import Reduction
+from piwo.reductions.policy_reduction import PolicyReduction
 from piwo.reductions.state import State
-from piwo.scores.ratio import importance_weights
 
 __all__ = ["PairState", "WeightPairs"]
 
@@ -50,7 +48,7 @@ def _distinct(w: Floats, reward: Floats, count: Floats) -> PairState:
 
 
 @dataclass(frozen=True)
-class WeightPairs(Reduction[PairState]):
+class WeightPairs(PolicyReduction[PairState]):
     """Reduction: the pairs (w, R) of one policy, for methods that need more than sums.
 
     >>> import piwo
@@ -59,23 +57,11 @@ class WeightPairs(Reduction[PairState]):
     array([0., 2.])
     """
 
-    policy: Policy
-
-    @property
-    def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
-        return self.policy.needs_context
-
-    @property
-    def labels(self) -> bool:
-        """Tell whether the policy asks which action was taken."""
-        return self.policy.needs_actions
-
     def empty(self) -> PairState:
         """Return the state of no rows."""
         return PairState()
 
     def update(self, state: PairState, batch: Batch) -> PairState:
         """Return the state with the rows of a batch added."""
-        w = importance_weights(batch, self.policy.logged(batch), lambda: self.policy.log_logged(batch)).w
+        w = self.weights(batch).w
         return state.merge(_distinct(w, batch.reward, np.ones(len(batch))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +13,8 @@ from piwo.logs.log import Log
 from piwo.policies import Policy
 
 __all__ = ["BootstrapInterval", "CressieReadInterval", "NormalInterval"]
+
+_NOTHING = bounds.Interval(None, None, "asymptotic")
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,10 @@ class NormalInterval(IntervalMethod):
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval, without ends where there is no finite estimate."""
-        value = evidence.estimate.value
-        if value is None or not math.isfinite(value):
-            return bounds.Interval(None, None, "asymptotic")
-        return bounds.normal_interval(value, evidence.estimate.standard_error, evidence.delta)
+        estimate = evidence.estimate
+        if estimate.value is None or not estimate.finite:
+            return _NOTHING
+        return bounds.normal_interval(estimate.value, estimate.standard_error, evidence.delta)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class CressieReadInterval(IntervalMethod):
         """Return the interval, without ends where a weight is beyond float64 or the rows are fewer than three."""
         sums, n = evidence.state.moments, evidence.rows
         if n < 3 or evidence.log.columns.weight is not None:
-            return bounds.Interval(None, None, "asymptotic")
+            return _NOTHING
         return bounds.cressie_read_interval(n, sums.w, sums.w2, sums.wr, sums.w2r, sums.w2r2, evidence.delta)
 
 
@@ -77,9 +78,8 @@ class BootstrapInterval(IntervalMethod):
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval, without ends where there is no finite estimate."""
-        value = evidence.estimate.value
-        if value is None or not math.isfinite(value):
-            return bounds.Interval(None, None, "asymptotic")
+        if not evidence.estimate.finite:
+            return _NOTHING
         return bootstrap_interval(
             evidence.log,
             evidence.policy,
