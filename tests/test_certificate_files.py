@@ -123,6 +123,9 @@ WRONG: dict[str, Callable[[Record], object]] = {
     "an oracle that is a number": lambda r: r.update(oracle=7),
     "certified, and it is not": lambda r: r.update(improvement_lower=-0.1),
     "not certified, and it is": lambda r: r.update(certified=False),
+    "certified, and it is of another": lambda r: r.update(about="the policy of yesterday"),
+    "certified as nothing": lambda r: r.update(certified=None),
+    "about as a number": lambda r: r.update(about=1, certified=None),
     "certified as a number": lambda r: r.update(certified=1),
 }
 

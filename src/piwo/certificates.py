@@ -42,6 +42,8 @@ _NUMBERS = (
 class Certificate:
     """Lower bounds on the value of one policy, and on its improvement over the logging policy or another baseline.
 
+    It lies beside a policy: on a learner, in a file. Mostly it is about that policy; where it is not, `about` says so.
+
     Each bound is wrong with probability at most delta (each by itself). Numbers are in the reward's own unit.
 
     >>> made = Certificate(kind="held-out", value=0.6, value_lower=0.5, improvement_lower=-0.1, logging_value=0.5)
@@ -59,6 +61,9 @@ class Certificate:
     """v(policy) - v(baseline) >= improvement_lower. None likewise, and for rewards without an upper end."""
     logging_value: float | None
     """Mean reward on the rows used."""
+    about: str | None = None
+    """Which policy it is about, in words, where that is not the one that it lies beside, such as one that was learned
+    again from all rows; None: that one."""
     baseline: str | None = None
     """What it is compared with; None: the logging policy."""
     baseline_value: float | None = None
@@ -105,8 +110,16 @@ class Certificate:
     notes: tuple[str, ...] = ()
 
     @property
-    def certified(self) -> bool:
-        """Tell whether the policy is certified better than the logging policy, or the baseline.
+    def certified(self) -> bool | None:
+        """Tell whether the policy that it lies beside is certified better than the logging policy, or the baseline.
+
+        None where it is about another one: of the policy beside it nothing is proved.
+        """
+        return self.improves if self.about is None else None
+
+    @property
+    def improves(self) -> bool:
+        """Tell whether the policy that it is about is better than the logging policy, or the baseline, with certainty.
 
         That is: improvement_lower > 0, and the rows used do not contradict their own propensities.
         """
@@ -131,10 +144,10 @@ class Certificate:
             FileError: where the record is damaged.
         """
         try:
+            record = _today(record)
             given = {key: value for key, value in record.items() if key in cls.__dataclass_fields__}
             low, high = given["reward_range"]
             given["reward_range"] = (low, math.inf if high is None else high)
-            given = _renamed(given)
             damage = _damage(given)
             made = None if damage else cls(**{**given, "notes": tuple(given.get("notes", ()))})
         except (AttributeError, KeyError, TypeError, ValueError) as cause:
@@ -155,7 +168,9 @@ class Certificate:
         write_file(Path(path), f"{text}\n".encode(errors="backslashreplace"))
 
     def __str__(self) -> str:
-        verdict = "certified better" if self.certified else "not certified"
+        verdict = (
+            f"{'' if self.about is None else 'that one is '}{'certified better' if self.improves else 'not certified'}"
+        )
         least, gain = (
             "no bound" if x is None else f"at least {x:.4g}" for x in (self.value_lower, self.improvement_lower)
         )
@@ -165,6 +180,7 @@ class Certificate:
         size = f"(effective sample size {_text(self.ess)}), {self.paid_for}"
         lines = [
             f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}",
+            *([] if self.about is None else [f"  about        {self.about}"]),
             f"  value        {_text(self.value)} estimated, {least}{vacuous}",
             f"  improvement  {gain} over {over}{unbounded}: {verdict}",
             f"  rests on     {self.rows} rows {size}",
@@ -199,11 +215,20 @@ class Certificate:
         return self.value_lower is not None and self.value_lower <= self.reward_range[0]
 
 
-def _renamed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with the names of today: what draws pay was called `kl` once, and no divergence is negative."""
-    kl = given.get("kl")
-    below = isinstance(kl, int | float) and -math.inf < kl < 0.0 and given.get("log_ratio") is None
-    return {**given, "kl": None, "log_ratio": kl} if below else dict(given)
+_OF_ANOTHER = "the certificate is of the policy learned from "
+"""How a note said once what `about` says."""
+
+
+def _today(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of an earlier version as it would be written now."""
+    made, kl = dict(record), record.get("kl")
+    if isinstance(kl, int | float) and -math.inf < kl < 0.0 and record.get("log_ratio") is None:
+        # what draws pay was called by the name of a divergence, which is never negative
+        made.update(kl=None, log_ratio=kl)
+    told = next((x for x in record.get("notes") or () if isinstance(x, str) and x.startswith(_OF_ANOTHER)), None)
+    if told is not None and "about" not in record:
+        made.update(about=told.removeprefix("the certificate is of "), certified=None)
+    return made
 
 
 def _damage(given: Mapping[str, Any]) -> str | None:
@@ -226,7 +251,10 @@ def _damage(given: Mapping[str, Any]) -> str | None:
         "log_class_size": number(given.get("log_class_size", 0.0), 0.0),
         **{name: type(given.get(name, least)) is int and given.get(name, least) >= least for name, least in _COUNTS},
         **{name: isinstance(given.get(name, ""), str) for name in ("bound", "version", "created")},
-        **{name: isinstance(given.get(name) or "", str) for name in ("score", "oracle", "log_digest", "baseline")},
+        **{
+            name: isinstance(given.get(name) or "", str)
+            for name in ("score", "oracle", "log_digest", "baseline", "about")
+        },
         **{
             name: given.get(name) is None or number(given[name], least, most)
             for name, least, most in (*_NUMBERS, ("value_lower", low, math.inf))

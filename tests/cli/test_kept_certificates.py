@@ -53,3 +53,46 @@ def test_every_kind_is_shown(piwo, learnable: Path, roles, oracle, tmp_path: Pat
     done = piwo("report", small, *roles, "--policy", out, "--out", page)
     assert done.code == 0, done.err
     assert made["log_digest"] in page.read_text("utf-8")
+
+
+OLD_NOTE = (
+    "the certificate is of the policy learned from 300 rows; the one to run was learned again from all of them, and "
+    "nothing is proved of that one (refit=False keeps the certified)"
+)
+
+
+def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, monkeypatch) -> None:
+    """The policy saved was learned again: its file, and all that show it, call another one certified."""
+    pytest.importorskip("jinja2")
+    few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
+    monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
+    again, gated, page = tmp_path / "again.piwo", tmp_path / "gated.piwo", tmp_path / "page.html"
+    words = ("learn", learnable, *roles, "--context", "user x,shop", "--json", "--out")
+    made = piwo(*words, again).document["certificate"]
+    other = piwo(*words, gated, "--gate").document["certificate"]
+    assert made["improvement_lower"] == other["improvement_lower"] > 0
+    assert (made["certified"], other["certified"], other["about"]) == (None, True, None)
+    rows = made["training_rows"]
+    about = f"the policy learned from {rows} of 3000 rows, not the one to run, which was learned again from all of them"
+    assert made["about"] == about
+
+    shown = piwo("policy", "show", again)
+    assert f"\n  about        {about}\n" in shown.out
+    assert "the logging policy (" in shown.out
+    assert "): that one is certified better" in shown.out
+    assert "): certified better" in piwo("policy", "show", gated).out
+    assert piwo("policy", "show", again, "--json").document["certificate"] == made
+    piwo("report", learnable, *roles, "--policy", again, "--policy", gated, "--out", page)
+    first, second = page.read_text("utf-8").split("<h2>Certificate of ")[1:]
+    assert f"Not about this policy: about {about}" in first
+    assert '"fit">Certified better' not in first
+    assert '"fit">Certified better' in second
+
+    # a file from before `about`
+    old = {key: value for key, value in made.items() if key not in {"about", "log_ratio"}}
+    policy = library.load(again)
+    policy.save(again, metadata={"certificate": {**old, "certified": True, "notes": [OLD_NOTE]}})
+    found = piwo("policy", "show", again, "--json").document["certificate"]
+    assert found["certified"] is None
+    assert found["about"].startswith("the policy learned from 300 rows; the one to run was learned again")
+    assert "that one is certified better" in piwo("policy", "show", again).out

@@ -250,7 +250,7 @@ def test_auto_is_the_default(piwo, learnable: Path, roles, tmp_path: Path) -> No
     small = f"select * from '{learnable}' limit 1200"
     with threadpool_limits(1, "openmp"):  # trees so small only wait for each other's threads
         done = piwo("learn", small, *roles, *CONTEXT, "--out", out, "--gate", "--json")
-        again = piwo("learn", small, *roles, *CONTEXT, "--out", tmp_path / "q.piwo", "--refit", "--gate")
+        again = piwo("learn", small, *roles, *CONTEXT, "--out", tmp_path / "q.piwo", "--refit")
     assert (done.code, again.code) == (0, 0)
     page = done.document
     assert (page["training"]["oracle"], page["training"]["refitted"]) == ("auto", False)
@@ -259,7 +259,7 @@ def test_auto_is_the_default(piwo, learnable: Path, roles, tmp_path: Path) -> No
     certified = [one for one in page["path"] if one["improvement_lower"] > 0]
     assert chosen == [max(certified, key=lambda one: one["standing"])["candidate"]]
     assert f"  {chosen[0]}: the highest estimate, less its standard error, of those certified better" in again.out
-    assert "nothing is proved of that one" in again.out
+    assert "nothing is proved of the policy to run (--no-refit keeps the certified one)" in again.out
     assert library.load(out) is not None
 
 
@@ -284,6 +284,10 @@ def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) ->
         (("--oracle", "auto", "--score", "ix"), "--score got 'ix', but --oracle auto tries several itself"),
         (("--oracle", "auto", "--gamma", "grid"), "--gamma got 'grid', but --oracle auto tries several itself"),
         (("--oracle", "ridge", "--refit"), "--refit is for --oracle auto, not for ridge"),
+        (
+            ("--refit", "--gate"),
+            "--gate lets a certified policy pass, and --refit saves one of which nothing is proved",
+        ),
     ],
 )
 def test_what_auto_leaves_no_room_for(piwo, learnable: Path, roles, words, says, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Auto: the certified best of a pool, and the logging policy where none is better."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -36,7 +36,7 @@ def test_the_usual_pool_is_learned_certified_and_saved(tmp_path):
     with threadpool_limits(1, "openmp"):  # trees so small only wait for each other's threads
         learner = piwo.Auto().fit(make_log(600))
     assert set(learner.path_) == {one.label for one in usual_pool()} | {"logging"}
-    assert learner.certificate_.certified
+    assert learner.certificate_.improves
     assert learner.chosen_ != "logging"
     assert value(learner.policy_) > 0.8  # the best is .9, the logger .45
     assert learner.certificate_.candidates == len({id(x.policy) for x in learner.path_.values()})
@@ -124,8 +124,15 @@ def test_refit_says_that_nothing_is_proved_of_what_is_returned():
     whole = best.candidate.oracle.solve(log, best.candidate.score)
     assert (again.policy_.coef == whole.coef).all()
     assert not np.array_equal(again.policy_.coef, again.certified_policy_.coef)
-    assert any("nothing is proved of that one" in note for note in again.certificate_.notes)
+    assert any("nothing is proved of the policy to run" in note for note in again.certificate_.notes)
     assert certified.certificate_.notes == ()
+    # one certificate, beside two policies
+    assert (again.certificate_.certified, certified.certificate_.certified) == (None, True)
+    assert again.certificate_.improves
+    rows = again.certificate_.training_rows
+    assert again.certificate_.about.startswith(f"the policy learned from {rows} of 1200 rows, not the one to run")
+    assert certified.certificate_.about is None
+    assert again.path_[again.chosen_].certificate == replace(certified.certificate_, created=best.certificate.created)
     assert certified.certificate_.improvement_lower == again.certificate_.improvement_lower
 
 
@@ -158,7 +165,7 @@ def test_an_incumbent_stays_where_nothing_is_certified_better_than_it():
     """A poor logger: the pool beats it by far, and does not beat an incumbent that is right everywhere."""
     good = piwo.policies.Deterministic(lambda X: (np.asarray(X)[:, 0] > 0).astype(int), [0, 1, 2])
     log = make_log()
-    assert piwo.Auto(QUICK).fit(log).certificate_.certified
+    assert piwo.Auto(QUICK).fit(log).certificate_.improves
     learner = piwo.Auto(QUICK, incumbent=good).fit(log)
     assert (learner.chosen_, learner.policy_ is good, learner.refitted_) == ("incumbent", True, False)
     assert learner.certificate_.baseline == "incumbent"
@@ -259,7 +266,7 @@ def test_luck_among_many_is_paid_for():
     """
     logs, delta = 24, 0.5
     wrong = sum(
-        piwo.Auto(GUESSES, delta=delta).fit(guessers_log(seed, 200)).certificate_.certified for seed in range(logs)
+        piwo.Auto(GUESSES, delta=delta).fit(guessers_log(seed, 200)).certificate_.improves for seed in range(logs)
     )
     assert wrong <= delta * logs
 

@@ -83,7 +83,7 @@ class LearnOptions:
         bool | None,
         Parameter(
             help="auto alone: save the policy learned again from all rows, of which nothing is proved, or the certified"
-            " one itself. [default: refit, but not with --gate]"
+            " one itself. [default: refit; with --gate the certified one]"
         ),
     ] = None
     incumbent: Annotated[
@@ -117,10 +117,16 @@ class LearnOptions:
             gate: what is saved is to be certified.
 
         Raises:
-            UsageError: for an unknown score or oracle, and for a gamma that the score cannot have.
+            UsageError: for an unknown score or oracle, a gamma that the score cannot have, and a refit that is to pass
+                the gate.
         """
         name = self.sought(math.isfinite(log.reward_range[1]))
         if name == AUTO:
+            if gate and self.refit:
+                raise UsageError(
+                    "--gate lets a certified policy pass, and --refit saves one of which nothing is proved; leave one "
+                    "of them out"
+                )
             return self._auto(not gate if self.refit is None else self.refit, log)
         for option, given in (("--refit", self.refit), ("--incumbent", self.incumbent)):
             if given is not None:

@@ -34,7 +34,8 @@ def show(file: PolicyFile, *, output: OutputOptions = AS_USUAL) -> Answer:  # no
     """What a policy file holds: the kind of policy, its actions and context, its certificate and training."""
     saved = piwo.policies.load_with_metadata(file)
     facts = _facts(saved)
-    certificate, training = kept_with(saved, "certificate"), kept_with(saved, "training")
+    kept, training = kept_with(saved, "certificate"), kept_with(saved, "training")
+    certificate = Certificate.from_dict(kept) if kept else None
     lines = [f"{visible(file)}: {visible(saved.policy)}"]
     lines += [f"  {name:<12} {_shown(value)}" for name, value in facts.items() if value is not None]
     if training:
@@ -42,13 +43,12 @@ def show(file: PolicyFile, *, output: OutputOptions = AS_USUAL) -> Answer:  # no
             "training",
             *(f"  {visible(k):<12} {_shown(v)}" for k, v in training.items() if not isinstance(v, dict)),
         ]
-    if certificate:
-        lines += [as_options(line) for line in str(Certificate.from_dict(certificate)).splitlines()]
+    if certificate is not None:
+        lines += [as_options(line) for line in str(certificate).splitlines()]
     else:
         lines.append("no certificate; piwo evaluate LOG --policy FILE says what the policy is worth")
-    return Answer(
-        "\n".join(lines), {"policy": file, **facts, "certificate": certificate or None, "training": training or None}
-    )
+    record = None if certificate is None else certificate.to_dict()
+    return Answer("\n".join(lines), {"policy": file, **facts, "certificate": record, "training": training or None})
 
 
 def _facts(saved: SavedPolicy) -> dict[str, Any]:

@@ -29,6 +29,7 @@ LOGGING = "logging"
 """The key of the logging policy among the candidates."""
 INCUMBENT = "incumbent"
 """The key of what takes its place where another policy runs today."""
+_UNPROVED = "nothing is proved of the policy to run (refit=False keeps the certified one)"
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Auto(Learner):
     Attributes:
         policy_: the policy to run.
         certified_policy_: the policy that `certificate_` is about, learned from one part of the log.
-        certificate_: its certificate.
+        certificate_: its certificate; where `policy_` is another one, `about` says so, and `certified` is None.
         refitted_: whether `policy_` was learned from all rows, and is not the certified one.
         chosen_: its key in `path_`; "logging" for the logging policy (`log.behavior` where that is a policy),
             "incumbent" for the incumbent.
@@ -109,9 +110,12 @@ class Auto(Learner):
     >>> rng = np.random.default_rng(0)
     >>> X, A = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
     >>> log = piwo.Log.from_arrays(context=X, action=A, reward=(A == (X[:, 0] > 0)) * 1.0, propensity=np.full(400, 0.5))
-    >>> learner = Auto([piwo.oracles.Ridge()]).fit(log)
+    >>> learner = Auto([piwo.oracles.Ridge()], refit=False).fit(log)
     >>> learner.policy_.act([[-2.0], [2.0]]).actions.tolist(), learner.certificate_.certified
     ([0, 1], True)
+    >>> again = Auto([piwo.oracles.Ridge()]).fit(log).certificate_
+    >>> again.certified, again.improves
+    (None, True)
     """
 
     def __init__(
@@ -230,11 +234,9 @@ class Auto(Learner):
         if self.refitted_ and one is not None:
             with _short_of_optimum():
                 self.policy_ = one.oracle.solve(log, fitted(one.score, log)[0])
-            note = (
-                f"the certificate is of the policy learned from {certificate.training_rows} rows; the one to run was "
-                "learned again from all of them, and nothing is proved of that one (refit=False keeps the certified)"
-            )
-            certificate = replace(certificate, notes=(*certificate.notes, note))
+            seen = f"{certificate.training_rows} of {certificate.log_rows} rows"
+            about = f"the policy learned from {seen}, not the one to run, which was learned again from all of them"
+            certificate = replace(certificate, about=about, notes=(*certificate.notes, _UNPROVED))
         self.certificate_ = certificate
 
 
