@@ -120,6 +120,124 @@ def test_what_one_candidate_says_counts_for_all() -> None:
     assert [one.value_lower for one in made.values()] == [None, None]
 
 
+def lying_of_b(propensity: float, rows: int = 2000) -> piwo.Log:
+    """Every reward 1/2, so no policy is better than another; b is taken in .6 of the rows, and logged with less."""
+    action = np.random.default_rng(1).choice(3, rows, p=[0.2, 0.6, 0.2])
+    return piwo.Log.from_arrays(
+        action=np.array(["a", "b", "c"])[action], reward=np.full(rows, 0.5),
+        propensity=np.array([0.2, propensity, 0.2])[action], actions=["a", "b", "c"],
+    )  # fmt: skip
+
+
+def three() -> dict[str, piwo.policies.Policy]:
+    return {x: Constant(x, ["a", "b", "c"]) for x in "abc"}
+
+
+@pytest.mark.parametrize("propensity", [0.3, 0.05])
+def test_what_a_baseline_says_against_the_rows_counts(propensity: float) -> None:
+    log, (a, b, c) = lying_of_b(propensity), three().values()
+    one = piwo.evaluate(log, a, baseline=b)
+    assert (one.lower, one.upper, one.improvement_lower, one.log_e_better) == (None,) * 4
+    assert (one.baseline, one.bounds_hold) == ("constant", False)
+    assert one.baseline_value == pytest.approx(0.5 * 0.6 / propensity, rel=0.1)
+    assert WHY in (one.no_interval or "")
+    assert "by the weights of the baseline constant" in one.notes[0]
+    made = piwo.certify(log, {"a": a}, baseline=b)["a"]
+    assert (made.value_lower, made.improvement_lower, made.certified) == (None, None, False)
+    assert made.propensity_p == one.propensity_p
+    assert explained(str(made)), str(made)
+    within = piwo.oracles.Exhaustive([a, c])
+    assert not piwo.certify(log, {"a": a}, baseline=b, within=within)["a"].certified
+    chosen = piwo.select(log, {"a": a, "c": c}, baseline=b)
+    assert (chosen.best, chosen.certified, chosen.better) == (None, (), ())
+    assert str(chosen).count(WHY) == str(chosen).count("no bound for a, c: the logged") == 1
+    # where the propensities are right, the same calls have bounds
+    honest = lying_of_b(0.6)
+    assert piwo.evaluate(honest, a, baseline=b).lower is not None
+    assert piwo.certify(honest, {"a": a}, baseline=b)["a"].value_lower is not None
+
+
+def test_the_baseline_is_one_more_policy_that_is_tested() -> None:
+    log, named = lying_of_b(0.5, rows=500), three()
+    with_b = {"a": named["a"], "b": named["b"]}
+    beside = piwo.evaluate(log, named["a"], baseline=named["b"]).propensity_p
+    assert beside is not None
+    assert 1e-3 < beside < 1
+    # two are tested, one way or the other
+    for baseline in ("b", named["b"], Constant("b", ["a", "b", "c"])):
+        for found in (piwo.compare(log, with_b, baseline=baseline), piwo.certify(log, with_b, baseline=baseline)):
+            assert found["a"].propensity_p == pytest.approx(beside)
+    shares = {"a": 0.5, "b": 0.5}
+    assert piwo.certify(log, with_b, baseline="b", shares=shares)["a"].propensity_p == pytest.approx(beside)
+    alone = piwo.certify(log, {"a": named["a"]}, baseline=named["b"], shares={"a": 1.0})["a"]
+    assert alone.propensity_p == pytest.approx(beside)
+    # three of them: two thirds more
+    c = {"a": named["a"], "c": named["c"]}
+    assert piwo.certify(log, c, baseline=named["b"])["a"].propensity_p == pytest.approx(1.5 * beside)
+    assert piwo.compare(log, c, baseline=named["b"])["a"].propensity_p == pytest.approx(1.5 * beside)
+    assert piwo.certify(log, c, baseline=named["b"], earlier=2)["a"].propensity_p == pytest.approx(2.5 * beside)
+
+
+def test_no_policy_is_better_by_more_than_rewards_can_be() -> None:
+    """Ten rows: the test of the propensities is silent, and the improvement would be above 1."""
+    log = piwo.Log.from_arrays(action=["a", "b"] * 5, reward=[1, 0] * 5, propensity=[0.4, 0.3] * 5, actions=["a", "b"])
+    a, b = both().values()
+    one = piwo.evaluate(log, a, baseline=b, delta=0.9)
+    made = piwo.certify(log, {0: a}, baseline=b, delta=0.9)[0]
+    regret = piwo.regret_certificate(log, a, {"b": b}, delta=0.9)
+    assert min(x.propensity_p or 0.0 for x in (one, made, regret)) > 1e-3
+    assert (one.improvement_lower, made.improvement_lower, regret.regret_upper) == (None, None, None)
+    for told in (one.no_interval, made.notes[0], regret.notes[0]):
+        assert "its reward range (an improvement of at least 1." in (told or "")
+
+
+def test_one_rule_for_all_policies_of_a_call() -> None:
+    log = lying_of_b(0.3)
+    some = {x: three()[x] for x in "ab"}
+    for one in piwo.compare(log, some).values():
+        assert (one.lower, one.upper, one.improvement_lower, one.bounds_hold) == (None, None, None, False)
+        assert one.value is not None
+        assert sum("no bound is given" in note for note in one.notes) == 1
+        assert "by the weights of b" in (one.no_interval or "")
+    assert {one.value_lower for one in piwo.certify(log, some).values()} == {None}
+    assert piwo.select(log, some).best is None
+    assert piwo.evaluate(log, some["a"]).lower is not None  # by itself a says nothing against them
+
+
+def test_coverage() -> None:
+    log = lying_of_b(0.3)
+    found = piwo.estimators.coverage(log, three()["b"], gamma=0.1)
+    assert (found.coverage_lower, found.coverage_upper, found.reward_free_upper) == (None,) * 3
+    assert found.coverage is not None
+    assert ", no bounds; reward-free" in str(found)
+    assert f"  note: the logged {WHY} (p = " in str(found)
+    assert "in [" in str(piwo.estimators.coverage(log, three()["a"], gamma=0.1))
+    # few rows: the test of the weights is silent, and what is left of the mass would be below its least
+    few = piwo.Log.from_arrays(action=["a"] * 12, reward=[0] * 12, propensity=[0.6] * 12, actions=["a", "b"])
+    found = piwo.estimators.coverage(few, both()["a"], gamma=0.1, delta=0.9)
+    assert (found.coverage_lower, found.coverage_upper, found.reward_free_upper) == (None,) * 3
+    assert "its reward range (a coverage of at least 0 and at most" in found.notes[0]
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_an_incumbent_that_contradicts_the_rows(exchange: bool) -> None:
+    rng = np.random.default_rng(2)
+    action = rng.choice(3, 3000, p=[0.2, 0.6, 0.2])
+
+    def learned(propensity: float) -> piwo.Auto:
+        log = piwo.Log.from_arrays(
+            action=action, reward=(rng.random(3000) < 0.5) * 1.0, propensity=np.array([0.2, propensity, 0.2])[action],
+            actions=[0, 1, 2], context=rng.normal(size=(3000, 1)),
+        )  # fmt: skip
+        return piwo.Auto([piwo.oracles.Ridge()], incumbent=Constant(1, [0, 1, 2]), exchange=exchange).fit(log)
+
+    learner = learned(0.3)
+    assert learner.chosen_ == "incumbent"
+    assert {one.certificate.improvement_lower for one in learner.path_.values()} == {None}
+    assert "contradict their propensities" in learner.rule_
+    assert None not in {one.certificate.improvement_lower for one in learned(0.6).path_.values()}
+
+
 def test_rewards_without_an_upper_end_say_so() -> None:
     log = piwo.Log.from_arrays(
         action=["a", "b"] * 200, reward=[5, 0] * 200, propensity=[0.5] * 400, actions=["a", "b"],
@@ -167,3 +285,19 @@ def test_the_command_line(file: Any, capsys: pytest.CaptureFixture[str]) -> None
     assert "no interval" in told
     assert "best of" not in told
     assert "no bound is given" in told
+
+
+def test_the_gate_believes_no_baseline_that_contradicts_the_rows(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from piwo.cli.main import main
+
+    path = tmp_path / "log.csv"
+    for said, code in (("0.3", 1), ("0.6", 0)):
+        rows = [("a", "0.6", "0.2"), ("c", "0.6", "0.2"), *[("b", "0.5", said)] * 3] * 400
+        path.write_text("\n".join(["action,reward,propensity", *map(",".join, rows)]) + "\n")
+        words = ["evaluate", str(path), "--policy", "constant:a", "--baseline", "constant:b", "--gate"]
+        assert main(words) == code, said
+        told = capsys.readouterr().out
+        assert ("gate: passed" in told) == (code == 0)
+        assert (WHY in told) == (code == 1)

@@ -75,7 +75,7 @@ def test_units_and_in_sample():
         a_log(), mine, {"b": table(a_log(), 0, 1, 0)}, within=Exhaustive([mine, table(a_log(), 0, 0, 1)])
     )
     assert paid.regret_upper > plain.regret_upper
-    assert paid.propensity_p is None
+    assert paid.propensity_p == 1.0
     assert paid.to_dict()["against"] == {"b": paid.regret_upper}
 
 
@@ -116,14 +116,76 @@ def test_refuses():
         piwo.regret_certificate(log, mine, {"b": mine}, within=Ridge())
 
 
-def test_propensities_that_the_rows_contradict_are_told():
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("scope", ["comparators", "class"])
+def test_rows_that_contradict_their_propensities_bound_no_regret(scope, inside):
+    """Propensities of .2 where 1/2 is true: without the test the bounds would be -2 and -1.2 for rewards in [0, 1]."""
     log = piwo.Log.from_arrays(
         action=["a", "b"] * 999, reward=[1, 0] * 999, propensity=[0.2] * 1998, actions=["a", "b"]
     )
     mine, other = (piwo.policies.Constant(x, log.actions) for x in "ab")
-    found = piwo.regret_certificate(log, mine, {"b": other})
-    assert "no bound can be believed" in str(found)
-    assert found.regret_upper == 1
+    both = Exhaustive([mine, other])
+    found = piwo.regret_certificate(
+        log, mine, {"b": other} if scope == "comparators" else both, within=both if inside else None
+    )
+    assert found.regret_upper is None
+    assert set(found.to_dict()["against"].values()) == {None}
+    assert 0 < found.propensity_p < 1e-9
+    told = str(found)
+    assert (told.count("no bound"), "at most" in told) == (2, False)
+    assert "the logged propensities are too small for how often actions were taken (p = " in told
+
+
+def test_a_comparator_alone_can_contradict_the_propensities():
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 999, reward=[1, 0] * 999, propensity=[0.5, 0.2] * 999, actions=["a", "b"]
+    )
+    mine, other = (piwo.policies.Constant(x, log.actions) for x in "ab")
+    found = piwo.regret_certificate(log, mine, {"itself": mine, "b": other})
+    assert found.against == {"itself": None, "b": None}
+    assert "by the weights of comparator b" in found.notes[-1]
+    # three policies are tested, and each pays for it
+    weights = bet_sums([0.0, 5.0] * 999)
+    by_hand = math.log(3) - bounds.propensity_e_test(weights, 1998).log_e_value
+    assert math.log(found.propensity_p) == pytest.approx(by_hand)
+    # what the class of the policy says counts, too
+    inside = piwo.regret_certificate(log, mine, {"b": other}, within=Exhaustive([mine, other]))
+    assert math.log(inside.propensity_p) == pytest.approx(by_hand)
+
+
+def test_the_best_of_a_class_is_not_below_its_own_policy():
+    """Ten rows: the test of the weights is silent, and at delta = .9 the value of the only policy would be above 1."""
+    log = piwo.Log.from_arrays(action=["a", "b"] * 5, reward=[1] * 10, propensity=[0.33] * 10, actions=["a", "b"])
+    even = piwo.policies.Uniform(log.actions)
+    found = piwo.regret_certificate(log, even, Exhaustive([even]), delta=0.9)
+    assert found.propensity_p > 1e-3
+    assert found.regret_upper is None
+    assert "contradicts its own propensities or its reward range (raw ends [1." in found.notes[-1]
+
+
+@pytest.mark.parametrize("interval", ["auto", "mixture"])
+def test_it_is_the_certified_improvement_from_the_other_side(interval):
+    """Clicks of .03 against .01 with all propensities: one statement, one number, whatever it is called."""
+    rng = np.random.default_rng(4)
+    action = rng.integers(0, 3, 1200)
+    log = piwo.Log.from_arrays(
+        action=action, reward=(rng.random(1200) < np.array([0.03, 0.01, 0.02])[action]) * 1.0,
+        propensities=np.full((1200, 3), 1 / 3), actions=[0, 1, 2],
+    )  # fmt: skip
+    mine, other = table(log, 1, 0, 0), table(log, 0, 0.5, 0.5)
+    inside = Exhaustive([mine, other])
+    for within in (None, inside):
+        for one in (other, piwo.policies.Logging(log.actions)):
+            options = {"within": within, "interval": interval}
+            made = piwo.certify(log, {0: mine}, baseline=one, **options)[0]
+            found = piwo.regret_certificate(log, mine, {"one": one}, **options)
+            assert found.regret_upper == pytest.approx(-made.improvement_lower, rel=1e-12)
+            assert found.bound == made.bound == ("mixture-cv" if interval == "auto" else "mixture")
+        best = piwo.regret_certificate(log, mine, inside, delta=0.1, **options)
+        value = piwo.certify(log, {0: mine}, **options)[0].value_lower
+        plain = piwo.certify(log, {0: mine}, within=within, interval="mixture")[0].value_lower
+        mixture = piwo.regret_certificate(log, mine, inside, delta=0.1, within=within, interval="mixture")
+        assert best.regret_upper - mixture.regret_upper == pytest.approx(plain - value)
 
 
 @pytest.mark.parametrize("full", [False, True])

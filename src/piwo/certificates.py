@@ -91,7 +91,7 @@ class Certificate:
     mean_weight: float | None = None
     propensity_p: float | None = None
     """p-value of "the propensities are not too small" (E w <= 1) on the rows used, the smallest of all candidates
-    certified together, with what the bounds pay; below `SUSPICIOUS` nothing is certified."""
+    certified together, and of the baseline, with what all of them pay; below `SUSPICIOUS` nothing is certified."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     cost: bool = False
     horizon: int | str | None = None

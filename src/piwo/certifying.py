@@ -13,7 +13,7 @@ from piwo.certificates import Certificate, Kind
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.estimators.contradiction import contradiction
+from piwo.estimators.contradiction import Claim, beside, contradiction, weight_p
 from piwo.estimators.difference import Baseline, Difference
 from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
 from piwo.estimators.point import estimator_named, importance_weighted
@@ -185,7 +185,8 @@ class Certifying:
             log, {**{key: policies[key] for key in first.values()}, **({} if base is None else {base.key: base.policy})}
         )
         if base is not None:
-            base = replace(base, policy=ready.pop(base.key))
+            twins = tuple(dict.fromkeys(same_as[key] for key in base.twins))
+            base = replace(base, policy=ready.pop(base.key), twins=twins)
             check_actions_known(log, [base.policy])
         if within is not None:  # on held-out rows the test of the propensities sees it
             check_actions_known(log, ready.values())
@@ -217,8 +218,9 @@ class Certifying:
 
     @property
     def sums(self) -> Together:
-        """Return what must be summed: a digest, and the sums of every policy."""
-        return Together((Digest(), *(self._sums(key) for key in self.policies)))
+        """Return what must be summed: a digest, the sums of every policy, and the baseline's own."""
+        others = () if self.baseline is None else self.baseline.sums
+        return Together((Digest(), Together(tuple(self._sums(key) for key in self.policies)), Together(others)))
 
     def _sums(self, key: Any) -> SharedPolicy:
         policy = self.policies[key]
@@ -235,30 +237,63 @@ class Certifying:
 
     def finish(self, sums: tuple[Any, ...]) -> dict[Any, Certificate]:
         """Return key -> `Certificate`, from the state of `sums`."""
-        digest, *states = sums
+        digest, states, _ = sums
         before = self.earlier.log_digest if isinstance(self.earlier, Certificate) else None
         if before is not None and before != digest.text(self.log.actions):
             raise UsageError("the earlier certificate is of other rows, so they are not used again; leave earlier out")
-        each = dict(zip(self.policies, states, strict=True))
-        paid = {key: self._paid(key) for key in each}
-        suspicion = min(_suspicion(state, paid[key]) for key, (state, *_) in each.items())
-        known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
-        found = {key: self._bounds(key, state, paid[key]) for key, state in each.items()}
-        why_not = next(filter(None, (self._contradiction(suspicion, *ends) for ends in found.values())), None)
-        made = {key: self._certificate(key, state, found[key], known, why_not) for key, state in each.items()}
+        claims, weights = self.claims(sums), self.weights(sums)
+        why_not = contradiction(weights, claims, self.log.reward_range)
+        known = {"log_digest": digest.text(self.log.actions), "propensity_p": min(weights.values())}
+        if self.baseline is not None:
+            known["baseline"] = self.baseline.name
+            known["baseline_value"] = self.baseline.value(self._others(sums)[self.baseline.key], self.log)
+        made = {}
+        for (key, claim), (own, *_) in zip(claims.items(), states, strict=True):
+            one = self._record(own, claim, known, why_not)
+            share = None if self.shares is None else self.shares[key]
+            made[key] = replace(one, bound=self.methods[key].name, share=share)
         return {key: made[one] for key, one in self.same_as.items()}
+
+    def claims(self, sums: tuple[Any, ...]) -> dict[Any, Claim]:
+        """Return key -> the raw lower bounds on value and improvement, for each of `policies`."""
+        return {key: self._claim(key, state) for key, state in zip(self.policies, sums[1], strict=True)}
+
+    def weights(self, sums: tuple[Any, ...], others: Mapping[Any, PolicyState] | None = None) -> dict[Any, float]:
+        """Return key -> p-value of "the propensities are not too small" by its weights, at what all of them pay.
+
+        Args:
+            sums: the state of `sums`.
+            others: key -> state of policies beside the ones asked for and the baseline, which are tested too.
+        """
+        more = dict(others or {})
+        if self.baseline is not None and not self.baseline.twins:
+            more |= self._others(sums)
+        paid = {key: beside(self._paid(key), len(more)) for key in self.policies}
+        tested = {key: weight_p(state, paid[key]) for key, (state, *_) in zip(self.policies, sums[1], strict=True)}
+        union = beside(self._union, len(more))
+        return tested | {key: weight_p(state, union) for key, state in more.items()}
+
+    def _others(self, sums: tuple[Any, ...]) -> dict[Any, PolicyState]:
+        """Return the state of the baseline by its key, whether it is one of the policies or not."""
+        if self.baseline is None:
+            return {}
+        (twin, *_), states = self.baseline.twins or (None,), dict(zip(self.policies, sums[1], strict=True))
+        return {self.baseline.key: states[twin][0] if self.baseline.twins else sums[2][0]}
 
     def moments(self, sums: tuple[Any, ...]) -> dict[Any, MomentState]:
         """Return key -> the sums of weights and rewards that point estimates are made of, from the state of `sums`."""
-        each = dict(zip(self.policies, sums[1:], strict=True))
+        each = dict(zip(self.policies, sums[1], strict=True))
         return {key: each[one][0].moments for key, one in self.same_as.items()}
+
+    @property
+    def _union(self) -> float:
+        """Return the logarithm of how many policies the bounds of all hold for."""
+        # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
+        return math.log(self.candidates) if self.within is None else self.log_class_size
 
     def _paid(self, key: Any) -> float:
         """Return what the bounds of a policy pay beside log(1/delta)."""
-        if self.shares is not None:
-            return -math.log(self.shares[key])
-        # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
-        return math.log(self.candidates) if self.within is None else self.log_class_size
+        return self._union if self.shares is None else -math.log(self.shares[key])
 
     def stated(
         self,
@@ -280,41 +315,27 @@ class Certifying:
             bound: what they are called.
             facts: further fields to record.
         """
-        digest, (state, *_) = sums
+        digest, ((state, *_),), _ = sums
         # the price of a posterior is that of its bound
-        suspicion = _suspicion(state, max(0.0, paid))
-        known = {"log_digest": digest.text(self.log.actions), "propensity_p": suspicion}
-        why_not = self._contradiction(suspicion, low, gain)
-        return replace(self._record(state, low, gain, known, why_not), bound=bound, **facts)
+        weights = {0: weight_p(state, max(0.0, paid))}
+        claim = Claim(bounds.Interval(low, None), gain)
+        known = {"log_digest": digest.text(self.log.actions), "propensity_p": weights[0]}
+        why_not = contradiction(weights, {0: claim}, self.log.reward_range)
+        return replace(self._record(state, claim, known, why_not), bound=bound, **facts)
 
-    def _bounds(self, key: Any, state: tuple[Any, ...], paid: float) -> tuple[float, float | None]:
-        """Return the raw lower bounds on value and improvement, on the unit scale."""
+    @property
+    def each(self) -> float:
+        """Return log(1/delta) of each bound, where all policies pay alike."""
+        return bounds.log_inv_delta(self.delta, log_class_size=self._union)
+
+    def _claim(self, key: Any, state: tuple[Any, ...]) -> Claim:
         (own, *more), method = state, self.methods[key]
         pair: Any = more.pop() if self.baseline is not None else None
-        evidence = self._evidence(self.policies[key], own, tuple(more), paid)
-        low = method.value_lower(evidence)
+        evidence = self._evidence(self.policies[key], own, tuple(more), self._paid(key))
+        low = bounds.Interval(method.value_lower(evidence), None)
         if self.baseline is None:
-            return low, method.improvement(evidence) if self._bounded else None
-        return low, self._difference(key, self.baseline).lower(pair, evidence.log_inv_delta, self.horizon)
-
-    def _contradiction(self, suspicion: float, low: float, gain: float | None) -> str | None:
-        return contradiction(suspicion, bounds.Interval(low, None), gain, self.log.reward_range)
-
-    def _certificate(
-        self,
-        key: Any,
-        state: tuple[Any, ...],
-        ends: tuple[float, float | None],
-        known: Mapping[str, Any],
-        why_not: str | None,
-    ) -> Certificate:
-        own, *more = state
-        share = None if self.shares is None else self.shares[key]
-        made = replace(self._record(own, *ends, known, why_not), bound=self.methods[key].name, share=share)
-        if self.baseline is None:
-            return made
-        worth = self._difference(key, self.baseline).other_value(more[-1], self.log)
-        return replace(made, baseline=self.baseline.name, baseline_value=worth)
+            return Claim(low, method.improvement(evidence) if self._bounded else None)
+        return Claim(low, self._difference(key, self.baseline).lower(pair, evidence.log_inv_delta, self.horizon))
 
     def _evidence(self, policy: Policy, state: PolicyState, own: tuple[Any, ...], paid: float) -> Evidence:
         return Evidence(
@@ -331,12 +352,10 @@ class Certifying:
             horizon=self.horizon,
         )
 
-    def _record(
-        self, state: PolicyState, low: float, gain: float | None, known: Mapping[str, Any], why_not: str | None
-    ) -> Certificate:
+    def _record(self, state: PolicyState, claim: Claim, known: Mapping[str, Any], why_not: str | None) -> Certificate:
         """Return the certificate of raw bounds, which are not given where something speaks against them."""
         log, moments, n = self.log, state.moments, state.moments.rows
-        low = max(0.0, low)
+        low, gain = max(0.0, claim.raw.lower or 0.0), claim.gain
         return Certificate(
             kind=self.kind,
             value=_point(log, moments),
@@ -357,11 +376,6 @@ class Certifying:
             **known,
             **self.facts,
         )
-
-
-def _suspicion(state: PolicyState, paid: float) -> float:
-    """Return the p-value of "the propensities are not too small", by what one candidate says against it."""
-    return math.exp(min(0.0, paid - bounds.propensity_e_test(state.bets.weight, state.moments.rows).log_e_value))
 
 
 def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:

@@ -6,26 +6,28 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from piwo import bounds
 from piwo._version import __version__
 from piwo.certificates import Kind
-from piwo.certifying import PolicyClass, check_declared
+from piwo.certifying import Certifying, PolicyClass, check_declared
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.estimators.difference import Difference
-from piwo.estimators.evaluation import SUSPICIOUS, jsonable
+from piwo.estimators.contradiction import Claim, contradiction
+from piwo.estimators.difference import Baseline, Difference
+from piwo.estimators.evaluation import jsonable
 from piwo.estimators.prepare import check_actions_known, prepare
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
 from piwo.policies.archive import write_file
-from piwo.reductions import Digest, PolicySums, Together
+from piwo.reductions import PolicySums, Together
+from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, LSLinear
-from piwo.visible import p_value, visible_lines
+from piwo.visible import visible_lines
 
 __all__ = ["RegretCertificate", "regret_certificate"]
 
@@ -42,25 +44,30 @@ class RegretCertificate:
 
     scope: Literal["comparators", "class"]
     """comparators: those named; class: every policy of a finite class, whichever is best."""
-    against: Mapping[str, float]
-    """Name of the comparator, or of the oracle of the class -> v(comparator) - v(policy) is at most this."""
+    against: Mapping[str, float | None]
+    """Name of the comparator, or of the oracle of the class -> v(comparator) - v(policy) is at most this. None where
+    the rows contradict their propensities: the notes say how."""
     delta: float
     kind: Kind
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for."""
     rows: int = 0
     propensity_p: float | None = None
-    """p-value of "the propensities are not too small"; None in-sample, where it cannot be tested."""
+    """p-value of "the propensities are not too small" (E w <= 1), the smallest of the policy and all comparators, with
+    what they pay; below `SUSPICIOUS` there is no bound."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     cost: bool = False
     log_digest: str | None = None
     version: str = __version__
     notes: tuple[str, ...] = ()
+    bound: str = "mixture"
+    """What the policy is measured with: "mixture", the logged propensities; "mixture-cv", those of the actions not
+    taken too."""
 
     @property
-    def regret_upper(self) -> float:
-        """Return the largest of the bounds."""
-        return max(self.against.values())
+    def regret_upper(self) -> float | None:
+        """Return the largest of the bounds; None where there is none."""
+        return max((most for most in self.against.values() if most is not None), default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON."""
@@ -78,9 +85,10 @@ class RegretCertificate:
         write_file(Path(path), f"{text}\n".encode(errors="backslashreplace"))
 
     def __str__(self) -> str:
-        lines = [f"{self.kind} regret certificate, delta {self.delta:g}, {self.rows} rows"]
+        lines = [f"{self.kind} regret certificate, {self.bound} bound, delta {self.delta:g}, {self.rows} rows"]
         of_class = "every policy of the class of " if self.scope == "class" else ""
-        lines += [f"  below {of_class}{name} by at most {most:.4g}" for name, most in self.against.items()]
+        for name, most in self.against.items():
+            lines.append(f"  below {of_class}{name}{': no bound' if most is None else f' by at most {most:.4g}'}")
         return visible_lines(lines + [f"  note: {note}" for note in self.notes])
 
 
@@ -91,12 +99,12 @@ def regret_certificate(
     *,
     delta: float = 0.05,
     within: PolicyClass | None = None,
+    interval: str = "auto",
 ) -> RegretCertificate:
     """Return how far a policy can be below others. Answers: what do we lose at most by running it?
 
-    Formula: against N comparators, each 1 - LB(E Y) at log(N/delta), Y as in `piwo.reductions.PairSums`: paired where
-    both policies tell all their probabilities, else from the logged actions alone. Against a class,
-    `piwo.bounds.best_value_upper` at delta/2 minus the lower bound on the policy's value at delta/2.
+    Formula: against N comparators, each minus the improvement over it that `piwo.certify(baseline=)` certifies at
+    delta/N. Against a class, `piwo.bounds.best_value_upper` at delta/2 minus the certified value at delta/2.
 
     Args:
         log: rows that were not used to make the policy; with `within`, any rows.
@@ -104,6 +112,7 @@ def regret_certificate(
         against: name -> comparator, each fixed before looking; or an exact oracle, for the best of its class.
         delta: how often any bound may be wrong.
         within: the declared class that the policy was chosen from by looking at these rows; see `piwo.certify`.
+        interval: how the policy is measured; see `piwo.certify`.
 
     Returns:
         A `RegretCertificate`.
@@ -126,81 +135,116 @@ def regret_certificate(
     _check(log)
     if within is not None:
         check_declared(within, {SELF: policy})
-    kind: Kind = "held-out" if within is None else "in-sample"
-    log_class_size = 0.0 if within is None else within.log_class_size() or 0.0
-    each = bounds.log_inv_delta(delta, log_class_size=log_class_size)
+    how = _How(delta, within, interval)
     if isinstance(against, Oracle):
-        return _of_class(log, policy, against, delta, kind, log_class_size)
+        return _of_class(log, policy, against, how)
     if not isinstance(against, Mapping):
         raise UsageError(f"against is {against!r:.80}, expected name -> comparator, or an exact oracle")
     if not against:
         raise UsageError("no comparators; name at least one policy, or give an exact oracle")
+    return _of_comparators(log, policy, against, how)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How the policy is measured, beside others."""
+
+    delta: float
+    within: PolicyClass | None
+    interval: str
+
+    def asked(self, log: Log, policy: Any, statements: int) -> Certifying:
+        """Return what is asked of the policy, at its share of delta."""
+        bounds.log_inv_delta(self.delta)
+        each = self.delta / statements
+        return Certifying.of(log, {SELF: policy}, delta=each, within=self.within, interval=self.interval)
+
+
+def _of_comparators(log: Log, policy: Any, against: Mapping[str, Any], how: _How) -> RegretCertificate:
     named = {f"against {name}": one for name, one in against.items()}
     log, ready = prepare(log, {**named, SELF: policy})
     check_actions_known(log, ready.values())
-    mine = ready.pop(SELF)
-    pairs = [Difference(mine, one) for one in ready.values()]
-    digest, own, *states = reduce(log, Together((Digest(), PolicySums(mine, IW()), *(pair.sums for pair in pairs))))
-    share = each + math.log(len(pairs))
-    most = {name: -pair.lower(x, share) for name, pair, x in zip(against, pairs, states, strict=True)}
-    return _made(log, "comparators", most, delta, kind, log_class_size, digest.text(log.actions), own)
+    asked, others = how.asked(log, ready.pop(SELF), len(against)), dict(zip(against, ready.values(), strict=True))
+    mine, method = asked.policies[SELF], asked.methods[SELF]
+    # against the logging policy `asked` itself has the statement
+    pairs = {name: Difference.of(mine, one, method) for name, one in others.items() if not _logging(log, against[name])}
+    sums, paired, states = reduce(
+        asked.log,
+        Together(
+            (
+                asked.sums,
+                SharedPolicy(mine, tuple(pair.sums for pair in pairs.values())),
+                Together(tuple(PolicySums(one, IW(), bounded=False) for one in others.values())),
+            )
+        ),
+    )
+    gains = {name: pair.lower(x, asked.each) for (name, pair), x in zip(pairs.items(), paired, strict=True)}
+    itself = asked.claims(sums)[SELF]
+    claims = {name: Claim(bounds.Interval(None, None), gains.get(name, itself.gain)) for name in others}
+    weights = asked.weights(sums, {("comparator", name): x for name, x in zip(others, states, strict=True)})
+    most = {name: -claim.gain for name, claim in claims.items() if claim.gain is not None}
+    why_not = contradiction(weights, {SELF: itself, **claims}, log.reward_range)
+    return _made(asked, sums, "comparators", most, how.delta, min(weights.values()), why_not)
 
 
-def _of_class(
-    log: Log, policy: Any, oracle: Oracle, delta: float, kind: Kind, log_class_size: float
-) -> RegretCertificate:
+def _of_class(log: Log, policy: Any, oracle: Oracle, how: _How) -> RegretCertificate:
     size = oracle.log_class_size()
     if not oracle.exact or size is None:
         raise UsageError(
             f"a bound for a whole class needs an exact oracle, and {oracle.name} finds some policy with a small loss, "
             "not the smallest; use oracles.Exhaustive, or name comparators"
         )
-    log, ready = prepare(log, {SELF: policy})
-    check_actions_known(log, ready.values())
-    digest, own = reduce(log, Together((Digest(), PolicySums(ready[SELF], IW()))))
-    n, half = own.moments.rows, bounds.log_inv_delta(delta, statements=2)
+    asked = how.asked(log, policy, 2)
+    check_actions_known(asked.log, asked.policies.values())
+    sums = reduce(asked.log, asked.sums)
+    n, delta = asked.moments(sums)[SELF].rows, how.delta
     grid = bounds.gamma_grid_ls(n, size, delta)
     bets = grid.bets or (2.0 * bounds.gamma_auto(n, size, delta),)
-    least = oracle.least_losses(log, [LSLinear(bet) for bet in bets])
+    least = oracle.least_losses(asked.log, [LSLinear(bet) for bet in bets])
+    half = bounds.log_inv_delta(delta, statements=2)
     best = bounds.best_value_upper([float(x) / n for x in least], bets, n, half + size)
-    mine = bounds.value_lower(own.bets.value, n, half + log_class_size)
-    most = {oracle.name: min(1.0, best) - mine}
-    return _made(log, "class", most, delta, kind, log_class_size, digest.text(log.actions), own)
+    weights, mine = asked.weights(sums), asked.claims(sums)[SELF]
+    claims = {SELF: mine, "the best of the class": Claim(bounds.Interval(0.0, best))}
+    if oracle.contains(policy):  # then it is at most the best
+        claims[SELF] = replace(mine, raw=bounds.Interval(mine.raw.lower, best))
+    why_not = contradiction(weights, claims, log.reward_range)
+    most = {oracle.name: min(1.0, best) - (mine.raw.lower or 0.0)}
+    return _made(asked, sums, "class", most, delta, min(weights.values()), why_not)
+
+
+def _logging(log: Log, policy: Any) -> bool:
+    """Tell whether it is the logging policy, over which the improvement is another statement."""
+    return Baseline.of(log, {}, policy) is None
 
 
 def _made(
-    log: Log,
+    asked: Certifying,
+    sums: tuple[Any, ...],
     scope: Literal["comparators", "class"],
     most: Mapping[str, float],
     delta: float,
-    kind: Kind,
-    log_class_size: float,
-    digest: str,
-    own: Any,
+    evidence: float,
+    why_not: str | None,
 ) -> RegretCertificate:
-    n = own.moments.rows
-    evidence = bounds.propensity_e_test(own.bets.weight, n).p_value if kind == "held-out" else None
+    log, digest, ((own, *_), *_) = asked.log, sums[0], sums[1]
     notes = list(log.doubts)
-    if evidence is not None and evidence < SUSPICIOUS:
-        notes.append(
-            f"the logged propensities are too small for how often actions were taken ({p_value(evidence)}): "
-            "no bound can be believed, and none is given"
-        )
-        most = dict.fromkeys(most, 1.0)
-    if min(most.values()) >= 1.0:
+    if why_not is not None:
+        notes.append(f"{why_not}: no bound is given")
+    elif min(most.values()) >= 1.0:
         notes.append("the bound is vacuous: it says no more than the reward range does")
     return RegretCertificate(
         scope=scope,
-        against={name: log.span * min(1.0, x) for name, x in most.items()},
+        against={name: None if why_not is not None else log.span * min(1.0, x) for name, x in most.items()},
         delta=delta,
-        kind=kind,
-        log_class_size=log_class_size,
-        rows=n,
+        kind=asked.kind,
+        log_class_size=asked.log_class_size,
+        rows=own.moments.rows,
         propensity_p=evidence,
         reward_range=log.reward_range,
         cost=log.columns.cost,
-        log_digest=digest,
+        log_digest=digest.text(log.actions),
         notes=tuple(notes),
+        bound=asked.methods[SELF].name,
     )
 
 

@@ -12,17 +12,18 @@ from piwo import bounds
 from piwo.checks import check_kind, is_number, shown
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
+from piwo.estimators.contradiction import contradiction, impossible, weight_p
 from piwo.estimators.evaluation import jsonable
 from piwo.estimators.prepare import check_actions_known, name_of, prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.blocks import row_blocks
-from piwo.reductions import BETS, bet_sums
+from piwo.reductions import BETS, PolicySums, Together, bet_sums
 from piwo.reductions.bets import bet_sums_of_logs
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
-from piwo.scores import IX
+from piwo.scores import IW, IX
 from piwo.scores.ratio import log_ratio, over, over_propensity
 from piwo.visible import visible_lines
 
@@ -44,12 +45,13 @@ class CoverageEstimate:
     gamma: float
     coverage: float | None
     """Estimate of C_gamma; what was never logged counts as 0."""
-    coverage_lower: float
+    coverage_lower: float | None
+    """None, as the upper bounds, where the rows contradict their propensities: the notes say how."""
     coverage_upper: float | None
     """What was never logged counts as 1. None for rewards without an upper end."""
     reward_free: float
     """Estimate of E sum_a pi(a|X)/(mu(a|X) + gamma)."""
-    reward_free_upper: float
+    reward_free_upper: float | None
     delta: float
     rows: int
     full: bool
@@ -62,12 +64,14 @@ class CoverageEstimate:
         return made
 
     def __str__(self) -> str:
-        ends = (
-            f"[{self.coverage_lower:.4g}, {'?' if self.coverage_upper is None else format(self.coverage_upper, '.4g')}]"
-        )
         value = "?" if self.coverage is None else f"{self.coverage:.5g}"
-        free = f"reward-free {self.reward_free:.5g}, at most {self.reward_free_upper:.4g}"
-        line = f"{self.name}: coverage {value} at gamma {self.gamma:.4g}, in {ends}; {free}"
+        line = f"{self.name}: coverage {value} at gamma {self.gamma:.4g}"
+        if self.coverage_lower is None or self.reward_free_upper is None:
+            line += f", no bounds; reward-free {self.reward_free:.5g}"
+        else:
+            most = "?" if self.coverage_upper is None else f"{self.coverage_upper:.4g}"
+            line += f", in [{self.coverage_lower:.4g}, {most}]; reward-free {self.reward_free:.5g}"
+            line += f", at most {self.reward_free_upper:.4g}"
         return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
 
@@ -188,7 +192,7 @@ def coverage(
         horizon: see `piwo.evaluate`.
 
     Returns:
-        A `CoverageEstimate`.
+        A `CoverageEstimate`, without bounds where the rows contradict their propensities.
 
     Raises:
         UsageError: for arguments out of range, and thinned logs.
@@ -212,30 +216,30 @@ def coverage(
     made = ready[name]
     check_actions_known(log, (made,))
     full = log.tells_all and made.tells_all
-    sums = reduce(log, CoverageSums(made, gamma, full, bounded))
+    sums, own = reduce(log, Together((CoverageSums(made, gamma, full, bounded), PolicySums(made, IW(), bounded=False))))
     n = sums.rows
     hidden = bounds.coverage_upper(sums.hidden_bets, n, gamma, each, horizon=horizon) if bounded else None
-    notes = [*log.doubts]
+    low = bounds.coverage_lower(sums.shown_bets, n, gamma, each, horizon=horizon)
+    free = bounds.coverage_upper(sums.free_bets, n, gamma, each, horizon=horizon)
+    most = free if hidden is None else min(free, hidden)
+    why_not = contradiction({name: weight_p(own, 0.0)}, {}, log.reward_range)
+    # no coverage is 0 by a bound that holds; pi/(mu + gamma) is at least pi/(1 + gamma)
+    if why_not is None and (most < low or most <= 0.0 or free * (1.0 + gamma) < 1.0):
+        why_not = impossible(f"a coverage of at least {low:.4g} and at most {most:.4g}, reward-free {free:.4g}")
+    notes = [*([] if why_not is None else [f"{why_not}: no bound is given"]), *log.doubts]
     if not full:
         notes.append(
             "the propensities of all actions, and a policy that tells all of its, would narrow the upper bounds"
         )
-    low = bounds.coverage_lower(sums.shown_bets, n, gamma, each, horizon=horizon)
-    free = bounds.coverage_upper(sums.free_bets, n, gamma, each, horizon=horizon)
-    most = free if hidden is None else min(free, hidden)
-    if most < low:
-        raise UsageError(
-            "at this delta the log contradicts its own propensities or its reward range: the coverage would be at "
-            f"least {low:.4g} and at most {most:.4g}; piwo.check says more"
-        )
+    believed = why_not is None
     return CoverageEstimate(
         name=name,
         gamma=gamma,
         coverage=sums.shown / n / gamma if math.isfinite(sums.shown) else None,
-        coverage_lower=low,
-        coverage_upper=hidden,
+        coverage_lower=low if believed else None,
+        coverage_upper=hidden if believed else None,
         reward_free=(1.0 - sums.free / n) / gamma,
-        reward_free_upper=free,
+        reward_free_upper=free if believed else None,
         delta=delta,
         rows=n,
         full=full,

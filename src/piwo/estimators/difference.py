@@ -16,8 +16,10 @@ from piwo.estimators.point import importance_weighted
 from piwo.estimators.prepare import name_of
 from piwo.logs.log import Log
 from piwo.policies import Policy
-from piwo.reductions import MomentState
+from piwo.policies.sameness import identity
+from piwo.reductions import PolicyState, PolicySums
 from piwo.reductions.pair_sums import PAIR_BASELINES, PairState, PairSums
+from piwo.scores import IW
 
 __all__ = ["PAIR_SHIFTS", "PAIR_WEIGHTS", "Baseline", "Difference"]
 
@@ -86,12 +88,6 @@ class Difference:
         sums = np.vstack([state.bets, state.raised])
         return bounds.pooled_lower(sums, PAIR_SHIFTS, PAIR_WEIGHTS, state.rows, log_inv_delta, horizon=horizon) - 1.0
 
-    def other_value(self, state: PairState, log: Log) -> float | None:
-        """Return the importance-weighted estimate of what the other is worth, in the reward's own unit."""
-        sums = MomentState(rows=state.rows, total=float(state.rows), w=state.other_w, wr=state.other_wr)
-        value = importance_weighted(sums, log.origin).value
-        return None if value is None or not math.isfinite(value) else log.value(value)
-
     def log_e_value(self, state: PairState) -> float:
         """Return the evidence against "not better than the other", an e-value valid at every n, as its logarithm."""
         return bounds.log_e_value(state.bets, state.rows, 1.0)
@@ -103,11 +99,13 @@ class Baseline:
 
     >>> from piwo.policies import Constant
     >>> Baseline("old", Constant("a", ["a", "b"])).key
-    ('baseline', 'old')
+    ('the baseline', 'old')
     """
 
     name: str
     policy: Any
+    twins: tuple[Any, ...] = ()
+    """Names of those compared with it that are the same policy."""
 
     @classmethod
     def of(cls, log: Log, policies: Mapping[Any, Any], given: Any) -> Baseline | None:
@@ -131,9 +129,22 @@ class Baseline:
             raise UsageError(
                 "the rewards have no upper end, so nothing bounds what the baseline earns; declare reward_range"
             )
-        return cls(given if isinstance(given, str) else name_of(policy), policy)
+        if isinstance(given, str):
+            return cls(given, policy, (given,))
+        itself = identity(policy)
+        return cls(name_of(policy), policy, tuple(name for name, one in policies.items() if identity(one) == itself))
 
     @property
     def key(self) -> tuple[str, str]:
         """Return a name that no policy beside it has."""
-        return ("baseline", self.name)
+        return ("the baseline", self.name)
+
+    @property
+    def sums(self) -> tuple[PolicySums, ...]:
+        """Return what must be summed over the log of the policy itself; nothing where it is one of those compared."""
+        return () if self.twins else (PolicySums(self.policy, IW(), bounded=False),)
+
+    def value(self, state: PolicyState, log: Log) -> float | None:
+        """Return the importance-weighted estimate of what it is worth, in the reward's own unit."""
+        value = importance_weighted(state.moments, log.origin).value
+        return None if value is None or not math.isfinite(value) else log.value(value)

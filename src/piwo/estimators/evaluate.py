@@ -13,7 +13,7 @@ from piwo import bounds
 from piwo.checks import check_finite
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.estimators.contradiction import contradiction
+from piwo.estimators.contradiction import Claim, beside, contradiction, weight_p
 from piwo.estimators.difference import Baseline, Difference
 from piwo.estimators.evaluation import SUSPICIOUS, Evaluation
 from piwo.estimators.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
@@ -137,7 +137,8 @@ def compare(
     """Return the evaluations of several policies; their intervals hold together with probability 1 - delta.
 
     One pass over the log serves all policies. Each interval, and each improvement bound, is at level delta /
-    N, so the best may be picked: its bound still holds.
+    N, so the best may be picked: its bound still holds. Where the rows contradict their propensities by the weights
+    of one policy, no policy has bounds.
 
     Args:
         log: the logged decisions.
@@ -212,23 +213,30 @@ def _measured(
         )
         for name, policy in ready.items()
     )
-    played = (*ready.values(), *(() if asked.baseline is None else (asked.baseline.policy,)))
+    base = asked.baseline
+    others = () if base is None else base.sums
+    played = (*ready.values(), *(() if base is None else (base.policy,)))
     counts = log.declared_actions is not None or any(policy.plays_what_was_seen for policy in played)
     counted = (ActionCount(len(log.actions)),) if counts else ()  # else every action was seen, and none is asked for
-    states = reduce(log, Together((*sums, *counted)))
+    states = reduce(log, Together((*sums, *others, *counted)))
     count = states[-1].count if counts else np.empty(0)
     masses = unsupported_masses(log, ready, np.flatnonzero(count == 0))
     once = int((count == 1).sum())
+    own = dict(zip(ready, states, strict=False))
+    against = None
+    if base is not None:
+        state = own[base.twins[0]][0] if base.twins else states[len(own)]
+        against = _Against(base, state, _obstacle(log, base.policy, once))
     found = {}
-    for (name, policy), (state, *own) in zip(ready.items(), states, strict=False):
-        pair = own.pop() if asked.baseline is not None else None
-        evidence = asked.evidence(log, policy, score, state, tuple(own))
-        made = _finish(asked, methods[name], name, evidence, masses[name], _obstacle(log, policy, once))
-        if asked.baseline is not None:
-            difference = Difference.of(policy, asked.baseline.policy, methods[name])
-            made = _against(asked, asked.baseline, difference, made, evidence.log, pair, once)
-        found[name] = made
-    return found
+    for name, policy in ready.items():
+        state, *more = own[name]
+        pair = None if base is None else (Difference.of(policy, base.policy, methods[name]), more.pop())
+        evidence = asked.evidence(log, policy, score, state, tuple(more))
+        found[name] = _Measured.of(methods[name], evidence, _obstacle(log, policy, once), pair, against)
+    weights = asked.tested(found, against)
+    claims = {name: Claim(one.raw, one.gain) for name, one in found.items() if one.obstacle is None}
+    why_not = contradiction(weights, claims, log.reward_range)
+    return {name: _finish(asked, name, one, masses[name], weights, why_not) for name, one in found.items()}
 
 
 def _unit(threshold: Any, log: Log) -> float:
@@ -296,6 +304,14 @@ class _Question:
         """Return log(N / delta), what each of the N policies pays."""
         return self.log_inv_delta + math.log(self.simultaneous)
 
+    def tested(self, found: Mapping[str, _Measured], against: _Against | None) -> dict[Any, float]:
+        """Return the p-value by the weights of every policy, the baseline's too, which pay for each other."""
+        states: dict[Any, PolicyState] = {x: one.evidence.state for x, one in found.items() if one.obstacle is None}
+        paid = math.log(self.simultaneous)
+        if against is not None and against.obstacle is None and not against.baseline.twins:
+            states[against.baseline.key], paid = against.state, beside(paid, 1)
+        return {key: weight_p(state, paid) for key, state in states.items()}
+
     def against(self, policy: Policy, method: IntervalMethod) -> tuple[PairSums, ...]:
         """Return what must be summed to compare a policy with the baseline."""
         return () if self.baseline is None else (Difference.of(policy, self.baseline.policy, method).sums,)
@@ -317,25 +333,68 @@ class _Question:
         )
 
 
+@dataclass(frozen=True)
+class _Against:
+    """What the pass found of the baseline itself."""
+
+    baseline: Baseline
+    state: PolicyState
+    obstacle: str | None
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What the formulas say of one policy, before it is known whether the rows can be believed."""
+
+    method: IntervalMethod
+    evidence: Evidence
+    obstacle: str | None
+    raw: bounds.Interval
+    gain: float | None
+    """Lower bound on the improvement."""
+    log_e_better: float | None
+    against: _Against | None
+
+    @classmethod
+    def of(
+        cls,
+        method: IntervalMethod,
+        evidence: Evidence,
+        obstacle: str | None,
+        pair: tuple[Difference, Any] | None,
+        against: _Against | None,
+    ) -> _Measured:
+        """Return what the formulas say; where there is an obstacle asymptotic ones alone."""
+        raw = bounds.Interval(None, None)
+        if obstacle is None or method.guarantee == "asymptotic":
+            raw = method.finish(evidence)
+        gain = log_e = None
+        if pair is not None and against is not None:
+            if obstacle is None and against.obstacle is None:
+                difference, sums = pair
+                gain = difference.lower(sums, evidence.log_inv_delta, evidence.horizon)
+                log_e = difference.log_e_value(sums)
+        elif evidence.bounded and obstacle is None:
+            gain = method.improvement(evidence)
+            log_e = bounds.log_e_value(evidence.state.bets.improvement, evidence.rows, 1.0)
+        return cls(method, evidence, obstacle, raw, gain, log_e, against)
+
+
 def _finish(
     asked: _Question,
-    method: IntervalMethod,
     name: str,
-    evidence: Evidence,
+    found: _Measured,
     mass: float | None,
-    obstacle: str | None,
+    weights: Mapping[Any, float],
+    contradicted: str | None,
 ) -> Evaluation:
+    method, evidence, raw, against = found.method, found.evidence, found.raw, found.against
     log, sums, bets, bounded = evidence.log, evidence.state.moments, evidence.state.bets, evidence.bounded
-    estimate, asymptotic = evidence.estimate, method.guarantee == "asymptotic"
-    raw = bounds.Interval(None, None) if obstacle is not None and not asymptotic else method.finish(evidence)
+    estimate, why_not = evidence.estimate, found.obstacle or contradicted
     most = 1.0 if bounded else math.inf
-    improvement = method.improvement(evidence) if bounded and obstacle is None else None
-    too_small = min(1.0, bounds.propensity_e_test(bets.weight, sums.rows).p_value * asked.simultaneous)
-    why_not = obstacle or contradiction(too_small, raw, improvement, log.reward_range)
     silent = why_not is not None  # no finite-sample statement
-    shown = raw.reported(0.0, most) if asymptotic or not silent else bounds.Interval(None, None)
+    shown = raw.reported(0.0, most) if method.guarantee == "asymptotic" or not silent else bounds.Interval(None, None)
     defined = shown.lower is not None or shown.upper is not None
-    improvement = None if silent else improvement
     missing = bounds.missing_mass_upper(bets.weight, sums.rows, asked.each, horizon=asked.horizon)
     value, span = log.value, log.span
     made = Evaluation(
@@ -354,7 +413,7 @@ def _finish(
         simultaneous=asked.simultaneous,
         rows=sums.rows,
         mean_weight=sums.w / sums.total if sums.total else 0.0,
-        mean_weight_z=weight_z(sums.w, sums.w2, sums.rows) if obstacle is None else None,
+        mean_weight_z=weight_z(sums.w, sums.w2, sums.rows) if found.obstacle is None else None,
         ess=effective_size(sums.w, sums.w2),
         ess_used=effective_size(sums.u, sums.u2),
         changed_rows=sums.changed,
@@ -362,31 +421,20 @@ def _finish(
         unsupported_mass=mass,
         missing_mass_upper=None if silent else min(1.0, max(0.0, missing)),
         logging_value=value(sums.reward / sums.total),
-        improvement_lower=None if improvement is None else span * max(-1.0, improvement),
-        propensity_p=None if obstacle else too_small,
+        improvement_lower=None if silent or found.gain is None else span * max(-1.0, found.gain),
+        propensity_p=None if found.obstacle else min(weights.values()),
         reward_range=log.reward_range,
         cost=log.columns.cost,
         horizon=asked.horizon,
-        log_e_better=bounds.log_e_value(bets.improvement, sums.rows, 1.0) if bounded and not silent else None,
+        log_e_better=None if silent else found.log_e_better,
         log_e_above=None
         if asked.threshold is None or silent
         else bounds.log_e_value(bets.value, sums.rows, asked.threshold),
+        baseline=None if against is None else against.baseline.name,
+        baseline_value=None if against is None else against.baseline.value(against.state, log),
         no_interval=None if defined else why_not or f"the {method.name} interval is not defined on these rows",
     )
-    return replace(made, notes=_notes(made, log, obstacle, why_not, method.note))
-
-
-def _against(
-    asked: _Question, baseline: Baseline, difference: Difference, made: Evaluation, log: Log, pair: Any, once: int
-) -> Evaluation:
-    """Return the evaluation with its improvement over a baseline that is not the logging policy."""
-    obstacle = _obstacle(log, baseline.policy, once)
-    made = replace(made, baseline=baseline.name, baseline_value=difference.other_value(pair, log))
-    if made.improvement_lower is None or obstacle is not None:
-        notes = made.notes if obstacle is None else (*made.notes, f"baseline {baseline.name}: {obstacle}")
-        return replace(made, improvement_lower=None, log_e_better=None, notes=notes)
-    gain = difference.lower(pair, asked.each, asked.horizon)
-    return replace(made, improvement_lower=log.span * max(-1.0, gain), log_e_better=difference.log_e_value(pair))
+    return replace(made, notes=_notes(made, found, weights.get(name), why_not))
 
 
 def _guarantee(asked: _Question, raw: bounds.Interval) -> str:
@@ -401,24 +449,11 @@ def _scaled(number: float | None, value: Any) -> float | None:
     return None if number is None or not math.isfinite(number) else float(value(number))
 
 
-def _notes(
-    made: Evaluation, log: Log, obstacle: str | None, why_not: str | None, of_method: str | None
-) -> tuple[str, ...]:
+def _notes(made: Evaluation, found: _Measured, own_p: float | None, why_not: str | None) -> tuple[str, ...]:
+    log, obstacle, against = found.evidence.log, found.obstacle, found.against
     notes = [*log.doubts, *([] if obstacle is None else [obstacle])]
-    doubtful = made.propensity_p is not None and made.propensity_p < SUSPICIOUS
-    if doubtful or (made.mean_weight_z is not None and made.mean_weight_z > 4):
-        evidence = [f"z = {made.mean_weight_z:.3g}"] if made.mean_weight_z is not None else []
-        evidence += [p_value(made.propensity_p)] if made.propensity_p is not None else []
-        notes.append(
-            "logged propensities do not match action frequencies: "
-            f"the mean weight is {_weight(made.mean_weight)}, expected 1 ({', '.join(evidence)}); "
-            f"propensities that are too small make every value too high{', and no bound is given' if doubtful else ''}"
-        )
-    elif made.mean_weight_z is not None and made.mean_weight_z < -4 and (log.doubt is None or log.doubt.exact):
-        notes.append(
-            f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what the logger "
-            "never did, or the logged propensities are too large"
-        )
+    doubtful = own_p is not None and own_p < SUSPICIOUS
+    notes += _mismatch(made, log, own_p, doubtful)
     if why_not is not None and why_not != obstacle and not doubtful:
         notes.append(f"{why_not}: no bound is given")
     if made.unsupported_mass:
@@ -449,9 +484,27 @@ def _notes(
         and (made.upper is None or made.upper >= high)
     ):
         notes.append("the interval is vacuous: this log says nothing about this policy at this delta")
-    if of_method is not None and made.guarantee != "none":
-        notes.append(of_method)
+    if found.method.note is not None and made.guarantee != "none":
+        notes.append(found.method.note)
+    if against is not None and against.obstacle is not None:
+        notes.append(f"baseline {against.baseline.name}: {against.obstacle}")
     return tuple(notes)
+
+
+def _mismatch(made: Evaluation, log: Log, own_p: float | None, doubtful: bool) -> list[str]:
+    """Return what the mean weight of a policy says about the propensities; nothing where it is near 1."""
+    z = made.mean_weight_z
+    if doubtful or (z is not None and z > 4):
+        evidence = [*([] if z is None else [f"z = {z:.3g}"]), *([] if own_p is None else [p_value(own_p)])]
+        mean = f"the mean weight is {_weight(made.mean_weight)}, expected 1 ({', '.join(evidence)})"
+        high = (
+            f"propensities that are too small make every value too high{', and no bound is given' if doubtful else ''}"
+        )
+        return [f"logged propensities do not match action frequencies: {mean}; {high}"]
+    if z is not None and z < -4 and (log.doubt is None or log.doubt.exact):
+        mean = f"the mean weight is {made.mean_weight:.4g}, expected 1"
+        return [f"{mean}: the policy plays what the logger never did, or the logged propensities are too large"]
+    return []
 
 
 def _weight(weight: float) -> str:

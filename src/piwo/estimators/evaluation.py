@@ -70,8 +70,9 @@ class Evaluation:
     """Lower bound (at delta) on value minus the logging policy's value, or the baseline's; above 0: certified
     better."""
     propensity_p: float | None
-    """p-value of "propensities are not too small" (E w <= 1), times the number of policies compared; valid at any
-    time, for a policy that was fixed beforehand. None where it cannot be tested."""
+    """p-value of "propensities are not too small" (E w <= 1), the smallest of all policies compared, the baseline
+    included, times their number; valid at any time, for policies that were fixed beforehand. None where it cannot be
+    tested."""
     reward_range: tuple[float, float]
     cost: bool
     """Rewards are negative costs."""

@@ -13,7 +13,7 @@ from piwo import bounds
 from piwo.checks import check_kind, check_path
 from piwo.engines.engine import reduce
 from piwo.errors import PiwoWarning, UsageError
-from piwo.estimators.contradiction import contradiction
+from piwo.estimators.contradiction import Claim, contradiction, weight_p
 from piwo.estimators.evaluation import ends_text, jsonable
 from piwo.estimators.monitor_file import MonitorRecord, read_monitor, write_monitor
 from piwo.estimators.point import importance_weighted
@@ -201,8 +201,8 @@ class Monitor:
         raw = bounds.value_interval(bets.value, bets.loss if bounded else None, n, each, horizon=self.horizon)
         most = 1.0 if bounded else math.inf
         gain = bounds.improvement_lower(bets.improvement, n, each, horizon=self.horizon) if bounded else None
-        too_small = bounds.propensity_e_test(bets.weight, n).p_value
-        why_not = contradiction(too_small, raw, gain, self.reward_range)
+        too_small = weight_p(self.state, 0.0)
+        why_not = contradiction({self.name: too_small}, {self.name: Claim(raw, gain)}, self.reward_range)
         shown = raw.reported(0.0, most) if why_not is None else bounds.Interval(None, None)
         value = importance_weighted(moments, low / span).value
         evidence = bounds.log_e_value(bets.improvement, n, 1.0) if bounded and why_not is None else None

@@ -120,15 +120,18 @@ class Selection:
         return told if self.above is None else [*told, f"above {self.threshold:.4g}, {rate}: {_names(self.above)}"]
 
     def __str__(self) -> str:
-        return visible_lines([*self.lines(), *self._unbounded(), *(f"note: {note}" for note in self.notes)])
+        unbounded = self._unbounded()
+        told = [f"no bound for {', '.join(names)}: {why}" for why, names in unbounded.items()]
+        notes = [f"note: {note}" for note in self.notes if note.removesuffix(": no bound is given") not in unbounded]
+        return visible_lines([*self.lines(), *told, *notes])
 
-    def _unbounded(self) -> list[str]:
-        """Say which candidates have no bound, a line each reason, without the numbers of each."""
+    def _unbounded(self) -> dict[str, list[str]]:
+        """Return which candidates have no bound, by reason, without the numbers of each."""
         named: dict[str, list[str]] = {}
         for name, one in self.evaluations.items():
             if one.no_interval is not None:
-                named.setdefault(one.no_interval.partition(" (p ")[0], []).append(name)
-        return [f"no bound for {', '.join(names)}: {why}" for why, names in named.items()]
+                named.setdefault(one.no_interval, []).append(name)
+        return named
 
 
 def select(

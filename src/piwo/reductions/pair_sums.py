@@ -34,10 +34,6 @@ class PairState(State):
 
     rows: int = 0
     bets: Floats = field(default_factory=lambda: np.zeros(len(BETS)))
-    other_w: float = 0.0
-    """sum of the other policy's weights w."""
-    other_wr: float = 0.0
-    """sum of its w R."""
     raised: Floats = field(default_factory=lambda: np.zeros((len(PAIR_BASELINES), len(BETS))))
     """Bet sums of the same difference with control variates, raised by 1 + k, a row for each of `PAIR_BASELINES`."""
 
@@ -94,14 +90,11 @@ class PairSums(Reduction[PairState]):
     def update(self, state: PairState, batch: Batch) -> PairState:
         """Return the state with the rows of a batch added."""
         if self.full:
-            numerator, rest, other = self._differences(batch)
+            numerator, rest = self._differences(batch)
         else:
-            other = self.other.logged(batch)
-            earned, missed = self.policy.logged(batch) * batch.reward, other * (1.0 - batch.reward)
+            earned, missed = self.policy.logged(batch) * batch.reward, self.other.logged(batch) * (1.0 - batch.reward)
             numerator, rest = earned + missed, np.zeros(len(batch))
-        y, w = over_propensity(numerator, batch) + rest, over_propensity(other, batch)
-        wr = over_propensity(other * batch.reward, batch)
-        state = state.merge(PairState(len(batch), other_w=float(w.sum()), other_wr=float(wr.sum())))
+        y, state = over_propensity(numerator, batch) + rest, state.merge(PairState(len(batch)))
         for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES) if self.variates else ():
             state = state.merge(PairState(raised=self._raised(batch.take(block))))
         lost = np.flatnonzero(~np.isfinite(y))
@@ -111,17 +104,16 @@ class PairSums(Reduction[PairState]):
         beyond = bet_sums_of_logs(log_ratio(numerator, batch, lost))
         return state.merge(PairState(bets=bet_sums(np.delete(y, lost)) + beyond))
 
-    def _differences(self, batch: Batch) -> tuple[Floats, Floats, Floats]:
-        """Return what is divided by the propensity, 1 - sum_a (pi' - pi)_+, and pi', (n,), without a large table."""
-        numerator, rest, other = np.empty(len(batch)), np.empty(len(batch)), np.empty(len(batch))
+    def _differences(self, batch: Batch) -> tuple[Floats, Floats]:
+        """Return what is divided by the propensity, and 1 - sum_a (pi' - pi)_+, (n,), without a large table."""
+        numerator, rest = np.empty(len(batch)), np.empty(len(batch))
         for block in row_blocks(len(batch), 2 * len(self.policy.actions)):
             some = batch.take(block)
-            theirs, logged = self.other.full(some), (np.arange(len(some)), some.action)
-            more = self.policy.full(some) - theirs
-            taken, other[block] = more[logged], theirs[logged]
+            more = self.policy.full(some) - self.other.full(some)
+            taken = more[np.arange(len(some)), some.action]
             numerator[block] = np.where(taken > 0.0, taken * some.reward, -taken * (1.0 - some.reward))
             rest[block] = np.maximum(0.0, 1.0 - np.maximum(-more, 0.0).sum(axis=1))
-        return numerator, rest, other
+        return numerator, rest
 
     def _raised(self, batch: Batch) -> Floats:
         """Return the bet sums with control variates of a block of rows, (C, 48)."""
