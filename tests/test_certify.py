@@ -103,6 +103,12 @@ def test_a_reward_model_lifts_the_bounds_of_certificates_and_these_hold() -> Non
     assert (inside.kind, inside.value_lower > 0.7) == ("in-sample", True)
 
 
+def test_facts_are_fields_of_a_certificate() -> None:
+    log = contextual(0, 50)
+    with pytest.raises(UsageError, match="facts names 'x', which is no field of Certificate"):
+        piwo.certify(log, {0: Constant(1, log.actions)}, facts={"x": 1})
+
+
 def test_a_reward_model_without_use_is_refused() -> None:
     log = contextual(0, 50)
     with pytest.raises(UsageError, match="interval='mixture' takes no reward model; leave q out"):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol, runtime_checkable
 
 from piwo import bounds
 from piwo.certificates import Certificate, Kind
-from piwo.checks import check_kind
+from piwo.checks import check_kind, shown
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.contradiction import Claim, beside, contradiction, weight_p
@@ -28,6 +28,9 @@ from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW
 
 __all__ = ["Certifying", "PolicyClass", "certify", "check_declared"]
+
+
+_FIELDS = frozenset(x.name for x in fields(Certificate))
 
 
 @runtime_checkable
@@ -176,6 +179,9 @@ class Certifying:
         same_as = {key: first.setdefault(identity(policy), key) for key, policy in policies.items()}
         bounds.check_horizon(horizon)
         check_kind("facts", facts, (Mapping, type(None)))
+        unknown = next((x for x in facts or () if x not in _FIELDS), None)
+        if unknown is not None:
+            raise UsageError(f"facts names {shown(unknown)}, which is no field of Certificate")
         _check_earlier(earlier, within)
         if within is not None:
             check_declared(within, {key: policies[key] for key in first.values()})

@@ -30,6 +30,7 @@ __all__ = [
     "is_seed",
     "is_whole",
     "numbers",
+    "real_array",
     "shown",
 ]
 
@@ -184,9 +185,26 @@ def numbers(name: str, values: Any, hint: str = "an array of numbers") -> npt.ND
     [1.0, 2.0]
     """
     try:
-        return np.asarray(values, np.float64)
+        return real_array(values)
     except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{name} is {shown(values)}, which cannot be read as numbers; expected {hint}") from None
+
+
+def real_array(values: Any) -> npt.NDArray[np.float64]:
+    """Return real numbers as an array of float64, None as NaN; NumPy alone would take text and times for numbers.
+
+    Raises:
+        TypeError: for text, bytes, times and complex numbers.
+        ValueError: for rows of different lengths.
+
+    >>> real_array([[1, None]]).tolist()
+    [[1.0, nan]]
+    """
+    found = np.asarray(values)
+    mixed = found.dtype.kind == "O" and any(isinstance(x, str | bytes | complex) for x in found.ravel())
+    if mixed or found.dtype.kind not in "biufO":
+        raise TypeError(f"values of type {found.dtype}")
+    return found.astype(np.float64, copy=False)
 
 
 def is_number(value: object) -> bool:

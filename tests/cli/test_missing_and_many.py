@@ -40,7 +40,7 @@ def test_learn_and_act(piwo, visits: Path, tmp_path: Path) -> None:
     assert (acted.code, acted.err) == (0, "")
     assert [row["action"] for row in csv.DictReader(io.StringIO(acted.out))] == ["0", "1"]
     contexts.write_text("shop,age\n,0.5\n", encoding="utf-8")
-    assert "context column 'shop#0' is missing at row 0" in piwo("policy", "act", tmp_path / "p.piwo", contexts).err
+    assert "context column 'shop' is missing at row 0" in piwo("policy", "act", tmp_path / "p.piwo", contexts).err
     valued = piwo("evaluate", visits, "--policy", tmp_path / "p.piwo", "--json")
     assert valued.code == 0, valued.err
     assert json.loads(valued.out)["policies"][0]["value"] > 0.9

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import piwo
 from piwo.errors import DataError, PiwoError, UsageError
 from piwo.logs import Actions, Features, Log, read
 from piwo.logs.split import HeldOut
@@ -51,6 +52,38 @@ def read_all(log: Log) -> None:
 )
 def test_arrays_that_cannot_be_meant(given: dict[str, Any]) -> None:
     refusal(UsageError, lambda: log_of(**given))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [["1", "2"]] * N, [[1, "2"]] * N, np.array([[b"1", b"2"]] * N), np.array([[1, "2"]] * N, object),
+        np.full((N, 2), np.datetime64("NaT", "D")), np.full((N, 2), np.timedelta64(1, "s")), np.full((N, 2), 0.5 + 1j),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_is_not_read_as_one(values: Any) -> None:
+    """NumPy would: text by its digits, times by their count of days, complex numbers by half of them."""
+    assert "text, times" in refusal(DataError, lambda: log_of(context=values))
+    both = {"propensity": None, "actions": ["a", "b"]}
+    assert "text, times" in refusal(DataError, lambda: log_of(propensities=values, **both))
+    log = log_of(context=np.ones((N, 2)))
+    assert "text, times" in refusal(DataError, lambda: log.features.encode(values))
+    refusal(DataError, lambda: piwo.evaluate(log_of(actions=["a", "b"]), values))
+
+
+def test_normalize_needs_vectors() -> None:
+    assert "leave normalize out" in refusal(UsageError, lambda: log_of(normalize=True))
+
+
+def test_a_target_policy_is_no_role() -> None:
+    given = {"action": ["a"], "reward": [1.0], "propensity": [0.5]}
+    assert "has another role too" in refusal(UsageError, lambda: read(given, policy_columns="reward"))
+    assert read(given, policy_columns="propensity").columns.policies == ("propensity",)
+
+
+@pytest.mark.parametrize("most", [10**30, -1, 2.5, True])
+def test_levels_are_counted_to_a_number_that_can_be(most: Any) -> None:
+    assert "max_levels is" in refusal(UsageError, lambda: log_of(max_levels=most))
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,6 @@ def evaluated(
     gamma = gamma_of(estimate.gamma)
     if isinstance(gamma, tuple):
         raise UsageError(f"--gamma got {estimate.gamma!r}, expected one number or auto")
-    if gamma != "auto" and not estimator_named(estimate.point).smoothed:
-        warnings.warn(f"--gamma is not used: the estimator {estimate.point} has none", PiwoWarning, stacklevel=2)
     if estimate.reward_model not in {None, "forward"}:
         raise UsageError(f"--reward-model got {estimate.reward_model!r}, expected forward")
     old = None if baseline is None or baseline in named else named_policy(baseline)
@@ -124,6 +122,8 @@ def evaluated(
         delta=estimate.delta,
         horizon=horizon_of(estimate.horizon),
     )
+    if gamma != "auto" and not estimator_named(estimate.point).smoothed:
+        warnings.warn(f"--gamma is not used: the estimator {estimate.point} has none", PiwoWarning, stacklevel=2)
     first = next(iter(found.values()))
     if first.baseline is not None and baseline is not None:  # None: it is the logging policy
         found = {name: replace(one, baseline=baseline) for name, one in found.items()}

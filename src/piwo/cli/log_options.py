@@ -236,12 +236,15 @@ def _range(text: str) -> tuple[float, float]:
     return number_of(parts[0], "--reward-range"), number_of(parts[1], "--reward-range")
 
 
+_MOST_LABELS = 10_000_000
+
+
 def action_labels(text: str) -> list[str] | list[int]:
     """Return the labels that --actions means: a comma list, @FILE with one a line, or a range.
 
     Raises:
         FileError: where the file cannot be read.
-        UsageError: for an empty range.
+        UsageError: for an empty range, and for one that is too long.
 
     >>> action_labels("0..3"), action_labels("a,b"), action_labels("01,1")
     ([0, 1, 2, 3], ['a', 'b'], ['01', '1'])
@@ -250,6 +253,8 @@ def action_labels(text: str) -> list[str] | list[int]:
     if dots and _whole(first) and _whole(last):
         if int(last) < int(first):
             raise UsageError(f"--actions got {text!r}, expected FIRST..LAST with FIRST at most LAST")
+        if int(last) - int(first) >= _MOST_LABELS:
+            raise UsageError(f"--actions got {text!r}, more than {_MOST_LABELS} actions; check the ends of the range")
         return list(range(int(first), int(last) + 1))
     labels = _lines(text[1:]) if text.startswith("@") else [x.strip() for x in text.split(",")]
     return [int(x) for x in labels] if all(_whole(x) for x in labels) else labels

@@ -164,6 +164,11 @@ def _as_policy(policy: Any, log: Log) -> Policy:
     if isinstance(policy, str):
         raise UsageError(f"{policy!r} is text, expected a policy; use piwo.load(path) or piwo.policies")
     shape = None if is_frame(policy) else np.shape(policy)
+    if shape == ():
+        raise UsageError(
+            f"{shown(policy)} is no policy; expected one of piwo.policies, piwo.load(path), an array of probabilities, "
+            "or a data frame with one column an action"
+        )
     if shape is not None and len(shape) == 2 and log.declared_actions is None:
         raise UsageError(
             f"an array of shape {shape} does not say which column is which action; read the log with "

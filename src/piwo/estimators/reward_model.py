@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
+from piwo.checks import numbers
 from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.estimators.evaluation import jsonable
@@ -150,7 +151,7 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
         )
     values, named = named_table(q, log.actions if is_frame(q) else _declared(log))
     assert named == log.actions
-    table = np.asarray(values, np.float64)
+    table = numbers("q", values, "an array of predicted rewards")
     if rows is not None and len(table) != rows:
         raise UsageError(f"q has {len(table)} rows, the log has {rows}; give one row a row of the log, in its order")
     return RewardModel(table, None, actions, low, span)

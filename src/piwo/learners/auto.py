@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from piwo.certificates import SUSPICIOUS, Certificate
 from piwo.certifying import Certifying
+from piwo.checks import check_flag
 from piwo.engines.engine import reduce
 from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.point import self_normalized
@@ -156,6 +157,8 @@ class Auto(Learner):
                 arguments that do not go together.
         """
         check_log(log)
+        check_flag("refit", self.refit)
+        check_flag("exchange", self.exchange)
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
                 "the rewards have no upper end, so no improvement can be certified; declare reward_range, "

@@ -131,7 +131,14 @@ class Columns:
         if clash:
             raise UsageError(f"column {clash[0]!r} is context and has another role too; leave it out of the context")
         context = tuple(x for x in context if x not in names and x not in self.policies)
-        return replace(self, context=context, policies=match_names(self.policies, available, "target policy"))
+        policies = match_names(self.policies, available, "target policy")
+        taken = next((x for x in policies if x in names and x != self.propensity), None)
+        if taken is not None:
+            raise UsageError(
+                f"column {taken!r} is a target policy and has another role too, expected a column of probabilities "
+                "of the logged action"
+            )
+        return replace(self, context=context, policies=policies)
 
     def used(self) -> tuple[str, ...]:
         """Return every column that is read, each once."""

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from piwo.checks import shown
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs.actions import is_text
 from piwo.logs.clusters import Cluster
@@ -28,6 +29,9 @@ Records = Callable[[Fragment], Iterator[tuple[pa.RecordBatch, Any]]]
 
 _MARKS = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+
+
+_MOST_LEVELS = 2**20
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,11 @@ class Encoding:
     missing: Missing = "refuse"
 
     def __post_init__(self) -> None:
-        if type(self.max_levels) is not int or self.max_levels < 0:
-            raise UsageError(f"max_levels is {self.max_levels!r}, expected a whole number from 0 (hash every text) on")
+        if type(self.max_levels) is not int or not 0 <= self.max_levels <= _MOST_LEVELS:
+            raise UsageError(
+                f"max_levels is {shown(self.max_levels)}, expected a whole number from 0 (hash every text) to "
+                f"{_MOST_LEVELS}"
+            )
         check_hash_size(self.hash_size)
         if self.missing not in get_args(Missing):
             raise UsageError(f"missing is {self.missing!r}, expected 'refuse' or 'indicator'")

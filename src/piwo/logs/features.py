@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from piwo.checks import real_array
 from piwo.errors import DataError, FileError, PiwoWarning
 from piwo.logs.columns import match_names
 from piwo.logs.frames import is_frame, refuse_twice, to_table, unmasked
@@ -266,11 +267,16 @@ class Features:
             row, column = (int(x[0]) for x in np.nonzero(bad))
             infinite = np.isinf(matrix[row, column])
             raise DataError(
-                f"context column {self.names[column]!r} is {'infinite' if infinite else 'missing'} at row {row} "
+                f"context column {self._sources[column]!r} is {'infinite' if infinite else 'missing'} at row {row} "
                 f"({int(bad.any(axis=1).sum())} rows in all); "
                 + ("fill or drop such rows yourself first" if infinite else MISSING_ADVICE)
             )
         return matrix
+
+    @property
+    def _sources(self) -> tuple[str, ...]:
+        """Return, for each matrix column, the source column that it is made from."""
+        return tuple(item.column for item in self.items for _ in range(item.width))
 
     def encode_columns(self, columns: dict[str, Any], rows: int) -> tuple[npt.NDArray[np.float64], int]:
         """Return the (n, d) matrix of Arrow columns, NaN where missing, and the count of unseen levels."""
@@ -285,10 +291,11 @@ class Features:
 
     def _checked_array(self, context: Any) -> npt.NDArray[np.float64]:
         try:
-            matrix = np.asarray(unmasked(context), np.float64)
+            matrix = real_array(unmasked(context))
         except (TypeError, ValueError):
             raise DataError(
-                "the context array holds text, expected numbers; give a data frame with named columns"
+                "the context array holds text, times or complex numbers, expected numbers; give a data frame "
+                "with named columns"
             ) from None
         if matrix.ndim == 2 and matrix.shape[1] == len(self.items) != self.width and self._all_numbers:
             return self.encode({name: matrix[:, i] for i, name in enumerate(self.columns)})

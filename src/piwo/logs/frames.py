@@ -48,7 +48,8 @@ def to_table(frame: Any) -> pa.Table:
             return _table(frame)
     except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as cause:
         raise DataError(
-            f"the data frame cannot be read as columns: {_first_line(cause)}; give each column one type"
+            f"the data frame cannot be read as columns: {_first_line(cause)}; give each column a name of its own, and "
+            "values of one type: numbers or text"
         ) from None
     raise UsageError(
         f"expected a data frame (pandas, polars, Arrow, DuckDB, ...) or a mapping of arrays, got {type(frame).__name__}"

@@ -177,6 +177,11 @@ class Log:
             raise UsageError(
                 "a log needs a propensity column, a log-propensity column, propensity vectors, or behavior="
             )
+        if options.get("normalize") and columns.propensities is None:
+            raise UsageError(
+                "normalize=True divides each row of propensities by its sum, and there are none; name their column "
+                "(propensities=), or leave normalize out"
+            )
         declared = None if actions is None else actions if isinstance(actions, Actions) else Actions(actions)
         return cls(source, columns, declared_actions=declared, **options)
 

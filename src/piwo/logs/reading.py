@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from piwo.checks import real_array
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.addresses import is_remote
@@ -381,11 +382,11 @@ def _matrix(values: Any, name: str) -> Any:
     """Return values as an array of numbers, masked entries as NaN."""
     try:
         matrix = np.asarray(unmasked(values))
-        return matrix if matrix.dtype.kind in "biuf" else matrix.astype(np.float64)
+        return matrix if matrix.dtype.kind in "biuf" else real_array(matrix)
     except (TypeError, ValueError):
         raise DataError(
-            f"{name} cannot be read as an (n, d) array of numbers: it holds text or rows of different lengths; "
-            "give numbers, or a data frame with named columns"
+            f"{name} cannot be read as an (n, d) array of numbers: it holds text, times, complex numbers or rows of "
+            "different lengths; give numbers, or a data frame with named columns"
         ) from None
 
 
@@ -401,7 +402,7 @@ def _vector_columns(vectors: Any, known: Actions | None) -> Any:
             raise DataError(
                 f"the propensity columns are {named.preview()}, expected exactly the actions {known.preview()}"
             )
-        return np.column_stack([table[int(i)].to_numpy() for i in order]).astype(np.float64)
+        vectors = np.column_stack([table[int(i)].to_numpy() for i in order])
     matrix = _matrix(vectors, "propensities").astype(np.float64, copy=False)
     if matrix.ndim != 2 or matrix.shape[1] != len(known):
         raise DataError(f"propensities have shape {matrix.shape}, expected (n, {len(known)}), one column an action")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from piwo.checks import real_array
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
@@ -24,7 +25,7 @@ _ROUNDING = 1e-12
 
 def _numbers(values: Any) -> Floats:
     try:
-        return np.array(values, np.float64)
+        return real_array(values).copy()
     except (TypeError, ValueError):
         raise DataError("the probabilities are not numbers, expected an array of numbers between 0 and 1") from None
 

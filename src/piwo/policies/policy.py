@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from piwo.checks import check_count, shown
+from piwo.checks import check_count, real_array, shown
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
@@ -162,9 +162,9 @@ class Policy(ABC):
                 "give features=, or a plain matrix in its own column order"
             )
         try:
-            matrix = np.asarray(X, np.float64)
+            matrix = real_array(X)
         except (TypeError, ValueError):
-            raise DataError("the context array holds text, expected numbers") from None
+            raise DataError("the context array holds text, times or complex numbers, expected numbers") from None
         if matrix.ndim != 2 or self.width not in {None, matrix.shape[1]}:
             wanted = "d" if self.width is None else self.width
             raise DataError(f"the context has shape {matrix.shape}, expected (n, {wanted}) as when the policy was made")
