@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,3 +165,63 @@ def test_what_bounds_pay_for_is_said_of_their_kind() -> None:
     assert drawn.paid_for == "a mean log-ratio of -0.5 to the prior in its draws (the divergence is 0.25)"
     mixed = mixed.certificate_
     assert mixed.paid_for == f"a divergence of {mixed.kl:.4g} from the prior"
+
+
+def regret_record() -> Record:
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 400, reward=[1, 0] * 400, propensity=[0.5] * 800, actions=["a", "b"], reward_range=(-1, 1)
+    )
+    a, b = (piwo.policies.Constant(x, log.actions) for x in "ab")
+    made = piwo.regret_certificate(log, a, {"b": b, "logging": piwo.policies.Logging()})
+    assert piwo.RegretCertificate.from_dict(json.loads(json.dumps(made.to_dict(), allow_nan=False))) == made
+    assert made.created.endswith("+00:00")
+    return made.to_dict()
+
+
+WRONG_REGRETS: dict[str, Callable[[Record], object]] = {
+    "no scope": lambda r: r.pop("scope"),
+    "another scope": lambda r: r.update(scope="everyone"),
+    "another kind": lambda r: r.update(kind="guessed"),
+    "against nobody": lambda r: r.update(against={}),
+    "against a list": lambda r: r.update(against=["b"]),
+    "a bound that is text": lambda r: r["against"].update(b="0.1"),
+    "a bound that is true": lambda r: r["against"].update(b=True),
+    "a delta of 1": lambda r: r.update(delta=1.0),
+    "rows below 0": lambda r: r.update(rows=-1),
+    "a p-value above 1": lambda r: r.update(propensity_p=2.0),
+    "a range backwards": lambda r: r.update(reward_range=[1, 0]),
+    "no range": lambda r: r.pop("reward_range"),
+    "a cost that is a number": lambda r: r.update(cost=0),
+    "notes that are one text": lambda r: r.update(notes="fine"),
+    "a size below 0": lambda r: r.update(log_class_size=-1.0),
+    "a date that is a number": lambda r: r.update(created=7),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WRONG_REGRETS))
+def test_damaged_records_of_regrets(name: str) -> None:
+    made = regret_record()
+    WRONG_REGRETS[name](made)
+    with pytest.raises(FileError, match=r"the regret certificate is damaged.*certify the policy again") as wrong:
+        piwo.RegretCertificate.from_dict(made)
+    assert str(wrong.value).isprintable()
+
+
+def test_regrets_of_rows_that_contradict_themselves_come_back_without_bounds() -> None:
+    made = {**regret_record(), "against": {"b": None}}
+    assert piwo.RegretCertificate.from_dict(made).regret_upper is None
+
+
+def test_saved_certificates_are_loaded(tmp_path: Path) -> None:
+    one, two = piwo.Certificate.from_dict(record()), piwo.RegretCertificate.from_dict(regret_record())
+    path = tmp_path / "made.json"
+    for made in (one, two):
+        made.save(path)
+        assert type(made).load(path) == made
+    with pytest.raises(FileError, match="the certificate is damaged"):
+        piwo.Certificate.load(path)
+    with pytest.raises(FileError, match="cannot be read: No such file"):
+        piwo.Certificate.load(tmp_path / "none.json")
+    path.write_bytes(b"\xff{")
+    with pytest.raises(FileError, match="is no JSON"):
+        piwo.Certificate.load(path)

@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
 
 from piwo._version import __version__
-from piwo.errors import FileError
-from piwo.estimators.evaluation import SUSPICIOUS, compared_with, jsonable
-from piwo.policies.archive import write_file
+from piwo.estimators.evaluation import SUSPICIOUS, compared_with
+from piwo.records import Rule, SavedRecord, maybe, number, one_of, text, whole
 from piwo.visible import visible_lines
 
-__all__ = ["SUSPICIOUS", "Certificate", "Kind"]
+__all__ = ["SHARED_RULES", "SUSPICIOUS", "Certificate", "Kind"]
 
 Kind = Literal["held-out", "in-sample"]
 
-_COUNTS = (("candidates", 1), ("rows", 0), ("training_rows", 0), ("log_rows", 0))
-"""Fields that are whole numbers, and the least that they can be."""
-_NUMBERS = (
-    ("value", -math.inf, math.inf),
-    ("improvement_lower", -math.inf, math.inf),
-    ("logging_value", -math.inf, math.inf),
-    ("baseline_value", -math.inf, math.inf),
-    ("kl", 0.0, math.inf),
-    ("log_ratio", -math.inf, math.inf),
-    ("ess", 0.0, math.inf),
-    ("mean_weight", 0.0, math.inf),
-    ("propensity_p", 0.0, 1.0),
-    ("share", 0.0, 1.0),
-    ("parameter", -math.inf, math.inf),
-)
-"""Fields that are numbers or None, and between what."""
+SHARED_RULES: Mapping[str, Rule] = {
+    "kind": one_of(*get_args(Kind)),
+    "delta": lambda value: number()(value) and 0.0 < value < 1.0,
+    "log_class_size": number(0.0),
+    "rows": whole(0),
+    "propensity_p": maybe(number(0.0, 1.0)),
+    "cost": lambda value: type(value) is bool,
+    "log_digest": maybe(text),
+    "notes": lambda value: isinstance(value, list | tuple) and all(map(text, value)),
+    **dict.fromkeys(("bound", "version", "created"), text),
+}
+"""What the fields must be that every certificate has, whatever it certifies."""
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(SavedRecord):
     """Lower bounds on the value of one policy, and on its improvement over the logging policy or another baseline.
 
     It lies beside a policy: on a learner, in a file. Mostly it is about that policy; where it is not, `about` says so.
@@ -51,6 +43,8 @@ class Certificate:
     False
     """
 
+    what: ClassVar[str] = "the certificate"
+    remedy: ClassVar[str] = "learn the policy again"
     kind: Kind
     """held-out: on rows that learning never saw. in-sample: on the same rows, paying for the whole class."""
     value: float | None
@@ -131,41 +125,39 @@ class Certificate:
         """Return what the improvement is over, in words."""
         return compared_with(self.baseline)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record for JSON: no NaN, no infinity."""
-        made: dict[str, Any] = jsonable(asdict(self))
-        return {**made, "certified": self.certified}
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """Return whether it is certified: readers of the file need not know how that is found."""
+        return {"certified": self.certified}
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Return the certificate of a record made by `to_dict`.
+    def rules(cls, low: float) -> Mapping[str, Rule]:
+        """Return what the fields must be, for rewards of at least `low`."""
+        values = ("value", "improvement_lower", "logging_value", "baseline_value", "log_ratio", "parameter")
+        return {
+            **SHARED_RULES,
+            **dict.fromkeys(values, maybe(number())),
+            **dict.fromkeys(("kl", "ess", "mean_weight"), maybe(number(0.0))),
+            **dict.fromkeys(("training_rows", "log_rows"), whole(0)),
+            **dict.fromkeys(("score", "oracle", "baseline", "about"), maybe(text)),
+            "value_lower": maybe(number(low)),
+            "share": maybe(number(0.0, 1.0)),
+            "candidates": whole(1),
+            "horizon": lambda value: maybe(one_of("universal"))(value) or whole(1)(value),
+            "split": maybe(lambda value: isinstance(value, Mapping)),
+        }
 
-        Raises:
-            FileError: where the record is damaged.
-        """
-        try:
-            record = _today(record)
-            given = {key: value for key, value in record.items() if key in cls.__dataclass_fields__}
-            low, high = given["reward_range"]
-            given["reward_range"] = (low, math.inf if high is None else high)
-            damage = _damage(given)
-            made = None if damage else cls(**{**given, "notes": tuple(given.get("notes", ()))})
-        except (AttributeError, KeyError, TypeError, ValueError) as cause:
-            raise FileError(f"the certificate is damaged ({cause!r}); learn the policy again") from None
-        if made is None or record.get("certified", made.certified) is not made.certified:
-            wrong = damage or "certified"
-            raise FileError(f"the certificate is damaged: {wrong} is {record.get(wrong)!r:.80}; learn the policy again")
+    @classmethod
+    def today(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a record of an earlier version as it would be written now."""
+        made, kl = dict(record), record.get("kl")
+        if isinstance(kl, int | float) and -math.inf < kl < 0.0 and record.get("log_ratio") is None:
+            # what draws pay was called by the name of a divergence, which is never negative
+            made.update(kl=None, log_ratio=kl)
+        told = next((x for x in record.get("notes") or () if isinstance(x, str) and x.startswith(_OF_ANOTHER)), None)
+        if told is not None and "about" not in record:
+            made.update(about=told.removeprefix("the certificate is of "), certified=None)
         return made
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the record as JSON, complete or not at all.
-
-        Raises:
-            FileError: where the file cannot be written.
-        """
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        # half characters of file names have no UTF-8; as escapes they are JSON
-        write_file(Path(path), f"{text}\n".encode(errors="backslashreplace"))
 
     def __str__(self) -> str:
         verdict = (
@@ -217,50 +209,6 @@ class Certificate:
 
 _OF_ANOTHER = "the certificate is of the policy learned from "
 """How a note said once what `about` says."""
-
-
-def _today(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of an earlier version as it would be written now."""
-    made, kl = dict(record), record.get("kl")
-    if isinstance(kl, int | float) and -math.inf < kl < 0.0 and record.get("log_ratio") is None:
-        # what draws pay was called by the name of a divergence, which is never negative
-        made.update(kl=None, log_ratio=kl)
-    told = next((x for x in record.get("notes") or () if isinstance(x, str) and x.startswith(_OF_ANOTHER)), None)
-    if told is not None and "about" not in record:
-        made.update(about=told.removeprefix("the certificate is of "), certified=None)
-    return made
-
-
-def _damage(given: Mapping[str, Any]) -> str | None:
-    """Return the first field of a record that no certificate has so; None where all are sound."""
-
-    def number(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
-        return type(value) in {int, float} and math.isfinite(value) and least <= value <= most
-
-    low, high = given["reward_range"]
-    horizon = given.get("horizon")
-    notes = given.get("notes", [])
-    sound = {
-        "reward_range": number(low) and (high == math.inf or number(high)) and low < high,
-        "kind": given["kind"] in get_args(Kind),
-        "delta": number(given.get("delta", 0.5)) and 0.0 < given.get("delta", 0.5) < 1.0,
-        "cost": type(given.get("cost", False)) is bool,
-        "horizon": horizon in {None, "universal"} or (type(horizon) is int and horizon >= 1),
-        "split": given.get("split") is None or isinstance(given["split"], Mapping),
-        "notes": isinstance(notes, list | tuple) and all(isinstance(note, str) for note in notes),
-        "log_class_size": number(given.get("log_class_size", 0.0), 0.0),
-        **{name: type(given.get(name, least)) is int and given.get(name, least) >= least for name, least in _COUNTS},
-        **{name: isinstance(given.get(name, ""), str) for name in ("bound", "version", "created")},
-        **{
-            name: isinstance(given.get(name) or "", str)
-            for name in ("score", "oracle", "log_digest", "baseline", "about")
-        },
-        **{
-            name: given.get(name) is None or number(given[name], least, most)
-            for name, least, most in (*_NUMBERS, ("value_lower", low, math.inf))
-        },
-    }
-    return next((name for name, fine in sound.items() if not fine), None)
 
 
 def _text(number: float | None) -> str:

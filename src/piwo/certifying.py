@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
 from typing import Any, Protocol, runtime_checkable
 
 from piwo import bounds
@@ -23,6 +22,7 @@ from piwo.estimators.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sameness import identity, joined_shares
+from piwo.records import now
 from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW
@@ -377,7 +377,7 @@ class Certifying:
             reward_range=log.reward_range,
             cost=log.columns.cost,
             horizon=self.horizon,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=now(),
             notes=(*log.doubts, *_notes(moments, low, why_not)),
             **known,
             **self.facts,

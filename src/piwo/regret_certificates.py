@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 from piwo import bounds
 from piwo._version import __version__
-from piwo.certificates import Kind
+from piwo.certificates import SHARED_RULES, Kind
 from piwo.certifying import Certifying, PolicyClass, check_declared
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.contradiction import Claim, contradiction
 from piwo.estimators.difference import Baseline, Difference
-from piwo.estimators.evaluation import jsonable
 from piwo.estimators.prepare import check_actions_known, prepare
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
-from piwo.policies.archive import write_file
+from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text
 from piwo.reductions import PolicySums, Together
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, LSLinear
@@ -35,13 +31,15 @@ SELF = "policy"
 
 
 @dataclass(frozen=True)
-class RegretCertificate:
+class RegretCertificate(SavedRecord):
     """Upper bounds on the regret of one policy, which hold together with probability 1 - delta, in the reward's unit.
 
     >>> RegretCertificate("comparators", {"old": 0.02, "new": 0.3}, 0.05, "held-out").regret_upper
     0.3
     """
 
+    what: ClassVar[str] = "the regret certificate"
+    remedy: ClassVar[str] = "certify the policy again"
     scope: Literal["comparators", "class"]
     """comparators: those named; class: every policy of a finite class, whichever is best."""
     against: Mapping[str, float | None]
@@ -59,6 +57,7 @@ class RegretCertificate:
     cost: bool = False
     log_digest: str | None = None
     version: str = __version__
+    created: str = ""
     notes: tuple[str, ...] = ()
     bound: str = "mixture"
     """What the policy is measured with: "mixture", the logged propensities; "mixture-cv", those of the actions not
@@ -69,20 +68,14 @@ class RegretCertificate:
         """Return the largest of the bounds; None where there is none."""
         return max((most for most in self.against.values() if most is not None), default=None)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record for JSON."""
-        made: dict[str, Any] = jsonable(asdict(self))
-        return made
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the record as JSON, complete or not at all.
-
-        Raises:
-            FileError: where the file cannot be written.
-        """
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        # half characters of file names have no UTF-8; as escapes they are JSON
-        write_file(Path(path), f"{text}\n".encode(errors="backslashreplace"))
+    @classmethod
+    def rules(cls, low: float) -> Mapping[str, Rule]:  # noqa: ARG003 (regrets do not depend on it)
+        """Return what the fields must be."""
+        return {
+            **SHARED_RULES,
+            "scope": one_of("comparators", "class"),
+            "against": lambda value: bool(value) and all(map(_is_bound, value.items())),
+        }
 
     def __str__(self) -> str:
         lines = [f"{self.kind} regret certificate, {self.bound} bound, delta {self.delta:g}, {self.rows} rows"]
@@ -243,9 +236,15 @@ def _made(
         reward_range=log.reward_range,
         cost=log.columns.cost,
         log_digest=digest.text(log.actions),
+        created=now(),
         notes=tuple(notes),
         bound=asked.methods[SELF].name,
     )
+
+
+def _is_bound(named: tuple[Any, Any]) -> bool:
+    name, most = named
+    return text(name) and maybe(number())(most)
 
 
 def _check(log: Log) -> None:

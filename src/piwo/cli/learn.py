@@ -18,11 +18,11 @@ from piwo.cli.notices import as_options
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions
 from piwo.errors import UsageError
-from piwo.estimators.evaluation import jsonable
 from piwo.learners.auto import INCUMBENT
 from piwo.logs.addresses import without_secrets
 from piwo.policies import Policy
 from piwo.policies.sameness import identity
+from piwo.records import jsonable
 from piwo.scores import Score
 from piwo.visible import visible
 

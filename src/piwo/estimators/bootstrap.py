@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,13 @@ from piwo.bounds import Interval, log_inv_delta
 from piwo.checks import check_count, is_whole, shown
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.estimators.evaluation import jsonable
 from piwo.estimators.point import Estimator, estimator_named
 from piwo.estimators.prepare import name_of, prepare, resolve_gamma
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sampling import RandomState, generator
+from piwo.records import Record
 from piwo.reductions import MomentState, PolicyReduction, State
 from piwo.scores import IW, Score
 
@@ -44,7 +44,7 @@ class BootstrapResult:
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class Bootstrap(Record):
     """A bootstrap interval for the value of one policy, in the reward's own unit.
 
     >>> Bootstrap("new", "snips", None, 0.5, 0.4, 0.6, 0.05, 400, 0, 100).guarantee
@@ -65,11 +65,6 @@ class Bootstrap:
     rows: int
     guarantee: str = "asymptotic"
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record for JSON: no NaN, no infinity."""
-        made: dict[str, Any] = jsonable(asdict(self))
-        return made
 
 
 def bootstrap(

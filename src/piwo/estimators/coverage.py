@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,13 @@ from piwo.checks import check_kind, is_number, shown
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.contradiction import contradiction, impossible, weight_p
-from piwo.estimators.evaluation import jsonable
 from piwo.estimators.prepare import check_actions_known, name_of, prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
-from piwo.policies import Policy
 from piwo.policies.blocks import row_blocks
-from piwo.reductions import BETS, PolicySums, Together, bet_sums
+from piwo.records import Record
+from piwo.reductions import BETS, PolicyReduction, PolicySums, Together, bet_sums
 from piwo.reductions.bets import bet_sums_of_logs
-from piwo.reductions.reduction import Reduction
 from piwo.reductions.state import State
 from piwo.scores import IW, IX
 from piwo.scores.ratio import log_ratio, over, over_propensity
@@ -31,7 +29,7 @@ __all__ = ["CoverageEstimate", "coverage"]
 
 
 @dataclass(frozen=True)
-class CoverageEstimate:
+class CoverageEstimate(Record):
     """The coverage of one policy in one log, for rewards mapped to [0, 1]. Each bound holds with probability 1 - delta.
 
     >>> import piwo
@@ -57,11 +55,6 @@ class CoverageEstimate:
     full: bool
     """Whether the propensities of all actions were used, which narrows the upper bounds."""
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record for JSON."""
-        made: dict[str, Any] = jsonable(asdict(self))
-        return made
 
     def __str__(self) -> str:
         value = "?" if self.coverage is None else f"{self.coverage:.5g}"
@@ -95,7 +88,7 @@ class CoverageState(State):
 
 
 @dataclass(frozen=True)
-class CoverageSums(Reduction[CoverageState]):
+class CoverageSums(PolicyReduction[CoverageState]):
     """Reduction: what `coverage` rests on.
 
     Args:
@@ -105,15 +98,9 @@ class CoverageSums(Reduction[CoverageState]):
         bounded: rewards have an upper end.
     """
 
-    policy: Policy
     gamma: float
     full: bool
     bounded: bool = True
-
-    @property
-    def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
-        return self.policy.needs_context
 
     @property
     def propensities(self) -> bool:
@@ -123,7 +110,7 @@ class CoverageSums(Reduction[CoverageState]):
     @property
     def labels(self) -> bool:
         """Tell whether the policy asks which action was taken."""
-        return self.full or self.policy.needs_actions
+        return self.full or super().labels
 
     def empty(self) -> CoverageState:
         """Return the state of no rows."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
+from piwo.records import Record
 from piwo.visible import visible, visible_lines
 
-__all__ = ["SUSPICIOUS", "Evaluation", "compared_with", "ends_text", "jsonable"]
+__all__ = ["SUSPICIOUS", "Evaluation", "compared_with", "ends_text"]
 
 SUSPICIOUS = 1e-3
 """Propensities whose p-value is below this are not believed: too small ones make every bound too high."""
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Record):
     """The value of one policy on one log, with everything that the numbers rest on.
 
     Values, bounds and standard errors are in the reward's own unit. None: not defined, or not to be had.
@@ -102,15 +101,6 @@ class Evaluation:
         """Return what the improvement is over, in words."""
         return compared_with(self.baseline)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record for JSON: no NaN, no infinity.
-
-        >>> jsonable({"a": float("nan"), "b": (1.0, float("inf"))})
-        {'a': None, 'b': [1.0, None]}
-        """
-        made: dict[str, Any] = jsonable(asdict(self))
-        return made
-
     def __str__(self) -> str:
         value = "not defined" if self.value is None else f"{self.value:.4g}"
         line = f"{self.name}: {value} ({self.estimator}), {self._interval}"
@@ -140,16 +130,3 @@ def compared_with(baseline: str | None) -> str:
     ('the logging policy', 'the baseline old.piwo')
     """
     return "the logging policy" if baseline is None else f"the baseline {visible(baseline)}"
-
-
-def jsonable(value: Any) -> Any:
-    """Return a value as JSON holds it: NaN and infinity as None, tuples as lists, plain numbers."""
-    if isinstance(value, Mapping):
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(item) for item in value]
-    if hasattr(value, "item") and not isinstance(value, str):
-        value = value.item()
-    if isinstance(value, float) and not (float("-inf") < value < float("inf")):
-        return None
-    return value

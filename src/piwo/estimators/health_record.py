@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from piwo.estimators.evaluation import jsonable
 from piwo.estimators.health_text import health_text
 from piwo.logs.actions import Label
 from piwo.logs.doubt import CalibrationBin
+from piwo.records import Record
 
 __all__ = [
     "TABLE_ROWS",
@@ -81,7 +81,7 @@ class WeightBin:
 
 
 @dataclass(frozen=True)
-class Health:
+class Health(Record):
     """The health of a log with respect to one policy; see `check` for the rules.
 
     >>> import piwo
@@ -136,11 +136,6 @@ class Health:
     def fit(self) -> bool:
         """Tell whether the log may be used, with care or without."""
         return self.verdict != "unfit"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record for JSON: no NaN, no infinity."""
-        made: dict[str, Any] = jsonable(asdict(self))
-        return made
 
     def __str__(self) -> str:
         return health_text(self)

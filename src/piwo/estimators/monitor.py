@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from piwo import bounds
 from piwo.checks import check_kind, check_path
 from piwo.engines.engine import reduce
 from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.contradiction import Claim, contradiction, weight_p
-from piwo.estimators.evaluation import ends_text, jsonable
+from piwo.estimators.evaluation import ends_text
 from piwo.estimators.monitor_file import MonitorRecord, read_monitor, write_monitor
 from piwo.estimators.point import importance_weighted
 from piwo.estimators.prepare import name_of, prepare
@@ -22,6 +22,7 @@ from piwo.logs.doubt import DoubtedRows
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sameness import content_digest, same_policy
+from piwo.records import Record
 from piwo.reductions import PolicyState, PolicySums
 from piwo.scores import IW
 from piwo.visible import visible_lines
@@ -30,7 +31,7 @@ __all__ = ["Look", "Monitor"]
 
 
 @dataclass(frozen=True)
-class Look:
+class Look(Record):
     """What a monitor says at one look. Numbers are in the reward's own unit.
 
     With probability 1 - delta no interval of any look misses the value; the same for `improvement_lower`, by itself.
@@ -59,11 +60,6 @@ class Look:
     notes: tuple[str, ...] = ()
     """What is known of the propensities less surely than that they are right; why bounds are not given, where they are
     not."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record for JSON."""
-        made: dict[str, Any] = jsonable(asdict(self))
-        return made
 
     def __str__(self) -> str:
         value = "not defined" if self.value is None else f"{self.value:.4g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from piwo import bounds
 from piwo.checks import numbers
 from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
-from piwo.estimators.evaluation import jsonable
 from piwo.estimators.point import Estimate, mean_of_credits
 from piwo.estimators.prepare import name_of, prepare, whole_length
 from piwo.logs.actions import Actions
@@ -22,6 +21,7 @@ from piwo.logs.features import Features
 from piwo.logs.frames import is_frame
 from piwo.logs.log import Log
 from piwo.policies.distributions import named_table
+from piwo.records import Record
 from piwo.reductions import MomentState, State, VectorSums
 from piwo.scores import IX, Score
 from piwo.visible import visible_lines
@@ -30,7 +30,7 @@ __all__ = ["Correction", "ModelEstimate", "estimate_with_model", "reward_model"]
 
 
 @dataclass(frozen=True)
-class ModelEstimate:
+class ModelEstimate(Record):
     """A value estimate that rests on a reward model, in the reward's own unit. Its interval is asymptotic.
 
     >>> made = ModelEstimate("new", "dm", None, 0.5, 0.01, 0.48, 0.52, 0.05, 100, 0.5, None, (0.0, 1.0), False)
@@ -59,11 +59,6 @@ class ModelEstimate:
     interval: str = "normal"
     guarantee: str = "asymptotic"
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record for JSON: no NaN, no infinity."""
-        made: dict[str, Any] = jsonable(asdict(self))
-        return made
 
     def __str__(self) -> str:
         ends = "no interval" if self.lower is None else f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"

@@ -12,10 +12,11 @@ from piwo import bounds
 from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.estimators.evaluate import compare
-from piwo.estimators.evaluation import Evaluation, jsonable
+from piwo.estimators.evaluation import Evaluation
 from piwo.estimators.intervals import interval_named
 from piwo.estimators.prepare import check_named
 from piwo.logs.log import Log
+from piwo.records import jsonable
 from piwo.visible import visible_lines
 
 __all__ = ["Selection", "select"]

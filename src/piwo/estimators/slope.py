@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from piwo import bounds
 from piwo.checks import check_listed
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.estimators.evaluation import jsonable
 from piwo.estimators.point import estimator_named, mean_of_credits
 from piwo.estimators.prepare import name_of, prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
+from piwo.records import Record
 from piwo.reductions import MomentState, PolicyReduction, State
 from piwo.scores import Score
 from piwo.scores.score import check_parameter
@@ -46,7 +46,7 @@ class SlopePoint:
 
 
 @dataclass(frozen=True)
-class Slope:
+class Slope(Record):
     """The hyper-parameter that was chosen, the value with it, and the whole path.
 
     >>> Slope("new", "ix", 0.1, 0.5, 0.01, 0.1, 100, ()).to_dict()["guarantee"]
@@ -65,11 +65,6 @@ class Slope:
     guarantee: str = "none"
     """The value is a point estimate; `piwo.evaluate` has intervals that hold."""
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record for JSON: no NaN, no infinity."""
-        made: dict[str, Any] = jsonable(asdict(self))
-        return made
 
 
 @dataclass(frozen=True)

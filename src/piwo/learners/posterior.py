@@ -14,12 +14,12 @@ from piwo.certificates import Certificate
 from piwo.certifying import Certifying
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.estimators.evaluation import jsonable
 from piwo.estimators.prepare import check_actions_known
 from piwo.learners.learner import check_upper_end, gamma_grid
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.policies import Mixture, Policy
+from piwo.records import jsonable
 from piwo.reductions import Together
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
