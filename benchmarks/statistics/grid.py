@@ -2,11 +2,13 @@
 
 200 policies over six contexts and eight actions. The best plays an action of value .9 that the logger takes with
 probability eps; 199 others never do. With gamma = sqrt(L/n) that action is smoothed away; the grid finds it as soon as
-the log can prove it.
+the log can prove it. How much one gamma loses depends on how the logger treats the other actions, too: it takes them
+equally often, or, peaked, the first of them eight times in nine, so that most are rare.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,10 +20,11 @@ import numpy.typing as npt
 
 from piwo import bounds
 
-__all__ = ["DELTA", "GRIDS", "POLICIES", "REPS", "Found", "RareBest", "rows"]
+__all__ = ["DELTA", "GRIDS", "PEAK", "POLICIES", "REPS", "Found", "RareBest", "rows"]
 
 REPS = 2000
 DELTA, POLICIES, CONTEXTS, ACTIONS = 0.05, 200, 6, 8
+PEAK = 8 / 9
 GRIDS = {"ix": bounds.gamma_grid_ix, "ls-linear": bounds.gamma_grid_ls}
 
 Floats = npt.NDArray[np.float64]
@@ -55,11 +58,14 @@ class RareBest:
     """
 
     eps: float
+    peak: float = 1 / (ACTIONS - 1)
+    """Share of the first of the other actions among all of them."""
 
     @cached_property
     def mu(self) -> Floats:
         """Return the (K,) logger's probabilities, the same in every context."""
-        return np.array([self.eps, *[(1 - self.eps) / (ACTIONS - 1)] * (ACTIONS - 1)])
+        shares = np.array([self.peak, *[(1 - self.peak) / (ACTIONS - 2)] * (ACTIONS - 2)])
+        return np.array([self.eps, *((1 - self.eps) * shares)])
 
     @cached_property
     def rate(self) -> Floats:
@@ -119,13 +125,14 @@ class RareBest:
 
 
 def rows(reps: int) -> list[Mapping[str, Any]]:
-    """Return regrets, bounds and how often they fail, by gains, eps and n."""
+    """Return regrets, bounds and how often they fail, by gains, logger, eps and n."""
     made: list[Mapping[str, Any]] = []
-    rng = np.random.default_rng(0)
-    cases = [(0.02, 10_000), (0.005, 10_000), (0.005, 100_000), (0.1, 10_000), (0.5, 10_000), (0.9, 10_000)]
-    for score, make in GRIDS.items():
-        for eps, n in cases:
-            bandit = RareBest(eps)
+    even = [(0.02, 10_000), (0.005, 10_000), (0.005, 100_000), (0.1, 10_000), (0.5, 10_000), (0.9, 10_000)]
+    loggers = [("even", RareBest.peak, even, 0), ("peaked", PEAK, even[:3], 1)]
+    for logger, peak, cases, seed in loggers:
+        rng = np.random.default_rng(seed)
+        for (score, make), (eps, n) in itertools.product(GRIDS.items(), cases):
+            bandit = RareBest(eps, peak)
             grid = make(n, math.log(POLICIES), DELTA)
             gamma = bounds.gamma_auto(n, math.log(POLICIES), DELTA)
             best, lower, regret, fixed = float(bandit.values.max()), [], [], []
@@ -141,6 +148,7 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
             second = bounds.regret_bound_grid_variance(grid, bandit.variance, value=0.9) if smooth else 1.0
             bound = min(bounds.regret_bound_grid(grid, bandit.coverage), second)
             made.append({
+                "logger": logger,
                 "gains": score,
                 "eps": eps,
                 "n": n,

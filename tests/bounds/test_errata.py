@@ -51,3 +51,22 @@ def test_one_tail_alone_bounds_no_regret():
     assert (estimate - penalty <= values).all()
     chosen = int((estimate - penalty).argmax())
     assert values.max() - values[chosen] > 2 * penalty[1]
+
+
+@pytest.mark.parametrize("power", [0.2, 1 / 3, 0.5, 0.8, 1.0])
+def test_clipping_has_no_guarantee_that_falls_faster_than_the_third_root(power):
+    """E15: whatever gamma, one of two bandits has a regret above C n^(-1/3)/11 in most logs."""
+    n, logs, rng = 10**6, 200, np.random.default_rng(2)
+    gamma = n**-power
+    # 1. a comparator of reward 1 that is hardly covered, the other action earns 1/2
+    mu = gamma / 8
+    hits = rng.binomial(n, mu, logs)
+    other = rng.binomial(n - hits, 0.5) / max(1 - mu, gamma) / n
+    fails = np.mean((hits / gamma / n < other) & (0.5 > n ** (-1 / 3) / 11 / mu))
+    # 2. many rare actions of reward 1/2, and the best, which is logged most often
+    s = max(gamma, 16 / n)
+    rare, gap = math.floor(1 / (2 * s)), 1 / (4 * math.sqrt(n * s))
+    flat, best = rng.binomial(n, s / 2, (logs, min(rare, 2000))), 1 - rare * s
+    good = rng.binomial(n, best * (0.5 + gap), logs) / best / n
+    lost = (flat.max(axis=1) / s / n > good) & (gap > n ** (-1 / 3) / 11 * (0.5 + gap) / best)
+    assert max(fails, lost.mean()) > 0.6

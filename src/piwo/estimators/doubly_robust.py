@@ -40,9 +40,8 @@ def doubly_robust(
         log: the logged decisions.
         policy: see `piwo.evaluate`; it must give full vectors.
         q: predicted rewards, in the reward's own unit (minus the cost for costs), made from other rows than
-            these: an (n, K) array with columns in the order of the log's explicit action list; or a data
-                frame with one column
-            an action, matched by name; or a function of the (m, d) context matrix, or a fitted object with
+            these: an (n, K) array with columns in the order of the log's explicit action list; or a data frame with
+            one column an action, matched by name; or a function of the (m, d) context matrix, or a fitted object with
             `predict`, that gives (m, K) in the order of `log.actions`.
         gamma: 0 for plain weights; above 0, those of implicit exploration, at most 1 / gamma, at the price of
             a bias.

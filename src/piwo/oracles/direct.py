@@ -28,18 +28,22 @@ _FEW = 5
 
 @dataclass(frozen=True)
 class Direct(Oracle):
-    """The action with the highest reward by ridge regression, one regression an action; propensities are ignored.
+    """The action with the highest reward by a regression for each action; propensities are ignored.
 
     Answers: which policy, where the log explores evenly or badly, so that a model of the reward sees more than
     weights do? It is the best of simple learners there, and often worse than the logging policy elsewhere: give it to
     `piwo.Auto`, or look at its certificate, before you believe it. The score is not used.
 
-    Formula: for every action a, min over c, b of sum_{t: A_t = a} (R_t - m - c'X_t - b)^2 + alpha (|c|^2 + b^2), with
-    m the mean reward and columns divided by their standard deviation; pi(x) = argmax_a c_a'x + b_a over the actions
-    that were logged. Rarely logged actions are drawn towards m.
+    Formula, with m the mean reward: for every action a, min over c, b of sum_{t: A_t = a} (R_t - m - c'X_t - b)^2 +
+    alpha (|c|^2 + b^2), columns divided by their standard deviation; pi(x) = argmax_a c_a'x + b_a over the actions that
+    were logged. With a model f_a fitted to the n_a rows of each action: pi(x) = argmax_a (n_a f_a(x) + alpha m) /
+    (n_a + alpha), and where n_a < 5 the mean reward of these rows takes the place of f_a(x). Either way rarely logged
+    actions are drawn towards m.
 
     Args:
         alpha: the penalty, above 0: so many rows' worth of belief in the mean reward.
+        model: a scikit-learn regressor, of which each action gets a copy of its own, fitted to all of its rows in
+            memory; None: ridge regression, in one pass over the log.
 
     >>> import numpy as np, piwo
     >>> X = np.array([[0.0], [0.0], [1.0], [1.0]] * 50)
