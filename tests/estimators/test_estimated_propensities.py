@@ -1,10 +1,16 @@
 """Estimated propensities: from other folds only, marked, calibrated where the classifier is right."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 import piwo
 from piwo.estimators.propensities import COLUMN
+from piwo.learners.learner import Rows, divide
+from piwo.policies import RowWise
 
 
 def rows(n: int = 4000, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -102,3 +108,166 @@ def test_the_order_of_folds_is_in_the_seed() -> None:
     )
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
+
+
+# ------------------------------------------------------------------------------------------ a log that is divided
+
+
+def shop(n: int = 400) -> dict[str, Any]:
+    """Rows with a text column; neither actions nor levels are declared."""
+    rng = np.random.default_rng(4)
+    city = np.array(["A", "B", "C"], object)[rng.integers(0, 3, n)]
+    x = rng.normal(size=n)
+    action = np.array(["a", "b"], object)[(rng.random(n) < 0.3 + 0.3 * (x > 0) + 0.2 * (city == "A")) * 1]
+    return {"x": x, "city": city, "action": action, "reward": (rng.random(n) < 0.5) * 1.0}
+
+
+def read_and_divided(rows: dict[str, Any], forward: bool, tail: bool, factor: float = 1.0) -> Rows:
+    log = piwo.estimate_propensities(rows, context=["x", "city"], forward=forward)
+    return divide(log.doubted(factor), "held-out", 0.4, 0, tail)
+
+
+def changed(rows: dict[str, Any], where: np.ndarray) -> dict[str, Any]:
+    """Rows of which some have other actions, one of them new, other contexts, one of them new, and other rewards."""
+    found = {name: column.copy() for name, column in rows.items()}
+    found["action"][where] = np.resize(np.array(["b", "b", "z"], object), where.sum())
+    found["city"][where] = np.resize(np.array(["D", "A"], object), where.sum())
+    found["x"][where] *= -3.0
+    found["reward"][where] = 1.0
+    return found
+
+
+def held_out(rows: dict[str, Any], divided: Rows, forward: bool) -> np.ndarray:
+    """Return which of all rows are held out; forward, the first fifth is on neither side."""
+    assert divided.test is not None
+    assert divided.test.selector is not None
+    n, left_out = len(rows["x"]), len(rows["x"]) // 5 if forward else 0
+    return np.append(np.zeros(left_out, bool), divided.test.selector.keep(np.arange(n - left_out)))
+
+
+def all_that_a_learner_sees(log: piwo.Log) -> tuple[Any, ...]:
+    batches = list(log.each_batch(context=True))
+    return (
+        log.actions.labels,
+        log.features,
+        log.doubt,
+        *(np.concatenate([getattr(x, name) for x in batches]).tolist() for name in ("propensity", "action", "context")),
+    )
+
+
+WAYS = [(False, False), (True, False), (False, True), (True, True)]
+
+
+@pytest.mark.parametrize(("forward", "tail"), WAYS)
+@pytest.mark.filterwarnings("ignore:1 action has:piwo.PiwoWarning")
+def test_what_is_learned_from_does_not_know_the_held_out_rows(forward: bool, tail: bool) -> None:
+    rows = shop()
+    one = read_and_divided(rows, forward, tail)
+    other = read_and_divided(changed(rows, held_out(rows, one, forward)), forward, tail)
+    assert all_that_a_learner_sees(one.training) == all_that_a_learner_sees(other.training)
+    assert one.test is not None
+    assert other.test is not None
+    assert all_that_a_learner_sees(one.test) != all_that_a_learner_sees(other.test)
+
+
+@pytest.mark.parametrize("forward", [False, True])
+@pytest.mark.filterwarnings("ignore:1 action has:piwo.PiwoWarning")
+def test_nor_does_it_where_the_sides_are_exchanged(forward: bool) -> None:
+    rows = shop()
+    one = read_and_divided(rows, forward, tail=False)
+    left_out = np.arange(len(rows["x"])) < (len(rows["x"]) // 5 if forward else 0)
+    other = read_and_divided(changed(rows, ~held_out(rows, one, forward) & ~left_out), forward, tail=False)
+    assert all_that_a_learner_sees(one.exchanged().training) == all_that_a_learner_sees(other.exchanged().training)
+
+
+RIDGE = piwo.oracles.Ridge()
+LEARNED: dict[str, Callable[[piwo.Log], np.ndarray]] = {
+    "PIWO": lambda log: piwo.PIWO(oracle=RIDGE).fit(log).policy_.coef,
+    "PIWOGrid": lambda log: np.stack([x.policy.coef for x in piwo.PIWOGrid(oracle=RIDGE).fit(log).path_.values()]),
+    "Auto": lambda log: next(iter(piwo.Auto([RIDGE], exchange=False).fit(log).path_.values())).policy.coef,
+    "PACBayesLinear": lambda log: piwo.PACBayesLinear(draws=2, steps=3).fit(log).prior_.mean,
+}
+
+
+@pytest.mark.parametrize("name", LEARNED)
+@pytest.mark.filterwarnings("ignore::piwo.PiwoWarning")
+def test_no_policy_follows_what_was_done_in_held_out_rows(name: str) -> None:
+    rows = shop()
+    log = piwo.estimate_propensities(rows, context=["x", "city"])
+    selector = log.split().test.selector
+    assert selector is not None
+    again = {x: y.copy() for x, y in rows.items()}
+    held = selector.keep(np.arange(len(log)))
+    again["action"][held] = again["action"][held][::-1]
+    other = piwo.estimate_propensities(again, context=["x", "city"])
+    assert estimated(log).tolist() != estimated(other).tolist()
+    assert LEARNED[name](log).tolist() == LEARNED[name](other).tolist()
+
+
+def test_each_side_is_estimated_as_a_log_of_its_own() -> None:
+    rows = shop()
+    divided = read_and_divided(rows, forward=False, tail=False, factor=1.2)
+    held = held_out(rows, divided, forward=False)
+    for side, keep in ((divided.training, ~held), (divided.test, held)):
+        alone = piwo.estimate_propensities({x: y[keep] for x, y in rows.items()}, context=["x", "city"]).doubted(1.2)
+        assert side is not None
+        assert side.doubt == alone.doubt
+        assert estimated(side).tolist() == estimated(alone).tolist()
+    assert divided.exchanged().training.doubt == divided.test.doubt  # type: ignore[union-attr]
+
+
+def test_the_last_rows_are_estimated_from_all_before() -> None:
+    rows = shop()
+    log = piwo.estimate_propensities(rows, context="x", forward=True)
+    parts = log.split(0.3, tail=True)
+    assert estimated(parts.test).tolist() == estimated(log)[-len(parts.test) :].tolist()
+
+
+def test_a_side_with_fewer_rows_than_folds_is_refused() -> None:
+    rows = {"action": [0, 1] * 4, "reward": [1.0] * 8}
+    with pytest.raises(piwo.DataError, match="4 rows are to be cut into 5 folds"):
+        piwo.estimate_propensities(rows).split(tail=True)
+
+
+class Partners(ClassifierMixin, BaseEstimator):
+    """Even odds, but for contexts that it has seen: there what was done has a thousandth more."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "Partners":
+        self.classes_ = np.array([0, 1])
+        self.seen_ = dict(zip(X[:, 0].tolist(), y.tolist(), strict=True))
+        return self
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        tilt = np.array([{None: 0.0, 0: -1e-3, 1: 1e-3}[self.seen_.get(x)] for x in X[:, 0].tolist()])
+        return np.stack([0.5 - tilt, 0.5 + tilt], axis=1)
+
+
+@pytest.mark.parametrize("forward", [False, True])
+def test_certificates_of_who_listens_to_propensities_hold(forward: bool) -> None:
+    """Users come twice; half of them reward anything, so that every policy is worth .5.
+
+    True propensities are 1/2, and no estimate is below 1/2.02 or so: with the factor allowed for, certificates must
+    hold. Where a training row's propensity tells what its user did the other time, a policy that repeats it for the
+    rewarding ones, and avoids it for others, is certified near 1 by rows whose mean weight is 1.
+    """
+    n, wrong, factor, delta = 400, 0, 1.02, 0.2
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        user, action = rng.permutation(np.repeat(np.arange(n // 2), 2)), rng.integers(0, 2, n)
+        rows = {"user": user, "action": action, "reward": (user % 2) * 1.0}
+        log = piwo.estimate_propensities(
+            rows, context="user", model=Partners(), forward=forward, actions=[0, 1], folds=40
+        )
+        first = n - len(log)
+        parts, pi = log.doubted(factor).split(seed=seed), np.full((n, 2), 0.5)
+        for batch in parts.train.each_batch(context=True):
+            assert batch.context is not None
+            who, tilt = batch.context[:, 0].astype(int), batch.propensity / factor - 0.5
+            again = np.where(np.abs(tilt) < 1e-4, -1, np.where(tilt > 0, batch.action, 1 - batch.action))
+            for one, what in zip(who[again >= 0], again[again >= 0], strict=True):
+                pi[user == one] = np.eye(2)[what if one % 2 else 1 - what]
+        policy = RowWise(pi[first:], log.actions)
+        made = piwo.certify(parts.test, {0: policy}, delta=delta)[0]
+        assert made.value_lower is not None
+        wrong += made.value_lower > 0.5
+    assert wrong / 20 <= delta

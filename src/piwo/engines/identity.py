@@ -18,6 +18,9 @@ __all__ = ["identity"]
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
+_OF_THE_SOURCE = {"source", "estimated_by"}
+"""What a log's source says of itself; how propensities were estimated, the propensities say."""
+
 
 def identity(value: Any) -> str:
     """Return 32 hexadecimal digits that are the same wherever, and whenever, the value is made of the same.
@@ -74,7 +77,7 @@ def _parts(value: Any, inside: tuple[int, ...]) -> Iterator[Any]:
         yield from (value.__self__, value.__func__)
     elif isinstance(value, Log):
         yield _source_identity(value.source)
-        yield {x.name: getattr(value, x.name) for x in fields(value) if x.name != "source"}
+        yield {x.name: getattr(value, x.name) for x in fields(value) if x.name not in _OF_THE_SOURCE}
     elif is_dataclass(value):
         yield {x.name: getattr(value, x.name) for x in fields(value)}
     elif isinstance(value, np.ndarray):

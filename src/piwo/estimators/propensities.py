@@ -57,6 +57,9 @@ def estimate_propensities(
     that saw its row. A propensity that is too small makes every value too high: allow for the error with
     `evaluate(..., propensity_factor=1.25)`. Every result carries a note, and `piwo.check` shows the calibration.
 
+    Where the log is divided, by `Log.split` or by a learner, the propensities are estimated anew on each side:
+    those of the rows to learn from would otherwise tell the learner what was done in the held-out rows.
+
     Formula: p(a | x) = (m f(a | x) + 1/K) / (m + 1), f fitted on m rows of other folds: no action is impossible.
 
     Args:
@@ -101,26 +104,103 @@ def estimate_propensities(
         hash_size=hash_size, where=where,
     )  # fmt: skip
     log = replace(found, behavior=None)
-    table = _table(log)
-    if len(table) < folds:
-        raise DataError(
-            f"{len(table)} rows are to be cut into {folds} folds, expected at least 2 folds and a row in each"
-        )
-    seen = _seen(log)
-    part = _parts(len(table), folds, forward, random_state)
-    propensity, bins = np.zeros(len(table)), _Bins.empty()
-    for fold in range(1 if forward else 0, folds):
-        train = part < fold if forward else part != fold
-        fitted = _fitted(model, seen, train)
-        for rows in _blocks(np.flatnonzero(part == fold), len(log.actions)):
-            p = fitted.probabilities(seen.rows(rows))
-            propensity[rows] = p[np.arange(len(rows)), seen.action[rows]]
-            bins = bins.added(p, seen.action[rows])
-    made = table.append_column(COLUMN, pa.array(propensity)).filter(pa.array((part > 0) | (not forward)))
-    cut = f"{folds} parts, each from those before" if forward else f"{folds} folds"
-    doubt = Doubt(estimated=f"{_name(model, log)}, {cut}", calibration=bins.table())
-    columns = replace(log.columns, propensity=COLUMN)
-    return replace(log, source=TableSource(made, log.source.name), columns=columns, doubt=doubt)
+    rows = replace(log, source=TableSource(_table(log), log.source.name))
+    return _Fit(rows, model, folds, forward, random_state).log()
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How the propensities of rows are estimated: the rows, which have none, and the arguments of the public call."""
+
+    rows: Log
+    model: Any
+    folds: int
+    forward: bool
+    random_state: int
+
+    @property
+    def table(self) -> pa.Table:
+        """Return the rows as they were given."""
+        assert isinstance(self.rows.source, TableSource)
+        return self.rows.source.table
+
+    def log(self) -> Log:
+        """Return the log of all rows that have a propensity."""
+        rows = self.rows
+        found, bins = self.estimated(np.ones(len(self.table), bool))
+        cut = f"{self.folds} parts, each from those before" if self.forward else f"{self.folds} folds"
+        doubt = Doubt(estimated=f"{_name(self.model, rows)}, {cut}", calibration=bins.table())
+        columns = replace(rows.columns, propensity=COLUMN)
+        return replace(rows, source=self._source(found), columns=columns, doubt=doubt, estimated_by=self)
+
+    def divided(self, train: Log, test: Log) -> tuple[Log, Log]:
+        """Return two sides of the log, each with propensities that rest on its own rows.
+
+        Forward, they rest on the first part, too, which belongs to neither side; and where the held-out rows are the
+        last ones, theirs rest on all rows before.
+        """
+        assert train.selector is not None
+        learned = np.ones(len(self.table), bool)
+        learned[self._left_out :] = train.selector.keep(np.arange(len(self.table) - self._left_out))
+        held = ~learned
+        after = self.forward and not learned[held.argmax() :].any()
+        held[: len(held) if after else self._left_out] = True
+        (of_train, train_bins), (of_test, test_bins) = self.estimated(learned), self.estimated(held)
+        source = self._source(np.where(learned, of_train, of_test))
+        return self._side(train, source, train_bins), self._side(test, source, test_bins)
+
+    def _side(self, side: Log, source: TableSource, bins: _Bins) -> Log:
+        assert side.doubt is not None
+        return replace(side, source=source, doubt=replace(side.doubt, calibration=bins.table()), estimated_by=None)
+
+    @property
+    def _left_out(self) -> int:
+        return int(np.count_nonzero(self._part() == 0)) if self.forward else 0
+
+    def _part(self) -> Codes:
+        n = len(self.table)
+        return np.arange(n) * self.folds // n
+
+    def _source(self, propensity: Floats) -> TableSource:
+        made = self.table.append_column(COLUMN, pa.array(propensity)).slice(self._left_out)
+        return TableSource(made, self.rows.source.name)
+
+    def estimated(self, kept: npt.NDArray[np.bool_]) -> tuple[Floats, _Bins]:
+        """Return the propensities of the rows that are kept, estimated from these alone, (n,), and their calibration.
+
+        Args:
+            kept: (n,) mask. What is not declared, actions and levels, is found out from these rows alone, too.
+        """
+        places = np.flatnonzero(kept)
+        if len(places) < self.folds:
+            raise DataError(
+                f"{len(places)} rows are to be cut into {self.folds} folds, expected at least 2 folds and a row in each"
+            )
+        seen = _seen(self.rows.where(_Kept(kept)))
+        part = self._part()[places]
+        if not self.forward:
+            part = np.random.default_rng(self.random_state).permutation(
+                np.arange(len(places)) * self.folds // len(places)
+            )
+        propensity, bins = np.zeros(len(kept)), _Bins.empty()
+        for fold in range(1 if self.forward else 0, self.folds):
+            fitted = _fitted(self.model, seen, part < fold if self.forward else part != fold)
+            for rows in _blocks(np.flatnonzero(part == fold), seen.count):
+                p = fitted.probabilities(seen.rows(rows))
+                propensity[places[rows]] = p[np.arange(len(rows)), seen.action[rows]]
+                bins = bins.added(p, seen.action[rows])
+        return propensity, bins
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Selector: the rows of an (n,) mask."""
+
+    mask: npt.NDArray[np.bool_]
+
+    def keep(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return the mask at the row numbers."""
+        return self.mask[rows]
 
 
 class _Unknown:
@@ -160,11 +240,6 @@ def _seen(log: Log) -> _Seen:
     batches = list(log.each_batch(context=True))
     context = None if log.features is None else np.concatenate([x.context for x in batches if x.context is not None])
     return _Seen(context, np.concatenate([x.action for x in batches]), len(log.actions))
-
-
-def _parts(n: int, folds: int, forward: bool, random_state: int) -> Codes:
-    part = np.arange(n) * folds // n
-    return part if forward else np.random.default_rng(random_state).permutation(part)
 
 
 @dataclass(frozen=True)

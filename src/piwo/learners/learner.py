@@ -87,8 +87,8 @@ class Rows:
         """
         assert self.test is not None
         # what is learned knows the actions and levels of its own rows alone, whichever part they are
-        training = replace(self.training, selector=self.test.selector)
-        test = replace(self.test, selector=self.training.selector)
+        training = replace(self.training, selector=self.test.selector, doubt=self.test.doubt)
+        test = replace(self.test, selector=self.training.selector, doubt=self.training.doubt)
         split = {**self.facts["split"], "exchanged": True}
         return Rows(training, test, {"training_rows": len(training), "split": split})
 

@@ -27,7 +27,7 @@ from piwo.logs.features import Features
 from piwo.logs.hashing import key_numbers
 from piwo.logs.sources import Fragment, QuerySource, Source, cut, decoded
 
-__all__ = ["Log", "Part", "Reader", "Selector", "Split", "warn_of"]
+__all__ = ["Log", "Part", "PropensityFit", "Reader", "Selector", "Split", "warn_of"]
 
 
 Numbers = npt.NDArray[np.int64]
@@ -39,6 +39,15 @@ class Selector(Protocol):
 
     def keep(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return the (n,) mask of the row numbers that stay."""
+        ...
+
+
+@runtime_checkable
+class PropensityFit(Protocol):
+    """How the propensities of a log were estimated, for whoever divides it: each side's must rest on its own rows."""
+
+    def divided(self, train: Log, test: Log) -> tuple[Log, Log]:
+        """Return both sides with their propensities estimated anew, those of `train` without a look at `test`."""
         ...
 
 
@@ -128,6 +137,7 @@ class Log:
     selector: Selector | None = None
     doubt: Doubt | None = None
     encoding: Encoding = AS_USUAL
+    estimated_by: PropensityFit | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -414,6 +424,7 @@ class Log:
         """Return the rows that a selector keeps; row numbers stay those of the whole log.
 
         What is not declared, the action list and the levels of text columns, is found out from these rows alone.
+        Estimated propensities stay as they are; `split` estimates them anew on each side.
         """
         if self.selector is not None:
             raise UsageError("this log is already part of a split; split the whole log instead")
@@ -425,7 +436,8 @@ class Log:
         Which rows are held out depends on seed and row number alone, or on seed and key where the log has one
         (`piwo.read(key=)`): not on batches, threads, files, or anything else in the rows. It must not depend on the
         actions either: what is learned would then tell which actions to expect among the held-out rows, and
-        certificates would fail (docs/theory.md, section "A held-out split must not look at the actions"). Actions
+        certificates would fail (docs/theory.md, section "A held-out split must not look at the actions"). For the same
+        reason estimated propensities (`piwo.estimate_propensities`) are estimated anew on each side. Actions
         that were logged too rarely to be on both sides are named in `notes` and in a warning.
 
         Args:

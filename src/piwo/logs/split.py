@@ -91,6 +91,8 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
     # What is learned may know the rows to learn from and no others: their actions and levels, not those of all rows.
     train = log.where(replace(selector, test=False))
     test = replace(log.where(selector), declared_actions=log.actions)
+    if log.estimated_by is not None:  # nor propensities that were estimated from what was done in the others
+        train, test = log.estimated_by.divided(train, test)
     return Split(train, test, train_rows, test_rows, notes)
 
 
