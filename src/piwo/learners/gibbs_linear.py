@@ -10,10 +10,10 @@ import numpy as np
 
 from piwo.certifying import certify
 from piwo.errors import PiwoWarning, UsageError
-from piwo.learners.learner import Learner, check_log, check_score, divide
+from piwo.learners.learner import Learner, check_log, divide
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale
 from piwo.learners.nuts import draw_chains
-from piwo.learners.posterior import check_posterior_score, fitted_rule, fitted_score, mixture_of
+from piwo.learners.posterior import check_linear_posterior, check_sizes, fitted_rule, fitted_score, mixture_of
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.examples import Examples, rewarded, standardised
@@ -151,19 +151,11 @@ class GibbsLinear(Learner):
 
     def _check(self, log: Log, score: Score) -> None:
         check_log(log)
-        check_score(score)
-        check_posterior_score(score, log)
+        check_linear_posterior(score, log)
         if isinstance(score.asked, tuple):
             raise UsageError(f"{score!r} has several hyper-parameters, expected one: each has a posterior of its own")
-        if not log.has_context:
-            raise UsageError(
-                "linear policies need the context, and the log was read without; read it with context=[...]"
-            )
         check_prior_scale(self.prior_scale)
-        for what, least in (("draws", 1), ("chains", 2), ("warmup", 10), ("samples", 10)):
-            value = getattr(self, what)
-            if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
-                raise UsageError(f"{what} is {value!r}, expected a whole number of at least {least}")
+        check_sizes(self, draws=1, chains=2, warmup=10, samples=10)
         if self.chains > min(self.warmup, self.samples):
             raise UsageError(f"chains is {self.chains}, expected no more than warmup or samples")
         if self.draws > self.chains * self.samples:

@@ -11,12 +11,13 @@ import numpy as np
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.estimators.prepare import actions_logged_once, prepare, unknown_actions
-from piwo.learners.learner import Learner, check_log, check_score, divide
+from piwo.learners.learner import Learner, check_log, divide
 from piwo.learners.normal_posterior import MOST_COEFFICIENT, NormalPosterior, check_prior_scale, fit_normal
 from piwo.learners.posterior import (
     PosteriorBound,
     PosteriorSums,
-    check_posterior_score,
+    check_linear_posterior,
+    check_sizes,
     fitted_rule,
     fitted_score,
     mixture_of,
@@ -161,19 +162,11 @@ class PACBayesLinear(Learner):
 
     def _check(self, log: Log, score: Score) -> None:
         check_log(log)
-        check_score(score)
-        check_posterior_score(score, log)
-        if not log.has_context:
-            raise UsageError(
-                "linear policies need the context, and the log was read without; read it with context=[...]"
-            )
+        check_linear_posterior(score, log)
         if self.policy not in ("softmax", "greedy"):
             raise UsageError(f"policy is {self.policy!r}, expected 'softmax' or 'greedy'")
         check_prior_scale(self.prior_scale)
-        for what in ("draws", "steps"):
-            value = getattr(self, what)
-            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-                raise UsageError(f"{what} is {value!r}, expected a whole number of at least 1")
+        check_sizes(self, draws=1, steps=1)
         named = isinstance(self.prior, str) and self.prior in ("split", "zero")
         if not (named or isinstance(self.prior, LinearGreedy | LinearSoftmax)):
             raise UsageError(f"prior is {self.prior!r:.80}, expected 'split', 'zero', or a linear policy")

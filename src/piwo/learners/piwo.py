@@ -18,6 +18,7 @@ from piwo.learners.learner import (
     check_certifiable,
     check_log,
     check_score,
+    check_upper_end,
     divide,
     fitted,
 )
@@ -140,8 +141,8 @@ class PIWO(Learner):
         if self.certificate not in ("held-out", "in-sample", None):
             raise UsageError(f"certificate is {self.certificate!r}, expected 'held-out', 'in-sample' or None")
         check_certifiable(log, oracle, self.certificate)
-        if score.relative and not math.isfinite(log.reward_range[1]):
-            raise UsageError(f"{score.label} needs rewards with an upper end; declare reward_range, or use LSLinear()")
+        if score.relative:  # other scores are certified without them
+            check_upper_end(score, log)
         if self.certificate is None and (isinstance(score.asked, tuple) or len(score.variants()) > 1):
             raise UsageError("a path is chosen from by certificate, and certificate is None; give one hyper-parameter")
 

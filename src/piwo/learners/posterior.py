@@ -15,7 +15,7 @@ from piwo.certifying import Certifying
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.prepare import check_actions_known
-from piwo.learners.learner import check_upper_end, gamma_grid
+from piwo.learners.learner import Learner, check_score, check_upper_end, gamma_grid
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.policies import Mixture, Policy
@@ -28,7 +28,9 @@ from piwo.scores import Score
 __all__ = [
     "PosteriorBound",
     "PosteriorSums",
+    "check_linear_posterior",
     "check_posterior_score",
+    "check_sizes",
     "fitted_rule",
     "fitted_score",
     "mixture_of",
@@ -232,6 +234,30 @@ def check_posterior_score(score: Score, log: Log) -> None:
     check_upper_end(score, log)
     if log.columns.weight is not None:
         raise UsageError("the log was thinned (sampling weights), so no certificate holds; use PIWO(certificate=None)")
+
+
+def check_linear_posterior(score: Score, log: Log) -> None:
+    """Raise where there is no posterior over linear policies.
+
+    Raises:
+        UsageError: for what `check_posterior_score` refuses, and for a log without context.
+    """
+    check_score(score)
+    check_posterior_score(score, log)
+    if not log.has_context:
+        raise UsageError("linear policies need the context, and the log was read without; read it with context=[...]")
+
+
+def check_sizes(learner: Learner, **least: int) -> None:
+    """Raise where arguments of a learner are no whole numbers of at least so much.
+
+    Raises:
+        UsageError: naming the first.
+    """
+    for what, few in least.items():
+        value = getattr(learner, what)
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value < few:
+            raise UsageError(f"{what} is {value!r}, expected a whole number of at least {few}")
 
 
 def _bet(score: Score) -> float:
