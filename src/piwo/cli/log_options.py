@@ -99,8 +99,8 @@ class LogOptions:
         str | None,
         Parameter(
             help="For a log without propensities: fit them by logistic regression of the action on --context, each "
-            "row's from other rows (folds) or from earlier ones alone (forward), and anew on each side of a split. What "
-            "is computed then holds only as far as they do.",
+            "row's from other rows (folds) or from earlier ones alone (forward), and anew on each side of a split. "
+            "What is computed then holds only as far as they do.",
             group=_PROPENSITIES,
         ),
     ] = None
