@@ -59,7 +59,7 @@ def improved() -> list:
      ("full", 10_000, 0.191, 0.225)],
 )  # fmt: skip
 def test_improvement_over_the_logger(improved: list, shift: str, n: int, naive: float, one: float) -> None:
-    """Lower bounds near those of another bandit of three actions; what is measured on the same rows is certified, two bounds are not."""
+    """Lower bounds near those of another bandit of three actions; certified on the same rows, not by two bounds."""
     row = next(x for x in improved if (x["shift"], x["n"]) == (shift, n))
     assert row["naive"] == pytest.approx(naive, abs=0.015)
     assert row["joint"] == pytest.approx(one, abs=0.015)

@@ -62,7 +62,7 @@ def test_clipping_has_no_guarantee_that_falls_faster_than_the_third_root(power):
     mu = gamma / 8
     hits = rng.binomial(n, mu, logs)
     other = rng.binomial(n - hits, 0.5) / max(1 - mu, gamma) / n
-    fails = np.mean((hits / gamma / n < other) & (0.5 > n ** (-1 / 3) / 11 / mu))
+    fails = np.mean((hits / gamma / n < other) & (n ** (-1 / 3) / 11 / mu < 0.5))
     # 2. many rare actions of reward 1/2, and the best, which is logged most often
     s = max(gamma, 16 / n)
     rare, gap = math.floor(1 / (2 * s)), 1 / (4 * math.sqrt(n * s))
