@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from benchmarks.statistics.pac_bayes import Coins, Policies, rates
 from benchmarks.statistics.pac_bayes_linear import CASES, failures
+from piwo.learners.normal_posterior import fit_normal
 from piwo.simulate import adversarial_bandits
 
 
@@ -24,6 +26,15 @@ def test_who_learned_and_pays_nothing_is_wrong_too_often():
 
 @pytest.mark.parametrize("prior", ["split", "zero"])
 @pytest.mark.parametrize("case", CASES, ids=lambda one: one.name)
-def test_bounds_over_linear_policies_hold(case, prior):
-    wrong = [sum(failures(case, prior, seed)[1:]) for seed in range(3)]
-    assert sum(wrong) == 0
+def test_bounds_over_linear_policies_hold(case, prior, monkeypatch):
+    """Posteriors that were fitted to the rows as if that cost nothing: what they claim of themselves is untrue.
+
+    A learner that asks for the price does not go there: its bounds are far below the value (the benchmark's table).
+    """
+
+    def grasping(examples, gains, prior, bet, **options):
+        return fit_normal(examples, gains, prior, bet=1e4 * bet, **options)
+
+    monkeypatch.setattr("piwo.learners.pac_bayes_linear.fit_normal", grasping)
+    wrong = [failures(case, prior, seed) for seed in range(6)]
+    assert np.sum(wrong, axis=0)[1:].tolist() == [0, 0, 0]
