@@ -48,3 +48,7 @@ class Clip(Score):
         """Return the (n,) mask of rows with a propensity below gamma that the policy may take."""
         mask: npt.NDArray[np.bool_] = (batch.propensity < self.number) & (pi > 0)
         return mask
+
+    def told_of_changed(self, rows: int) -> str:
+        """Return how many rows were clipped."""
+        return f"clipping at propensity {self.number:.4g} changed {rows} row{'' if rows == 1 else 's'}"
