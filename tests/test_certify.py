@@ -366,3 +366,83 @@ def test_the_gate_lets_through_what_is_better_than_the_incumbent() -> None:
     made = {name: piwo.certify(log, {0: weak}, baseline=base)[0] for name, base in (("logger", None), ("good", good))}
     assert [made["logger"].certified, made["good"].certified] == [True, False]
     assert piwo.certify(log, {0: good}, baseline=weak)[0].certified
+
+
+# ------------------------------------------------------------------------------------------------------ a series
+
+
+def pairs(n: int) -> piwo.Log:
+    return piwo.Log.from_arrays(action=["a", "b"] * n, reward=[1, 0] * n, propensity=[0.5] * 2 * n)
+
+
+def test_the_calls_of_a_series_spend_delta_in_all() -> None:
+    log = pairs(300)
+    one, more = Constant("a", log.actions), {x: Constant(x, log.actions) for x in log.actions}
+    calls = [piwo.certify(log, {0: one}, delta=DELTA, series=True)]
+    for named in (more, {0: one}, more):
+        last = list(calls[-1].values())[-1]
+        calls.append(piwo.certify(log, named, delta=DELTA, earlier=last))
+    for place, made in enumerate(calls, 1):
+        for certificate in made.values():
+            assert certificate.share == pytest.approx(1 / (place * (place + 1) * len(made)))
+            assert (certificate.series, certificate.delta) == (place, DELTA)
+        alone = piwo.certify(log, {0: one}, delta=DELTA / (place * (place + 1) * len(made)))[0]
+        found = made.get(0) or made["a"]
+        assert found.value_lower == pytest.approx(alone.value_lower, rel=1e-12)
+        assert found.improvement_lower == pytest.approx(alone.improvement_lower, rel=1e-12)
+    assert calls[-1]["a"].candidates == 6
+    assert "call 4 of a series, 6 candidates" in str(calls[-1]["a"])
+    assert sum(x.share or 0.0 for made in calls for x in made.values()) == pytest.approx(1 - 1 / 5)
+
+
+def test_going_on_until_something_is_certified_is_paid_for_by_a_series_alone() -> None:
+    """What is spent by 20 calls of one candidate each: earlier= tells of its price, the series stays below delta."""
+    log, delta = pairs(50), 0.05
+    policy = {0: Constant("a", log.actions)}
+    plain, series = piwo.certify(log, policy, delta=delta)[0], piwo.certify(log, policy, delta=delta, series=True)[0]
+    right = [1 - delta / plain.candidates, 1 - delta * (series.share or 1.0)]
+    assert not any("going on until" in note for note in (*plain.notes, *series.notes))
+    for _ in range(19):
+        plain = piwo.certify(log, policy, delta=delta, earlier=plain)[0]
+        series = piwo.certify(log, policy, delta=delta, earlier=series)[0]
+        right[0] *= 1 - delta / plain.candidates
+        right[1] *= 1 - delta * (series.share or 1.0)
+    assert 1 - right[0] == pytest.approx(0.166, abs=1e-3)
+    assert 1 - right[1] < delta
+    assert any("going on until something is certified takes certify(series=True)" in note for note in plain.notes)
+    assert not any("going on until" in note for note in series.notes)
+
+
+def test_a_series_has_shares_baselines_and_files() -> None:
+    log = pairs(300)
+    a, b = (Constant(x, log.actions) for x in "ab")
+    first = piwo.certify(log, {"a": a}, series=True)["a"]
+    assert piwo.Certificate.from_dict(first.to_dict()) == first
+    found = piwo.certify(log, {"a": a, "b": b}, earlier=first, shares={"a": 0.75, "b": 0.25}, baseline="b")
+    assert {key: one.share for key, one in found.items()} == pytest.approx({"a": 0.75 / 6, "b": 0.25 / 6})
+    # the weights that speak against the propensities pay for the call, too
+    wrong = piwo.Log.from_arrays(action=["a"] * 60 + ["b"] * 40, reward=[1.0] * 100, propensity=[0.5] * 100)
+    p = [piwo.certify(wrong, {"a": a}, delta=DELTA, series=series)["a"].propensity_p for series in (False, True)]
+    assert p[1] == pytest.approx(min(1.0, 2 * p[0]))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"series": True, "earlier": 2}, "declared in its first call"),
+        ({"series": True, "within": "both"}, "has paid for its whole class, later ones included"),
+        ({"earlier": "series", "delta": 0.1}, "the series was declared with 0.05; use the same"),
+        ({"earlier": "plain", "series": True}, "declared in its first call"),
+    ],
+)
+def test_series_that_are_none(options, says: str) -> None:
+    log = pairs(20)
+    both = {x: Constant(x, log.actions) for x in log.actions}
+    words = {
+        "both": lambda: piwo.oracles.Exhaustive(list(both.values())),
+        "series": lambda: piwo.certify(log, both, series=True)["a"],
+        "plain": lambda: piwo.certify(log, both)["a"],
+    }
+    made = {name: words[x]() if isinstance(x, str) else x for name, x in options.items()}
+    with pytest.raises(piwo.UsageError, match=says):
+        piwo.certify(log, both, **made)

@@ -101,7 +101,7 @@ GOOD: dict[str, Any] = {
     **dict.fromkeys(("n", "horizon"), 100), **dict.fromkeys(("delta", "rate"), 0.05), "log_inv_delta": 3.0,
     **dict.fromkeys(("gamma", "bet", "target"), 0.2), **dict.fromkeys(("coverage", "log_class_size", "kl", "variance"), 2.0),
     **dict.fromkeys(("mean", "value", "raw", "value_ix", "value_ls", "mean_score", "null_mean", "estimate"), 0.5),
-    **dict.fromkeys(("standard_error", "changes", "expected_changes", "missing"), 0.1), "inflation": 1.0, "largest": 2.0,
+    **dict.fromkeys(("standard_error", "changes", "expected_changes", "missing"), 0.1), "total_weight": 100.0, "inflation": 1.0, "largest": 2.0,
     "successes": 5, "statements": 2, "width": 4, "upper_end": 1.0, "grid": bounds.gamma_grid_ls(1000, 2.0, 0.05),
     **dict.fromkeys(("w", "w2", "wr", "w2r", "w2r2", "total", "squares"), 50.0),
     **dict.fromkeys(
@@ -200,7 +200,7 @@ CALLS: dict[str, Call] = {
     "select": (piwo.select, {"log": LOG, "policies": BOTH, "delta": 0.05, "rate": 0.05, "threshold": 0.5, "interval": "auto", "baseline": None, "horizon": 100}),
     "Selection.of": (piwo.Selection.of, {"evaluations": EVALUATIONS, "rate": 0.05, "threshold": None}),
     "check": (piwo.check, {"log": LOG, "policy": UNIFORM, "delta": 0.05}),
-    "certify": (piwo.certify, {"log": LOG, "policies": BOTH, "delta": 0.05, "within": None, "baseline": None, "interval": "auto", "earlier": 0, "horizon": 100, "facts": None}),
+    "certify": (piwo.certify, {"log": LOG, "policies": BOTH, "delta": 0.05, "within": None, "baseline": None, "interval": "auto", "earlier": 0, "series": False, "horizon": 100, "facts": None}),
     "regret_certificate": (piwo.regret_certificate, {"log": LOG, "policy": UNIFORM, "against": BOTH, "delta": 0.05, "within": None}),
     "estimate_propensities": (piwo.estimate_propensities, {"source": FRAME, "action": "action", "reward": "reward", "context": "x", "model": None, "folds": 2, "forward": False, "random_state": 0, "actions": None, "reward_range": (0.0, 1.0), "missing": "refuse"}),
     "read": (piwo.read, {"source": FRAME, "action": "action", "reward": "reward", "propensity": "p", "context": "x", "actions": None, "reward_range": (0.0, 1.0)}),

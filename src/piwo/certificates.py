@@ -90,6 +90,8 @@ class Certificate(SavedRecord):
     cost: bool = False
     horizon: int | str | None = None
     """Declared in advance, so that the bounds hold at all n together as the log grows; None: at this n alone."""
+    series: int | None = None
+    """Which call of a series on the same rows made it, from 1 on: the i-th spends delta/(i(i+1)). None: no series."""
     score: str | None = None
     """The score that the policy was learned with, and its parameter."""
     parameter: float | None = None
@@ -143,6 +145,7 @@ class Certificate(SavedRecord):
             "value_lower": maybe(number(low)),
             "share": maybe(number(0.0, 1.0)),
             "candidates": whole(1),
+            "series": maybe(whole(1)),
             "horizon": lambda value: maybe(one_of("universal"))(value) or whole(1)(value),
             "split": maybe(lambda value: isinstance(value, Mapping)),
         }
@@ -183,7 +186,8 @@ class Certificate(SavedRecord):
     def paid_for(self) -> str:
         """Return what the bounds pay for, in words: candidates, or the class that an in-sample certificate covers."""
         if self.kind == "held-out":
-            return f"{self.candidates} candidate{'' if self.candidates == 1 else 's'}"
+            call = "" if self.series is None else f"call {self.series} of a series, "
+            return f"{call}{self.candidates} candidate{'' if self.candidates == 1 else 's'}"
         if self.bound == "PAC-Bayes":
             return self._paid_for_prior
         if self.log_class_size > math.log(1e6):

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from piwo import bounds
 from piwo.certificates import Certificate, Kind
-from piwo.checks import check_kind, shown
+from piwo.checks import check_flag, check_kind, shown
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.estimators.contradiction import Claim, beside, contradiction, weight_p
@@ -61,6 +61,7 @@ def certify(
     q: Any = None,
     shares: Mapping[Any, float] | None = None,
     earlier: int | Certificate = 0,
+    series: bool = False,
     horizon: bounds.Horizon = None,
     facts: Mapping[str, Any] | None = None,
 ) -> dict[Any, Certificate]:
@@ -88,7 +89,11 @@ def certify(
             fixed before these rows were looked at. Policies that are the same have theirs together.
         earlier: how many candidates were certified on these rows before, or the last of their certificates, which
             knows: a holdout that is used again pays for all of them. They must have been made without looking at what
-            was certified. What was certified earlier paid for fewer; only what is certified last has paid for all.
+            was certified. What was certified earlier paid for fewer; only what is certified last has paid for all, and
+            which call is the last must not depend on what was certified: "until one is certified" takes a series.
+        series: this is the first of a series of calls on these rows, which may go on until something is certified: the
+            i-th spends delta/(i(i+1)), delta in all, and all certificates of the series hold together. The next call
+            takes `earlier=` and any certificate of the last one.
         horizon: None for one look at these rows; a number of rows, or "universal", declared before the first look,
             where the log grows and is certified again (docs/adaptive.md).
         facts: further fields of `Certificate` to record.
@@ -110,7 +115,7 @@ def certify(
     """
     asked = Certifying.of(
         log, policies, delta=delta, within=within, baseline=baseline, interval=interval, q=q, shares=shares,
-        earlier=earlier, horizon=horizon, facts=facts,
+        earlier=earlier, series=series, horizon=horizon, facts=facts,
     )  # fmt: skip
     return asked.finish(reduce(asked.log, asked.sums))
 
@@ -144,6 +149,8 @@ class Certifying:
     """What they are compared with, ready for the log; None: the logging policy."""
     shares: Mapping[Any, float] | None = None
     """key -> share of delta, for each of `policies`; None: the same for all."""
+    place: int | None = None
+    """Which call of a series it is, from 1 on; None outside of one."""
 
     @classmethod
     def of(
@@ -158,6 +165,7 @@ class Certifying:
         q: Any = None,
         shares: Mapping[Any, float] | None = None,
         earlier: int | Certificate = 0,
+        series: bool = False,
         horizon: bounds.Horizon = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Certifying:
@@ -182,7 +190,7 @@ class Certifying:
         unknown = next((x for x in facts or () if x not in _FIELDS), None)
         if unknown is not None:
             raise UsageError(f"facts names {shown(unknown)}, which is no field of Certificate")
-        _check_earlier(earlier, within)
+        place = _place(earlier, series, within, delta)
         if within is not None:
             check_declared(within, {key: policies[key] for key in first.values()})
         base = Baseline.of(log, policies, baseline)
@@ -198,13 +206,10 @@ class Certifying:
             check_actions_known(log, ready.values())
         if horizon is not None and horizon != "universal" and earlier:
             raise UsageError("the bets of a horizon depend on how many candidates pay, so earlier must be 0 with one")
-        if shares is not None:
-            if within is not None or earlier:
-                raise UsageError("shares are of one call on held-out rows; leave them out with within= or earlier=")
-            shares = joined_shares(shares, same_as)
+        shares = _shares(shares, same_as, fixed=within is None and not earlier, place=place)
         methods = {key: method.settled(log, policy) for key, policy in ready.items()}
         methods = with_predictions(methods, q, log, ready, asked=method, given=given)
-        return cls(log, ready, same_as, methods, delta, within, earlier, facts or {}, horizon, base, shares)
+        return cls(log, ready, same_as, methods, delta, within, earlier, facts or {}, horizon, base, shares, place)
 
     @property
     def kind(self) -> Kind:
@@ -295,6 +300,8 @@ class Certifying:
     def _union(self) -> float:
         """Return the logarithm of how many policies the bounds of all hold for."""
         # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
+        if self.place is not None:
+            return math.log(len(self.policies)) - math.log(_spent(self.place))
         return math.log(self.candidates) if self.within is None else self.log_class_size
 
     def _paid(self, key: Any) -> float:
@@ -377,8 +384,9 @@ class Certifying:
             reward_range=log.reward_range,
             cost=log.columns.cost,
             horizon=self.horizon,
+            series=self.place,
             created=now(),
-            notes=(*log.doubts, *_notes(moments, low, why_not)),
+            notes=(*log.doubts, *(() if self.place or not self.earlier else (_LAST,)), *_notes(moments, low, why_not)),
             **known,
             **self.facts,
         )
@@ -419,6 +427,46 @@ def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
         raise UsageError(
             "an in-sample certificate has paid for its whole class, earlier ones included; leave earlier out"
         )
+
+
+_LAST = (
+    "these rows were used before: the bounds hold if which call is the last does not depend on what was certified; "
+    "going on until something is certified takes certify(series=True)"
+)
+
+
+def _place(earlier: Any, series: Any, within: PolicyClass | None, delta: float) -> int | None:
+    """Return which call of a series it is, None outside of one."""
+    _check_earlier(earlier, within)
+    check_flag("series", series)
+    before = earlier.series if isinstance(earlier, Certificate) else None
+    if before is None and not series:
+        return None
+    if within is not None:
+        raise UsageError("an in-sample certificate has paid for its whole class, later ones included; leave series out")
+    if before is None and earlier:
+        raise UsageError(
+            "a series is declared in its first call, and what was certified earlier is of none; leave series out"
+        )
+    if before is not None and earlier.delta != delta:
+        raise UsageError(f"delta is {shown(delta)}, and the series was declared with {earlier.delta:g}; use the same")
+    return 1 if before is None else before + 1
+
+
+def _spent(place: int) -> float:
+    """Return the share of delta that a call of a series spends: 1/2, 1/6, 1/12 and so on, 1 in all."""
+    return 1.0 / (place * (place + 1.0))
+
+
+def _shares(shares: Any, same_as: Mapping[Any, Any], *, fixed: bool, place: int | None) -> Mapping[Any, float] | None:
+    """Return key -> share of delta, for each policy that differs; None: the same for all that were ever certified."""
+    if shares is not None and not fixed and place is None:
+        raise UsageError("shares are of one call on held-out rows; leave them out with within= or earlier=")
+    if shares is None and place is None:
+        return None
+    even = dict.fromkeys(same_as.values())
+    each = dict.fromkeys(even, 1.0 / len(even)) if shares is None else joined_shares(shares, same_as)
+    return {key: share * (1.0 if place is None else _spent(place)) for key, share in each.items()}
 
 
 def _point(log: Log, sums: MomentState) -> float | None:
