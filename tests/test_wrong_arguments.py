@@ -102,14 +102,14 @@ GOOD: dict[str, Any] = {
     **dict.fromkeys(("gamma", "bet", "target"), 0.2), **dict.fromkeys(("coverage", "log_class_size", "kl", "variance"), 2.0),
     **dict.fromkeys(("mean", "value", "raw", "value_ix", "value_ls", "mean_score", "null_mean", "estimate"), 0.5),
     **dict.fromkeys(("standard_error", "changes", "expected_changes", "missing"), 0.1), "total_weight": 100.0, "inflation": 1.0, "largest": 2.0,
-    "successes": 5, "statements": 2, "width": 4, "upper_end": 1.0, "grid": bounds.gamma_grid_ls(1000, 2.0, 0.05),
+    "successes": 5, "statements": 2, "width": 4, "upper_end": 1.0, "learner": "grid", "grid": bounds.gamma_grid_ls(1000, 2.0, 0.05),
     **dict.fromkeys(("w", "w2", "wr", "w2r", "w2r2", "total", "squares"), 50.0),
     **dict.fromkeys(
         ("bet_sums", "covered_sums", "uncovered_sums", "gain_sums", "weight_sums", "reward_sums", "loss_sums"), SUMS
     ),
     **{x: [0.3, 0.2] for x in ("values", "loss_values", "reward_scores", "loss_scores", "least_loss_scores")},
     **{x: [0.2, 0.1] for x in ("bets", "gammas")}, **{x: [0.5, 0.5] for x in ("prior", "posterior")},
-    "log_e_values": [3.0, 0.0], "y": [0.5, 1.0], "shifts": [0.0], "weights": [1.0],
+    "log_e_values": [3.0, 0.0], "regret": lambda n: 1.0 / n, "y": [0.5, 1.0], "shifts": [0.0], "weights": [1.0],
 }  # fmt: skip
 """A good value of every argument of the bounds, by its name."""
 OF_ONE: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Regret bounds and plans against hand-worked numbers."""
+"""Regret bounds against hand-worked numbers."""
 
 import math
 
@@ -55,22 +55,6 @@ def test_gamma_by_hand():
     assert bounds.gamma_linear(1_000_000, 17) == pytest.approx(math.sqrt(17e-6))
 
 
-def test_rows_by_hand():
-    # 7.600902 (5/.05)^2 = 76009.02
-    assert bounds.rows_for_regret(0.05, 2.0, math.log(50), 0.05) == 76010
-
-
-@given(st.floats(0.01, 1.0), st.floats(0.0, 100.0), st.floats(0.0, 1e3), st.floats(1e-6, 0.5))
-def test_rows_are_enough_and_not_too_many(target, coverage, log_class_size, delta):
-    def regret(n):
-        return bounds.regret_bound(n, bounds.gamma_auto(n, log_class_size, delta), coverage, log_class_size, delta)
-
-    rows = bounds.rows_for_regret(target, coverage, log_class_size, delta)
-    assert regret(rows) <= target * (1 + 1e-9)
-    if rows > 1:
-        assert regret(rows - 1) > target * (1 - 1e-9)
-
-
 def test_no_coverage_no_regret_bound():
     assert bounds.regret_bound(100, 0.1, math.inf, 1.0, 0.05) == math.inf
 
@@ -94,7 +78,3 @@ def test_refuses(change, said):
 def test_plans_refuse():
     with pytest.raises(UsageError, match="width is 0"):
         bounds.gamma_linear(10, 0)
-    with pytest.raises(UsageError, match="target is 0"):
-        bounds.rows_for_regret(0.0, 1.0, 1.0, 0.05)
-    with pytest.raises(UsageError, match="coverage"):
-        bounds.rows_for_regret(0.1, math.inf, 1.0, 0.05)

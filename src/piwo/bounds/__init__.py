@@ -54,12 +54,19 @@ from piwo.bounds.regret import (
     regret_bound_one_comparator,
     regret_bound_pac_bayes,
     regret_bound_tuned,
+)
+from piwo.bounds.rows_for_regret import (
+    PLANS,
+    regret_after,
     rows_for_regret,
+    rows_for_regret_variance,
+    rows_needed,
 )
 from piwo.bounds.union import log_inv_delta
 from piwo.bounds.value import value_interval, value_lower, value_upper
 
 __all__ = [
+    "PLANS",
     "CatalogueEntry",
     "GammaGrid",
     "Gibbs",
@@ -108,6 +115,7 @@ __all__ = [
     "pooled_lower",
     "pooled_lower_many",
     "propensity_e_test",
+    "regret_after",
     "regret_bound",
     "regret_bound_alone",
     "regret_bound_grid",
@@ -121,6 +129,8 @@ __all__ = [
     "regret_bound_pac_bayes_one_comparator",
     "regret_bound_tuned",
     "rows_for_regret",
+    "rows_for_regret_variance",
+    "rows_needed",
     "score_interval",
     "score_linear_lower",
     "score_lower",

@@ -1,16 +1,16 @@
-"""Regret bounds: how far below the best policy can a learned one be, and how many rows does it take?
+"""Regret bounds: how far below the best policy can a policy be that was learned with one gamma?
 
 Planning functions: they speak of a coverage C that no log reveals. C may be C_gamma(pi*) = E sum_a pi*(a|X)
 r(X,a)/(mu(a|X) + gamma) of the policy pi* to compete with, or anything above it, such as 1/p when the logging
 policy takes the actions of pi* with probability at least p. Regrets are in units of the reward range and say
-nothing from 1 upwards; they need an exact oracle.
+nothing from 1 upwards; they need an exact oracle. `piwo.bounds.rows_needed` tells how many rows any of them takes;
+for PIWO-Grid, which needs no gamma, see `piwo.bounds.grid`.
 """
 
 import math
 
 from piwo.bounds.union import log_inv_delta
-from piwo.checks import check_count, check_non_negative, check_positive, shown
-from piwo.errors import UsageError
+from piwo.checks import check_count, check_non_negative, check_positive
 
 __all__ = [
     "gamma_auto",
@@ -21,7 +21,6 @@ __all__ = [
     "regret_bound_one_comparator",
     "regret_bound_pac_bayes",
     "regret_bound_tuned",
-    "rows_for_regret",
 ]
 
 
@@ -152,34 +151,6 @@ def gamma_linear(n: int, width: int) -> float:
     check_count("n", n, 1)
     check_count("width", width, 1)
     return math.sqrt(width / n)
-
-
-def rows_for_regret(target: float, coverage: float, log_class_size: float, delta: float) -> int:
-    """Return the rows after which PIWO-IX with `gamma_auto` has a regret of at most `target`.
-
-        ceil( L ((2C + 1)/target)^2 ),  L = log(2|Pi|/delta)
-
-    Args:
-        target: regret that can be accepted, in units of the reward range, such as 0.05.
-        coverage: C of the policy to compete with, or anything above it; finite.
-        log_class_size: log|Pi|.
-        delta: chance of error.
-
-    >>> rows_for_regret(0.05, coverage=2.0, log_class_size=math.log(1000), delta=0.05)
-    105967
-
-    Source: arXiv 2309.15771, Theorem 1.
-    """
-    check_positive("target", target)
-    check_non_negative("coverage", coverage)
-    check_positive("2 coverage + 1", 2.0 * coverage + 1.0)
-    penalty = log_inv_delta(delta, statements=2, log_class_size=log_class_size)
-    root = math.sqrt(penalty) * ((2.0 * coverage + 1.0) / target)
-    if not root < 1e150:
-        raise UsageError(
-            f"target is {shown(target)}; more rows than float64 can count are needed: accept a larger regret"
-        )
-    return math.ceil(penalty * ((2.0 * coverage + 1.0) / target) ** 2)
 
 
 def _regret(n: int, gamma: float, coverage: float, penalty: float) -> float:

@@ -163,7 +163,7 @@ def coverage(
 ) -> CoverageEstimate:
     """Return the coverage of a policy in a log, with bounds. Answers: how hard is it to compete with?
 
-    For planning (`piwo.bounds.regret_bound`, `rows_for_regret`). To decide, certify values and improvements: they are
+    For planning (`piwo.bounds.rows_for_regret`). To decide, certify values and improvements: they are
     measured, and need no coverage. The logged propensities suffice; those of all actions (`propensities=` or
     `behavior=`) narrow the upper bounds. It needs rewards in a range that was declared, since what was never logged
     counts as the highest one.
