@@ -69,7 +69,7 @@ class Case:
     seed: int
 
 
-def _piwo(score: piwo.scores.Score, oracle: piwo.oracles.Oracle) -> Learn:
+def _piwo(score: piwo.scores.Score | None, oracle: piwo.oracles.Oracle) -> Learn:
     return lambda log, seed: piwo.PIWO(score, oracle, certificate=None, random_state=seed).fit(log).policy_
 
 
@@ -82,7 +82,7 @@ OTHERS: Mapping[str, Learn] = {
     "ridge, gamma sqrt(d/n)": _piwo(piwo.IX(), piwo.oracles.Ridge()),
     "logistic, gamma sqrt(d/n)": _piwo(piwo.IX(), piwo.oracles.Classifier()),
     "weighted logistic": _piwo(piwo.IX(1e-6), piwo.oracles.Classifier()),
-    "direct ridge": _piwo(piwo.IX(1.0), piwo.oracles.Direct()),
+    "direct ridge": _piwo(None, piwo.oracles.Direct()),
     "direct boosted trees": _boosted,
 }
 """What auto is compared with."""

@@ -70,7 +70,8 @@ class Certificate(SavedRecord):
     """How many different policies were certified on these rows, earlier ones included; the bounds of the
     call hold together. A held-out certificate pays for each; an in-sample one has paid for the whole class."""
     share: float | None = None
-    """The share of delta that its bounds spend, where shares were fixed; None: the same for all candidates."""
+    """The share of delta that its bounds spend, where shares were fixed: of all that was certified together, on other
+    rows too. None: the same for all candidates."""
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
     kl: float | None = None
@@ -163,9 +164,8 @@ class Certificate(SavedRecord):
         return made
 
     def __str__(self) -> str:
-        verdict = (
-            f"{'' if self.about is None else 'that one is '}{'certified better' if self.improves else 'not certified'}"
-        )
+        whose = "" if self.about is None else "that one is "
+        verdict = whose + ("certified better" if self.improves else "not certified")
         least, gain = (
             "no bound" if x is None else f"at least {x:.4g}" for x in (self.value_lower, self.improvement_lower)
         )
@@ -187,7 +187,8 @@ class Certificate(SavedRecord):
         """Return what the bounds pay for, in words: candidates, or the class that an in-sample certificate covers."""
         if self.kind == "held-out":
             call = "" if self.series is None else f"call {self.series} of a series, "
-            return f"{call}{self.candidates} candidate{'' if self.candidates == 1 else 's'}"
+            spent = "" if self.share is None else f", a share of {self.share:.4g} of delta"
+            return f"{call}{self.candidates} candidate{'' if self.candidates == 1 else 's'}{spent}"
         if self.bound == "PAC-Bayes":
             return self._paid_for_prior
         if self.log_class_size > math.log(1e6):
@@ -200,11 +201,8 @@ class Certificate(SavedRecord):
         if self.log_ratio is not None:
             expected = "" if self.kl is None else f" (the divergence is {_text(self.kl)})"
             return f"a mean log-ratio of {_text(self.log_ratio)} to the prior in its draws{expected}"
-        return (
-            "an infinite divergence from the prior"
-            if self.kl is None
-            else f"a divergence of {_text(self.kl)} from the prior"
-        )
+        far = "an infinite divergence" if self.kl is None else f"a divergence of {_text(self.kl)}"
+        return f"{far} from the prior"
 
     @property
     def _vacuous(self) -> bool:

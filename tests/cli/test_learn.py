@@ -263,6 +263,21 @@ def test_auto_is_the_default(piwo, learnable: Path, roles, tmp_path: Path) -> No
     assert library.load(out) is not None
 
 
+def test_an_oracle_that_uses_no_score_is_recorded_without_one(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    out = tmp_path / "p.piwo"
+    words = ("learn", learnable, *roles, *CONTEXT, "--oracle", "direct", "--out", out)
+    assert piwo(*words).out.splitlines()[0].endswith(" rows: oracle direct")
+    page = piwo(*words, "--json").document
+    assert [page[part][name] for part in ("certificate", "training") for name in ("score", "parameter")] == [None] * 4
+    assert page["training"]["rule"] == "the direct oracle uses no score"
+    assert [(one["gamma"], one["chosen"]) for one in page["path"]] == [(None, True)]
+    assert page["certificate"]["candidates"] == 1
+    for option, given in (("--score", "ix"), ("--gamma", "0.1"), ("--reward-model", "forward")):
+        refused = piwo(*words, option, given)
+        assert refused.code == 2
+        assert f"{option} got '{given}', but the direct oracle uses no score; leave it out" in refused.err
+
+
 def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) -> None:
     rng = np.random.default_rng(1)
     table = {
@@ -306,7 +321,10 @@ def test_learning_against_an_incumbent(piwo, learnable: Path, roles, tmp_path: P
     words = ["learn", other, *roles, *CONTEXT, "--out", out, "--incumbent"]
     stays = piwo(*words, old)
     assert (stays.code, stays.err) == (0, "")
-    assert "incumbent: none of 1 different policies is certified better, so the incumbent stays" in stays.out
+    assert (
+        "incumbent: none of 2 different policies (1 from one part of the rows, 1 from the other) is certified"
+        in stays.out
+    )
     assert "nothing better was found: saved the incumbent to" in stays.out
     assert piwo(*words, old, "--gate").code == 1
     better = piwo(*words, "constant:bread", "--gate")

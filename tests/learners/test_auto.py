@@ -73,7 +73,7 @@ def test_every_candidate_is_learned_from_each_part_and_certified_on_the_other(po
     each = {name: 0.5 * weight / sum(weights.values()) for name, weight in weights.items()}
     looks, seen = [], {name: [] for name in path}
     for train, test in parts_of(log):
-        policies = {name: one.candidate.oracle.solve(train, one.candidate.score) for name, one in path.items()
+        policies = {name: one.candidate.oracle.solve(train, one.candidate.credit(train)) for name, one in path.items()
                     if one.candidate is not None} | {"logging": piwo.policies.Logging(log.actions)}  # fmt: skip
         looks.append(piwo.certify(test, policies, shares=each))
         for name, policy in policies.items():
@@ -121,7 +121,7 @@ def test_refit_says_that_nothing_is_proved_of_what_is_returned():
     assert (again.refitted_, certified.refitted_) == (True, False)
     assert certified.policy_ is certified.certified_policy_
     assert (certified.policy_.coef == again.certified_policy_.coef).all()
-    whole = best.candidate.oracle.solve(log, best.candidate.score)
+    whole = best.candidate.oracle.solve(log, best.candidate.credit(log))
     assert (again.policy_.coef == whole.coef).all()
     assert not np.array_equal(again.policy_.coef, again.certified_policy_.coef)
     assert any("nothing is proved of the policy to run" in note for note in again.certificate_.notes)
@@ -170,7 +170,8 @@ def test_an_incumbent_stays_where_nothing_is_certified_better_than_it():
     assert (learner.chosen_, learner.policy_ is good, learner.refitted_) == ("incumbent", True, False)
     assert learner.certificate_.baseline == "incumbent"
     assert not learner.certificate_.certified
-    assert learner.rule_ == "none of 4 different policies is certified better, so the incumbent stays"
+    tried = "8 different policies (4 from one part of the rows, 4 from the other)"
+    assert learner.rule_ == f"none of {tried} is certified better, so the incumbent stays"
     assert "logging" not in learner.path_
 
 
@@ -316,6 +317,43 @@ def test_any_classifier_may_be_added():
     own = Candidate("mine", piwo.oracles.Ridge(5.0), piwo.LSLinear(0.5))
     assert set(piwo.Auto([own]).fit(make_log()).path_) == {own.label, "logging"}
     assert own.label == f"mine, {piwo.LSLinear.label} lam=0.5"
+
+
+def test_what_uses_no_score_is_recorded_without_one():
+    """Direct is chosen; so is a ridge, whose score is recorded; and what was tried counts both ways."""
+    log = make_log()
+    alone = piwo.Auto([piwo.oracles.Direct()]).fit(log)
+    made = alone.certificate_
+    assert (alone.chosen_, alone.score_, made.score, made.parameter, made.oracle) == (
+        "direct",
+        None,
+        None,
+        None,
+        "direct",
+    )
+    assert alone.path_["direct"].candidate.score is None
+    tried = "2 different policies (1 from one part of the rows, 1 from the other)"
+    assert alone.rule_ == f"the highest estimate, less its standard error, of those certified better among {tried}"
+    assert made.paid_for == "2 candidates, a share of 0.25 of delta"
+    assert "2 candidates, a share of 0.25 of delta" in str(made)
+    ridge = piwo.Auto([Candidate("r", piwo.oracles.Ridge(), piwo.IX(0.1))], exchange=False).fit(log)
+    assert (ridge.certificate_.score, ridge.certificate_.parameter, ridge.score_) == ("ix", 0.1, piwo.IX(0.1))
+    assert ridge.rule_.endswith("among 1 different policy")
+    assert ridge.certificate_.paid_for == "2 candidates, a share of 0.5 of delta"
+    path = piwo.PIWO(oracle=piwo.oracles.Direct()).fit(log)
+    assert (path.score_, path.certificate_.score, path.rule_) == (None, None, "the direct oracle uses no score")
+
+
+def test_a_score_that_nothing_uses_is_refused():
+    unused = r"the direct oracle uses no score, got IX\(gamma=0.1\); leave it out"
+    with pytest.raises(piwo.UsageError, match=unused):
+        Candidate("d", piwo.oracles.Direct(), piwo.IX(0.1))
+    with pytest.raises(piwo.UsageError, match=unused):
+        piwo.PIWO(piwo.IX(0.1), piwo.oracles.Direct()).fit(make_log(60))
+    with pytest.raises(piwo.UsageError, match="the direct oracle uses no score, so there is no grid for it; use PIWO"):
+        piwo.PIWOGrid(oracle=piwo.oracles.Direct()).fit(make_log(60))
+    with pytest.raises(piwo.UsageError, match=r"the ridge oracle needs a score; give one, such as IX\(0.1\)"):
+        Candidate("r", piwo.oracles.Ridge())
 
 
 def test_the_same_log_and_seed_give_the_same_policy():

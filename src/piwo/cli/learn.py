@@ -140,7 +140,7 @@ def _path(learner: Learned) -> list[dict[str, Any]]:
             "gamma": point.score.gamma_equivalent,
             "value": made.value,
             "value_lower": made.value_lower,
-            "chosen": point.score == learner.score_,
+            "chosen": made is learner.certificate_,
             "same_as": before,
         }
         for (point, made), before in zip(certified, same, strict=True)
@@ -165,8 +165,9 @@ def _told(learner: Learned, certificate: Certificate, oracle: str) -> list[str]:
     score = learner.score_
     # PAC-Bayes: the prior from these, the posterior from the others
     seen = certificate.log_rows if isinstance(learner, piwo.PACBayesLinear) else certificate.training_rows
-    lines = [f"learned from {seen} rows: score {score.name}, oracle {oracle}"]
-    if score.value is not None:
+    credited = "" if score is None else f"score {score.name}, "
+    lines = [f"learned from {seen} rows: {credited}oracle {oracle}"]
+    if score is not None and score.value is not None:
         lines.append(f"  {score.parameter} = {score.value:.4g}; {learner.rule_}")
     if isinstance(learner, piwo.GibbsLinear):
         chains = learner.chains_

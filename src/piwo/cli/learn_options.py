@@ -61,15 +61,15 @@ class LearnOptions:
     ] = None
     score: Annotated[
         str | None,
-        Parameter(help=f"How a row is credited: {', '.join(SCORES)}; not for auto. [default: ls-linear]"),
+        Parameter(help=f"How a row is credited: {', '.join(SCORES)}; not for auto and direct. [default: ls-linear]"),
     ] = None
     gamma: Annotated[
         str | None,
         Parameter(
             help=f"grid: all that theory can use, the best certificate decides ({', '.join(ADMISSIBLE)}); a number; "
             "several, separated by commas, likewise; or auto: sqrt(d/n). lam = 2 gamma for ls-linear and the clips; "
-            "for pl it is beta; iw has none. Not for auto; gibbs takes one. [default: grid for ls-linear and ix, else "
-            "auto]"
+            "for pl it is beta; iw has none. Not for auto and direct; gibbs takes one. [default: grid for ls-linear "
+            "and ix, else auto]"
         ),
     ] = None
     reward_model: Annotated[
@@ -136,6 +136,8 @@ class LearnOptions:
         if name in POSTERIORS:
             return self._posterior(name)
         oracle, score = _chosen(ORACLES, name, "oracle", AUTO, *POSTERIORS)(), self.score or "ls-linear"
+        if not oracle.uses_score:
+            return self._without_score(oracle)
         if self.gamma == "grid" or (self.gamma is None and SCORES.get(score, Score).regret_known):
             if score not in ADMISSIBLE:
                 known = ", ".join(ADMISSIBLE)
@@ -156,6 +158,12 @@ class LearnOptions:
             random_state=self.seed,
             tail=self.tail,
         )
+
+    def _without_score(self, oracle: Oracle) -> piwo.PIWO:
+        for option, given in (("--score", self.score), ("--gamma", self.gamma), ("--reward-model", self.reward_model)):
+            if given is not None:
+                raise UsageError(f"{option} got {given!r}, but the {oracle.name} oracle uses no score; leave it out")
+        return piwo.PIWO(oracle=oracle, delta=self.delta, holdout=self.holdout, random_state=self.seed, tail=self.tail)
 
     def _modelled(self, score: Score) -> Score:
         """Return the score with the reward model that was asked for."""

@@ -17,7 +17,7 @@ from piwo.checks import check_flag
 from piwo.engines.engine import reduce
 from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.point import self_normalized
-from piwo.learners.learner import Learner, Rows, check_certifiable, check_log, check_score, divide, fitted
+from piwo.learners.learner import Learner, Rows, check_certifiable, check_log, check_score, credited, divide
 from piwo.learners.pool import Candidate, candidates, usual_pool
 from piwo.logs.log import Log
 from piwo.policies import Logging, Policy
@@ -103,7 +103,7 @@ class Auto(Learner):
         refitted_: whether `policy_` was learned from all rows, and is not the certified one.
         chosen_: its key in `path_`; "logging" for the logging policy (`log.behavior` where that is a policy),
             "incumbent" for the incumbent.
-        score_: the score that it was learned with; None for those.
+        score_: the score that it was learned with; None for those, and for candidates that use none.
         rule_: how it was chosen, in words.
         path_: name -> `PoolPoint`.
 
@@ -168,7 +168,8 @@ class Auto(Learner):
         rows = divide(log, "held-out", self.holdout, self.random_state, self.tail)
         pool = self._pool(fallback)
         for one in pool:
-            check_score(one.score)
+            if one.score is not None:
+                check_score(one.score)
             check_certifiable(log, one.oracle, "held-out")
             one.oracle.fit_for(log)
         ways = [rows] if self.tail or not self.exchange else [rows, rows.exchanged()]
@@ -177,7 +178,7 @@ class Auto(Learner):
         refused = [look for look in looks if any(x.certificate.improvement_lower is None for x in look.values())]
         self.path_ = {name: _better(log, [look[name] for look in refused or looks]) for name in looks[0]}
         self.chosen_ = _best(self.path_, fallback)
-        self._settle(log, self.path_[self.chosen_])
+        self._settle(log, self.path_[self.chosen_], _tried(looks))
         return self
 
     def _look(
@@ -217,26 +218,23 @@ class Auto(Learner):
             raise UsageError(f"two candidates are called {twice!r}; name them apart: Candidate(name, oracle, score)")
         return pool
 
-    def _settle(self, log: Log, best: PoolPoint) -> None:
+    def _settle(self, log: Log, best: PoolPoint, tried: str) -> None:
         """Set what is returned."""
         one, certificate = best.candidate, best.certificate
-        count = certificate.candidates - 1
         self.certified_policy_: Policy = best.policy
         self.policy_ = best.policy
         self.score_: Score | None = None if one is None else one.score
         self.refitted_ = self.refit and one is not None
         if one is None:
             stays = f"the {INCUMBENT if self.chosen_ == INCUMBENT else 'logging policy'} stays"
-            self.rule_ = f"none of {count} different policies is certified better, so {stays}"
+            self.rule_ = f"none of {tried} is certified better, so {stays}"
             if (certificate.propensity_p or 0.0) < SUSPICIOUS:
                 self.rule_ = f"the rows contradict their propensities, nothing is certified, and {stays}"
         else:
-            self.rule_ = (
-                f"the highest estimate, less its standard error, of those certified better among {count} policies"
-            )
+            self.rule_ = f"the highest estimate, less its standard error, of those certified better among {tried}"
         if self.refitted_ and one is not None:
             with _short_of_optimum():
-                self.policy_ = one.oracle.solve(log, fitted(one.score, log)[0])
+                self.policy_ = one.oracle.solve(log, one.credit(log))
             seen = f"{certificate.training_rows} of {certificate.log_rows} rows"
             about = f"the policy learned from {seen}, not the one to run, which was learned again from all of them"
             certificate = replace(certificate, about=about, notes=(*certificate.notes, _UNPROVED))
@@ -247,7 +245,7 @@ def _learned(pool: Sequence[Candidate], log: Log) -> Iterator[tuple[str, Policy]
     """Yield name and policy of each candidate; neighbours with the same oracle are one path."""
     for _, run in groupby(pool, key=lambda one: id(one.oracle)):
         some = list(run)
-        policies = some[0].oracle.solve_path(log, [fitted(one.score, log)[0] for one in some])
+        policies = some[0].oracle.solve_path(log, [one.credit(log) for one in some])
         yield from zip((one.label for one in some), policies, strict=True)
 
 
@@ -286,7 +284,14 @@ def _about(made: Certificate, one: Candidate | None, fallback: str) -> Certifica
     """Return the certificate with what its policy was learned with."""
     if one is None:
         return replace(made, oracle=fallback)
-    return replace(made, oracle=one.oracle.name, score=one.score.name, parameter=one.score.value)
+    return replace(made, oracle=one.oracle.name, **credited(one.score))
+
+
+def _tried(looks: Sequence[Mapping[str, _Look]]) -> str:
+    """Return how many policies were learned and certified, in words; what is fallen back to does not count."""
+    counts = [next(iter(look.values())).certificate.candidates - 1 for look in looks]
+    both = "" if len(counts) == 1 else f" ({counts[0]} from one part of the rows, {counts[1]} from the other)"
+    return f"{sum(counts)} different polic{'y' if sum(counts) == 1 else 'ies'}{both}"
 
 
 def _better(log: Log, looks: Sequence[_Look]) -> PoolPoint:

@@ -146,7 +146,7 @@ class PIWOGrid(Learner):
         check_log(log)
         check_score(score)
         check_kind("oracle", oracle, Oracle, " of piwo.oracles")
-        _check_grid(score, log)
+        _check_grid(score, oracle, log)
         kind = self._kind(oracle)
         check_certifiable(log, oracle, kind)
         oracle.fit_for(log)
@@ -258,7 +258,9 @@ class PIWOGrid(Learner):
         return GridPoint(gamma, score, policy, made.value, log.span * low if score.relative else log.value(low), made)
 
 
-def _check_grid(score: Score, log: Log) -> None:
+def _check_grid(score: Score, oracle: Oracle, log: Log) -> None:
+    if not oracle.uses_score:
+        raise UsageError(f"the {oracle.name} oracle uses no score, so there is no grid for it; use PIWO")
     if not score.admissible:
         raise UsageError(
             f"there is no grid for {score.label}, whose mean bounds nothing; expected LSLinear(), IX() or another "

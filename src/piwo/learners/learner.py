@@ -28,6 +28,8 @@ __all__ = [
     "check_regret_known",
     "check_score",
     "check_upper_end",
+    "check_used",
+    "credited",
     "divide",
     "fitted",
     "gamma_grid",
@@ -125,6 +127,31 @@ def fitted(score: Score, log: Log) -> tuple[Score, str]:
     if not score.wants_model:
         return score, ""
     return score.with_model(forward_model(log)), "; q fitted forward, each row's on earlier rows to learn from"
+
+
+def check_used(score: Score | None, oracle: Oracle) -> None:
+    """Raise where a score is given to an oracle that uses none.
+
+    Raises:
+        UsageError: naming both.
+
+    >>> from piwo.oracles import Direct
+    >>> check_used(None, Direct())
+    """
+    if score is not None and not oracle.uses_score:
+        raise UsageError(f"the {oracle.name} oracle uses no score, got {score!r:.80}; leave it out")
+
+
+def credited(score: Score | None) -> dict[str, Any]:
+    """Return what a certificate records of the score that a policy was learned with; of no score nothing.
+
+    >>> from piwo.scores import IX
+    >>> credited(IX(0.1)), credited(None)
+    ({'score': 'ix', 'parameter': 0.1}, {'score': None, 'parameter': None})
+    """
+    if score is None:
+        return {"score": None, "parameter": None}
+    return {"score": score.name, "parameter": score.value}
 
 
 def check_log(log: Any) -> None:

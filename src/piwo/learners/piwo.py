@@ -19,13 +19,15 @@ from piwo.learners.learner import (
     check_log,
     check_score,
     check_upper_end,
+    check_used,
+    credited,
     divide,
     fitted,
 )
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
-from piwo.scores import IX, Score
+from piwo.scores import IW, IX, Score
 
 __all__ = ["PIWO", "PathPoint"]
 
@@ -71,7 +73,7 @@ class PIWO(Learner):
     Attributes:
         policy_: the learned policy.
         certificate_: its certificate (None with certificate=None).
-        score_: the score with the hyper-parameter that was used.
+        score_: the score with the hyper-parameter that was used; None with an oracle that uses no score (`Direct`).
         rule_: where that hyper-parameter came from, in words.
         path_: hyper-parameter -> `PathPoint`; for `DoublyRobustLS` (lam, q, k).
 
@@ -116,11 +118,13 @@ class PIWO(Learner):
             DataError: for rows that break a rule, or a log that lacks what the oracle needs.
             UsageError: for arguments that do not go together.
         """
-        asked = IX() if self.score is None else self.score
         oracle = Classifier() if self.oracle is None else self.oracle
         check_log(log)
-        check_score(asked)
         check_kind("oracle", oracle, Oracle, " of piwo.oracles")
+        check_used(self.score, oracle)
+        usual = IX() if oracle.uses_score else IW()
+        asked = usual if self.score is None else self.score
+        check_score(asked)
         self._check(asked, oracle, log)
         oracle.fit_for(log)
         rows = divide(log, self.certificate, self.holdout, self.random_state, self.tail)
@@ -132,7 +136,8 @@ class PIWO(Learner):
         points = zip(scores, policies, found, strict=True)
         self.path_ = {score.key: PathPoint(score, policy, one) for score, policy, one in points}
         best = max(self.path_.values(), key=_promise)
-        self.policy_, self.certificate_, self.score_ = best.policy, best.certificate, best.score
+        self.policy_, self.certificate_ = best.policy, best.certificate
+        self.score_ = best.score if oracle.uses_score else None
         if len(self.path_) > 1 and best.certificate is not None and best.certificate.value_lower is None:
             self.rule_ = CONTRADICTED.format(f"the most cautious of {len(self.path_)} settings of {best.score.label}")
         return self
@@ -163,7 +168,7 @@ class PIWO(Learner):
             within=oracle if self.certificate == "in-sample" else None,
             facts={**facts, "oracle": oracle.name},
         )
-        return [replace(made[i], score=score.name, parameter=score.value) for i, score in enumerate(scores)]
+        return [replace(made[i], **credited(score if oracle.uses_score else None)) for i, score in enumerate(scores)]
 
 
 def _promise(point: PathPoint) -> tuple[float, float]:
@@ -190,6 +195,8 @@ def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[S
     >>> settle(IX(), both, log, 0.05)[1]
     'gamma = sqrt(log(2|Pi|/delta)/n), the theory for a finite class'
     """
+    if not oracle.uses_score:
+        return [score], f"the {oracle.name} oracle uses no score"
     asked, name = score.asked, score.parameter
     if asked is None:
         return [score], "the score has no hyper-parameter"

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from piwo.checks import check_seed
+from piwo.checks import check_kind, check_seed
 from piwo.errors import UsageError
+from piwo.learners.learner import check_used, fitted
+from piwo.logs.log import Log
 from piwo.oracles import Classifier, Direct, Oracle, Ridge, Softmax
-from piwo.scores import IX, Score
+from piwo.scores import IW, IX, Score
 
 __all__ = ["Candidate", "candidates", "usual_pool"]
 
@@ -19,37 +21,50 @@ _SCORES: tuple[Score, ...] = (IX(1.0), IX(0.1), IX(1e-6))
 """From the most to the least cautious: gamma = 1 hardly corrects for the logger, 1e-6 does so but for weights beyond
 a million, with which nothing can be fitted."""
 
+_UNUSED = IW()
+"""What stands in the place of a score that nothing looks at."""
+
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to learn a policy: an oracle with a score, under a name.
+    """One way to learn a policy: an oracle, mostly with a score, under a name.
 
     Args:
         name: what it is called.
         oracle: what it learns with.
-        score: how rows are credited.
+        score: how rows are credited; None for an oracle that uses no score, such as `Direct`.
         weight: how much of delta its certificate may spend, against 1 for others; more for what is likely to be good.
 
     >>> Candidate("ridge", Ridge(), IX(0.1)).label
     'ridge, IX gamma=0.1'
+    >>> Candidate("direct", Direct()).label
+    'direct'
     """
 
     name: str
     oracle: Oracle
-    score: Score
+    score: Score | None = None
     weight: float = 1.0
 
     def __post_init__(self) -> None:
+        check_kind("oracle", self.oracle, Oracle, " of piwo.oracles")
+        check_used(self.score, self.oracle)
+        if self.score is None and self.oracle.uses_score:
+            raise UsageError(f"the {self.oracle.name} oracle needs a score; give one, such as IX(0.1)")
         if not (np.isfinite(self.weight) and self.weight > 0):
             raise UsageError(f"weight is {self.weight!r}, expected a finite number above 0")
 
     @property
     def label(self) -> str:
         """Return the name with the score."""
-        if isinstance(self.oracle, Direct):
-            return self.name  # it uses no score
+        if self.score is None:
+            return self.name
         given = "" if self.score.value is None else f" {self.score.parameter}={self.score.value:g}"
         return f"{self.name}, {self.score.label}{given}"
+
+    def credit(self, log: Log) -> Score:
+        """Return the score to hand to the oracle, with its reward model fitted to these rows where it asks for one."""
+        return _UNUSED if self.score is None else fitted(self.score, log)[0]
 
 
 def usual_pool(random_state: int = 0) -> tuple[Candidate, ...]:
@@ -68,14 +83,14 @@ def usual_pool(random_state: int = 0) -> tuple[Candidate, ...]:
     few = {"max_iter": 40, "learning_rate": 0.15, "early_stopping": False, "random_state": random_state}
     trees = HistGradientBoostingClassifier(max_leaf_nodes=15, **few)
     reward_trees = HistGradientBoostingRegressor(max_leaf_nodes=8, min_samples_leaf=5, **few)
-    cautious, middle, plain = _SCORES
+    cautious, middle, _ = _SCORES
     return (
         Candidate("logistic", Classifier(), cautious, weight=4.0),
         Candidate("ridge", Ridge(standardize=True), middle),
         Candidate("softmax", Softmax(), middle, weight=4.0),
         Candidate("boosted trees", Classifier(trees), cautious),
-        Candidate("direct ridge", Direct(30.0), plain),
-        Candidate("direct boosted trees", Direct(10.0, reward_trees), plain),
+        Candidate("direct ridge", Direct(30.0)),
+        Candidate("direct boosted trees", Direct(10.0, reward_trees)),
     )
 
 
@@ -99,10 +114,8 @@ def candidates(given: Sequence[Any], what: str) -> tuple[Candidate, ...]:
     for one in given:
         if isinstance(one, Candidate):
             made.append(one)
-        elif isinstance(one, Direct):
-            made.append(Candidate(one.name, one, _SCORES[-1]))
         elif isinstance(one, Oracle):
-            made += [Candidate(one.name, one, score) for score in _SCORES]
+            made += [Candidate(one.name, one, score) for score in (_SCORES if one.uses_score else (None,))]
         elif hasattr(one, "fit"):
             oracle = Classifier(one)
             made += [Candidate(type(one).__name__, oracle, score) for score in _SCORES]

@@ -55,6 +55,7 @@ class Direct(Oracle):
     alpha: float = 1.0
     model: Any = None
     name: ClassVar[str] = "direct"
+    uses_score: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_positive("alpha", self.alpha)

@@ -24,6 +24,8 @@ class Oracle(ABC):
     name: ClassVar[str]
     exact: ClassVar[bool] = False
     """Whether it finds the maximum over its class, or a surrogate's."""
+    uses_score: ClassVar[bool] = True
+    """Whether what it learns depends on how rows are credited."""
 
     @abstractmethod
     def solve_path(self, log: Log, scores: Sequence[Score]) -> Sequence[Policy]:
