@@ -151,6 +151,9 @@ class Certifying:
     """key -> share of delta, for each of `policies`; None: the same for all."""
     place: int | None = None
     """Which call of a series it is, from 1 on; None outside of one."""
+    price: float | None = None
+    """What all bounds pay beside log(1/delta), where that is no union over policies but a divergence from a prior: the
+    policies were made by looking at these rows, and are of no class that could be counted. None: see `certify`."""
 
     @classmethod
     def of(
@@ -168,8 +171,9 @@ class Certifying:
         series: bool = False,
         horizon: bounds.Horizon = None,
         facts: Mapping[str, Any] | None = None,
+        price: float | None = None,
     ) -> Certifying:
-        """Return what was asked, checked; the arguments are those of `certify`.
+        """Return what was asked, checked; the arguments are those of `certify`, and `price`.
 
         Raises:
             UsageError: see `certify`.
@@ -202,19 +206,21 @@ class Certifying:
             twins = tuple(dict.fromkeys(same_as[key] for key in base.twins))
             base = replace(base, policy=ready.pop(base.key), twins=twins)
             check_actions_known(log, [base.policy])
-        if within is not None:  # on held-out rows the test of the propensities sees it
+        if within is not None or price is not None:  # on held-out rows the test of the propensities sees it
             check_actions_known(log, ready.values())
         if horizon is not None and horizon != "universal" and earlier:
             raise UsageError("the bets of a horizon depend on how many candidates pay, so earlier must be 0 with one")
         shares = _shares(shares, same_as, fixed=within is None and not earlier, place=place)
         methods = {key: method.settled(log, policy) for key, policy in ready.items()}
         methods = with_predictions(methods, q, log, ready, asked=method, given=given)
-        return cls(log, ready, same_as, methods, delta, within, earlier, facts or {}, horizon, base, shares, place)
+        return cls(
+            log, ready, same_as, methods, delta, within, earlier, facts or {}, horizon, base, shares, place, price
+        )
 
     @property
     def kind(self) -> Kind:
-        """Return "in-sample" for policies of a declared class, else "held-out"."""
-        return "held-out" if self.within is None else "in-sample"
+        """Return "in-sample" for policies of a declared class, or at a price of their own, else "held-out"."""
+        return "held-out" if self.within is None and self.price is None else "in-sample"
 
     @property
     def log_class_size(self) -> float:
@@ -246,13 +252,18 @@ class Certifying:
     def _bounded(self) -> bool:
         return math.isfinite(self.log.reward_range[1])
 
-    def finish(self, sums: tuple[Any, ...]) -> dict[Any, Certificate]:
-        """Return key -> `Certificate`, from the state of `sums`."""
+    def finish(self, sums: tuple[Any, ...], claims: Mapping[Any, Claim] | None = None) -> dict[Any, Certificate]:
+        """Return key -> `Certificate`.
+
+        Args:
+            sums: the state of `sums`.
+            claims: key -> bounds that were found otherwise; None: those of `claims`.
+        """
         digest, states, _ = sums
         before = self.earlier.log_digest if isinstance(self.earlier, Certificate) else None
         if before is not None and before != digest.text(self.log.actions):
             raise UsageError("the earlier certificate is of other rows, so they are not used again; leave earlier out")
-        claims, weights = self.claims(sums), self.weights(sums)
+        claims, weights = self.claims(sums) if claims is None else claims, self.weights(sums)
         why_not = contradiction(weights, claims, self.log.reward_range)
         known = {"log_digest": digest.text(self.log.actions), "propensity_p": min(weights.values())}
         if self.baseline is not None:
@@ -279,9 +290,11 @@ class Certifying:
         more = dict(others or {})
         if self.baseline is not None and not self.baseline.twins:
             more |= self._others(sums)
-        paid = {key: beside(self._paid(key), len(more)) for key in self.policies}
+        # those beside share what this call of a series may spend
+        spent = 0.0 if self.place is None else math.log(_spent(self.place))
+        paid = {key: beside(self._paid(key) + spent, len(more)) - spent for key in self.policies}
         tested = {key: weight_p(state, paid[key]) for key, (state, *_) in zip(self.policies, sums[1], strict=True)}
-        union = beside(self._union, len(more))
+        union = beside(self._union + spent, len(more)) - spent
         return tested | {key: weight_p(state, union) for key, state in more.items()}
 
     def _others(self, sums: tuple[Any, ...]) -> dict[Any, PolicyState]:
@@ -298,7 +311,9 @@ class Certifying:
 
     @property
     def _union(self) -> float:
-        """Return the logarithm of how many policies the bounds of all hold for."""
+        """Return the logarithm of how many policies the bounds of all hold for, or what they pay in its place."""
+        if self.price is not None:
+            return max(0.0, self.price)
         # the union over a whole class covers every candidate in it; held-out rows pay for each candidate
         if self.place is not None:
             return math.log(len(self.policies)) - math.log(_spent(self.place))
@@ -307,34 +322,6 @@ class Certifying:
     def _paid(self, key: Any) -> float:
         """Return what the bounds of a policy pay beside log(1/delta)."""
         return self._union if self.shares is None else -math.log(self.shares[key])
-
-    def stated(
-        self,
-        sums: tuple[Any, ...],
-        low: float,
-        gain: float | None,
-        *,
-        paid: float,
-        bound: str,
-        facts: Mapping[str, Any],
-    ) -> Certificate:
-        """Return the certificate of the one policy asked for with bounds that were found otherwise.
-
-        Args:
-            sums: the state of `sums`.
-            low: lower bound on the value, on the unit scale.
-            gain: lower bound on the improvement, likewise; None for rewards without an upper end.
-            paid: what they pay beside log(1/delta).
-            bound: what they are called.
-            facts: further fields to record.
-        """
-        digest, ((state, *_),), _ = sums
-        # the price of a posterior is that of its bound
-        weights = {0: weight_p(state, max(0.0, paid))}
-        claim = Claim(bounds.Interval(low, None), gain)
-        known = {"log_digest": digest.text(self.log.actions), "propensity_p": weights[0]}
-        why_not = contradiction(weights, {0: claim}, self.log.reward_range)
-        return replace(self._record(state, claim, known, why_not), bound=bound, **facts)
 
     @property
     def each(self) -> float:

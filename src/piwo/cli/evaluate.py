@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import piwo
-from piwo.certificates import SUSPICIOUS
 from piwo.cli.answer import Answer, table
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
@@ -154,8 +153,7 @@ def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
 
 def _better(one: piwo.Evaluation) -> bool:
     """Tell whether a policy is certified better than what it is compared with, by rows that it was not made from."""
-    believed = one.propensity_p is None or one.propensity_p >= SUSPICIOUS
-    return one.improvement_lower is not None and one.improvement_lower > 0 and believed and not _in_sample(one)
+    return one.improvement_lower is not None and one.improvement_lower > 0 and not _in_sample(one)
 
 
 def _gated(refused: list[str], gate: bool, over: str) -> list[str]:

@@ -14,6 +14,7 @@ from piwo.certificates import Certificate
 from piwo.certifying import Certifying
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
+from piwo.estimators.contradiction import Claim
 from piwo.estimators.prepare import check_actions_known
 from piwo.learners.learner import Learner, check_score, check_upper_end, gamma_grid
 from piwo.logs.batch import Floats
@@ -129,20 +130,19 @@ class PosteriorSums:
             facts: further fields of `Certificate`.
         """
         found = self.bound(weights, paid)
-        asked = Certifying.of(
-            self.log, {0: mixture_of(self.policies, weights)}, delta=delta, within=_Mixtures(), interval="mixture"
-        )
         used = {"score": found.score.name, "parameter": found.score.value}
+        asked = Certifying.of(
+            self.log,
+            {0: mixture_of(self.policies, weights)},
+            delta=delta,
+            interval="mixture",
+            facts=jsonable({**used, **facts}),
+            price=paid,
+        )
         assert found.lower is not None
         low = (found.lower - self.log.reward_range[0]) / self.log.span
-        return asked.stated(
-            reduce(asked.log, asked.sums),
-            low,
-            self._gain(weights, paid),
-            paid=paid,
-            bound="PAC-Bayes",
-            facts=jsonable({**used, **facts}),
-        )
+        claim = Claim(bounds.Interval(low, None), self._gain(weights, paid))
+        return replace(asked.finish(reduce(asked.log, asked.sums), {0: claim})[0], bound="PAC-Bayes")
 
     def _gain(self, weights: Floats, kl: float) -> float | None:
         """Return the lower bound on the improvement; its grid is the same."""
@@ -153,18 +153,6 @@ class PosteriorSums:
 
     def _lower(self, score: Score, value: float, kl: float) -> float:
         return bounds.pac_bayes_lower(value, kl, self.rows, _bet(score), self.penalty)
-
-
-class _Mixtures:
-    """All mixtures of the policies, paid for by their divergence from the prior in place of a number of policies."""
-
-    def log_class_size(self) -> float:
-        """Return 0: the certificate states what is paid as `kl`."""
-        return 0.0
-
-    def contains(self, policy: Policy) -> bool:
-        """Tell whether it is a mixture."""
-        return isinstance(policy, Mixture)
 
 
 def mixture_of(policies: Sequence[Policy], weights: Floats) -> Mixture:
