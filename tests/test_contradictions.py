@@ -120,9 +120,9 @@ def test_what_one_candidate_says_counts_for_all() -> None:
     assert [one.value_lower for one in made.values()] == [None, None]
 
 
-def lying_of_b(propensity: float, rows: int = 2000) -> piwo.Log:
+def lying_of_b(propensity: float, rows: int = 2000, seed: int = 1) -> piwo.Log:
     """Every reward 1/2, so no policy is better than another; b is taken in .6 of the rows, and logged with less."""
-    action = np.random.default_rng(1).choice(3, rows, p=[0.2, 0.6, 0.2])
+    action = np.random.default_rng(seed).choice(3, rows, p=[0.2, 0.6, 0.2])
     return piwo.Log.from_arrays(
         action=np.array(["a", "b", "c"])[action], reward=np.full(rows, 0.5),
         propensity=np.array([0.2, propensity, 0.2])[action], actions=["a", "b", "c"],
@@ -155,6 +155,18 @@ def test_what_a_baseline_says_against_the_rows_counts(propensity: float) -> None
     honest = lying_of_b(0.6)
     assert piwo.evaluate(honest, a, baseline=b).lower is not None
     assert piwo.certify(honest, {"a": a}, baseline=b)["a"].value_lower is not None
+
+
+@pytest.mark.parametrize("propensity", [0.6, 0.45, 0.3])
+def test_how_often_a_policy_is_called_better_than_its_equal(propensity: float) -> None:
+    """In at most delta of the logs, whatever is said of the baseline's propensities; honest logs have bounds."""
+    delta, logs, (a, b, _) = 0.1, 25, three().values()
+    found = [
+        piwo.evaluate(lying_of_b(propensity, 800, seed), a, baseline=b, delta=delta).improvement_lower
+        for seed in range(logs)
+    ]
+    assert sum(gain is not None and gain > 0 for gain in found) <= logs * delta
+    assert sum(gain is None for gain in found) == (0 if propensity == 0.6 else logs)
 
 
 def test_the_baseline_is_one_more_policy_that_is_tested() -> None:
