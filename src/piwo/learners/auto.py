@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Self
 
-from piwo.certificates import SUSPICIOUS, Certificate
+from piwo.certificates import Certificate
 from piwo.certifying import Certifying
 from piwo.checks import check_flag
 from piwo.engines.engine import reduce
@@ -228,7 +228,7 @@ class Auto(Learner):
         if one is None:
             stays = f"the {INCUMBENT if self.chosen_ == INCUMBENT else 'logging policy'} stays"
             self.rule_ = f"none of {tried} is certified better, so {stays}"
-            if (certificate.propensity_p or 0.0) < SUSPICIOUS:
+            if certificate.improvement_lower is None:
                 self.rule_ = f"the rows contradict their propensities, nothing is certified, and {stays}"
         else:
             self.rule_ = f"the highest estimate, less its standard error, of those certified better among {tried}"
