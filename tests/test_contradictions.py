@@ -183,7 +183,10 @@ def test_the_baseline_is_one_more_policy_that_is_tested() -> None:
     assert piwo.certify(log, with_b, baseline="b", shares=shares)["a"].propensity_p == pytest.approx(beside)
     alone = piwo.certify(log, {"a": named["a"]}, baseline=named["b"], shares={"a": 1.0})["a"]
     assert alone.propensity_p == pytest.approx(beside)
-    # three of them: two thirds more
+    # the first call of a series has half of everything
+    series = piwo.certify(log, {"a": named["a"]}, baseline=named["b"], series=True)["a"]
+    assert series.propensity_p == pytest.approx(2 * beside)
+    # three of them: half as much again
     c = {"a": named["a"], "c": named["c"]}
     assert piwo.certify(log, c, baseline=named["b"])["a"].propensity_p == pytest.approx(1.5 * beside)
     assert piwo.compare(log, c, baseline=named["b"])["a"].propensity_p == pytest.approx(1.5 * beside)
