@@ -10,6 +10,7 @@ import pytest
 import piwo
 from piwo import bounds
 from piwo.engines import reduce
+from piwo.estimators.intervals import INTERVALS, interval_named
 from piwo.reductions import BETS, PolicySums, bet_sums
 
 MU = np.array([0.5, 0.1, 0.02, 0.8, 0.3, 0.05])
@@ -124,9 +125,35 @@ def test_intervals_of_one_score_use_the_same_weights_as_the_value(interval: str,
     )
 
 
-def test_an_interval_of_another_score_is_refused_before_reading() -> None:
-    with pytest.raises(piwo.UsageError, match="use the same for both"):
-        piwo.evaluate(small(), PI, estimator="iw", interval="ix")
+@pytest.mark.parametrize("interval", sorted(set(INTERVALS) - {"score"}))
+def test_an_interval_brings_its_point_estimate_along(interval: str) -> None:
+    own = interval if interval in ("ix", "ls") else "iw"
+    assert interval_named(interval).estimator(None).name == own
+
+
+def test_the_estimate_brought_along_is_the_one_of_that_name() -> None:
+    made = as_log(generated())
+    for interval in ("ix", "ls"):
+        brought = piwo.evaluate(made, generated()["pi"], interval=interval)
+        assert brought == piwo.evaluate(made, generated()["pi"], interval=interval, estimator=interval)
+        assert (brought.estimator, brought.interval) == (interval, interval)
+
+
+@pytest.mark.parametrize(
+    ("interval", "estimator", "said"),
+    [
+        ("ix", "iw", "got estimator='iw'; leave estimator out, or use 'ix'"),
+        ("ls", "ix", "got estimator='ix'; leave estimator out, or use 'ls' or 'ls-linear'"),
+        ("score", "clip", "a pessimistic score, got estimator='clip'; name one"),
+        ("score", None, "got none; name one, such as estimator='ls'"),
+        ("cressie-read", "ix", "leave estimator out, or use 'iw' or 'snips'"),
+    ],
+)
+def test_an_interval_of_another_score_is_refused_before_reading(
+    interval: str, estimator: str | None, said: str
+) -> None:
+    with pytest.raises(piwo.UsageError, match=said):
+        piwo.evaluate(small(), PI, estimator=estimator, interval=interval)
 
 
 @pytest.mark.parametrize(

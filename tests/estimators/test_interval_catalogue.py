@@ -114,7 +114,7 @@ def test_what_does_not_apply_is_refused() -> None:
     for name in ("cressie-read", "empirical-likelihood"):
         with pytest.raises(piwo.UsageError, match="too small"):
             piwo.evaluate(LOG, ONE, interval=name, propensity_factor=1.2)
-    with pytest.raises(piwo.UsageError, match="use the same for both"):
+    with pytest.raises(piwo.UsageError, match="a pessimistic score"):
         piwo.evaluate(LOG, ONE, estimator="clip", interval="score")
 
 

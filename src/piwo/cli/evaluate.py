@@ -30,7 +30,7 @@ from piwo.cli.shared_options import (
     named_policy,
 )
 from piwo.errors import PiwoWarning, UsageError
-from piwo.estimators.point import estimator_named
+from piwo.estimators.intervals import interval_named
 from piwo.visible import number, visible
 
 __all__ = ["evaluate", "evaluated", "records"]
@@ -113,7 +113,7 @@ def evaluated(
     found = piwo.compare(
         log,
         {name: one.make(log.actions) for name, one in named.items()},
-        estimator=estimate.point,
+        estimator=estimate.estimator,
         gamma=gamma,
         interval=estimate.interval,
         q=estimate.reward_model,
@@ -121,8 +121,9 @@ def evaluated(
         delta=estimate.delta,
         horizon=horizon_of(estimate.horizon),
     )
-    if gamma != "auto" and not estimator_named(estimate.point).smoothed:
-        warnings.warn(f"--gamma is not used: the estimator {estimate.point} has none", PiwoWarning, stacklevel=2)
+    chosen = interval_named(estimate.interval).estimator(estimate.estimator)
+    if gamma != "auto" and not chosen.smoothed:
+        warnings.warn(f"--gamma is not used: the estimator {chosen.name} has none", PiwoWarning, stacklevel=2)
     first = next(iter(found.values()))
     if first.baseline is not None and baseline is not None:  # None: it is the logging policy
         found = {name: replace(one, baseline=baseline) for name, one in found.items()}

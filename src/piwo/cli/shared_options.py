@@ -119,15 +119,6 @@ class EstimateOptions:
         Parameter(help="forward: predict rewards, each row's from earlier rows alone, to make mixture-cv narrower."),
     ] = None
 
-    @property
-    def point(self) -> str:
-        """Return the point estimate: what was asked for, or what goes with the interval.
-
-        >>> EstimateOptions(interval="ls").point, EstimateOptions().point
-        ('ls', 'iw')
-        """
-        return self.estimator or (self.interval if self.interval in ESTIMATORS else "iw")
-
 
 BY_DEFAULT = EstimateOptions()
 

@@ -18,7 +18,7 @@ from piwo.estimators.evaluation import Evaluation
 from piwo.estimators.evaluation_notes import notes_of
 from piwo.estimators.intervals import Evidence, IntervalMethod, interval_named
 from piwo.estimators.measured import Against, Measured, obstacle
-from piwo.estimators.point import Estimator, estimator_named
+from piwo.estimators.point import Estimator
 from piwo.estimators.predicted_baselines import with_predictions
 from piwo.estimators.prepare import check_named, prepare, resolve_gamma
 from piwo.estimators.support import unsupported_masses
@@ -66,7 +66,7 @@ class Comparing:
         log: Log,
         policies: Mapping[str, Any],
         *,
-        estimator: str = "iw",
+        estimator: str | None = None,
         gamma: float | str = "auto",
         interval: str = "auto",
         q: Any = None,
@@ -80,11 +80,8 @@ class Comparing:
     ) -> Self:
         """Return what is asked, checked; the arguments are those of `piwo.compare`."""
         check_named(log, policies)
-        method, chosen = interval_named(interval), estimator_named(estimator)
-        if not method.goes_with(chosen):
-            raise UsageError(
-                f"interval={interval!r} comes from that score, got estimator={estimator!r}; use the same for both"
-            )
+        method = interval_named(interval)
+        chosen = method.estimator(estimator)
         given, base = log, Baseline.of(log, policies, baseline)
         log, ready = prepare(log, policies if base is None else {**policies, base.key: base.policy})
         bounds.check_horizon(horizon)

@@ -20,7 +20,7 @@ def evaluate(
     log: Log,
     policy: Any,
     *,
-    estimator: str = "iw",
+    estimator: str | None = None,
     gamma: float | str = "auto",
     interval: str = "auto",
     q: Any = None,
@@ -44,7 +44,8 @@ def evaluate(
         log: the logged decisions.
         policy: a `Policy`; or an array, (n,) pi(A_t|X_t) or (n, K) with columns in the order of the log's
             explicit action list; or a data frame with one column an action, matched by name.
-        estimator: "iw", "snips", "ix", "clip", "ls", "ls-linear", or another score by its name (docs/reference.md).
+        estimator: "iw", "snips", "ix", "clip", "ls", "ls-linear", or another score by its name (docs/reference.md);
+            None (the default): "iw", or what the interval comes from: "ix" for `interval="ix"`, "ls" for "ls".
         gamma: for ix and clip, half of lam for ls and ls-linear, and what goes with it for other scores; "auto":
             sqrt(log(2/delta) / n).
         interval: "auto" (the default): "mixture-cv", the mixture bound with control variates, where the log has the
@@ -104,7 +105,7 @@ def compare(
     log: Log,
     policies: Mapping[str, Any],
     *,
-    estimator: str = "iw",
+    estimator: str | None = None,
     gamma: float | str = "auto",
     interval: str = "auto",
     q: Any = None,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from piwo import bounds
 from piwo.bounds.interval import Guarantee
 from piwo.errors import UsageError
-from piwo.estimators.point import Estimate, Estimator
+from piwo.estimators.point import Estimate, Estimator, estimator_named
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import PolicyState, Reduction
@@ -85,6 +85,25 @@ class IntervalMethod(ABC):
     def goes_with(self, estimator: Estimator) -> bool:
         """Tell whether the interval may stand beside this point estimate."""
         return not self.estimators or estimator.name in self.estimators
+
+    def estimator(self, asked: str | None) -> Estimator:
+        """Return the point estimate to stand beside the interval: the one asked for, or the interval's own.
+
+        Args:
+            asked: name of the estimate; None: none was asked for.
+
+        Raises:
+            UsageError: where the two do not go together.
+        """
+        chosen = estimator_named((self.estimators or ("iw",))[0] if asked is None else asked)
+        if not self.goes_with(chosen):
+            got = "got none" if asked is None else f"got estimator={asked!r}"
+            known = " or ".join(map(repr, self.estimators))
+            rest = f"{known}, {got}; leave estimator out, or use {known}"
+            if not known:
+                rest = f"a pessimistic score, {got}; name one, such as estimator='ls'"
+            raise UsageError(f"interval={self.name!r} goes with the estimate of {rest}")
+        return chosen
 
     @property
     def note(self) -> str | None:
