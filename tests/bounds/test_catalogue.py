@@ -106,6 +106,23 @@ def test_violations_are_rarer_than_delta_with_the_declared_weight_only(name: str
     assert (upper < value).mean() > 0.3
 
 
+@pytest.mark.parametrize("name", ["hoeffding", "empirical-bernstein"])
+def test_on_coins_they_are_wrong_now_and_then_and_with_next_to_no_penalty_too_often(name: str) -> None:
+    n, logs, delta = 4000, 4000, 0.05
+    mean = np.random.default_rng(5).binomial(n, 0.5, size=logs) / n
+
+    def wrong(penalty: float) -> float:
+        lower = [
+            bounds.hoeffding_lower(m, n, 1.0, penalty)
+            if name == "hoeffding"
+            else bounds.empirical_bernstein_lower(m, m * (1 - m) * n / (n - 1), n, 1.0, penalty)
+            for m in mean
+        ]
+        return float((np.array(lower) > 0.5).mean())
+
+    assert 0 < wrong(-math.log(delta)) <= delta < wrong(-math.log(delta) / 100)
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(UsageError, match="at most n"):
         bounds.clopper_pearson_lower(11, 10, LID)

@@ -83,12 +83,18 @@ def test_value_and_improvement(learner):
 def test_at_every_n(learner):
     written, value = logs_of(learner), float(TARGET @ CHANCE)
     y = TARGET[written.action] / written.propensity * written.reward
-    wealth = np.zeros((LOGS, BETS.size))
-    crossed = np.zeros(LOGS, bool)
+    total, crossed = np.zeros((LOGS, BETS.size)), np.zeros(LOGS, bool)
     for t in range(ROWS):
-        wealth += np.log1p(np.outer(y[:, t], BETS)) - np.log1p(BETS * value)
-        crossed |= np.logaddexp.reduce(wealth, axis=1) - math.log(48) > -math.log(DELTA)
+        total += np.log1p(np.outer(y[:, t], BETS))
+        # the bound exceeds v exactly where the average wealth at v is above 1/delta
+        crossed |= np.logaddexp.reduce(total - (t + 1) * np.log1p(BETS * value), axis=1) - math.log(48) > -math.log(
+            DELTA
+        )
+        if t % 20 == 0:
+            low = bounds.lower_many(total, t + 1, bounds.log_inv_delta(DELTA), horizon="universal")
+            assert not (low[~crossed] > value).any()
     assert crossed.mean() <= allowed()
+    assert crossed.any()
 
 
 @loggers
