@@ -58,6 +58,9 @@ class Certificate(SavedRecord):
     about: str | None = None
     """Which policy it is about, in words, where that is not the one that it lies beside, such as one that was learned
     again from all rows; None: that one."""
+    assumes: str | None = None
+    """What it takes for granted of the propensities beyond that they are as logged, such as that estimated ones are
+    right; None: nothing."""
     baseline: str | None = None
     """What it is compared with; None: the logging policy."""
     baseline_value: float | None = None
@@ -142,7 +145,7 @@ class Certificate(SavedRecord):
             **dict.fromkeys(values, maybe(number())),
             **dict.fromkeys(("kl", "ess", "mean_weight"), maybe(number(0.0))),
             **dict.fromkeys(("training_rows", "log_rows"), whole(0)),
-            **dict.fromkeys(("score", "oracle", "baseline", "about"), maybe(text)),
+            **dict.fromkeys(("score", "oracle", "baseline", "about", "assumes"), maybe(text)),
             "value_lower": maybe(number(low)),
             "share": maybe(number(0.0, 1.0)),
             "candidates": whole(1),
@@ -165,7 +168,9 @@ class Certificate(SavedRecord):
 
     def __str__(self) -> str:
         whose = "" if self.about is None else "that one is "
-        verdict = whose + ("certified better" if self.improves else "not certified")
+        so = "" if self.assumes is None or not self.improves else ", if so"
+        verdict = f"{whose}{'certified better' if self.improves else 'not certified'}{so}"
+        given = "" if self.assumes is None else f", if {self.assumes}"
         least, gain = (
             "no bound" if x is None else f"at least {x:.4g}" for x in (self.value_lower, self.improvement_lower)
         )
@@ -174,7 +179,7 @@ class Certificate(SavedRecord):
         unbounded = ", as rewards have no upper end" if math.isinf(self.reward_range[1]) else ""
         size = f"(effective sample size {_text(self.ess)}), {self.paid_for}"
         lines = [
-            f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}",
+            f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}{given}",
             *([] if self.about is None else [f"  about        {self.about}"]),
             f"  value        {_text(self.value)} estimated, {least}{vacuous}",
             f"  improvement  {gain} over {over}{unbounded}: {verdict}",

@@ -372,6 +372,7 @@ class Certifying:
             cost=log.columns.cost,
             horizon=self.horizon,
             series=self.place,
+            assumes=log.assumption,
             created=now(),
             notes=(*log.doubts, *(() if self.place or not self.earlier else (_LAST,)), *_notes(moments, low, why_not)),
             **known,

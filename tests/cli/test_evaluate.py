@@ -280,7 +280,10 @@ def test_the_gate_with_an_incumbent(piwo, tmp_path: Path, roles) -> None:
     assert (found["baseline"], found["certified"]) == (str(old), False)
     assert found["improvement_lower"] < -0.4
     # named twice, it is one of those compared, and not asked to beat itself
-    assert piwo(*words, "constant:c", "--policy", "constant:c").code == 0
+    twice = piwo(*words, "constant:c", "--policy", "constant:c")
+    assert (twice.code, "gate: passed (the baseline constant:c itself is exempt)" in twice.out) == (0, True)
+    found = piwo(*words, "constant:c", "--policy", "constant:c", "--json").document["policies"]
+    assert found[1]["improvement_lower"] == 0.0  # it is known to be as good as itself
     missing = piwo(*words, "nowhere.piwo")
     assert missing.code == 2
     assert "no policy and no file 'nowhere.piwo'" in missing.err
@@ -293,3 +296,8 @@ def test_a_baseline_learned_from_the_same_rows_certifies_nothing(piwo, learnable
     told = piwo("evaluate", learnable, *roles, "--gate", "--policy", "uniform", "--baseline", old)
     assert told.code == 1
     assert "in-sample: the baseline was learned from part of this log" in told.out
+    words = ("evaluate", learnable, *roles, "--policy-column", "greedy", "--baseline", old, "--json")
+    (found,) = piwo(*words).document["policies"]
+    # the policy was made without these rows: its own interval holds
+    assert (found["in_sample"], found["improvement_lower"], found["certified"]) == (False, None, False)
+    assert 0 < found["lower"] < found["upper"]

@@ -96,3 +96,39 @@ def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, m
     assert found["certified"] is None
     assert found["about"].startswith("the policy learned from 300 rows; the one to run was learned again")
     assert "that one is certified better" in piwo("policy", "show", again).out
+
+
+def test_a_report_claims_nothing_of_policies_made_from_its_rows(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    """The headline, the picture and the table are about the others; the page is grey, and says why, for these."""
+    pytest.importorskip("jinja2")
+    out, page = tmp_path / "p.piwo", tmp_path / "page.html"
+    piwo("learn", learnable, *roles, "--context", "user x,shop", "--oracle", "ridge", "--out", out)
+    words = ("report", learnable, *roles, "--policy", out, "--out", page)
+    (made,) = piwo(*words, "--json").document["policies"]
+    assert (made["in_sample"], made["certified"], made["guarantee"]) == (True, False, "none")
+    assert {made[x] for x in ("lower", "upper", "lower_raw", "upper_raw", "improvement_lower", "log_e_better")} == {
+        None
+    }
+    alone = page.read_text("utf-8")
+    assert "No interval can be given" in alone
+    assert "with probability at least" not in alone
+    assert 'class="interval"' not in alone
+    assert 'class="value unproved"' in alone
+    shared, certificate = alone.split("<h2>Certificate of ")
+    assert '"fit">Certified better' in certificate
+    assert "in-sample: it was learned from part of this log" in shared
+    piwo(*words, "--policy", "uniform", "--policy", "constant:apple")
+    text = page.read_text("utf-8")
+    assert text.count('class="interval"') == 2
+    assert text.count('class="value unproved"') == 1
+    assert text.count("a control variate would make") == 1
+    assert "propensities=" not in text
+
+
+def test_a_report_compares_with_a_baseline(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    page = tmp_path / "page.html"
+    words = (learnable, *roles, "--policy-column", "greedy", "--policy", "uniform", "--baseline", "uniform")
+    made = piwo("report", *words, "--out", page, "--json").document["policies"]
+    assert made == piwo("evaluate", *words, "--json").document["policies"]
+    assert "better than the baseline uniform" in page.read_text("utf-8")

@@ -64,7 +64,7 @@ def test_a_value_on_the_log_of_learning_is_called_in_sample(piwo, learnable: Pat
     assert "simultaneous: of uniform alone: hold with probability" in told
     alone = piwo("evaluate", learnable, *roles, "--policy", out)
     assert "with probability" not in alone.out
-    assert "no interval" not in alone.out
+    assert "\nno interval\n" in alone.out
     fresh = f"select * from '{learnable}' limit 500"
     learned, _ = piwo("evaluate", fresh, *words, "--json").document["policies"]
     assert not any("in-sample" in note for note in learned["notes"])

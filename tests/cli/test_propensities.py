@@ -98,3 +98,39 @@ def test_options_that_do_not_go_together(piwo, visits: Path, words, says) -> Non
     assert (done.code, done.out) == (2, "")
     (line,) = done.err.splitlines()
     assert says in line
+
+
+@pytest.mark.parametrize("command", ["evaluate", "learn"])
+def test_no_gate_passes_on_estimates_that_nobody_vouches_for(piwo, visits: Path, tmp_path: Path, command: str) -> None:
+    out = tmp_path / "p"
+    words = {
+        "evaluate": ("evaluate", visits, "--policy-column", "right", "--gate"),
+        "learn": ("learn", visits, "--oracle", "ridge", "--out", out, "--gate"),
+    }[command]
+    refused = piwo(*words, *ESTIMATED)
+    assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1)
+    assert "--gate got estimated propensities" in refused.err
+    assert "--propensity-factor or --sensitivity" in refused.err
+    assert not out.exists()
+    for declared in (("--propensity-factor", 1), ("--sensitivity", 1), ("--propensity-factor", 1.05)):
+        assert piwo(*words, *ESTIMATED, *declared).code == 0
+
+
+def test_what_rests_on_estimates_says_so_where_it_claims(piwo, visits: Path, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    out, page = tmp_path / "p", tmp_path / "page.html"
+    told = piwo(*commands(visits, out)["learn"], *ESTIMATED).out
+    assert "delta 0.05, if the estimated propensities are right (largest calibration error" in told
+    assert ": certified better, if so\n" in told
+    kept = library.policies.load_with_metadata(out).metadata["certificate"]
+    assert kept["assumes"].startswith("the estimated propensities are right")
+    assert str(library.Certificate.from_dict(kept)) in piwo("policy", "show", out).out.replace(
+        "--propensity-", "propensity_"
+    ).replace("_factor ", "_factor= ")
+    piwo("report", visits, *ESTIMATED, "--policy", "uniform", "--policy", out, "--out", page)
+    text = page.read_text("utf-8")
+    assert "%, if the estimated propensities are right (" in text
+    assert '"care">Certified better than the logging policy, if the estimated propensities are right (' in text
+    assert "propensity_factor=" not in text.split("<h2>Health")[0]
+    logged = piwo("evaluate", visits, *ESTIMATED, "--policy", "uniform", "--propensity-factor", 1.5)
+    assert "95 %, if the true propensities are at most 1.5 times the estimated ones\n" in logged.out

@@ -30,11 +30,20 @@ from piwo.cli.shared_options import (
     named_policy,
 )
 from piwo.errors import PiwoWarning, UsageError
+from piwo.estimators.evaluation import notes_together
 from piwo.estimators.intervals import interval_named
 from piwo.visible import number, visible
 
-__all__ = ["evaluate", "evaluated", "records"]
+__all__ = ["BaselineOption", "evaluate", "evaluated", "records"]
 
+BaselineOption = Annotated[
+    str | None,
+    Parameter(
+        name="--baseline",
+        help="The policy to be better than, where it is not the one that wrote the log: a policy file, uniform, or "
+        "constant:LABEL.",
+    ),
+]
 IN_SAMPLE = "in-sample: "
 """How the note begins that says it."""
 
@@ -44,15 +53,12 @@ def evaluate(
     *,
     gate: Annotated[
         bool,
-        Parameter(help="Exit with 1 unless every policy is certified better than the logging policy, or --baseline."),
-    ] = False,
-    baseline: Annotated[
-        str | None,
         Parameter(
-            help="The policy to be better than, where it is not the one that wrote the log: a policy file, uniform, "
-            "or constant:LABEL."
+            help="Exit with 1 unless every policy but --baseline itself is certified better than that, or than the "
+            "logging policy."
         ),
-    ] = None,
+    ] = False,
+    baseline: BaselineOption = None,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = AS_NAMED,
     estimate: EstimateOptions = BY_DEFAULT,
@@ -60,6 +66,8 @@ def evaluate(
     run: RunOptions = AT_ONCE,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """What would other policies have earned? A value and an interval that holds, for each."""
+    if gate:
+        columns.check_gate()
     rows, found = evaluated(log, policies.named(), policies, columns, estimate, baseline)
     refused = [name for name, one in found.items() if gate and name != baseline and not _better(one)]
     first = next(iter(found.values()))
@@ -68,7 +76,7 @@ def evaluate(
         text="\n".join(
             [
                 *_told(rows, found, _called(rows, log)),
-                *map(visible, _gated(refused, gate, first.over)),
+                *map(visible, _gated(refused, first.over, baseline in found) if gate else ()),
                 "",
                 f"next: {visible(step)}",
             ]
@@ -77,7 +85,7 @@ def evaluate(
             "log": log_facts(rows, first.rows),
             "policies": records(found),
             "selection": None if (chosen := _selection(found)) is None else chosen.to_dict(),
-            "notes": _together(found),
+            "notes": _together(found, rows.assumption),
         },
         code=int(bool(refused)),
     )
@@ -128,23 +136,24 @@ def evaluated(
     if first.baseline is not None and baseline is not None:  # None: it is the logging policy
         found = {name: replace(one, baseline=baseline) for name, one in found.items()}
         if learned_here(known[baseline], log, first.rows):
-            found = {name: _noted_first(one, _BASELINE_IN_SAMPLE) for name, one in found.items()}
+            found = {name: _not_compared(one) for name, one in found.items()}
     return log, {
-        name: _noted_first(one, _POLICY_IN_SAMPLE) if learned_here(named[name], log, one.rows) else one
+        name: one.without_bounds(_POLICY_IN_SAMPLE) if learned_here(named[name], log, one.rows) else one
         for name, one in found.items()
     }
 
 
 _HERE = "was learned from part of this log (same name, same number of rows), so that"
 _POLICY_IN_SAMPLE = (
-    f"{IN_SAMPLE}it {_HERE} this value may be too high and the interval wrong; its certificate rests on held-out rows "
+    f"{IN_SAMPLE}it {_HERE} this value may be too high, and no bound is given; its certificate rests on held-out rows "
     "alone: piwo policy show"
 )
 _BASELINE_IN_SAMPLE = f"{IN_SAMPLE}the baseline {_HERE} nothing is certified better than it; compare them on other rows"
 
 
-def _noted_first(found: piwo.Evaluation, note: str) -> piwo.Evaluation:
-    return replace(found, notes=(note, *found.notes))
+def _not_compared(found: piwo.Evaluation) -> piwo.Evaluation:
+    """Return the evaluation without an improvement, where the baseline was made from the rows."""
+    return replace(found, improvement_lower=None, log_e_better=None, notes=(_BASELINE_IN_SAMPLE, *found.notes))
 
 
 def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
@@ -154,17 +163,18 @@ def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
 
 def _better(one: piwo.Evaluation) -> bool:
     """Tell whether a policy is certified better than what it is compared with, by rows that it was not made from."""
-    return one.improvement_lower is not None and one.improvement_lower > 0 and not _in_sample(one)
+    return one.improvement_lower is not None and one.improvement_lower > 0
 
 
-def _gated(refused: list[str], gate: bool, over: str) -> list[str]:
-    if not gate:
-        return []
-    return [f"gate: not certified better than {over}: {', '.join(refused)}" if refused else "gate: passed"]
+def _gated(refused: list[str], over: str, itself: bool) -> list[str]:
+    """Say how the gate stands; a baseline that is among the policies need not be better than itself."""
+    if refused:
+        return [f"gate: not certified better than {over}: {', '.join(refused)}"]
+    return [f"gate: passed{f' ({over} itself is exempt)' if itself else ''}"]
 
 
 def _in_sample(one: piwo.Evaluation) -> bool:
-    return any(note.startswith(IN_SAMPLE) for note in one.notes)
+    return one.no_interval is not None and one.no_interval.startswith(IN_SAMPLE)
 
 
 def _called(log: piwo.Log, paths: list[str]) -> str:
@@ -206,19 +216,10 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
         ]
         for name, one in found.items()
     ]
-    lines += [*table(header, cells), "", *map(visible, _together(found))]
+    lines += [*table(header, cells), "", *map(visible, _together(found, log.assumption))]
     chosen = _selection(found)
     lines += [] if chosen is None else map(visible, chosen.lines())
-    return lines + _noted(found)
-
-
-def _noted(found: Mapping[str, piwo.Evaluation]) -> list[str]:
-    """Return the notes, those about every policy once."""
-    shared = [
-        x for x in next(iter(found.values())).notes if len(found) > 1 and all(x in y.notes for y in found.values())
-    ]
-    lines = [f"{name}: {x}" for name, y in found.items() for x in y.notes if x not in shared]
-    return [f"note: {visible(as_options(line))}" for line in (*lines, *shared)]
+    return lines + [f"note: {visible(as_options(line))}" for line in notes_together(list(found.values()))]
 
 
 def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
@@ -236,18 +237,17 @@ def _looks(one: piwo.Evaluation) -> str:
     return "" if one.horizon is None else f", at all looks together (horizon {one.horizon})"
 
 
-def _together(found: Mapping[str, piwo.Evaluation]) -> list[str]:
-    """Say what the intervals claim; of a policy that was made from the same rows they claim nothing."""
+def _together(found: Mapping[str, piwo.Evaluation], assumption: str | None) -> list[str]:
+    """Say what the intervals claim, if the propensities are what they are taken for."""
     first = next((one for one in found.values() if one.guarantee != "none"), None)
     if first is None:
         return ["no interval"]
     level, many = f"{100 * (1 - first.delta):.6g} %{_looks(first)}", len(found)
+    level += "" if assumption is None else f", if {assumption}"
     if first.guarantee != "finite-sample":
         return [f"{first.interval} intervals at {level}: {first.guarantee} guarantee"]
-    held = [name for name, one in found.items() if one.guarantee == first.guarantee and not _in_sample(one)]
+    held = [name for name, one in found.items() if one.guarantee == first.guarantee]
     kinds = " and ".join(dict.fromkeys(found[name].interval for name in held))
-    if not held:
-        return []
     if many == 1:
         return [f"{kinds} interval: contains the true value with probability at least {level}"]
     which = f"all {many} hold" if len(held) == many else f"of {', '.join(held)} alone: hold"

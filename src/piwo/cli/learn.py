@@ -49,6 +49,8 @@ def learn(
 ) -> Answer:
     """Which policy should run? Learns one, certifies it on rows that learning never saw, and saves both."""
     writable(out, log)
+    if gate:
+        columns.check_gate()
     rows = columns.read(log)
     bounded = math.isfinite(rows.reward_range[1])
     oracle = learning.sought(bounded)

@@ -105,20 +105,21 @@ class LogOptions:
         ),
     ] = None
     propensity_factor: Annotated[
-        float,
+        float | None,
         Parameter(
-            help="The true propensities are at most this times the log's; intervals and certificates allow for it.",
+            help="The true propensities are at most this times the log's; intervals and certificates allow for it. "
+            "A --gate on estimated propensities asks for it, or for --sensitivity; 1 says that they are right.",
             group=_PROPENSITIES,
         ),
-    ] = 1.0
+    ] = None
     sensitivity: Annotated[
-        float,
+        float | None,
         Parameter(
             help="By how much a hidden cause may have changed the odds of an action; intervals and certificates allow "
             "for it.",
             group=_PROPENSITIES,
         ),
-    ] = 1.0
+    ] = None
 
     def read(self, paths: Sequence[str], policy_columns: Sequence[str] = (), context: Sequence[str] = ()) -> piwo.Log:
         """Return the log, with as much doubt of its propensities as was declared.
@@ -160,7 +161,23 @@ class LogOptions:
                 hash_size=self.hash_size,
                 where=self.where,
             )
-        return log.doubted(self.propensity_factor, self.sensitivity)
+        factor, gamma = (1.0 if x is None else x for x in (self.propensity_factor, self.sensitivity))
+        return log.doubted(factor, gamma)
+
+    def check_gate(self) -> None:
+        """Raise where nobody said how far estimated propensities may be off: no gate passes on them then.
+
+        Raises:
+            UsageError: saying what to declare.
+
+        >>> LogOptions(estimate_propensities="folds", propensity_factor=1.2).check_gate()
+        """
+        declared = self.propensity_factor is not None or self.sensitivity is not None
+        if self.estimate_propensities is not None and not declared:
+            raise UsageError(
+                "--gate got estimated propensities, and nothing says how far they may be off; declare it with "
+                "--propensity-factor or --sensitivity (1: they are right), or leave --gate out"
+            )
 
     def _estimated(
         self, source: str | list[str], context: list[str], policy_columns: Sequence[str], actions: Any

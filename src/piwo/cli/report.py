@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
 import piwo
 from piwo.certificates import Certificate
 from piwo.cli.answer import Answer
-from piwo.cli.evaluate import evaluated, records
+from piwo.cli.evaluate import BaselineOption, evaluated, records
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.notices import as_options
 from piwo.cli.places import writable
 from piwo.cli.shared_options import (
     AS_USUAL,
@@ -29,11 +31,14 @@ from piwo.visible import visible
 
 __all__ = ["report"]
 
+T = TypeVar("T", Certificate, piwo.Evaluation)
+
 
 def report(
     log: LogPaths,
     *,
     out: Annotated[Path, Parameter(help="The page to write, one HTML file; an old one is replaced.")],
+    baseline: BaselineOption = None,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = AS_NAMED,
     estimate: EstimateOptions = BY_DEFAULT,
@@ -43,10 +48,11 @@ def report(
     """Write a page for colleagues: values of policies, health of the log, certificates; one file."""
     writable(out, [*log, *(policies.policy or [])])
     named = policies.named()
-    rows, found = evaluated(log, named, policies, columns, estimate)
+    rows, found = evaluated(log, named, policies, columns, estimate, baseline)
     kept = {name: kept_with(one.saved, "certificate") for name, one in named.items()}
-    certificates = {name: Certificate.from_dict(one) for name, one in kept.items() if one}
-    page = summarize(rows, list(found.values()), piwo.check(rows), certificates)
+    certificates = {name: _as_typed(Certificate.from_dict(one)) for name, one in kept.items() if one}
+    shown = [_as_typed(one) for one in found.values()]
+    page = summarize(rows, shown, piwo.check(rows), certificates)
     write(page, out)
     return Answer(
         text=f"wrote {visible(out)}; open it in a browser",
@@ -56,3 +62,8 @@ def report(
             "policies": records(found),
         },
     )
+
+
+def _as_typed(one: T) -> T:
+    """Return a record whose notes call arguments of Python by the options that mean the same."""
+    return replace(one, notes=tuple(map(as_options, one.notes)))

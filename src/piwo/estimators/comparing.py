@@ -169,7 +169,10 @@ class Comparing:
             random_state=self.random_state,
             horizon=self.horizon,
         )
-        return Measured.of(self.methods[name], evidence, obstacle(self.log, policy, once), pair, against)
+        made = Measured.of(self.methods[name], evidence, obstacle(self.log, policy, once), pair, against)
+        itself = policy.kind == "logging" if self.baseline is None else name in self.baseline.twins
+        # better than itself by exactly 0
+        return replace(made, gain=0.0, log_e_better=0.0) if itself and made.gain is not None else made
 
     def _tested(self, found: Mapping[str, Measured], against: Against | None) -> dict[Any, float]:
         """Return the p-value by the weights of every policy, the baseline's too, which pay for each other."""

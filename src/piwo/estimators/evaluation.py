@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 from piwo.records import Record
 from piwo.visible import visible, visible_lines
 
-__all__ = ["SUSPICIOUS", "Evaluation", "compared_with", "ends_text"]
+__all__ = ["SUSPICIOUS", "Evaluation", "compared_with", "ends_text", "notes_together"]
 
 SUSPICIOUS = 1e-3
 """Propensities whose p-value is below this are not believed: too small ones make every bound too high."""
@@ -101,6 +103,34 @@ class Evaluation(Record):
         """Return what the improvement is over, in words."""
         return compared_with(self.baseline)
 
+    def without_bounds(self, why: str) -> Self:
+        """Return it with the estimate, but without an interval, an improvement or any other statement that is to hold.
+
+        Args:
+            why: the reason, which becomes the first note.
+
+        >>> import piwo
+        >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+        >>> made = piwo.evaluate(log, piwo.policies.Logging()).without_bounds("in-sample")
+        >>> made.value, made.lower, made.improvement_lower, made.bounds_hold
+        (0.5, None, None, False)
+        """
+        return replace(
+            self,
+            lower=None,
+            upper=None,
+            lower_raw=None,
+            upper_raw=None,
+            guarantee="none",
+            missing_mass_upper=None,
+            improvement_lower=None,
+            propensity_p=None,
+            log_e_better=None,
+            log_e_above=None,
+            no_interval=why,
+            notes=(why, *self.notes),
+        )
+
     def __str__(self) -> str:
         value = "not defined" if self.value is None else f"{self.value:.4g}"
         line = f"{self.name}: {value} ({self.estimator}), {self._interval}"
@@ -121,6 +151,24 @@ def ends_text(lower: float | None, upper: float | None) -> str:
     """
     ends = "no lower end" if lower is None else f"{lower:.4g}", "no upper end" if upper is None else f"{upper:.4g}"
     return f"[{', '.join(ends)}]"
+
+
+def notes_together(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return the notes of evaluations that were made together, those about every one of them once, at the end.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5], actions=["a", "b"])
+    >>> found = piwo.compare(log, {x: piwo.policies.Constant(x, log.actions) for x in "ab"})
+    >>> [
+    ...     note[:14]
+    ...     for note in notes_together(
+    ...         [replace(found["a"], notes=("alone", "both")), replace(found["b"], notes=("both",))]
+    ...     )
+    ... ]
+    ['a: alone', 'both']
+    """
+    shared = [x for x in evaluations[0].notes if len(evaluations) > 1 and all(x in one.notes for one in evaluations)]
+    return [f"{one.name}: {x}" for one in evaluations for x in one.notes if x not in shared] + shared
 
 
 def compared_with(baseline: str | None) -> str:

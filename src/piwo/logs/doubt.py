@@ -107,14 +107,31 @@ class Doubt:
         return replace(batch, propensity=upper, log_propensity=log_p, propensities=None, log_propensities=None)
 
     @property
+    def assumption(self) -> str | None:
+        """Return what a statement takes for granted beyond propensities that are as logged; None: nothing.
+
+        >>> Doubt(estimated="LogisticRegression, 5 folds").assumption, Doubt(factor=1.25).assumption
+        ('the estimated propensities are right', 'the true propensities are at most 1.25 times the logged ones')
+        """
+        kind = "logged" if self.estimated is None else "estimated"
+        if self.exact:
+            return None if self.estimated is None else f"the estimated propensities are right{self._worst(' (', ')')}"
+        ways = [f"the true propensities are at most {self.factor:g} times the {kind} ones"] if self.factor > 1 else []
+        if self.sensitivity > 1:
+            ways.append(f"hidden causes change the odds of an action at most {self.sensitivity:g}-fold")
+        return " and ".join(ways)
+
+    def _worst(self, before: str, after: str = "") -> str:
+        """Return how far estimated propensities were from what was done; nothing where nobody looked."""
+        worst = max((abs(one.z) for one in self.calibration), default=None)
+        return "" if worst is None else f"{before}largest calibration error {worst:.1f} standard errors{after}"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of any result must know."""
         found = []
         if self.estimated is not None:
-            how = self.estimated
-            if self.calibration:
-                worst = max(abs(one.z) for one in self.calibration)
-                how += f"; largest calibration error {worst:.1f} standard errors"
+            how = self.estimated + self._worst("; ")
             found.append(
                 f"the propensities were estimated ({how}): bounds hold only as far as the estimates do, and too small "
                 "ones make every value too high; propensity_factor= allows for their error"

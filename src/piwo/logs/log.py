@@ -420,6 +420,11 @@ class Log:
         """Return what a reader of any result must know of the propensities."""
         return () if self.doubt is None else self.doubt.notes
 
+    @property
+    def assumption(self) -> str | None:
+        """Return what results on it take for granted of its propensities, beyond that they are as logged; or None."""
+        return None if self.doubt is None else self.doubt.assumption
+
     def where(self, selector: Selector) -> Log:
         """Return the rows that a selector keeps; row numbers stay those of the whole log.
 

@@ -10,6 +10,7 @@ from piwo._version import __version__
 from piwo.certificates import Certificate
 from piwo.errors import UsageError
 from piwo.estimators import Evaluation, Health
+from piwo.estimators.evaluation import notes_together
 from piwo.logs.log import Log
 
 __all__ = ["Summary", "summarize"]
@@ -34,6 +35,13 @@ class Summary:
     version: str = __version__
     made: str = ""
     """When, in universal time."""
+    assumes: str | None = None
+    """What all of it takes for granted of the propensities, beyond that they are as logged."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what a reader must know of the values, what is true of every policy once."""
+        return notes_together(self.evaluations) if self.evaluations else []
 
 
 def summarize(
@@ -74,4 +82,5 @@ def summarize(
         health=health,
         certificates=dict(certificates or {}),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
+        assumes=log.assumption,
     )
