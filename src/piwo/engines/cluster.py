@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from piwo.engines.task import Folded
 from piwo.errors import DataError, FileError, PiwoError, UsageError
 from piwo.logs.clusters import Cluster
 from piwo.logs.door import Finding, Refused, merge_findings
@@ -15,7 +16,6 @@ from piwo.reductions.reduction import Reduction
 
 __all__ = ["in_cluster"]
 
-Folded = tuple[Any, list[Finding], int]
 _KINDS: dict[str, type[PiwoError]] = {kind.__name__: kind for kind in (DataError, FileError, UsageError)}
 
 

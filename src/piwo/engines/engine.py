@@ -2,129 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from itertools import islice
-from threading import Event
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from piwo.checks import shown
 from piwo.engines.checkpoint import Passed, current
 from piwo.engines.cluster import in_cluster
-from piwo.errors import DataError, UsageError
+from piwo.engines.settings import mapping, telling
+from piwo.engines.task import Folded, Task
+from piwo.engines.threads import on_threads
+from piwo.errors import DataError
 from piwo.logs.clusters import Cluster
-from piwo.logs.door import Finding, Refused
-from piwo.logs.log import Log, Reader, warn_of
+from piwo.logs.door import Refused
+from piwo.logs.log import Log, warn_of
 from piwo.logs.sources import Fragment, Streamed
 from piwo.reductions.reduction import Reduction
 
-__all__ = ["Mapper", "reduce", "reporting", "telling", "using"]
+__all__ = ["reduce"]
 
 S = TypeVar("S")
-T = TypeVar("T")
-Progress = Callable[[int, int | None], None]
-"""Told (rows done since last told, rows in all or None)."""
-Folded = tuple[Any, list[Finding], int]
-"""State, harmless findings and row count of one fragment."""
-
-
-@runtime_checkable
-class Mapper(Protocol):
-    """Anything that maps a function over fragments: executors, a Dask client, joblib behind a one-line adapter."""
-
-    def map(self, fn: Callable[[Any], Any], fragments: Iterable[Any], /) -> Iterable[Any]:
-        """Return fn of every fragment, in order."""
-        ...
-
-
-_mapper: ContextVar[Mapper | None] = ContextVar("piwo_mapper", default=None)
-_progress: ContextVar[Progress | None] = ContextVar("piwo_progress", default=None)
-
-
-@contextmanager
-def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Have a variable hold a value inside the block."""
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
-
-
-def using(mapper: Mapper) -> AbstractContextManager[None]:
-    """Run every pass over a log inside the block on another mapper.
-
-    Args:
-        mapper: has `map(fn, fragments)`, such as a `concurrent.futures` executor.
-
-    Returns:
-        A context manager.
-
-    >>> with ThreadPoolExecutor(1) as pool, using(pool):
-    ...     pass
-    """
-    if not callable(getattr(mapper, "map", None)):
-        raise UsageError(f"mapper is {shown(mapper)}, expected something with map(fn, fragments), such as an executor")
-    return _set(_mapper, mapper)
-
-
-def reporting(progress: Progress) -> AbstractContextManager[None]:
-    """Tell a function of the rows done by passes inside the block.
-
-    Args:
-        progress: called with (rows done since the last call, rows of the source or None), from any thread; with 0 rows
-            where a pass begins.
-
-    Returns:
-        A context manager.
-
-    >>> import piwo
-    >>> log, told = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0]), []
-    >>> with reporting(lambda done, total: told.append((done, total))):
-    ...     value = piwo.evaluate(log, piwo.policies.Logging()).value
-    >>> told
-    [(0, 1), (1, 1)]
-    """
-    if not callable(progress):
-        raise UsageError(f"progress is {shown(progress)}, expected a function of (rows done, rows in all)")
-    return _set(_progress, progress)
-
-
-def telling() -> Progress | None:
-    """Return the function that `reporting` set, for work that is no pass over a log; None outside of its blocks.
-
-    >>> telling() is None
-    True
-    """
-    return _progress.get()
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What one worker does: fold the batches of one fragment."""
-
-    reader: Reader
-    reduction: Reduction[Any]
-    stop: Event | None = None
-    tell: Callable[[int], None] | None = None
-
-    def __call__(self, fragment: Fragment) -> Folded:
-        state, notes, rows = self.reduction.empty(), list[Finding](), 0
-        for part in self.reader.read(fragment):
-            if self.stop is not None and self.stop.is_set():
-                break
-            notes += part.findings
-            rows += len(part.batch)
-            if len(part.batch):
-                state = self.reduction.update(state, part.batch)
-            if self.tell is not None:
-                self.tell(part.rows)
-        return state, notes, rows
 
 
 def reduce(log: Log, reduction: Reduction[S]) -> S:
@@ -178,7 +75,7 @@ def _folded(log: Log, reduction: Reduction[Any], fragments: list[Fragment], pass
 
 def _cut(fragments: list[Fragment]) -> str:
     """Say how a log is cut: mappers get the fragments, threads the pieces of those that are streams."""
-    streams = _mapper.get() is None and any(isinstance(x, Streamed) for x in fragments)
+    streams = mapping() is None and any(isinstance(x, Streamed) for x in fragments)
     return f"{len(fragments)} {'streams' if streams else 'fragments'}"
 
 
@@ -186,65 +83,17 @@ def _states(
     log: Log, reduction: Reduction[Any], fragments: list[Fragment], passed: Passed
 ) -> AbstractContextManager[Iterable[Folded]]:
     """Give what the pieces after those that have passed sum to."""
-    chosen, task = _mapper.get(), _Task(log.reader(reduction.labels, reduction.context), reduction)
+    chosen, task = mapping(), Task(log.reader(reduction.labels, reduction.context), reduction)
     if isinstance(log.source, Cluster):
-        return _clustered(log, log.source, task)
+        return nullcontext([_clustered(log, log.source, task)])
     if chosen is not None:
-        return _mapped(chosen, task, fragments[passed.pieces :])
-    return _threads(log, task, fragments, passed)
+        return nullcontext(chosen.map(task, fragments[passed.pieces :]))
+    return on_threads(task, fragments, total=log.source.rows, pieces=passed.pieces, rows=passed.rows)
 
 
-@contextmanager
-def _clustered(log: Log, source: Cluster, task: _Task) -> Iterator[Iterable[Folded]]:
-    reduction, tell = task.reduction, _progress.get()
+def _clustered(log: Log, source: Cluster, task: Task) -> Folded:
+    reduction, tell = task.reduction, telling()
     found = in_cluster(source, log.wanted(reduction.context, reduction.propensities), reduction, task)
     if tell is not None:  # clusters have displays of their own while they work
         tell(found[2], None)
-    yield [found]
-
-
-@contextmanager
-def _mapped(mapper: Mapper, task: _Task, fragments: list[Fragment]) -> Iterator[Iterable[Folded]]:
-    yield mapper.map(task, fragments)
-
-
-@contextmanager
-def _threads(log: Log, task: _Task, fragments: list[Fragment], passed: Passed) -> Iterator[Iterable[Folded]]:
-    from threadpoolctl import threadpool_limits
-
-    stop, tell = Event(), telling()
-    told = None if tell is None else lambda rows: tell(rows, log.source.rows)
-    if told is not None:
-        told(0)
-        if passed.pieces:
-            told(passed.rows)
-    pieces = islice(_pieces(fragments), passed.pieces, None)
-    # our threads are the parallelism; a BLAS that starts its own underneath would fight them
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        try:
-            yield _in_order(pool, replace(task, stop=stop, tell=told), pieces)
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-
-
-def _pieces(fragments: Iterable[Fragment]) -> Iterator[Fragment]:
-    """Yield what one worker folds at a time: fragments, and the pieces of a stream as they come."""
-    for fragment in fragments:
-        if isinstance(fragment, Streamed):
-            yield from fragment.pieces()
-        else:
-            yield fragment
-
-
-def _in_order(pool: ThreadPoolExecutor, task: _Task, pieces: Iterable[Fragment]) -> Iterator[Folded]:
-    """Yield the states of pieces in their order, never more of them waiting than keeps the workers busy."""
-    waiting: deque[Future[Folded]] = deque()
-    ahead = 2 * (os.cpu_count() or 1)
-    for piece in pieces:
-        waiting.append(pool.submit(task, piece))
-        if len(waiting) > ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+    return found

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from piwo.engines.engine import telling
+from piwo.engines.settings import telling
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from piwo.logs.clusters import Cluster, Merge, One, Partition
 from piwo.logs.sources import Fragment
-from piwo.logs.spark_session import cancelled_by_interrupts, one_line
+from piwo.logs.spark_errors import one_line
+from piwo.logs.spark_session import cancelled_by_interrupts
 
 __all__ = ["SparkSource"]
 
@@ -63,16 +65,11 @@ def _mapped(one: One, columns: tuple[str, ...], batches: Iterator[pa.RecordBatch
 
 
 def _merged(merge: Merge, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    first: list[int] = []
-
-    def states() -> Iterator[bytes]:
-        for batch in batches:
-            first.extend(batch["part"].to_pylist()[: 1 - len(first)])
-            yield from batch["state"].to_pylist()
-
-    found = merge(states())
-    if first:
-        yield _state(first[0], found)
+    full = (batch for batch in batches if batch.num_rows)
+    first = next(full, None)
+    if first is not None:  # a group may be empty
+        states = (state for batch in chain([first], full) for state in batch["state"].to_pylist())
+        yield _state(first["part"][0].as_py(), merge(states))
 
 
 def _state(part: int, state: bytes) -> pa.RecordBatch:

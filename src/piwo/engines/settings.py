@@ -1,0 +1,98 @@
+"""What passes over a log run with: another mapper, and somebody who is told how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from piwo.checks import shown
+from piwo.errors import UsageError
+
+__all__ = ["Mapper", "mapping", "reporting", "telling", "using"]
+
+T = TypeVar("T")
+Progress = Callable[[int, int | None], None]
+"""Told (rows done since last told, rows in all or None)."""
+
+
+@runtime_checkable
+class Mapper(Protocol):
+    """Anything that maps a function over fragments: executors, a Dask client, joblib behind a one-line adapter."""
+
+    def map(self, fn: Callable[[Any], Any], fragments: Iterable[Any], /) -> Iterable[Any]:
+        """Return fn of every fragment, in order."""
+        ...
+
+
+_mapper: ContextVar[Mapper | None] = ContextVar("piwo_mapper", default=None)
+_progress: ContextVar[Progress | None] = ContextVar("piwo_progress", default=None)
+
+
+def using(mapper: Mapper) -> AbstractContextManager[None]:
+    """Run every pass over a log inside the block on another mapper.
+
+    Args:
+        mapper: has `map(fn, fragments)`, such as a `concurrent.futures` executor.
+
+    Returns:
+        A context manager.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor(1) as pool, using(pool):
+    ...     pass
+    """
+    if not callable(getattr(mapper, "map", None)):
+        raise UsageError(f"mapper is {shown(mapper)}, expected something with map(fn, fragments), such as an executor")
+    return _set(_mapper, mapper)
+
+
+def reporting(progress: Progress) -> AbstractContextManager[None]:
+    """Tell a function of the rows done by passes inside the block.
+
+    Args:
+        progress: called with (rows done since the last call, rows of the source or None), from any thread; with 0 rows
+            where a pass begins.
+
+    Returns:
+        A context manager.
+
+    >>> import piwo
+    >>> log, told = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0]), []
+    >>> with reporting(lambda done, total: told.append((done, total))):
+    ...     value = piwo.evaluate(log, piwo.policies.Logging()).value
+    >>> told
+    [(0, 1), (1, 1)]
+    """
+    if not callable(progress):
+        raise UsageError(f"progress is {shown(progress)}, expected a function of (rows done, rows in all)")
+    return _set(_progress, progress)
+
+
+def telling() -> Progress | None:
+    """Return the function that `reporting` set, for work that is no pass over a log; None outside of its blocks.
+
+    >>> telling() is None
+    True
+    """
+    return _progress.get()
+
+
+def mapping() -> Mapper | None:
+    """Return the mapper that `using` set; None outside of its blocks.
+
+    >>> mapping() is None
+    True
+    """
+    return _mapper.get()
+
+
+@contextmanager
+def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Have a variable hold a value inside the block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
