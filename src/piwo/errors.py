@@ -2,7 +2,7 @@
 
 from piwo.visible import visible
 
-__all__ = ["DataError", "FileError", "PiwoError", "PiwoWarning", "UsageError"]
+__all__ = ["DataError", "FileError", "NothingToLearnError", "PiwoError", "PiwoWarning", "UsageError"]
 
 
 class PiwoError(Exception):
@@ -14,6 +14,10 @@ class PiwoError(Exception):
 
 class DataError(PiwoError):
     """The data of a log cannot be used as it stands."""
+
+
+class NothingToLearnError(DataError):
+    """No row has a reward above the lowest, so that an oracle has nothing to learn from."""
 
 
 class UsageError(PiwoError, ValueError):

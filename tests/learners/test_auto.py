@@ -409,6 +409,74 @@ def test_bad_arguments(arguments, says):
         piwo.Auto(**arguments).fit(make_log(100))
 
 
+POOLS = {
+    "usual": None,
+    "needs rewards": [piwo.oracles.Classifier()],
+    "needs none": [piwo.oracles.Ridge()],
+    "uses no score": [piwo.oracles.Direct()],
+}
+
+
+def rare_log(where, n=600):
+    """Rewards of 1 in the rows named, and of 0 in all others."""
+    rng = np.random.default_rng(0)
+    R = np.zeros(n)
+    R[where] = 1.0
+    return piwo.Log.from_arrays(
+        context=rng.normal(size=(n, 2)), action=rng.integers(0, 2, n), reward=R, propensity=np.full(n, 0.5),
+        reward_range=(0.0, 1.0),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
+@pytest.mark.parametrize(
+    ("options", "which"), [({}, "no row"), ({"tail": True}, "no row that was held out")], ids=["both ways", "one way"]
+)
+def test_without_any_reward_the_logging_policy_stays(pool, options, which):
+    with threadpool_limits(1, "openmp"):
+        learner = piwo.Auto(pool, **options).fit(rare_log([]))
+    assert (learner.chosen_, learner.refitted_) == ("logging", False)
+    assert isinstance(learner.policy_, piwo.policies.Logging)
+    why = f"{which} has a reward above the lowest, so nothing can be certified better, and the logging policy stays"
+    assert learner.rule_ == why
+    with pytest.raises(piwo.DataError, match="nothing to learn from"):
+        piwo.PIWO().fit(rare_log([]))
+
+
+@pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
+def test_one_part_without_rewards(pool):
+    """One click in all: nothing can be learned from the part that lacks it, and nothing is certified on it."""
+    with threadpool_limits(1, "openmp"):
+        learner = piwo.Auto(pool).fit(rare_log([0]))
+    assert learner.chosen_ == "logging"
+    assert set(learner.path_) > {"logging"}
+    assert learner.rule_.startswith("none of ")
+    told = "stays; no row of one part has a reward above the lowest, so it has nothing to learn from"
+    assert learner.rule_.endswith(told)
+
+
+def test_rows_to_learn_from_without_rewards():
+    """All rewards are among the last rows, which are held out."""
+    learner = piwo.Auto([piwo.oracles.Classifier(), piwo.oracles.Ridge()], tail=True).fit(rare_log(slice(300, 500)))
+    assert learner.chosen_ == "logging"
+    assert "so it has nothing to learn from" in learner.rule_
+    for name, point in learner.path_.items():
+        assert isinstance(point.policy, piwo.policies.Logging) is not name.startswith("ridge")
+        assert not point.certificate.certified
+
+
+def test_other_faults_of_the_data_are_not_taken_for_nothing_to_learn():
+    @dataclass(frozen=True)
+    class Refusing(piwo.oracles.Oracle):
+        name: ClassVar[str] = "refusing"
+
+        def solve_path(self, log, scores):
+            raise piwo.DataError("a fault of the data")
+
+    with pytest.raises(piwo.DataError, match="a fault of the data"):
+        piwo.Auto([Candidate("r", Refusing(), piwo.IX(0.1))]).fit(make_log(60))
+
+
 def test_rewards_without_an_upper_end():
     with pytest.raises(piwo.UsageError, match="no upper end"):
         piwo.Auto(QUICK).fit(make_log(100, reward_range=(0.0, math.inf)))

@@ -15,7 +15,7 @@ from piwo.certificates import Certificate
 from piwo.certifying import Certifying
 from piwo.checks import check_flag
 from piwo.engines.engine import reduce
-from piwo.errors import PiwoWarning, UsageError
+from piwo.errors import NothingToLearnError, PiwoWarning, UsageError
 from piwo.estimators.point import self_normalized
 from piwo.learners.learner import Learner, Rows, check_certifiable, check_log, check_score, credited, divide
 from piwo.learners.pool import Candidate, candidates, usual_pool
@@ -62,6 +62,8 @@ class _Look:
     policy: Policy
     certificate: Certificate
     moments: MomentState
+    learned: bool = True
+    """False where the rows had nothing to learn from; the policy is then the one to fall back to."""
 
 
 class Auto(Learner):
@@ -71,7 +73,8 @@ class Auto(Learner):
     ignore the propensities are the best on even and on bad loggers and do harm elsewhere, weighted ones the reverse.
     The pool has both kinds, linear and boosted; what a candidate is worth is proved on rows that it never saw. Where
     nothing is certified better, the answer is the logging policy; or the incumbent, where another policy runs today:
-    then the improvement is that over it, and nothing is chosen that is not certified better than it.
+    then the improvement is that over it, and nothing is chosen that is not certified better than it. So it is where no
+    row has a reward above the lowest, from which nothing can be learned.
 
     Formula: every candidate is learned from each part of the log and certified on the other, by the paired improvement
     bound LB_i = LB(E Y_i) - 1, Y_i = w_i R + 1 - R, at log(1/(s_i delta)); the shares s_i sum to 1 over both ways.
@@ -178,7 +181,14 @@ class Auto(Learner):
         refused = [look for look in looks if any(x.certificate.improvement_lower is None for x in look.values())]
         self.path_ = {name: _better(log, [look[name] for look in refused or looks]) for name in looks[0]}
         self.chosen_ = _best(self.path_, fallback)
-        self._settle(log, self.path_[self.chosen_], _tried(looks))
+        best = self.path_[self.chosen_]
+        if best.candidate is None:
+            self.rule_ = _why_none(looks, fallback, best.certificate)
+        else:
+            self.rule_ = (
+                f"the highest estimate, less its standard error, of those certified better among {_tried(looks)}"
+            )
+        self._settle(log, best)
         return self
 
     def _look(
@@ -186,8 +196,8 @@ class Auto(Learner):
     ) -> dict[str, _Look]:
         """Learn every candidate one way, and certify it the other."""
         with _short_of_optimum():
-            policies = dict(_learned(pool, _encoded_for(today, rows.training)))
-        policies[fallback] = today
+            found = dict(_learned(pool, _encoded_for(today, rows.training)))
+        policies = {name: today if policy is None else policy for name, policy in found.items()} | {fallback: today}
         each: dict[str, Candidate | None] = {one.label: one for one in pool} | {fallback: None}
         weights = {name: 1.0 if one is None else one.weight for name, one in each.items()}
         total = sum(weights.values())
@@ -203,7 +213,13 @@ class Auto(Learner):
         sums = reduce(asked.log, asked.sums)
         made, moments = asked.finish(sums), asked.moments(sums)
         return {
-            name: _Look(one, policies[name], _about(made[name], one, fallback), moments[name])
+            name: _Look(
+                one,
+                policies[name],
+                _about(made[name], one, fallback),
+                moments[name],
+                found.get(name, today) is not None,
+            )
             for name, one in each.items()
         }
 
@@ -218,20 +234,13 @@ class Auto(Learner):
             raise UsageError(f"two candidates are called {twice!r}; name them apart: Candidate(name, oracle, score)")
         return pool
 
-    def _settle(self, log: Log, best: PoolPoint, tried: str) -> None:
+    def _settle(self, log: Log, best: PoolPoint) -> None:
         """Set what is returned."""
         one, certificate = best.candidate, best.certificate
         self.certified_policy_: Policy = best.policy
         self.policy_ = best.policy
         self.score_: Score | None = None if one is None else one.score
         self.refitted_ = self.refit and one is not None
-        if one is None:
-            stays = f"the {INCUMBENT if self.chosen_ == INCUMBENT else 'logging policy'} stays"
-            self.rule_ = f"none of {tried} is certified better, so {stays}"
-            if certificate.improvement_lower is None:
-                self.rule_ = f"the rows contradict their propensities, nothing is certified, and {stays}"
-        else:
-            self.rule_ = f"the highest estimate, less its standard error, of those certified better among {tried}"
         if self.refitted_ and one is not None:
             with _short_of_optimum():
                 self.policy_ = one.oracle.solve(log, one.credit(log))
@@ -241,11 +250,15 @@ class Auto(Learner):
         self.certificate_ = certificate
 
 
-def _learned(pool: Sequence[Candidate], log: Log) -> Iterator[tuple[str, Policy]]:
-    """Yield name and policy of each candidate; neighbours with the same oracle are one path."""
+def _learned(pool: Sequence[Candidate], log: Log) -> Iterator[tuple[str, Policy | None]]:
+    """Yield name and policy of each candidate, or None for want of rewards; neighbours with one oracle are one path."""
     for _, run in groupby(pool, key=lambda one: id(one.oracle)):
         some = list(run)
-        policies = some[0].oracle.solve_path(log, [one.credit(log) for one in some])
+        policies: Sequence[Policy | None]
+        try:
+            policies = some[0].oracle.solve_path(log, [one.credit(log) for one in some])
+        except NothingToLearnError:
+            policies = [None] * len(some)
         yield from zip((one.label for one in some), policies, strict=True)
 
 
@@ -292,6 +305,22 @@ def _tried(looks: Sequence[Mapping[str, _Look]]) -> str:
     counts = [next(iter(look.values())).certificate.candidates - 1 for look in looks]
     both = "" if len(counts) == 1 else f" ({counts[0]} from one part of the rows, {counts[1]} from the other)"
     return f"{sum(counts)} different polic{'y' if sum(counts) == 1 else 'ies'}{both}"
+
+
+def _why_none(looks: Sequence[Mapping[str, _Look]], fallback: str, made: Certificate) -> str:
+    """Return why nothing was chosen, in words: the same for every pool."""
+    stays = f"the {INCUMBENT if fallback == INCUMBENT else 'logging policy'} stays"
+    if made.improvement_lower is None:
+        return f"the rows contradict their propensities, nothing is certified, and {stays}"
+    rewards = [look[fallback].moments.reward for look in looks]
+    if not any(rewards):
+        which = "no row" if len(looks) == 2 else "no row that was held out"
+        return f"{which} has a reward above the lowest, so nothing can be certified better, and {stays}"
+    reason = f"none of {_tried(looks)} is certified better, so {stays}"
+    # what is held out one way is learned from the other way
+    unlearned = (len(looks) == 2 and not all(rewards)) or not all(x.learned for look in looks for x in look.values())
+    told = "; no row of one part has a reward above the lowest, so it has nothing to learn from"
+    return reason + told if unlearned else reason
 
 
 def _better(log: Log, looks: Sequence[_Look]) -> PoolPoint:

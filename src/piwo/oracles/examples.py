@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from piwo.errors import DataError
+from piwo.errors import NothingToLearnError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.reductions.large_contexts import check_squares
@@ -32,7 +32,7 @@ def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
     """Return the rewarded rows of a log with their gains under S scores; the log is read once.
 
     Raises:
-        DataError: where no row has a reward.
+        NothingToLearnError: where no row has a reward.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(context=[[1.0], [2.0]], action=[0, 1], reward=[1, 0], propensity=[0.5, 0.5])
@@ -48,7 +48,9 @@ def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
         actions.append(part.action)
         gains.append(np.stack([part.sampled(score.gains(part)) for score in scores]))
     if sum(len(x) for x in actions) == 0:
-        raise DataError("no row has a reward above the lowest: there is nothing to learn from; check reward_range")
+        raise NothingToLearnError(
+            "no row has a reward above the lowest: there is nothing to learn from; check reward_range"
+        )
     return Examples(np.concatenate(contexts), np.concatenate(actions), np.concatenate(gains, axis=1), rows)
 
 
