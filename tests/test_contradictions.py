@@ -142,6 +142,7 @@ def test_what_a_baseline_says_against_the_rows_counts(propensity: float) -> None
     assert one.baseline_value == pytest.approx(0.5 * 0.6 / propensity, rel=0.1)
     assert WHY in (one.no_interval or "")
     assert "by the weights of the baseline constant" in one.notes[0]
+    assert str(one).count(WHY) == 1
     made = piwo.certify(log, {"a": a}, baseline=b)["a"]
     assert (made.value_lower, made.improvement_lower, made.certified) == (None, None, False)
     assert made.propensity_p == one.propensity_p

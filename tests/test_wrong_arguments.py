@@ -201,7 +201,7 @@ CALLS: dict[str, Call] = {
     "Selection.of": (piwo.Selection.of, {"evaluations": EVALUATIONS, "rate": 0.05, "threshold": None}),
     "check": (piwo.check, {"log": LOG, "policy": UNIFORM, "delta": 0.05}),
     "certify": (piwo.certify, {"log": LOG, "policies": BOTH, "delta": 0.05, "within": None, "baseline": None, "interval": "auto", "earlier": 0, "series": False, "horizon": 100, "facts": None}),
-    "regret_certificate": (piwo.regret_certificate, {"log": LOG, "policy": UNIFORM, "against": BOTH, "delta": 0.05, "within": None}),
+    "regret_certificate": (piwo.regret_certificate, {"log": LOG, "policy": UNIFORM, "against": BOTH, "delta": 0.05, "within": None, "interval": "auto"}),
     "estimate_propensities": (piwo.estimate_propensities, {"source": FRAME, "action": "action", "reward": "reward", "context": "x", "model": None, "folds": 2, "forward": False, "random_state": 0, "actions": None, "reward_range": (0.0, 1.0), "missing": "refuse"}),
     "read": (piwo.read, {"source": FRAME, "action": "action", "reward": "reward", "propensity": "p", "context": "x", "actions": None, "reward_range": (0.0, 1.0)}),
     "Log.from_arrays": (piwo.Log.from_arrays, {"action": [0, 1], "reward": [0.0, 1.0], "propensity": [0.5, 0.5], "context": None, "actions": range(2), "reward_range": (0.0, 1.0), "weight": None, "policies": None}),

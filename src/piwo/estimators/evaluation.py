@@ -134,7 +134,9 @@ class Evaluation(Record):
     def __str__(self) -> str:
         value = "not defined" if self.value is None else f"{self.value:.4g}"
         line = f"{self.name}: {value} ({self.estimator}), {self._interval}"
-        return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
+        # why there is no interval stands in the line itself
+        notes = [note for note in self.notes if note.removesuffix(": no bound is given") != self.no_interval]
+        return visible_lines([line, *(f"  note: {note}" for note in notes)])
 
     @property
     def _interval(self) -> str:
