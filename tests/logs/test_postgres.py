@@ -128,6 +128,27 @@ def test_tables_by_schema_hostile_names_and_queries(asked: str, rows: int, serve
     assert log.source.steady == (asked != "recent" and " " not in asked.partition(";")[0])
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("clicks where random() < 0.5", r"random\(\) in "),
+        ("clicks tablesample system (10)", "a sample without a seed in "),
+        ("clicks where day < now() - interval '7 days'", "now in .* is another time at every pass"),
+        ("clicks where day < localtimestamp", "localtimestamp in .* is another time at every pass"),
+    ],
+)
+def test_chance_and_clocks_are_refused(asked: str, told: str, server: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        read(f"{server}#select * from {asked}")
+    if "where" in asked:
+        with pytest.raises(UsageError, match=told):
+            read(f"{server}#clicks", where=asked.partition("where")[2])
+    again = (
+        "select * from clicks tablesample bernoulli (50) repeatable (3) where action <> 'now()' and day < current_date"
+    )
+    assert len({reduce(read(f"{server}#{again}"), Digest()) for _ in range(2)}) == 1
+
+
 def test_every_pass_sees_one_snapshot(server: str) -> None:
     ask(server, "create table moving as select * from clicks")
     log = read(f"{server}#moving")

@@ -35,7 +35,8 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
         reduction: what to sum.
 
     Raises:
-        DataError: for rows that break a rule, and for a log without rows.
+        DataError: for rows that break a rule, for a log without rows, and for one that has another number of rows than
+            at an earlier pass.
 
     >>> from piwo.reductions import Digest
     >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
@@ -49,6 +50,7 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
         passed = _folded(log, reduction, fragments, passed)
     if passed.rows == 0:
         raise DataError(f"no rows in {log.name}, expected at least one logged decision")
+    log.passed(passed.rows)
     warn_of(passed.findings)
     state: S = passed.state
     return state

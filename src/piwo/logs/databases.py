@@ -60,8 +60,8 @@ def _table(asked: str, file: str, setup: Sequence[str]) -> tuple[str, str, str, 
         parts.append(
             f"select {columns} as found from duckdb_{kind}s() where database_name = 'piwo_log' and not internal"
         )
-    (tables,) = first_row(parts[0], setup)
-    (views,) = first_row(parts[1], setup)
+    (tables,) = first_row(parts[0], file, setup)
+    (views,) = first_row(parts[1], file, setup)
     known = [(x["schema"], x["name"], x["kind"]) for x in (*(tables or ()), *(views or ()))]
     names = {name if schema == "main" else f"{schema}.{name}": (schema, name, kind) for schema, name, kind in known}
     fits = [x for x in known if asked in {x[1], f"{x[0]}.{x[1]}"}]
@@ -76,5 +76,5 @@ def _table(asked: str, file: str, setup: Sequence[str]) -> tuple[str, str, str, 
     schema, table, kind = fits[0]
     rows = None
     if kind == "table":
-        (rows,) = first_row(f"select count(*) from piwo_log.{quoted(schema)}.{quoted(table)}", setup)
+        (rows,) = first_row(f"select count(*) from piwo_log.{quoted(schema)}.{quoted(table)}", file, setup)
     return schema, table, kind, rows

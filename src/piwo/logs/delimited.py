@@ -96,7 +96,7 @@ def csv_source(
     ]
     sql = " union all ".join(parts)
     open_types = [x for x in first.names if x in numbers and x not in texts]
-    kinds = _kinds(sql, open_types)
+    kinds = _kinds(sql, paths[0], open_types)
     if kinds:
         chosen = (f"cast({quoted(x)} as {kinds[x]}) as {quoted(x)}" if x in kinds else quoted(x) for x in names)
         sql = f"select {', '.join(chosen)} from ({sql})"
@@ -107,7 +107,7 @@ def _texts(names: Sequence[str]) -> str:
     return "{" + ", ".join(f"{quoted(x, chr(39))}: 'VARCHAR'" for x in names) + "}"
 
 
-def _kinds(sql: str, names: Sequence[str]) -> dict[str, str]:
+def _kinds(sql: str, file: str, names: Sequence[str]) -> dict[str, str]:
     """Return the type that every value of a column has, for the columns that are not plain text.
 
     Raises:
@@ -121,7 +121,7 @@ def _kinds(sql: str, names: Sequence[str]) -> dict[str, str]:
         # DuckDB takes 1_000 for a number
         fits = [f"(try_cast({x} as {kind}) is not null and not contains({x}, '_'))" for kind in kinds]
         asked += [f"count({x})", *(f"count(*) filter ({test})" for test in fits), f"min({x}) filter (not {fits[0]})"]
-    answer = first_row(f"select {', '.join(asked)} from ({sql})")
+    answer = first_row(f"select {', '.join(asked)} from ({sql})", file)
     found: dict[str, str] = {}
     for i, name in enumerate(names):
         count, *fitting, other = answer[5 * i : 5 * i + 5]

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from piwo.errors import UsageError
+from piwo.logs.duckdb_errors import one_line
 from piwo.logs.postgres import PostgresSource
-from piwo.logs.sources import ParquetSource, QuerySource, Source, TableSource, one_line, quoted
+from piwo.logs.sources import ParquetSource, QuerySource, Source, TableSource, quoted
 
 __all__ = ["condition", "filtered", "mentioned"]
 
@@ -63,7 +64,8 @@ def filtered(source: Source, where: str, numbers: Mapping[str, str] | None = Non
         numbers: SQL types under which the condition sees columns that are read as text.
 
     Raises:
-        UsageError: for what is no condition, and for sources that have no columns of their own.
+        UsageError: for what is no condition, for one that may hold for other rows at each pass, and for sources that
+            have no columns of their own.
 
     >>> filtered(TableSource(pa.table({"x": [1, 2, 3]})), "x > 1").rows
     2
@@ -72,7 +74,7 @@ def filtered(source: Source, where: str, numbers: Mapping[str, str] | None = Non
         return source.where(where)
     text, name = condition(where), f"{source.name} where {where}"
     if isinstance(source, TableSource):
-        return TableSource(_of_table(source.table, text), name)
+        return TableSource(_of_table(source.table, text, name), name)
     if isinstance(source, ParquetSource):
         return QuerySource(_sql(source.sql(), text), name, steady=True, files=source.paths)
     if isinstance(source, QuerySource):
@@ -97,12 +99,12 @@ def _seen_as_numbers(rows: str, where: str, listed: Collection[str], numbers: Ma
     return f"select {back} from ({inner}) where (\n{where}\n)"
 
 
-def _of_table(table: pa.Table, where: str) -> pa.Table:
+def _of_table(table: pa.Table, where: str, name: str) -> pa.Table:
     """Return the rows, of the types that they have."""
     import duckdb
 
     with duckdb.connect() as connection:
         connection.register("piwo_rows", table)
-        source = QuerySource(f"select cast((\n{where}\n) as boolean) as keep from piwo_rows", "where", connection)
+        source = QuerySource(f"select cast((\n{where}\n) as boolean) as keep from piwo_rows", name, connection)
         kept = [x["keep"] for part in source.fragments(["keep"]) for x in part.records()]
         return table.filter(pa.chunked_array(kept, pa.bool_()))

@@ -549,6 +549,23 @@ class Log:
                     found += more.findings
         return DataError(str(Refused(merge_findings(found) or refused.findings)))
 
+    def passed(self, rows: int) -> None:
+        """Take note of how many rows a whole pass had.
+
+        Args:
+            rows: of this log, without those that a selector leaves out.
+
+        Raises:
+            DataError: where an earlier pass had another number of rows: what several passes say together, such as a
+                policy and its certificate, would be about different rows.
+        """
+        before = vars(self).setdefault("_rows_passed", rows)
+        if before != rows:
+            raise DataError(
+                f"{self.name} had {before} rows at one pass and {rows} at another, expected the same rows every time; "
+                "write the rows to a file once, or read when nothing writes there"
+            )
+
     def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:
         """Yield the validated batches in order, in this thread; harmless findings become one warning."""
         return self._batches(self.fragments(context, propensities), self.reader(context=context))

@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from piwo.errors import FileError, UsageError
-from piwo.logs.sources import BATCH_ROWS, Fragment, decoded, one_line, pieces_of, quoted
+from piwo.logs.duckdb_errors import one_line
+from piwo.logs.repeatable import chance
+from piwo.logs.sources import BATCH_ROWS, Fragment, decoded, pieces_of, quoted
 
 __all__ = ["PostgresSource", "is_postgres", "postgres_source"]
 
@@ -28,6 +30,11 @@ _IN_ORDER = (
 """A table is read from its first page to its last: the same order at every pass of a snapshot."""
 _CASTS = {"numeric": "float8", "_numeric": "float8[]"}
 _ADDRESS = re.compile(r"postgres(ql)?://([^/@#?\s]*@)?[^/@#?\s]*(/[^@#?\s]*)?(\?[^@#\s]*)?")
+_CLOCK = re.compile(
+    r"\b(?:(?:now|(?:transaction|statement|clock)_timestamp|timeofday)\s*\(|(?:current_|local)time(?:stamp)?\b)",
+    re.IGNORECASE,
+)
+"""What tells the time of the transaction, and every pass has one of its own."""
 _QUERY = re.compile(r"\s*(select|with|values|table)[\s(*'\"]", re.IGNORECASE)
 
 
@@ -114,6 +121,15 @@ class _Session:
         with _errors(self.name), self._connection.cursor() as cursor:
             return cursor.adbc_execute_schema(sql)
 
+    def volatile(self, names: Sequence[str]) -> list[str]:
+        """Return which of these names are functions that may give another value at each call."""
+        sql = (
+            "select proname::text from pg_proc where provolatile = 'v' and proname = any($1::text[]) "
+            "and prorettype <> 'tsm_handler'::regtype order by 1"
+        )
+        with _errors(self.name):
+            return [x for (x,) in self._rows(sql, "{" + ",".join(names) + "}")]
+
     def table(self, asked: str) -> tuple[str, str, str]:
         """Return schema, name and kind of the one table or view that is called so."""
         sql = (
@@ -178,6 +194,7 @@ class PostgresSource:
 
     def __init__(self, session: _Session, sql: str, name: str, steady: bool) -> None:
         self.name, self.steady, self._session, self._asked = name, steady, session, sql
+        _refuse_chance(session, sql, name)
         found = session.schema(f"select * from ({sql}\n) as piwo_rows")
         chosen = [_as_arrow_knows(x) for x in found]
         self.sql = f"select {', '.join(chosen)} from ({sql}\n) as piwo_rows"
@@ -204,6 +221,22 @@ class PostgresSource:
 
     def _fragment(self, sql: str) -> PostgresFragment:
         return PostgresFragment(self._session.address, self.name, self._session.snapshot, sql)
+
+
+def _refuse_chance(session: _Session, sql: str, name: str) -> None:
+    """Raise where a query may give other rows at each pass: see `logs.repeatable`, here by the server's own words."""
+    plain = re.sub(r"'(?:[^']|'')*'", "''", sql)
+    called = sorted({x.lower() for x in re.findall(r'(\w+)"?\s*\(', plain)})
+    clock = _CLOCK.search(plain)
+    if clock:
+        raise UsageError(
+            f"{clock[0].rstrip('( ')} in {name} is another time at every pass, and a log is read several times; "
+            "write the time itself, such as timestamptz '2026-01-31 12:00+00', or current_date where days are enough"
+        )
+    sample = re.search(r"\btablesample\b(?!.*\brepeatable\b)", plain, re.IGNORECASE | re.DOTALL)
+    what = "a sample without a seed" if sample else next((f"{x}()" for x in session.volatile(called)), None)
+    if what is not None:
+        raise UsageError(chance(what, name, "abs(hashtext(id::text)) % 10 < 9"))
 
 
 def _as_arrow_knows(column: pa.Field) -> str:

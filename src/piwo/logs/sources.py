@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import DataError, FileError, UsageError
-from piwo.logs.addresses import without_secrets
+from piwo.logs.duckdb_errors import duckdb_errors, one_line
 from piwo.logs.hive import hive_options, partitions_of
+from piwo.logs.repeatable import refuse_chance, stopped_clocks
 
 __all__ = [
     "BATCH_BYTES",
@@ -36,7 +37,6 @@ __all__ = [
     "file_list",
     "files_as_they_are",
     "first_row",
-    "one_line",
     "pieces_of",
     "quoted",
 ]
@@ -326,7 +326,7 @@ class ParquetSource:
         names = [x.casefold() for schema in self._schemas for x in schema.names]
         if names.count(column.casefold()) == len(self.paths):
             sql = f"select distinct {quoted(column)} from ({self.sql()})"
-            with _relation(sql) as relation:
+            with _relation(sql, self.name) as relation:
                 return _first_column(relation)
         # DuckDB takes "a" and "A" for one name
         seen = [pc.unique(x[column]) for part in self.fragments([column]) for x in part.records()]
@@ -390,10 +390,11 @@ class QueryFragment:
     connection: Any = None
     start: int = 0
     setup: tuple[str, ...] = ()
+    name: str = "the query"
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches."""
-        with _relation(self.sql, self.connection, self.setup) as relation:
+        with _relation(self.sql, self.name, self.connection, self.setup) as relation:
             for record in _stream(_columns(relation, self.columns)):
                 for at in range(0, record.num_rows, BATCH_ROWS):
                     yield record.slice(at, BATCH_ROWS)
@@ -404,7 +405,10 @@ class QueryFragment:
 
 
 class QuerySource:
-    """The answer to a DuckDB query; re-run at each pass, so its order may differ unless `steady`."""
+    """The answer to a DuckDB query; re-run at each pass, so its order may differ unless `steady`.
+
+    Its rows do not: what is random is refused, and the clocks that it looks at stand still.
+    """
 
     def __init__(
         self,
@@ -417,18 +421,22 @@ class QuerySource:
         setup: Sequence[str] = (),
         rows: int | None = None,
     ) -> None:
-        self.sql, self.name, self.connection, self.steady = _one_statement(sql), name, connection, steady
-        self.files, self.setup, self.rows = tuple(files), tuple(setup), rows
-        with _relation(self.sql, connection, self.setup) as relation:
+        self.sql, self.name, self.connection, self.steady = _one_statement(sql, name), name, connection, steady
+        own = connection is None and not setup
+        with _cursor(name, connection, setup) as cursor:
+            refuse_chance(self.sql, name, cursor, own)
+            clocks = stopped_clocks(self.sql, cursor, own, setup)
+        self.files, self.setup, self.rows = tuple(files), (*setup, *clocks), rows
+        with _relation(self.sql, name, connection, self.setup) as relation:
             self.schema: pa.Schema = pa.RecordBatchReader.from_stream(relation.limit(0)).schema
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return the one fragment that there is."""
-        return [QueryFragment(self.sql, tuple(columns), self.connection, setup=self.setup)]
+        return [QueryFragment(self.sql, tuple(columns), self.connection, setup=self.setup, name=self.name)]
 
     def distinct(self, column: str) -> pa.Array:
         """Return the distinct values of a column."""
-        with _relation(self.sql, self.connection, self.setup) as relation:
+        with _relation(self.sql, self.name, self.connection, self.setup) as relation:
             return _first_column(_columns(relation, [column]).distinct())
 
     def identity(self) -> tuple[Any, ...]:
@@ -436,11 +444,11 @@ class QuerySource:
         return ("query", self.sql, self.setup, str(self.schema), *files_as_they_are(self.files))
 
 
-def _one_statement(sql: str) -> str:
+def _one_statement(sql: str, name: str) -> str:
     """Return the text of the one query that there must be, without a semicolon and comments at its end."""
     import duckdb
 
-    with _duckdb_errors(sql):
+    with duckdb_errors(name):
         statements = duckdb.extract_statements(sql)
         tokens = duckdb.tokenize(sql)
     if len(statements) != 1:
@@ -452,20 +460,29 @@ def _one_statement(sql: str) -> str:
 
 
 @contextmanager
-def _relation(sql: str, connection: Any = None, setup: Sequence[str] = ()) -> Iterator[Any]:
-    """Give a DuckDB relation on a cursor of its own, closed at the end: an open reader owns it."""
+def _cursor(name: str, connection: Any = None, setup: Sequence[str] = ()) -> Iterator[Any]:
+    """Give a DuckDB cursor of its own, closed at the end."""
     import duckdb
 
     # a table name must never mean a Python variable that happens to have it, and nothing is downloaded unasked
     own: dict[str, Any] = {"python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
     with (
-        _duckdb_errors(sql),
+        duckdb_errors(name),
         duckdb.connect(config=own) if connection is None else connection.cursor() as cursor,
     ):
         # DuckDB would draw its own bar on stdout, where results go; the setting is this cursor's alone
         cursor.execute("set enable_progress_bar = false")
         for statement in setup:
             cursor.execute(statement)
+        yield cursor
+
+
+@contextmanager
+def _relation(sql: str, name: str, connection: Any = None, setup: Sequence[str] = ()) -> Iterator[Any]:
+    """Give a DuckDB relation on a cursor of its own: an open reader owns it."""
+    import duckdb
+
+    with _cursor(name, connection, setup) as cursor:
         try:
             relation = cursor.sql(sql)
         except duckdb.CatalogException:
@@ -476,13 +493,13 @@ def _relation(sql: str, connection: Any = None, setup: Sequence[str] = ()) -> It
         yield relation
 
 
-def first_row(sql: str, setup: Sequence[str] = ()) -> tuple[Any, ...]:
-    """Return the first row of the answer to a query over files.
+def first_row(sql: str, name: str, setup: Sequence[str] = ()) -> tuple[Any, ...]:
+    """Return the first row of the answer to a query over files; `name` is what they are called in errors.
 
-    >>> first_row("select 1, 'a'")
+    >>> first_row("select 1, 'a'", "a query")
     (1, 'a')
     """
-    with _relation(sql, setup=setup) as relation:
+    with _relation(sql, name, setup=setup) as relation:
         row: tuple[Any, ...] = relation.limit(1).fetchall()[0]
         return row
 
@@ -503,51 +520,6 @@ def _first_column(relation: Any) -> pa.Array:
     return decoded(pa.RecordBatchReader.from_stream(relation).read_all().column(0))
 
 
-@contextmanager
-def _duckdb_errors(sql: str) -> Iterator[None]:
-    """Turn DuckDB's own errors into one line."""
-    import duckdb
-
-    try:
-        yield
-    except (duckdb.Error, OSError, pa.ArrowException) as cause:
-        lacking = re.search(r"Install it first using \W*INSTALL (\w+)", str(cause))
-        if lacking:
-            raise FileError(
-                f"DuckDB's extension {lacking[1]!r}, which {one_line(sql)!r} needs, is not installed; install it once, "
-                f"with a network: python -c \"import duckdb; duckdb.sql('install {lacking[1]}')\""
-            ) from None
-        if isinstance(cause, duckdb.IOException | OSError):
-            raise FileError(f"the file cannot be read ({one_line(cause)}); asked: {one_line(sql)}") from None
-        if "CSV" in str(cause):
-            raise DataError(_csv_fault(str(cause))) from None
-        raise DataError(f"DuckDB could not read the rows: {one_line(cause)}; asked: {one_line(sql)}") from None
-
-
-def _csv_fault(text: str) -> str:
-    """Return what DuckDB says about a CSV file as one line with file, line and fault."""
-    found = {
-        key: hit[1].strip()
-        for key, pattern in (
-            ("line", r"CSV Error on Line: (\d+)"), ("fields", r"Found: (\d+)"), ("names", r"Number of Columns: (\d+)"),
-            ("file", r"\n +file = ([^\n]*)"), ("row", r"Original Line: ([^\n]*)"),
-        )
-        if (hit := re.search(pattern, text))
-    }  # fmt: skip
-    where = (f"line {found['line']} of " if "line" in found else "") + (repr(found["file"]) if "file" in found else "")
-    row = f": {found['row'][:80]!r}" if found.get("row") else ""
-    if "fields" in found and "names" in found:
-        return (
-            f"{where} has {found['fields']} fields where the header names {found['names']} columns{row}; "
-            "correct the line (a field that holds a delimiter needs double quotes)"
-        )
-    if "unterminated quote" in text:
-        return f"{where} has a double quote that is not closed or not doubled{row}; correct the line"
-    if "invalid state" in text:
-        return f"{where or 'the CSV file'} mixes line ends or quotes wrongly; write it again with one kind of line end"
-    return f"{where or 'the CSV file'} cannot be read as CSV ({one_line(text)})"
-
-
 def file_list(paths: Sequence[str]) -> str:
     """Return a DuckDB list of file names in which nothing is a glob.
 
@@ -565,12 +537,3 @@ def quoted(name: str, mark: str = '"') -> str:
     '"a""b"'
     """
     return mark + name.replace(mark, mark + mark) + mark
-
-
-def one_line(cause: BaseException | str) -> str:
-    """Return a message or a query as one line, without secrets.
-
-    >>> one_line("select  *  from 's3://me:secret@host/x'")
-    "select * from 's3://***@host/x'"
-    """
-    return without_secrets(" ".join(str(cause).split()))[:300]
