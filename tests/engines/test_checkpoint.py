@@ -1,5 +1,6 @@
 """Checkpoints: killed at any moment, a computation goes on to the same bits; what is not the same is refused."""
 
+import functools
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from piwo.engines.identity import identity
 from piwo.errors import FileError, PiwoWarning, UsageError
 from piwo.logs import read
 from piwo.logs import sources as sources_module
-from piwo.policies import Classifier, Constant, RowWise, Tabular, Uniform
+from piwo.policies import Classifier, Constant, Deterministic, RowWise, Tabular, Uniform
 from piwo.reductions import Digest, Gram, PolicySums, Reduction, Together, packed
 from piwo.scores import IW, IX
 
@@ -266,6 +268,104 @@ def test_functions_are_their_code_and_what_they_closed_over() -> None:
     assert identity(cycle) == identity(cycle)
     with pytest.raises(UsageError, match="cannot tell what a lock holds"):
         identity({"a": threading.Lock()})
+
+
+LIMIT: Any = 0.0
+HELPERS = ModuleType("helpers")
+
+
+def above(x: Any) -> Any:
+    return x > LIMIT
+
+
+def indirect(x: Any) -> Any:
+    return [above(y) for y in x] if x is not None else indirect(x)
+
+
+@functools.cache
+def kept(x: float) -> bool:
+    return x > 1
+
+
+class Threshold:
+    """A rule as an object."""
+
+    share = 0.5
+
+    @property
+    def limit(self) -> float:
+        return self.share + LIMIT
+
+    def __call__(self, x: Any) -> Any:
+        return x > self.limit
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        pytest.param(above, id="global"),
+        pytest.param(lambda x: np.where(above(x), "a", "b"), id="helper"),
+        pytest.param(indirect, id="helper of a helper, nested, in a circle"),
+        pytest.param(lambda x: HELPERS.rules.above(x), id="module"),
+        pytest.param(functools.partial(lambda y, x: above(x), 3), id="partial"),
+        pytest.param(Threshold(), id="object"),
+        pytest.param(lambda x: Threshold()(x), id="class"),
+        pytest.param({"a": [Deterministic(above, [False, True])]}, id="policy"),
+    ],
+)
+def test_functions_are_what_they_look_up(used: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = ModuleType("helpers.rules")
+    monkeypatch.setattr(rules, "above", above, raising=False)
+    monkeypatch.setattr(HELPERS, "rules", rules, raising=False)
+    before = identity(used)
+    assert identity(used) == before
+    for other in (1.0, np.zeros(2), threading, "0.0"):
+        monkeypatch.setattr(sys.modules[__name__], "LIMIT", other)
+        assert identity(used) != before
+    monkeypatch.setattr(sys.modules[__name__], "LIMIT", 0.0)
+    assert identity(used) == before
+    monkeypatch.setattr(sys.modules[__name__], "LIMIT", threading.Lock())
+    with pytest.raises(UsageError, match="cannot tell what a lock holds"):
+        identity(used)
+
+
+def test_the_code_of_helpers_and_classes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = sys.modules[__name__]
+    rule_of_all = lambda x: (indirect(x), kept(x), Threshold()(x))  # noqa: E731
+    before = {identity(rule_of_all)}
+
+    def again() -> None:
+        found = identity(rule_of_all)
+        assert found not in before
+        before.add(found)
+
+    for target, name, value in (
+        (here, "above", lambda x: x >= LIMIT),
+        (here, "kept", functools.cache(lambda x: x > 2)),
+        (Threshold, "share", 0.6),
+        (Threshold, "limit", property(lambda self: self.share - LIMIT)),
+        (Threshold, "__call__", lambda self, x: x >= self.limit),
+    ):
+        monkeypatch.setattr(target, name, value)
+        again()
+
+
+def test_many_functions_that_call_each_other_take_no_time() -> None:
+    names = [f"f{i}" for i in range(40)]
+    place: dict[str, Any] = {"__name__": "circle"}
+    body = " + ".join(f"{x}(x)" for x in names)
+    exec("\n".join(f"def {x}(x): return {body}" for x in names), place)
+    assert identity(place["f0"]) != identity(place["f1"])
+
+
+def test_a_changed_rule_does_not_go_on(files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "kept"
+    policy = Deterministic(lambda x: above(x[:, 0]) * 1, range(3))
+    with pytest.raises(Killed), checkpointing(kept, every=0):
+        reduce(log(files), Fatal(PolicySums(policy, IW()), 30))
+    monkeypatch.setattr(sys.modules[__name__], "LIMIT", 1.0)
+    with pytest.raises(FileError, match="checkpoint of another computation"), checkpointing(kept):
+        reduce(log(files), Fatal(PolicySums(policy, IW()), 10**9))
 
 
 def test_caches_do_not_count() -> None:
