@@ -1,5 +1,6 @@
 """`piwo check`: a verdict, as text, as JSON, and as an exit code."""
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -58,3 +59,25 @@ def test_the_open_bandit_log_that_rests_on_two_rows(piwo, shared_data: Path) -> 
     assert 2.0 < page["ess"] < 2.1
     heavy = pq.read_table(path).column("propensity_score").to_numpy()
     assert page["heaviest"][0]["row"] == int(np.argmin(heavy))
+
+
+def test_the_context_that_is_named_is_looked_at_and_the_next_command_keeps_what_was_typed(piwo, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    lines = [f"{i % 2},{i // 2 % 2},.5,{'' if i % 4 == 0 else 30},{i % 7}" for i in range(400)]
+    path.write_text("\n".join(["arm,won,p,user_age,user_hour", *lines]))
+    roles = ("--action", "arm", "--reward", "won", "--propensity", "p", "--actions", "0,1", "--where", "user_hour < 6")
+    plain = piwo("check", path, *roles)
+    assert (plain.code, "missing" in plain.out) == (0, False)
+    done = piwo("check", path, *roles, "--context", "user_*", "--policy", "constant:1")
+    assert done.code == 0
+    assert "verdict: fit with care" in done.out
+    assert "context values are missing, of 343 rows: 'user_age' in 86; learning refuses such rows" in done.out
+    assert "read the log with --missing indicator" in done.out
+    step = shlex.split(done.out.splitlines()[-1].removeprefix("next: piwo "))
+    assert step[:2] == ["evaluate", str(path)]
+    for words in (*zip(roles[::2], roles[1::2], strict=True), ("--context", "user_*"), ("--missing", "indicator")):
+        assert step[step.index(words[0]) + 1] == words[1]
+    assert step[-2:] == ["--policy", "constant:1"]
+    assert piwo(*step).code == 0
+    learned = piwo("learn", path, *roles, "--context", "user_*", "--oracle", "ridge", "--out", tmp_path / "p.piwo")
+    assert "column 'user_age' has" in learned.err

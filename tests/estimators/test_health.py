@@ -2,9 +2,11 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import piwo
@@ -260,3 +262,73 @@ def test_weights_beyond_float64_are_told_in_words() -> None:
     assert "mean weight beyond float64, largest beyond float64" in text
     assert "inf" not in text
     assert "p = 0)" not in str(piwo.evaluate(log, piwo.policies.Uniform(["a", "b"])))
+
+
+def gappy_log(**options: Any) -> piwo.Log:
+    """Ages missing, NaN and infinite; a text and a list with gaps; a column that is whole."""
+    n = 400
+    rows = np.arange(n)
+    age = pa.array([None if i % 8 == 0 else math.nan if i % 8 == 1 else math.inf if i % 80 == 2 else 1.0 for i in rows])
+    shop = pa.array([None if i % 5 == 0 else "ab"[i % 2] for i in rows])
+    pair = pa.array(
+        [
+            None if i == 0 else [None, math.inf] if i == 1 else [math.nan, 1.0] if i == 2 else [-math.inf, 0.0]
+            for i in rows
+        ]
+    )
+    table = pa.table(
+        {
+            "action": [i % 2 for i in rows], "reward": [i // 2 % 2 for i in rows], "propensity": [0.5] * n,
+            "age": age, "shop": shop, "pair": pair, "whole": [1.0] * n,
+        }
+    )  # fmt: skip
+    return piwo.read(table, context=["age", "shop", "pair", "whole"], **options)
+
+
+GAPS = [("age", 50, 50, 5), ("shop", 80, 0, 0), ("pair", 2, 1, 397)]
+
+
+def test_gaps_of_the_named_context_are_counted_in_the_one_pass() -> None:
+    told: list[tuple[int, int | None]] = []
+    with piwo.engines.reporting(lambda done, total: told.append((done, total))):
+        health = piwo.check(gappy_log(actions=[0, 1]))
+    assert sum(done for done, _ in told) == 400
+    assert [(x.column, x.missing, x.nan, x.infinite) for x in health.context_gaps] == GAPS
+    assert health.verdict == "fit with care"
+    said = texts(health, "care")
+    assert "context values are missing, of 400 rows: 'age' in 100 (50 of them NaN), 'shop' in 80, 'pair' in 3" in said
+    assert "read the log with missing='indicator'" in said
+    assert "context values are infinite, of 400 rows: 'age' in 5, 'pair' in 397; learning refuses such rows" in said
+    assert health.to_dict()["context_gaps"][1] == {
+        "column": "shop", "missing": 80, "nan": 0, "infinite": 0, "indicated": False,
+    }  # fmt: skip
+
+
+def test_missing_values_that_get_a_column_of_their_own_are_only_told() -> None:
+    health = piwo.check(gappy_log(missing="indicator"))
+    assert "'shop' in 80" in texts(health, "note")
+    assert "infinite" in texts(health, "care")
+    assert "missing" not in texts(health, "care")
+    assert [x.refused for x in health.context_gaps] == [True, False, True]
+
+
+def test_what_check_tells_is_what_learning_refuses() -> None:
+    for name in ("age", "shop", "pair", "whole"):
+        log = replace(gappy_log(), columns=replace(gappy_log().columns, context=(name,)))
+        gaps = piwo.check(log).context_gaps
+        if any(gap.refused for gap in gaps):
+            with pytest.raises(piwo.DataError, match=name):
+                list(log.each_batch(context=True))
+        else:
+            assert list(log.each_batch(context=True))
+            assert name == "whole"
+
+
+def test_a_policy_that_acts_on_some_of_the_context_leaves_the_rest_to_be_looked_at() -> None:
+    log = gappy_log()
+    policy = piwo.policies.LinearGreedy(
+        np.zeros((2, 1)), np.zeros(2), log.actions, features=piwo.logs.Features.numeric(["whole"])
+    )
+    assert [(x.column, x.missing, x.nan, x.infinite) for x in piwo.check(log, policy).context_gaps] == GAPS
+    only = replace(log, columns=replace(log.columns, context=("whole",)))
+    assert piwo.check(only, policy).context_gaps == ()

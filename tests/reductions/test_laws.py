@@ -44,6 +44,7 @@ from piwo.reductions import (
 )
 from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
+from piwo.reductions.context_gaps import ContextGaps
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.efron_stein import EfronSteinSums
 from piwo.reductions.improvement_sums import ImprovementSums
@@ -123,6 +124,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "reward model": lambda: ModelSums(
         Uniform(LABELS), RewardModel(np.full((N, ACTIONS), 0.5), None, ACTIONS, 0.0, 1.0), Correction(Shrinkage(10.0))
     ),
+    "context gaps": lambda: ContextGaps(WIDTH),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
     "action gram": lambda: ActionGram(ACTIONS, np.full(WIDTH, 99.0)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -35,7 +37,9 @@ def check(
     rows = columns.read(log, context=() if named is None else named.columns)
     health = piwo.check(rows, None if named is None else named.make(rows.actions))
     if health.fit:
-        step = f"piwo evaluate {columns.words(log, context=False)} --policy uniform"
+        refused = any(gap.missing + gap.nan and not gap.indicated for gap in health.context_gaps)
+        words = (replace(columns, missing="indicator") if refused else columns).words(log)
+        step = f"piwo evaluate {words} --policy {shlex.quote(policy or 'uniform')}"
     elif all(x.text.startswith(_OF_THE_POLICY) for x in health.findings if x.severity == "unfit"):
         step = "value policies nearer to the logger, for which more rows count"
     else:

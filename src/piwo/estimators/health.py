@@ -16,6 +16,7 @@ from piwo.estimators.action_evidence import ActionEvidence, EvidenceState
 from piwo.estimators.health_record import (
     TABLE_ROWS,
     ActionRow,
+    ContextGap,
     Health,
     HealthFinding,
     HeavyRow,
@@ -27,6 +28,8 @@ from piwo.estimators.prepare import name_of, prepare
 from piwo.estimators.support import unsupported_masses
 from piwo.estimators.weight_sums import effective_size, weight_z
 from piwo.logs.batch import Floats
+from piwo.logs.encoding import context_kinds
+from piwo.logs.features import Features
 from piwo.logs.log import Log
 from piwo.policies import Uniform
 from piwo.reductions import (
@@ -38,6 +41,7 @@ from piwo.reductions import (
     Together,
     WeightHistogram,
 )
+from piwo.reductions.context_gaps import ContextGaps, GapState
 from piwo.scores import IW
 
 __all__ = ["Health", "HealthFinding", "check"]
@@ -58,7 +62,8 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     - no row had any choice: every propensity is 1.
 
     It is "fit with care" where the effective sample is below 100 rows or a tenth of the log, actions of the
-    list were never logged, part of what the policy plays is missing, or all rewards are the same; else "fit".
+    list were never logged, part of what the policy plays is missing, all rewards are the same, or context values that
+    learning refuses are in the columns that were named; else "fit".
 
     Args:
         log: the logged decisions.
@@ -80,17 +85,30 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     """
     bounds.log_inv_delta(delta)  # 0 < delta < 1
     name = "uniform" if policy is None else name_of(policy)
+    given = log
     log, ready = prepare(log, {} if policy is None else {name: policy})
     uniform = Uniform(log.actions)
     target = ready.get(name, uniform)
     even = PolicySums(uniform, IW(), bounded=False)
     parts = (ActionTable(len(log.actions)), ActionEvidence(len(log.actions)), even, WeightHistogram(uniform))
     extra = () if policy is None else (PolicySums(target, IW(), bounded=False), WeightHistogram(target))
-    table, evidence, of_uniform, spread, *rest = reduce(log, Together((*parts, *extra)))
+    sums, looks = Together((*parts, *extra)), given.has_context and given.behavior is None
+    used = {x.features for x in ready.values() if x.features is not None and x.needs_context}
+    gaps = GapState()
+    if looks and not used:
+        looked, look = _looking(log)
+        (table, evidence, of_uniform, spread, *rest), gaps = reduce(looked, Together((sums, look)))
+    else:
+        table, evidence, of_uniform, spread, *rest = reduce(log, sums)
+        # what a policy acts on was refused there; columns that it knows nothing of take a pass of their own
+        if looks and not set(given.columns.context) <= {name for one in used for name in one.columns}:
+            gaps = reduce(*_looking(given))
     state, histogram = rest or (of_uniform, spread)
     mass = unsupported_masses(log, {name: target}, np.flatnonzero(table.count == 0))[name]
     even_sums = (of_uniform.moments, of_uniform.bets.weight)
     made = _measured(log, name, delta, table, evidence, even_sums, spread, state.moments, histogram, mass)
+    if gaps.count.size:
+        made = replace(made, context_gaps=tuple(_gaps(given, gaps)))
     if log.doubt is not None:
         made = replace(made, doubts=log.doubts, calibration=log.doubt.calibration)
     findings = findings_of(made)
@@ -100,6 +118,20 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     if any(finding.severity == "unfit" for finding in findings):
         verdict = "unfit"
     return replace(made, verdict=verdict, findings=findings)
+
+
+def _looking(log: Log) -> tuple[Log, ContextGaps]:
+    """Return the log with its context read for what is missing in it, and what counts that."""
+    features = Features.gaps(tuple(context_kinds(log.columns.context, log.source)))
+    return replace(log, declared_features=features), ContextGaps(features.width)
+
+
+def _gaps(log: Log, found: GapState) -> Iterator[ContextGap]:
+    indicated = log.encoding.missing == "indicator"
+    counts = found.count.reshape(-1, 3).astype(int).tolist()
+    for name, (missing, nan, infinite) in zip(log.columns.context, counts, strict=True):
+        if missing or nan or infinite:
+            yield ContextGap(name, missing, nan, infinite, indicated)
 
 
 def _measured(

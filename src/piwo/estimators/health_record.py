@@ -14,6 +14,7 @@ from piwo.records import Record
 __all__ = [
     "TABLE_ROWS",
     "ActionRow",
+    "ContextGap",
     "Health",
     "HealthFinding",
     "HeavyRow",
@@ -81,6 +82,23 @@ class WeightBin:
 
 
 @dataclass(frozen=True)
+class ContextGap:
+    """In how many rows a context column has no value that can be used, each row for one reason."""
+
+    column: str
+    missing: int
+    nan: int
+    infinite: int
+    indicated: bool
+    """Whether missing values, NaN among them, get a column of their own (missing="indicator") and are not refused."""
+
+    @property
+    def refused(self) -> bool:
+        """Tell whether learning refuses rows for it."""
+        return self.infinite > 0 or not self.indicated
+
+
+@dataclass(frozen=True)
 class Health(Record):
     """The health of a log with respect to one policy; see `check` for the rules.
 
@@ -129,6 +147,8 @@ class Health(Record):
     histogram: tuple[WeightBin, ...]
     doubts: tuple[str, ...] = ()
     """What is known of the propensities less surely than that they are right (`Log.doubted`, estimated ones)."""
+    context_gaps: tuple[ContextGap, ...] = ()
+    """The context columns that were named and have missing, NaN or infinite values."""
     calibration: tuple[CalibrationBin, ...] = ()
     """How estimated propensities compare with what was done; empty where they were logged."""
 

@@ -30,6 +30,7 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
         _coverage,
         _missing,
         _rewards,
+        _context,
         _rare_by_chance,
         _unlisted,
         _thinned,
@@ -172,6 +173,36 @@ def _rewards(health: Health) -> Iterator[HealthFinding]:
             "differ from another; check the reward column"
         )
         yield HealthFinding("care", text)
+
+
+def _context(health: Health) -> Iterator[HealthFinding]:
+    """Say where the context has no value that can be learned from."""
+    gone = {x.column: (x.missing + x.nan, x.nan) for x in health.context_gaps if x.missing + x.nan}
+    if gone:
+        parts = [
+            f"{label_text(name)} in {count}" + (f" ({nan} of them NaN)" if nan else "")
+            for name, (count, nan) in gone.items()
+        ]
+        indicated = health.context_gaps[0].indicated
+        advice = (
+            "a column of its own says where (missing='indicator')"
+            if indicated
+            else "learning refuses such rows: fill or drop them first, or read the log with missing='indicator'"
+        )
+        text = f"context values are missing, of {health.rows} rows: {_first(parts)}; {advice}"
+        yield HealthFinding("note" if indicated else "care", text)
+    infinite = [f"{label_text(x.column)} in {x.infinite}" for x in health.context_gaps if x.infinite]
+    if infinite:
+        text = (
+            f"context values are infinite, of {health.rows} rows: {_first(infinite)}; learning refuses such rows: "
+            "find out why, nothing is clipped"
+        )
+        yield HealthFinding("care", text)
+
+
+def _first(parts: list[str]) -> str:
+    more = f" and {len(parts) - _NAMED} more columns" if len(parts) > _NAMED else ""
+    return ", ".join(parts[:_NAMED]) + more
 
 
 def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:

@@ -22,7 +22,7 @@ from piwo.logs.features import Feature, Features, is_list, is_number, missing_ro
 from piwo.logs.hashing import check_hash_size
 from piwo.logs.sources import Fragment, Source
 
-__all__ = ["AS_USUAL", "Encoding", "Missing", "learn_features"]
+__all__ = ["AS_USUAL", "Encoding", "Missing", "context_kinds", "learn_features"]
 
 Missing = Literal["refuse", "indicator"]
 Records = Callable[[Fragment], Iterator[tuple[pa.RecordBatch, Any]]]
@@ -164,6 +164,19 @@ def _is_categorical(kind: pa.DataType) -> bool:
     return is_text(kind) or pa.types.is_dictionary(kind)
 
 
+def context_kinds(columns: Sequence[str], source: Source) -> dict[str, pa.DataType]:
+    """Return the types of context columns.
+
+    Raises:
+        UsageError: for a type that is neither number, text nor list of numbers.
+    """
+    kinds: dict[str, pa.DataType] = {name: source.schema.field(name).type for name in columns}
+    for name, kind in kinds.items():
+        if not (is_number(kind) or _is_categorical(kind) or is_list(kind)):
+            raise UsageError(f"context column {name!r} has type {kind}, expected numbers, text or lists of numbers")
+    return kinds
+
+
 def learn_features(columns: Sequence[str], source: Source, records: Records, encoding: Encoding) -> Features:
     """Return how context columns are encoded; one pass over those that their types do not decide.
 
@@ -182,10 +195,7 @@ def learn_features(columns: Sequence[str], source: Source, records: Records, enc
     Warns:
         PiwoWarning: naming the columns that are hashed, and those with missing values.
     """
-    kinds: dict[str, pa.DataType] = {name: source.schema.field(name).type for name in columns}
-    for name, kind in kinds.items():
-        if not (is_number(kind) or _is_categorical(kind) or is_list(kind)):
-            raise UsageError(f"context column {name!r} has type {kind}, expected numbers, text or lists of numbers")
+    kinds = context_kinds(columns, source)
     unknown = {
         name: kind
         for name, kind in kinds.items()

@@ -31,8 +31,9 @@ __all__ = [
     "texts",
 ]
 
-Kind = Literal["number", "levels", "hashed", "vector"]
+Kind = Literal["number", "levels", "hashed", "vector", "gap"]
 _KINDS = ("number", "levels", "hashed", "vector")
+"""What policies are made from; "gap" only says what is wrong with a column."""
 MISSING_ADVICE = 'fill or drop such rows yourself first, or learn from a log read with missing="indicator"'
 """What to do about a missing context value that a policy or a log is not made for."""
 
@@ -40,6 +41,8 @@ MISSING_ADVICE = 'fill or drop such rows yourself first, or learn from a log rea
 @dataclass(frozen=True)
 class Feature:
     """One context column: a number, one of several levels (one-hot), a text that is hashed, or a list of numbers.
+
+    A "gap" says in three columns, of which at most one is 1, that a value is missing, NaN or infinite.
 
     A hashed text fills `size` columns: MurmurHash3 of "column=value" chooses one of them and the sign of the 1 that
     is put there, as in `sklearn.feature_extraction.FeatureHasher(size)`. Where values may be `missing`, one more
@@ -96,6 +99,9 @@ class Feature:
             self._fill_hashed(texts(values), out)
         elif self.kind == "vector":
             out[:], _ = list_matrix(values, self.column, self.size)
+        elif self.kind == "gap":
+            nulls, nans = missing_rows(values)
+            out[:] = np.column_stack([nulls, nans, _infinite_rows(values) & ~nulls & ~nans])
         else:
             out[:, 0] = _numbers(values, self.column)
         return 0
@@ -146,6 +152,18 @@ def missing_rows(values: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[n
     elif pa.types.is_floating(values.type):
         nans |= pc.fill_null(pc.is_nan(values.cast(pa.float64())), fill_value=False).to_numpy(zero_copy_only=False)
     return nulls, nans & ~nulls
+
+
+def _infinite_rows(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return the (n,) mask of rows that are infinite; a list is what its entries are."""
+    found = np.zeros(len(values), np.bool_)
+    if is_list(values.type):
+        lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+        rows = np.repeat(np.arange(len(values)), np.where(pc.is_null(values), 0, lengths))
+        found[rows[_infinite_rows(values.flatten())]] = True
+    elif pa.types.is_floating(values.type):
+        found |= pc.fill_null(pc.is_inf(values.cast(pa.float64())), fill_value=False).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _numbers(values: pa.Array, column: str) -> npt.NDArray[np.float64]:
@@ -224,6 +242,15 @@ class Features:
         """
         listed = [f"x{i}" for i in range(names)] if isinstance(names, int) else names
         return cls(tuple(Feature(str(name)) for name in listed))
+
+    @classmethod
+    def gaps(cls, names: Sequence[str]) -> Features:
+        """Return features that say where values are missing, NaN or infinite, whatever the columns hold.
+
+        >>> Features.gaps(["age"]).encode({"age": [1.0, None, float("inf")]}).tolist()
+        [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+        """
+        return cls(tuple(Feature(name, "gap", size=3) for name in names))
 
     @cached_property
     def width(self) -> int:
