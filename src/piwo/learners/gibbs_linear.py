@@ -13,7 +13,7 @@ from piwo.errors import PiwoWarning, UsageError
 from piwo.learners.learner import Learner, check_log, divide
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale
 from piwo.learners.nuts import draw_chains
-from piwo.learners.posterior import check_linear_posterior, check_sizes, fitted_rule, fitted_score, mixture_of
+from piwo.learners.posterior import bet_of, check_linear_posterior, check_sizes, fitted_rule, fitted_score, mixture_of
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.examples import Examples, rewarded, standardised
@@ -142,12 +142,11 @@ class GibbsLinear(Learner):
 
     def _density(self, log: Log, score: Score) -> GibbsDensity:
         """Return the density that a log makes, in coordinates that its rewarded rows tell."""
-        examples, bet = rewarded(log, [score]), score.bet
-        assert bet is not None
+        examples = rewarded(log, [score])
         _, center, width = standardised(examples.context)
         shape = len(log.actions), len(center) + 1
         prior = NormalPosterior.about(np.zeros(shape), self.prior_scale, center, width)
-        return GibbsDensity.of(examples, prior, bet)
+        return GibbsDensity.of(examples, prior, bet_of(score))
 
     def _check(self, log: Log, score: Score) -> None:
         check_log(log)

@@ -14,7 +14,14 @@ from piwo.certificates import Certificate
 from piwo.errors import UsageError
 from piwo.estimators.prepare import prepare
 from piwo.learners.learner import Learner, check_log, check_regret_known, check_score
-from piwo.learners.posterior import PosteriorBound, PosteriorSums, check_posterior_score, mixture_of, settle_grid
+from piwo.learners.posterior import (
+    PosteriorBound,
+    PosteriorSums,
+    bet_of,
+    check_posterior_score,
+    mixture_of,
+    settle_grid,
+)
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles import Exhaustive
@@ -176,8 +183,7 @@ class PACBayes(Learner):
         """Return the Gibbs posterior of each score."""
         path, n = {}, self._sums.rows
         for score, values in zip(scores, self._sums.values, strict=True):
-            bet = score.bet
-            assert bet is not None
+            bet = bet_of(score)
             gibbs = bounds.gibbs_posterior(values, self.prior_, n, bet)
             low = bounds.pac_bayes_lower(gibbs.value, gibbs.kl, n, bet, self.grid_.penalty)
             path[bet / 2.0] = PosteriorPoint(score, gibbs.weights, log.value(gibbs.value), gibbs.kl, log.value(low))

@@ -16,6 +16,7 @@ from piwo.learners.normal_posterior import MOST_COEFFICIENT, NormalPosterior, ch
 from piwo.learners.posterior import (
     PosteriorBound,
     PosteriorSums,
+    bet_of,
     check_linear_posterior,
     check_sizes,
     fitted_rule,
@@ -199,10 +200,8 @@ class PACBayesLinear(Learner):
     def _fitted(self, log: Log, score: Score, prior: NormalPosterior, actions: Actions) -> NormalPosterior:
         trained = fitted_score(score, log)
         examples = _coded(rewarded(log, [trained]), log.actions, actions)
-        bet = trained.bet
-        assert bet is not None
         return fit_normal(
-            examples, examples.gains[0], prior, bet, steps=self.steps, seed=int(self.random_state) % 2**64
+            examples, examples.gains[0], prior, bet_of(trained), steps=self.steps, seed=int(self.random_state) % 2**64
         )
 
 
@@ -225,8 +224,6 @@ def _posterior_bound(sums: PosteriorSums, kl: float) -> PosteriorBound:
     for score, values in zip(sums.scores, sums.values, strict=True):
         drawn, unit = values[:-1], float(values[-1]) or 1.0
         least = unit * bounds.lower(bet_sums(drawn / unit), len(drawn), share)
-        bet = score.bet
-        assert bet is not None
-        low = bounds.pac_bayes_lower(least, kl, sums.rows, bet, share)
+        low = bounds.pac_bayes_lower(least, kl, sums.rows, bet_of(score), share)
         found.append((low, PosteriorBound(score, sums.log.value(least), kl, sums.log.value(low), sums.log.doubts)))
     return max(found, key=lambda pair: pair[0])[1]

@@ -29,6 +29,7 @@ from piwo.scores import Score
 __all__ = [
     "PosteriorBound",
     "PosteriorSums",
+    "bet_of",
     "check_linear_posterior",
     "check_posterior_score",
     "check_sizes",
@@ -102,7 +103,7 @@ class PosteriorSums:
         made, grid = tuple(policies), tuple(scores)
         check_actions_known(log, made)
         bounded = math.isfinite(log.reward_range[1])
-        better = ImprovementSums(made, tuple(_bet(score) for score in grid))
+        better = ImprovementSums(made, tuple(bet_of(score) for score in grid))
         credit, *gain = reduce(log, Together((CreditSums(made, grid), *((better,) if bounded else ()))))
         n = int(credit.rows)
         return cls(log, made, grid, penalty, n, credit.credit / n, gain[0].credit / n if bounded else None)
@@ -116,7 +117,7 @@ class PosteriorSums:
         """
         each = [float(value @ weights) for value in self.values]
         lows = [self._lower(score, value, kl) for score, value in zip(self.scores, each, strict=True)]
-        best = max(range(len(lows)), key=lambda s: (lows[s], _bet(self.scores[s])))
+        best = max(range(len(lows)), key=lambda s: (lows[s], bet_of(self.scores[s])))
         value, low = self.log.value(each[best]), self.log.value(lows[best])
         return PosteriorBound(self.scores[best], value, kl, low, self.log.doubts)
 
@@ -152,7 +153,7 @@ class PosteriorSums:
         return max(self._lower(score, float(value @ weights), kl) for score, value in pairs) - 1.0
 
     def _lower(self, score: Score, value: float, kl: float) -> float:
-        return bounds.pac_bayes_lower(value, kl, self.rows, _bet(score), self.penalty)
+        return bounds.pac_bayes_lower(value, kl, self.rows, bet_of(score), self.penalty)
 
 
 def mixture_of(policies: Sequence[Policy], weights: Floats) -> Mixture:
@@ -206,7 +207,7 @@ def settle_grid(score: Score, n: int, delta: float) -> tuple[tuple[Score, ...], 
         return tuple(score.at_gamma(gamma) for gamma in grid.gammas or (grid.largest,)), grid
     asked = score.asked if isinstance(score.asked, tuple) else (score.number,)
     scores = tuple(score.at(value) for value in sorted(asked, reverse=True))
-    gammas = tuple(_bet(one) / 2.0 for one in scores)
+    gammas = tuple(bet_of(one) / 2.0 for one in scores)
     penalty = bounds.log_inv_delta(delta, statements=2 * len(scores))
     return scores, replace(grid, gammas=gammas, penalty=penalty, largest=gammas[0])
 
@@ -248,7 +249,13 @@ def check_sizes(learner: Learner, **least: int) -> None:
             raise UsageError(f"{what} is {value!r}, expected a whole number of at least {few}")
 
 
-def _bet(score: Score) -> float:
+def bet_of(score: Score) -> float:
+    """Return the bet size of a score that has PAC-Bayes bounds.
+
+    >>> from piwo.scores import IX
+    >>> bet_of(IX(0.1))
+    0.2
+    """
     bet = score.bet
     assert bet is not None  # an admissible score has one
     return bet
