@@ -317,3 +317,16 @@ def test_the_gate_believes_no_baseline_that_contradicts_the_rows(
         told = capsys.readouterr().out
         assert ("gate: passed" in told) == (code == 0)
         assert (WHY in told) == (code == 1)
+
+
+def test_a_policy_that_was_learned_from_the_rows_is_named_as_a_cause() -> None:
+    """Right propensities, and a tree that knows every row by heart: half of the actions have all of the weight."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    rng = np.random.default_rng(0)
+    x, action = rng.normal(size=(500, 2)), rng.integers(0, 2, 500)
+    log = piwo.Log.from_arrays(context=x, action=action, reward=[1.0] * 500, propensity=[0.5] * 500)
+    tree = piwo.PIWO(oracle=piwo.oracles.Classifier(DecisionTreeClassifier(random_state=0)), certificate=None)
+    made = piwo.certify(log, {0: tree.fit(log).policy_})[0]
+    assert (made.value_lower, made.certified) == (None, False)
+    assert any("or a policy was learned from these very rows" in note for note in made.notes)

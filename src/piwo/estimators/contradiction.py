@@ -73,14 +73,15 @@ def contradiction(
     >>> contradiction({"a": 1.0}, {"a": sound}, range_) is None
     True
     >>> contradiction({"a": 1.0, "b": 1e-9}, {"a": sound}, range_)
-    'the logged propensities are too small for how often actions were taken (p = 1e-09, by the weights of b)'
+    'the logged propensities are too small for how often actions were taken (p = 1e-09, by the weights of b)...'
     >>> contradiction({"a": 0.5}, {"a": Claim(bounds.Interval(1.5, None))}, range_)
     'at this delta the log contradicts its own propensities or its reward range (raw ends [1.5, no upper end])'
     """
     suspect = min(weights, key=lambda key: weights[key], default=None)
     if suspect is not None and weights[suspect] < SUSPICIOUS:
         told = f"{p_value(weights[suspect])}{_whose(suspect, weights, 'by the weights of ')}"
-        return f"the logged propensities are too small for how often actions were taken ({told})"
+        # E w <= 1 supposes that policies were fixed beforehand: one that follows the actions of the rows fails it, too
+        return f"the logged propensities are too small for how often actions were taken ({told}){_OR_LEARNED}"
     low, high = reward_range
     most, span = (1.0, high - low) if math.isfinite(high) else (math.inf, 1.0)
     for key, claim in claims.items():
@@ -90,6 +91,9 @@ def contradiction(
         if claim.gain is not None and claim.gain > 1.0:
             return impossible(f"an improvement of at least {span * claim.gain:.4g}{_whose(key, claims, 'of ')}")
     return None
+
+
+_OR_LEARNED = ", or a policy was learned from these very rows"
 
 
 def impossible(what: str) -> str:
