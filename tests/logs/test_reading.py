@@ -321,6 +321,20 @@ def test_json_that_cannot_be_used(text: str, words: str, tmp_path: Path) -> None
 # ---------------------------------------------------------------------------------------------- several files
 
 
+@pytest.mark.parametrize(
+    "name", ["rows.parquet", "day=1/rows.parquet", "day=1/shop=x/rows.PARQUET", "day=1/.rows.csv|day=1/b/rows.parquet"]
+)
+def test_a_folder_is_refused_with_a_glob_that_means_its_files(tmp_path: Path, name: str) -> None:
+    for path in (tmp_path / "log" / one for one in name.split("|")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"action": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 0.5]}), path)
+    for given in (tmp_path / "log", f"{tmp_path / 'log'}/"):
+        said = refusal(lambda given=given: read(given))
+        glob = said.rpartition("such as ")[2]
+        assert "//" not in glob
+        assert len(read(glob)) == 2
+
+
 def test_globs_and_lists_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
     for kind in ("parquet", "csv", "jsonl"):
         for i in (2, 0, 1):
@@ -364,7 +378,8 @@ def test_files_of_several_types_or_none(tmp_path: Path) -> None:
     save("parquet", tmp_path)
     assert "several types in one log (csv, parquet)" in refusal(lambda: read(str(tmp_path / "log.*")))
     assert "no file" in refusal(lambda: read(str(tmp_path / "*.none")))
-    assert "is a folder" in refusal(lambda: read(tmp_path))
+    (tmp_path / "empty").mkdir()
+    assert "is a folder, expected files; none was found in it" in refusal(lambda: read(tmp_path / "empty"))
     assert "no known ending" in refusal(lambda: read(write(tmp_path / "log.xlsx", "x")))
     assert "no file" in refusal(lambda: read("x" * 5000))
     assert "no file" in refusal(lambda: read("from.csv"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from piwo.errors import DataError, FileError, UsageError
@@ -21,6 +22,9 @@ KINDS = {
 }  # fmt: skip
 """File ending -> type."""
 
+_LOOKED_AT = 1000
+"""Folders in which a file is looked for, to name it in an error."""
+
 
 def files_of(pattern: str) -> list[str]:
     """Return the files that a path or glob means, sorted by name.
@@ -36,13 +40,25 @@ def files_of(pattern: str) -> list[str]:
         return [pattern]
     path = os.path.expanduser(pattern)  # noqa: PTH111 - pathlib raises for names that are too long to exist
     if os.path.isdir(path):  # noqa: PTH112
-        raise FileError(f"{pattern!r} is a folder, expected files; name them with a glob such as {path}/*.parquet")
+        raise FileError(f"{pattern!r} is a folder, expected files; {_within(path)}")
     if os.path.exists(path):  # noqa: PTH110
         return [path]
     found = sorted(x for x in glob.glob(path, recursive=True) if not Path(x).is_dir())
     if not found:
         raise FileError(f"no file {pattern!r}, expected a path, a glob that matches, or a query (select ...)")
     return found
+
+
+def _within(folder: str) -> str:
+    """Say which glob means files of a folder, at whatever depth; a large tree is not walked to its end."""
+    for parent, folders, names in islice(os.walk(folder), _LOOKED_AT):
+        folders.sort()
+        endings = [(x, _ending(x)) for x in sorted(names) if not x.startswith(".")]
+        found = next((x[-len(ending) :] for x, ending in endings if ending is not None), None)
+        if found is not None:
+            depth = len(Path(parent).relative_to(folder).parts)
+            return f"name them with a glob such as {Path(folder, *['*'] * depth, '*' + found)}"
+    return f"none was found in it with a known ending ({', '.join(sorted(KINDS))})"
 
 
 def kind_of(paths: Sequence[str]) -> str:
@@ -74,11 +90,16 @@ def kind_of(paths: Sequence[str]) -> str:
 
 
 def _kind(path: str) -> str:
-    plain = path.partition("?")[0] if is_remote(path) else path
-    suffixes = [x.lower() for x in Path(plain).suffixes]
-    for tail in ("".join(suffixes[-2:]), "".join(suffixes[-1:])):
-        if tail in KINDS:
-            return KINDS[tail]
-    raise UsageError(
-        f"{path!r} has no known ending; known are {', '.join(sorted(KINDS))}; or give a query (select ...)"
-    )
+    ending = _ending(path.partition("?")[0] if is_remote(path) else path)
+    if ending is None:
+        raise UsageError(
+            f"{path!r} has no known ending; known are {', '.join(sorted(KINDS))}; or give a query (select ...)"
+        )
+    return KINDS[ending]
+
+
+def _ending(path: str) -> str | None:
+    """Return the known ending of a path."""
+    suffixes = [x.lower() for x in Path(path).suffixes]
+    tails = ("".join(suffixes[-2:]), "".join(suffixes[-1:]))
+    return next((tail for tail in tails if tail in KINDS), None)
