@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,12 @@ def test_sections_that_docstrings_cite_exist():
             cited |= set(re.findall(r'"([^"]+)"', names.group()))
     assert cited
     assert cited <= headings
+
+
+def test_the_readme_lists_the_extras_and_all_is_what_users_can_use():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"^\| extra \|.*?(?=\n\n)", page, re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`([a-z]+)`", "\n".join(row.split("|")[1] for row in table.splitlines()))) == set(extras)
+    (held,) = extras["all"]
+    assert set(held.removeprefix("piwo[").removesuffix("]").split(",")) == set(extras) - {"all", "test", "dev"}
