@@ -212,6 +212,68 @@ def test_a_policy_made_elsewhere_as_prior():
         piwo.PACBayesLinear(prior=other).fit(log)
 
 
+def shops(seed, shop, n=600, **options):
+    """A log with a text column, of which these are the values; one action is best in each shop."""
+    rng = np.random.default_rng(seed)
+    where, x, action = rng.integers(0, len(shop), n), rng.normal(size=n), rng.integers(0, 2, n)
+    reward = (rng.random(n) < np.where(where % 2 == action, 0.8, 0.2)).astype(float)
+    columns = {"shop": [shop[i] for i in where], "x": x, "a": action, "r": reward, "p": np.full(n, 0.5)}
+    return piwo.read(columns, action="a", reward="r", propensity="p", context=["shop", "x"], actions=[0, 1], **options)
+
+
+QUICK = {"draws": 5, "steps": 10}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({}, "shop"), ({"max_levels": 2}, "shop"), ({"max_levels": 0, "missing": "indicator"}, "shop, x")],
+)
+@pytest.mark.filterwarnings("ignore::piwo.PiwoWarning")
+def test_rows_of_the_bound_do_not_make_the_prior(options, told):
+    log = shops(0, ["north", "south", "west"], **options)
+    for prior in ("zero", piwo.policies.LinearGreedy(np.zeros((2, log.features.width)), np.zeros(2), [0, 1])):
+        with pytest.raises(
+            piwo.UsageError, match=rf"how the context is encoded \({told}\), so no prior on it was fixed"
+        ):
+            piwo.PACBayesLinear(prior=prior, **QUICK).fit(log)
+    elsewhere = shops(1, ["east", "north"]).features
+    learner = piwo.PACBayesLinear(prior="zero", **QUICK).fit(log.encoded_by(elsewhere))
+    assert learner.prior_.mean.shape == (2, 4)  # east, north, x, and the intercept
+    assert learner.policy_.features == elsewhere
+
+
+@pytest.mark.filterwarnings("ignore::piwo.PiwoWarning")
+def test_texts_that_are_hashed_whatever_they_are_tell_nothing():
+    learner = piwo.PACBayesLinear(prior="zero", **QUICK).fit(shops(0, ["north", "south"], max_levels=0, hash_size=4))
+    assert learner.prior_.mean.shape == (2, 6)
+
+
+@pytest.mark.filterwarnings("ignore::piwo.PiwoWarning")
+def test_a_prior_made_elsewhere_brings_its_encoding():
+    """The log has a level more, and as many as the prior has without the one that the log lacks."""
+    other = shops(1, ["east", "north", "south"])
+    start = piwo.oracles.Ridge().solve(other, piwo.IX(0.1))
+    learner = piwo.PACBayesLinear(prior=start, **QUICK).fit(shops(0, ["north", "south", "west"]))
+    assert learner.policy_.features == other.features
+    assert learner.prior_.mean[:, :-1] == pytest.approx(start.coef, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::piwo.PiwoWarning")
+def test_a_split_prior_knows_the_levels_of_its_own_rows_alone():
+    log = shops(0, [f"shop {i}" for i in range(150)], n=300)
+    learner = piwo.PACBayesLinear(**QUICK).fit(log)
+    assert learner.policy_.features == log.split(0.5, 0).train.features != log.features
+
+
+def test_a_list_of_actions_that_was_only_seen_stays_so():
+    """An encoding that was given does not make the actions known."""
+    log = shops(0, ["north", "south"])
+    parts = {"shop": ["north"] * 90, "x": [0.0] * 90, "a": [0, 1] * 44 + [1, 2], "r": [1.0] * 90, "p": [0.5] * 90}
+    few = piwo.read(parts, action="a", reward="r", propensity="p", context=["shop", "x"]).encoded_by(log.features)
+    with pytest.raises(piwo.UsageError, match="logged only once and nobody gave the action list"):
+        piwo.PACBayesLinear(prior="zero", **QUICK).fit(few)
+
+
 # ------------------------------------------------------------------------------------------------ seeds, files, errors
 
 

@@ -54,7 +54,9 @@ class PACBayesLinear(Learner):
             probable action.
         prior: "split": learned on one part of the log, the posterior there; the bound is on the other part. "zero":
             N(0, prior_scale^2 I) on the context as it is, and all rows; its columns should be of size 1 by a scale
-            fixed beforehand. Or a linear policy made from other data, the mean of the prior on the context as it is.
+            fixed beforehand. Or a linear policy made from other data, the mean of the prior on the context as it is,
+            encoded as that policy has it. With these two no row of the log may tell how text or missing values are
+            encoded: `log.encoded_by(features)` says it beforehand.
         prior_scale: standard deviation of the prior's coefficients, of the first prior for "split"; 1e-50 to 1e50.
         holdout: for "split", the fraction of the rows that the bound is on.
         draws: M, policies in the mixture. More make `posterior_bound_` tighter, which loses log(m/delta)/M of itself.
@@ -123,11 +125,9 @@ class PACBayesLinear(Learner):
         score = LSLinear() if self.score is None else self.score
         self._check(log, score)
         split = isinstance(self.prior, str) and self.prior == "split"
+        if not split:
+            log = self._fixed_beforehand(log)
         rows = divide(log, "held-out" if split else "in-sample", self.holdout, self.random_state, self.tail)
-        if not split and log.declared_actions is None and (once := actions_logged_once(log)):
-            raise UsageError(
-                f"{unknown_actions(once, len(log.actions))}: no bound holds; give the list (actions=[...])"
-            )
         first, last = rows.training, rows.test
         assert last is not None
         actions, features = first.actions, first.features
@@ -178,6 +178,27 @@ class PACBayesLinear(Learner):
         first = NormalPosterior.about(np.zeros((len(log.actions), len(center) + 1)), self.prior_scale, center, width)
         return self._fitted(log, score, first, log.actions)
 
+    def _fixed_beforehand(self, log: Log) -> Log:
+        """Return the log over the context of the prior, which no row of the bound may have made.
+
+        Raises:
+            UsageError: where the rows told how they are encoded, or which actions there are.
+        """
+        theirs = None if isinstance(self.prior, str) else self.prior.features
+        if theirs is not None and theirs != log.features:
+            log = log.encoded_by(theirs)
+        elif theirs is None and (told := _told_by_rows(log)):
+            raise UsageError(
+                f"the rows of the bound told how the context is encoded ({', '.join(told[:3])}), so no prior on it was "
+                "fixed before them; use prior='split', or log.encoded_by(features) with features from elsewhere"
+            )
+        seen = log.declared_actions is None or log.declared_actions.seen
+        if seen and (once := actions_logged_once(log)):
+            raise UsageError(
+                f"{unknown_actions(once, len(log.actions))}: no bound holds; give the list (actions=[...])"
+            )
+        return log
+
     def _given(self, actions: Actions, features: Features) -> NormalPosterior:
         mean = np.zeros((len(actions), features.width + 1))
         if not isinstance(self.prior, str):
@@ -203,6 +224,21 @@ class PACBayesLinear(Learner):
         return fit_normal(
             examples, examples.gains[0], prior, bet_of(trained), steps=self.steps, seed=int(self.random_state) % 2**64
         )
+
+
+def _told_by_rows(log: Log) -> list[str]:
+    """Return the context columns of which the rows told the levels, whether to hash them, or that values are missing.
+
+    >>> import piwo
+    >>> shops = {"shop": ["a", "b"] * 9, "action": [0, 1] * 9, "r": [0.5, 1.0] * 9, "p": [0.5] * 18}
+    >>> log = piwo.read(shops, action="action", reward="r", propensity="p", context=["shop"])
+    >>> _told_by_rows(log), _told_by_rows(log.encoded_by(log.features))
+    (['shop'], [])
+    """
+    if log.declared_features is not None or log.features is None:
+        return []
+    missing, chosen = log.encoding.missing == "indicator", log.encoding.max_levels > 0
+    return [x.column for x in log.features.items if missing or x.kind == "levels" or (x.kind == "hashed" and chosen)]
 
 
 def _coded(examples: Examples, given: Actions, wanted: Actions) -> Examples:
