@@ -30,12 +30,13 @@ def commands(log: Path, out: Path) -> dict[str, tuple[object, ...]]:
     return {
         "check": ("check", log),
         "evaluate": ("evaluate", log, "--policy", "uniform"),
+        "select": ("evaluate", log, "--policy", "uniform", "--policy", "constant:1"),
         "learn": ("learn", log, "--oracle", "ridge", "--out", out),
         "report": ("report", log, "--policy", "uniform", "--out", out),
     }
 
 
-@pytest.mark.parametrize("name", ["check", "evaluate", "learn", "report"])
+@pytest.mark.parametrize("name", ["check", "evaluate", "select", "learn", "report"])
 def test_estimated_propensities_are_told_in_every_result(piwo, visits: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / "out"
     words = commands(visits, out)[name]
@@ -49,8 +50,9 @@ def test_estimated_propensities_are_told_in_every_result(piwo, visits: Path, tmp
         "factor": 1.0,
         "sensitivity": 1.0,
     }
-    if name != "report":
-        assert "the propensities were estimated" in json.dumps(page)
+    assert "the propensities were estimated" in json.dumps(page)
+    if name == "select":
+        assert "the propensities were estimated" in page["selection"]["notes"][0]
 
 
 def test_what_is_estimated_is_what_the_library_estimates(piwo, visits: Path) -> None:
