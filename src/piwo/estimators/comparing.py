@@ -170,7 +170,7 @@ class Comparing:
             horizon=self.horizon,
         )
         made = Measured.of(self.methods[name], evidence, obstacle(self.log, policy, once), pair, against)
-        itself = policy.kind == "logging" if self.baseline is None else name in self.baseline.twins
+        itself = policy.is_logger if self.baseline is None else name in self.baseline.twins
         # better than itself by exactly 0
         return replace(made, gain=0.0, log_e_better=0.0) if itself and made.gain is not None else made
 

@@ -123,7 +123,7 @@ class Baseline:
             known = ", ".join(map(str, policies))
             raise UsageError(f"baseline is {given!r}, expected a policy, or the name of one of those given: {known}")
         policy = policies[given] if isinstance(given, str) else given
-        if policy is None or policy is log.behavior or getattr(policy, "kind", None) == "logging":
+        if policy is None or policy is log.behavior or getattr(policy, "is_logger", False):
             return None
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(

@@ -271,7 +271,7 @@ def estimate_with_model(
     fitted_on = log.features
     log, ready = prepare(log, {name: policy})
     target = ready[name]
-    if not target.tells_all and not (target.kind == "logging" and _full_vectors(log)):
+    if not target.tells_all and not (target.is_logger and _full_vectors(log)):
         raise UsageError(
             "the policy tells the probabilities of the logged actions only; a reward model needs full vectors, (n, K)"
         )

@@ -33,6 +33,7 @@ class Logging(LoggedOnly):
     """
 
     kind: ClassVar[str] = "logging"
+    is_logger: ClassVar[bool] = True
 
     def __init__(self, actions: ActionList | None = None) -> None:
         self.listed = None if actions is None else action_list(actions)

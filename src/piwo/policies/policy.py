@@ -45,6 +45,8 @@ class Policy(ABC):
 
     kind: ClassVar[str]
     """The policy's name in files and messages."""
+    is_logger: ClassVar[bool] = False
+    """Whether it is the policy that wrote the log, which tells all that the log tells."""
     listed: Actions | None = None
     """The actions; None for a policy that knows only what the log says of it."""
     features: Features | None = None

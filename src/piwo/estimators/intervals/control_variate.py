@@ -153,6 +153,6 @@ def lacking(log: Log, policy: Policy) -> str | None:
             "the log has the propensity of the logged action only; give the probability of every action "
             "(propensities=, behavior= or --propensities)"
         )
-    if not policy.tells_all and policy.kind != "logging":
+    if not policy.tells_all and not policy.is_logger:
         return "the policy tells the probabilities of the logged actions only; give full vectors, (n, K)"
     return None
