@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.naive_bayes import GaussianNB
 
 import piwo
 from piwo.estimators.propensities import COLUMN
@@ -123,7 +124,7 @@ def shop(n: int = 400) -> dict[str, Any]:
 
 
 def read_and_divided(rows: dict[str, Any], forward: bool, tail: bool, factor: float = 1.0) -> Rows:
-    log = piwo.estimate_propensities(rows, context=["x", "city"], forward=forward)
+    log = piwo.estimate_propensities(rows, context=["x", "city"], forward=forward, model=GaussianNB())
     return divide(log.doubted(factor), "held-out", 0.4, 0, tail)
 
 
@@ -193,13 +194,13 @@ LEARNED: dict[str, Callable[[piwo.Log], np.ndarray]] = {
 @pytest.mark.filterwarnings("ignore::piwo.PiwoWarning")
 def test_no_policy_follows_what_was_done_in_held_out_rows(name: str) -> None:
     rows = shop()
-    log = piwo.estimate_propensities(rows, context=["x", "city"])
+    log = piwo.estimate_propensities(rows, context=["x", "city"], model=GaussianNB())
     selector = log.split().test.selector
     assert selector is not None
     again = {x: y.copy() for x, y in rows.items()}
     held = selector.keep(np.arange(len(log)))
     again["action"][held] = again["action"][held][::-1]
-    other = piwo.estimate_propensities(again, context=["x", "city"])
+    other = piwo.estimate_propensities(again, context=["x", "city"], model=GaussianNB())
     assert estimated(log).tolist() != estimated(other).tolist()
     assert LEARNED[name](log).tolist() == LEARNED[name](other).tolist()
 
@@ -209,7 +210,9 @@ def test_each_side_is_estimated_as_a_log_of_its_own() -> None:
     divided = read_and_divided(rows, forward=False, tail=False, factor=1.2)
     held = held_out(rows, divided, forward=False)
     for side, keep in ((divided.training, ~held), (divided.test, held)):
-        alone = piwo.estimate_propensities({x: y[keep] for x, y in rows.items()}, context=["x", "city"]).doubted(1.2)
+        alone = piwo.estimate_propensities(
+            {x: y[keep] for x, y in rows.items()}, context=["x", "city"], model=GaussianNB()
+        ).doubted(1.2)
         assert side is not None
         assert side.doubt == alone.doubt
         assert estimated(side).tolist() == estimated(alone).tolist()
@@ -256,7 +259,7 @@ def test_certificates_of_who_listens_to_propensities_hold(forward: bool) -> None
         user, action = rng.permutation(np.repeat(np.arange(n // 2), 2)), rng.integers(0, 2, n)
         rows = {"user": user, "action": action, "reward": (user % 2) * 1.0}
         log = piwo.estimate_propensities(
-            rows, context="user", model=Partners(), forward=forward, actions=[0, 1], folds=40
+            rows, context="user", model=Partners(), forward=forward, actions=[0, 1], folds=20
         )
         first = n - len(log)
         parts, pi = log.doubted(factor).split(seed=seed), np.full((n, 2), 0.5)
