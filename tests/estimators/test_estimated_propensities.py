@@ -259,7 +259,7 @@ def test_certificates_of_who_listens_to_propensities_hold(forward: bool) -> None
         user, action = rng.permutation(np.repeat(np.arange(n // 2), 2)), rng.integers(0, 2, n)
         rows = {"user": user, "action": action, "reward": (user % 2) * 1.0}
         log = piwo.estimate_propensities(
-            rows, context="user", model=Partners(), forward=forward, actions=[0, 1], folds=20
+            rows, context="user", model=Partners(), forward=forward, actions=[0, 1], folds=40
         )
         first = n - len(log)
         parts, pi = log.doubted(factor).split(seed=seed), np.full((n, 2), 0.5)
