@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,7 @@ __all__ = [
 ]
 
 Kind = Literal["number", "levels", "hashed", "vector", "gap"]
-_KINDS = ("number", "levels", "hashed", "vector")
-"""What policies are made from; "gap" only says what is wrong with a column."""
+Matrix: TypeAlias = npt.NDArray[np.float64]
 MISSING_ADVICE = 'fill or drop such rows yourself first, or learn from a log read with missing="indicator"'
 """What to do about a missing context value that a policy or a log is not made for."""
 
@@ -68,13 +67,7 @@ class Feature:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of those matrix columns."""
-        if self.kind == "number":
-            names = [self.column]
-        elif self.kind == "levels":
-            names = [f"{self.column}={level}" for level in self.levels]
-        else:
-            mark = "#{}" if self.kind == "hashed" else "[{}]"
-            names = [self.column + mark.format(i) for i in range(self.size)]
+        names = [self.column + mark for mark in _KINDS[self.kind].marks(self)]
         return (*names, f"{self.column} is missing") if self.missing else tuple(names)
 
     def fill(self, values: pa.Array, out: npt.NDArray[np.float64]) -> int:
@@ -83,47 +76,79 @@ class Feature:
         A missing value is written as NaN where `missing` is not set; the caller refuses it by name.
         """
         if not self.missing:
-            return self._fill_values(values, out)
+            return _KINDS[self.kind].fill(self, values, out)
         block = out[:, :-1]
-        unseen = self._fill_values(values, block)
+        unseen = _KINDS[self.kind].fill(self, values, block)
         absent = np.logical_or(*missing_rows(values))
         # a list may miss one entry and have an infinite one, which is refused
         block[absent] = np.where(np.isinf(block[absent]), np.inf, 0.0)
         out[:, -1] = absent
         return unseen
 
-    def _fill_values(self, values: pa.Array, out: npt.NDArray[np.float64]) -> int:
-        if self.kind == "levels":
-            return self._fill_levels(texts(values), out)
-        if self.kind == "hashed":
-            self._fill_hashed(texts(values), out)
-        elif self.kind == "vector":
-            out[:], _ = list_matrix(values, self.column, self.size)
-        elif self.kind == "gap":
-            nulls, nans = missing_rows(values)
-            out[:] = np.column_stack([nulls, nans, _infinite_rows(values) & ~nulls & ~nans])
-        else:
-            out[:, 0] = _numbers(values, self.column)
-        return 0
 
-    def _fill_levels(self, values: pa.Array, out: npt.NDArray[np.float64]) -> int:
-        found = pc.index_in(values, value_set=pa.array(self.levels, values.type))
-        codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
-        out[:] = 0.0
-        known = codes >= 0
-        out[np.flatnonzero(known), codes[known]] = 1.0
-        missing = pc.is_null(values).to_numpy(zero_copy_only=False)
-        out[missing] = np.nan
-        return int((~known & ~missing).sum())
+@dataclass(frozen=True)
+class _Kind:
+    """What is done with the columns of one kind."""
 
-    def _fill_hashed(self, values: pa.Array, out: npt.NDArray[np.float64]) -> None:
-        coded = values.dictionary_encode()
-        place, sign = hashed_places(self.column, coded.dictionary, self.size)
-        codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
-        known = codes >= 0
-        out[:] = 0.0
-        out[np.flatnonzero(known), place[codes[known]]] = sign[codes[known]]
-        out[~known] = np.nan
+    marks: Callable[[Feature], Iterable[str]]
+    """What stands behind the column's name in those of its matrix columns."""
+    fill: Callable[[Feature, pa.Array, Matrix], int]
+    """Writes the block of the column, NaN for what is missing; returns the count of unseen levels."""
+    of_policies: bool = True
+    """Whether policies are made from it; else it only says what is wrong with a column."""
+
+
+def _places(mark: str) -> Callable[[Feature], Iterable[str]]:
+    return lambda item: map(mark.format, range(item.size))
+
+
+def _fill_number(item: Feature, values: pa.Array, out: Matrix) -> int:
+    out[:, 0] = _numbers(values, item.column)
+    return 0
+
+
+def _fill_levels(item: Feature, values: pa.Array, out: Matrix) -> int:
+    values = texts(values)
+    found = pc.index_in(values, value_set=pa.array(item.levels, values.type))
+    codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+    out[:] = 0.0
+    known = codes >= 0
+    out[np.flatnonzero(known), codes[known]] = 1.0
+    missing = pc.is_null(values).to_numpy(zero_copy_only=False)
+    out[missing] = np.nan
+    return int((~known & ~missing).sum())
+
+
+def _fill_hashed(item: Feature, values: pa.Array, out: Matrix) -> int:
+    coded = texts(values).dictionary_encode()
+    place, sign = hashed_places(item.column, coded.dictionary, item.size)
+    codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+    known = codes >= 0
+    out[:] = 0.0
+    out[np.flatnonzero(known), place[codes[known]]] = sign[codes[known]]
+    out[~known] = np.nan
+    return 0
+
+
+def _fill_vector(item: Feature, values: pa.Array, out: Matrix) -> int:
+    out[:], _ = list_matrix(values, item.column, item.size)
+    return 0
+
+
+def _fill_gap(item: Feature, values: pa.Array, out: Matrix) -> int:  # noqa: ARG001
+    nulls, nans = missing_rows(values)
+    out[:] = np.column_stack([nulls, nans, _infinite_rows(values) & ~nulls & ~nans])
+    return 0
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "number": _Kind(lambda _: ("",), _fill_number),
+    "levels": _Kind(lambda item: (f"={level}" for level in item.levels), _fill_levels),
+    "hashed": _Kind(_places("#{}"), _fill_hashed),
+    "vector": _Kind(_places("[{}]"), _fill_vector),
+    "gap": _Kind(_places("[{}]"), _fill_gap, of_policies=False),
+}
+"""Every kind of column; a new one is its place here."""
 
 
 def texts(values: pa.Array) -> pa.Array:
@@ -357,7 +382,8 @@ class Features:
             items = tuple(_feature(x) for x in spec)
         except (KeyError, TypeError, ValueError) as cause:
             raise FileError(f"the description of the context is damaged ({cause!r}); save the policy again") from None
-        if any(x.kind not in _KINDS for x in items):
+        known = [name for name, kind in _KINDS.items() if kind.of_policies]
+        if any(x.kind not in known for x in items):
             raise FileError("the description of the context has a kind this version does not know; update piwo")
         return cls(items)
 
