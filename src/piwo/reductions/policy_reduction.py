@@ -1,7 +1,6 @@
 """What the reductions share that are about one policy: what it asks of the batches, and its weights."""
 
-from __future__ import annotations
-
+# Annotations are not postponed here: the fields below become arguments of dataclasses in modules without these names.
 from dataclasses import dataclass
 from typing import TypeVar
 
