@@ -1,8 +1,11 @@
 """Checkpoints: killed at any moment, a computation goes on to the same bits; what is not the same is refused."""
 
+import contextlib
 import functools
+import io
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -21,12 +24,13 @@ import pytest
 
 import piwo
 from piwo.engines import checkpointing, reduce, using
+from piwo.engines.checkpoint import _FORMAT
 from piwo.engines.identity import identity
 from piwo.errors import FileError, PiwoWarning, UsageError
 from piwo.logs import read
 from piwo.logs import sources as sources_module
 from piwo.policies import Classifier, Constant, Deterministic, RowWise, Tabular, Uniform
-from piwo.reductions import Digest, Gram, PolicySums, Reduction, Together, packed
+from piwo.reductions import Digest, Gram, PolicySums, Reduction, Together, packed, unpacked
 from piwo.scores import IW, IX
 
 N = 2_000
@@ -168,10 +172,15 @@ def test_damaged_and_foreign_files_are_refused_and_left_alone(files: list[str], 
     with pytest.raises(Killed), checkpointing(kept, every=0):
         reduce(log(files), Fatal(WORK, 30))
     good = kept.read_bytes()
-    for bad in (good[:-9], b"", b"my precious notes", packed(("something", 1)), packed(()), packed(3)):
+    pickled, table_of = io.BytesIO(), Path(files[0]).read_bytes()
+    np.savez(pickled, tree=np.array([{}], object))
+    half = packed((_FORMAT, piwo.__version__, 3))
+    foreign = (b"", b"my precious notes", table_of, pickle.dumps(3), pickled.getvalue())
+    for bad in (good[:-9], good[:4], *foreign, packed(("something", 1)), packed(()), packed(3), half):
         kept.write_bytes(bad)
-        with pytest.raises(FileError, match="is no checkpoint, or damaged"), checkpointing(kept):
-            pass
+        with pytest.raises(FileError, match="is no checkpoint, or cut short or damaged; name") as caught:
+            checkpointing(kept).__enter__()
+        assert "pickle" not in str(caught.value)
         assert kept.read_bytes() == bad
     kept.write_bytes(good.replace(f'"{piwo.__version__}"'.encode(), f'"{"9" * len(piwo.__version__)}"'.encode()))
     with pytest.raises(FileError, match=r"no checkpoint|of piwo 9"), checkpointing(kept):
@@ -180,6 +189,15 @@ def test_damaged_and_foreign_files_are_refused_and_left_alone(files: list[str], 
         pass
     with pytest.raises(UsageError, match="every is -1"), checkpointing(kept, every=-1):
         pass
+
+
+def test_a_flipped_bit_is_one_line() -> None:
+    data = packed((_FORMAT, "1", ("log", 1.5, None), np.arange(6.0).reshape(2, 3), np.ones((2, 2), np.int8)))
+    for bit in range(8 * len(data)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with contextlib.suppress(FileError):
+            unpacked(bytes(damaged))
 
 
 def test_a_query_without_an_order_begins_again(files: list[str], tmp_path: Path) -> None:

@@ -122,17 +122,18 @@ class Checkpoint:
         try:
             kind, version, *plain = unpacked(data)
             if kind != _FORMAT:
-                raise ValueError(f"it says {str(kind)[:40]!r}")
-        except (FileError, TypeError, ValueError) as cause:
+                raise ValueError(kind)
+            passes = [(*x[:3], Passed(x[7], tuple(Finding(*y) for y in x[3]), *x[4:7])) for x in plain]
+        except (FileError, LookupError, TypeError, ValueError):
             raise FileError(
-                f"{str(self.path)!r} is no checkpoint, or damaged: {cause}; name another file, or remove it"
+                f"{str(self.path)!r} is no checkpoint, or cut short or damaged; name another file, or remove it"
             ) from None
         if version != __version__:
             raise FileError(
                 f"{str(self.path)!r} is a checkpoint of piwo {version}, this is {__version__}; "
                 "go on with that version, or remove it to begin anew"
             )
-        self.passes = [(*x[:3], Passed(x[7], tuple(Finding(*y) for y in x[3]), *x[4:7])) for x in plain]
+        self.passes = passes
 
 
 _current: ContextVar[Checkpoint | None] = ContextVar("piwo_checkpoint", default=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -12,8 +13,12 @@ from uuid import uuid4
 
 from piwo.errors import FileError
 
-__all__ = ["MAX_BYTES", "MAX_MEMBERS", "pack", "read_file", "unpack", "write_file"]
+__all__ = ["DAMAGE", "MAX_BYTES", "MAX_MEMBERS", "pack", "read_file", "unpack", "write_file"]
 
+DAMAGE: tuple[type[Exception], ...] = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, NotImplementedError,
+)  # fmt: skip
+"""What reading a damaged zip file can raise; by a flipped bit it is encrypted, or packed in another way."""
 MAX_BYTES = 2**30
 """Most bytes that a policy file may hold, unpacked: 1 GiB. More is refused before anything is unpacked."""
 MAX_MEMBERS = 10_000
@@ -66,7 +71,7 @@ def unpack(data: bytes) -> dict[str, bytes]:
                 raise ValueError("a piece is there twice")
             # A piece that unpacks to more than it declares is cut there, and its checksum fails.
             return {x.filename: source.read(x) for x in entries}
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as cause:
+    except DAMAGE as cause:
         raise ValueError(f"it is cut short, damaged, or no policy file at all ({cause})") from None
 
 

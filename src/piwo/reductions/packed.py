@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import fields
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from piwo.errors import FileError
+from piwo.policies.archive import DAMAGE
 from piwo.reductions.state import State
 
 __all__ = ["packed", "unpacked"]
+
+
+_ZIP = b"PK\x03\x04"
+_NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, SyntaxError, TokenError)
+"""What arrays and a tree of which bytes are wrong can raise, beyond what a damaged zip file does."""
 
 
 def packed(state: Any) -> bytes:
@@ -49,10 +55,14 @@ def unpacked(data: bytes) -> Any:
     (1, None, 'a')
     """
     try:
+        if not data.startswith(_ZIP):  # NumPy would take it for a pickle, and advise to trust it
+            raise ValueError("no zip file")
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             return _state(json.loads(arrays["tree"].tobytes()), arrays)
-    except (zipfile.BadZipFile, OSError, EOFError, KeyError, TypeError, ValueError) as cause:
-        raise FileError(f"the saved sums cannot be read ({cause}); make them anew with this version") from None
+    except (*DAMAGE, *_NONSENSE):
+        raise FileError(
+            "the saved sums cannot be read: they are cut short, damaged, or of another version; make them anew"
+        ) from None
 
 
 def _tree(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
