@@ -20,8 +20,10 @@ __all__ = ["packed", "unpacked"]
 
 
 _ZIP = b"PK\x03\x04"
-_NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, SyntaxError, TokenError)
-"""What arrays and a tree of which bytes are wrong can raise, beyond what a damaged zip file does."""
+_UNREADABLE: tuple[type[Exception], ...] = (
+    *DAMAGE, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, SyntaxError, TokenError,
+)  # fmt: skip
+"""What damaged files raise, and arrays and a tree of which bytes are wrong."""
 
 
 def packed(state: Any) -> bytes:
@@ -59,7 +61,7 @@ def unpacked(data: bytes) -> Any:
             raise ValueError("no zip file")
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             return _state(json.loads(arrays["tree"].tobytes()), arrays)
-    except (*DAMAGE, *_NONSENSE):
+    except _UNREADABLE:
         raise FileError(
             "the saved sums cannot be read: they are cut short, damaged, or of another version; make them anew"
         ) from None
