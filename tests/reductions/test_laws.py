@@ -49,6 +49,7 @@ from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.efron_stein import EfronSteinSums
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.reductions.pair_sums import PairSums
+from piwo.reductions.row_sample import RowSample
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.reductions.weight_pairs import WeightPairs
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss, Shrinkage, Switch
@@ -92,6 +93,7 @@ def log() -> Log:
 LABELS = range(ACTIONS)
 REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "digest": Digest,
+    "row sample": lambda: RowSample(LABELS, with_context=True),
     "action evidence": lambda: ActionEvidence(ACTIONS),
     "action table": lambda: ActionTable(ACTIONS),
     "weight histogram": lambda: WeightHistogram(Uniform(LABELS)),

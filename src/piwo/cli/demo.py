@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer, say, table
+from piwo.cli.in_sample import sample_of
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, OutputOptions
 from piwo.policies import Constant, LinearGreedy, Policy, Uniform
@@ -137,7 +138,7 @@ def _learn(story: _Story, log: piwo.Log, bandit: ClassificationBandit) -> None:
     certificate, score = learner.certificate_, learner.score_
     assert certificate is not None
     kept = {"certificate": certificate.to_dict(), "training": {"log": str(story.log), "rule": learner.rule_}}
-    learner.policy_.save(story.out, metadata=kept)
+    learner.policy_.save(story.out, metadata={**kept, "sample": sample_of(log, learner.policy_)})
     truth, today = bandit.value(learner.policy_), story.document["true_logging_value"]
     gain = certificate.improvement_lower or 0.0
     story.tell(

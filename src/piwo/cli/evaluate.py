@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer, table
+from piwo.cli.in_sample import IN_SAMPLE, Acquaintance, Rows
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
 from piwo.cli.places import files_named
@@ -26,7 +27,6 @@ from piwo.cli.shared_options import (
     RunOptions,
     gamma_of,
     horizon_of,
-    learned_here,
     named_policy,
 )
 from piwo.errors import PiwoWarning, UsageError
@@ -44,8 +44,6 @@ BaselineOption = Annotated[
         "constant:LABEL.",
     ),
 ]
-IN_SAMPLE = "in-sample: "
-"""How the note begins that says it."""
 
 
 def evaluate(
@@ -118,42 +116,55 @@ def evaluated(
     known = dict(named) if old is None else {**named, str(baseline): old}
     needed = tuple(dict.fromkeys(x for one in known.values() for x in one.columns))
     log = columns.read(paths, policies.columns, context=needed)
-    found = piwo.compare(
-        log,
-        {name: one.make(log.actions) for name, one in named.items()},
-        estimator=estimate.estimator,
-        gamma=gamma,
-        interval=estimate.interval,
-        q=estimate.reward_model,
-        baseline=baseline if old is None else old.make(log.actions),
-        delta=estimate.delta,
-        horizon=horizon_of(estimate.horizon),
-    )
+    rows = Rows(log, paths, columns.where)
+    seen = {name: rows.know(one) for name, one in known.items()}
+    base = None if baseline is None else known[baseline].make(log.actions)
+    found: dict[str, piwo.Evaluation] = {}
+    # those of which an interval may hold pay for each other, and the others say nothing about the rows
+    for here in (False, True):
+        some = {name: one.make(log.actions) for name, one in named.items() if seen[name].certain is here}
+        if some:
+            found |= piwo.compare(
+                log,
+                some,
+                estimator=estimate.estimator,
+                gamma=gamma,
+                interval=estimate.interval,
+                q=estimate.reward_model,
+                baseline=base,
+                delta=estimate.delta,
+                horizon=horizon_of(estimate.horizon),
+            )
     chosen = interval_named(estimate.interval).estimator(estimate.estimator)
     if gamma != "auto" and not chosen.smoothed:
         warnings.warn(f"--gamma is not used: the estimator {chosen.name} has none", PiwoWarning, stacklevel=2)
-    first = next(iter(found.values()))
-    if first.baseline is not None and baseline is not None:  # None: it is the logging policy
-        found = {name: replace(one, baseline=baseline) for name, one in found.items()}
-        if learned_here(known[baseline], log, first.rows):
-            found = {name: _not_compared(one) for name, one in found.items()}
-    return log, {
-        name: one.without_bounds(_POLICY_IN_SAMPLE) if learned_here(named[name], log, one.rows) else one
-        for name, one in found.items()
-    }
+    of_baseline = Acquaintance() if baseline is None else seen[baseline]
+    return log, {name: _told_of(found[name], seen[name], baseline, of_baseline) for name in named}
 
 
-_HERE = "was learned from part of this log (same name, same number of rows), so that"
-_POLICY_IN_SAMPLE = (
-    f"{IN_SAMPLE}it {_HERE} this value may be too high, and no bound is given; its certificate rests on held-out rows "
-    "alone: piwo policy show"
-)
-_BASELINE_IN_SAMPLE = f"{IN_SAMPLE}the baseline {_HERE} nothing is certified better than it; compare them on other rows"
+def _told_of(
+    found: piwo.Evaluation, seen: Acquaintance, baseline: str | None, of_baseline: Acquaintance
+) -> piwo.Evaluation:
+    """Return what may be said of a policy, and of its improvement over the baseline as it was typed."""
+    if found.baseline is not None:  # None: it is the logging policy
+        found = replace(found, baseline=baseline)
+        if of_baseline.certain:
+            found = _not_compared(found, of_baseline)
+    if seen.certain:
+        return found.without_bounds(
+            f"{IN_SAMPLE}it was learned from part of this log ({seen.how}), so that this value may be too high, and no "
+            "bound is given; its certificate rests on held-out rows alone: piwo policy show"
+        )
+    return found if seen.rests_on is None else replace(found, notes=(*found.notes, seen.rests_on))
 
 
-def _not_compared(found: piwo.Evaluation) -> piwo.Evaluation:
+def _not_compared(found: piwo.Evaluation, of_baseline: Acquaintance) -> piwo.Evaluation:
     """Return the evaluation without an improvement, where the baseline was made from the rows."""
-    return replace(found, improvement_lower=None, log_e_better=None, notes=(_BASELINE_IN_SAMPLE, *found.notes))
+    note = (
+        f"{IN_SAMPLE}the baseline was learned from part of this log ({of_baseline.how}), so that nothing is certified "
+        "better than it; compare them on other rows"
+    )
+    return replace(found, improvement_lower=None, log_e_better=None, notes=(note, *found.notes))
 
 
 def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
@@ -224,9 +235,10 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
 
 def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
     """Return what several policies say together; None for one, and where an interval claims nothing."""
-    fair = all(one.guarantee in {"finite-sample", "none"} and not _in_sample(one) for one in found.values())
-    fair = fair and any(one.guarantee == "finite-sample" for one in found.values())
-    return piwo.Selection.of(found, rate=next(iter(found.values())).delta) if fair and len(found) > 1 else None
+    fair = {name: one for name, one in found.items() if not _in_sample(one)}
+    sound = all(one.guarantee in {"finite-sample", "none"} for one in fair.values())
+    sound = sound and any(one.guarantee == "finite-sample" for one in fair.values())
+    return piwo.Selection.of(fair, rate=next(iter(fair.values())).delta) if sound and len(fair) > 1 else None
 
 
 def _method(one: piwo.Evaluation) -> str:
@@ -248,7 +260,8 @@ def _together(found: Mapping[str, piwo.Evaluation], assumption: str | None) -> l
         return [f"{first.interval} intervals at {level}: {first.guarantee} guarantee"]
     held = [name for name, one in found.items() if one.guarantee == first.guarantee]
     kinds = " and ".join(dict.fromkeys(found[name].interval for name in held))
-    if many == 1:
-        return [f"{kinds} interval: contains the true value with probability at least {level}"]
+    if len(held) == 1:
+        whose = "" if many == 1 else f" of {held[0]}"
+        return [f"{kinds} interval{whose}: contains the true value with probability at least {level}"]
     which = f"all {many} hold" if len(held) == many else f"of {', '.join(held)} alone: hold"
     return [f"{kinds} intervals, simultaneous: {which} with probability at least {level}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,12 +13,13 @@ from cyclopts import Parameter
 import piwo
 from piwo.certificates import Certificate
 from piwo.cli.answer import Answer, table, typed
+from piwo.cli.in_sample import Acquaintance, Rows, sample_of
 from piwo.cli.learn_options import USUAL_LEARNING, Learned, LearnOptions
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
 from piwo.cli.places import writable
-from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions
-from piwo.errors import UsageError
+from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions, named_policy
+from piwo.errors import PiwoWarning, UsageError
 from piwo.learners.auto import INCUMBENT
 from piwo.logs.addresses import without_secrets
 from piwo.policies import Policy
@@ -57,27 +59,22 @@ def learn(
     learner = learning.learner(rows, gate)
     if not rows.columns.context:
         raise UsageError(f"the {oracle} oracle needs the context; name it: --context 'user_*,hour'")
+    against_its_own = _incumbent_learned_here(learning.incumbent, Rows(rows, log, columns.where))
     certificate = learner.fit(rows).certificate_
     assert certificate is not None
     facts = log_facts(rows, certificate.log_rows)
     training = {
         "log": rows.source.name,
-        "rows": certificate.training_rows,
-        "score": certificate.score,
-        "parameter": certificate.parameter,
-        "rule": learner.rule_,
-        "oracle": oracle,
-        **_chosen(learner),
-        "holdout": learning.holdout,
-        "seed": learning.seed,
+        "where": columns.where,
+        **_training(learner, certificate, learning, oracle),
         "columns": facts["columns"],
         "propensities": facts["propensities"],
     }
     kept = {"certificate": certificate.to_dict(), "training": training}
-    refused = gate and not certificate.certified
+    refused = gate and (against_its_own or not certificate.certified)
     kept_old = refused and out.exists()
     if not kept_old:
-        learner.policy_.save(out, metadata=kept)
+        learner.policy_.save(out, metadata={**kept, "sample": sample_of(rows, learner.policy_)})
     return Answer(
         text="\n".join([*_told(learner, certificate, oracle), *_after(out, log[0], learner, refused, kept_old)]),
         document={
@@ -90,6 +87,32 @@ def learn(
         },
         code=int(refused),
     )
+
+
+def _training(learner: Learned, certificate: Certificate, learning: LearnOptions, oracle: str) -> dict[str, Any]:
+    return {
+        "rows": certificate.training_rows,
+        "score": certificate.score,
+        "parameter": certificate.parameter,
+        "rule": learner.rule_,
+        "oracle": oracle,
+        **_chosen(learner),
+        "holdout": learning.holdout,
+        "seed": learning.seed,
+    }
+
+
+def _incumbent_learned_here(incumbent: str | None, rows: Rows) -> bool:
+    """Tell whether the incumbent was learned from these rows, and warn: what improves on it there is luck."""
+    known = Acquaintance() if incumbent is None else rows.know(named_policy(incumbent))
+    if known.certain:
+        warnings.warn(
+            f"{incumbent} was learned from part of this log ({known.how}), so that no gain over it is certified, "
+            "whatever the certificate says; learn from other rows",
+            PiwoWarning,
+            stacklevel=2,
+        )
+    return known.certain
 
 
 def _after(out: Path, log: str, learner: Learned, refused: bool, kept_old: bool) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -13,8 +12,8 @@ from cyclopts import Group, Parameter
 
 import piwo
 from piwo.cli.log_options import whole
-from piwo.cli.shared_options import gamma_of, learned_here, named_policy
-from piwo.errors import PiwoWarning, UsageError
+from piwo.cli.shared_options import gamma_of, named_policy
+from piwo.errors import UsageError
 from piwo.oracles import Oracle
 from piwo.scores import Score
 from piwo.scores.doubly_robust_ls import FORWARD
@@ -199,13 +198,6 @@ class LearnOptions:
             if given is not None:
                 raise UsageError(f"{option} got {given!r}, but --oracle auto tries several itself; leave it out")
         today = None if self.incumbent is None else named_policy(self.incumbent)
-        if today is not None and learned_here(today, log, len(log)):
-            warnings.warn(
-                f"{self.incumbent} was learned from part of this log (same name, same number of rows), so that no gain "
-                "over it is certified, whatever the certificate says; learn from other rows",
-                PiwoWarning,
-                stacklevel=2,
-            )
         return piwo.Auto(
             incumbent=None if today is None else today.make(log.actions),
             delta=self.delta,

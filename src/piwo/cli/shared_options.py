@@ -33,7 +33,6 @@ __all__ = [
     "gamma_of",
     "horizon_of",
     "kept_with",
-    "learned_here",
     "named_policy",
 ]
 
@@ -60,8 +59,7 @@ class RunOptions:
         Path | None,
         Parameter(
             help="File that keeps what was summed so far. Killed or stopped, the same command goes on from there, to "
-            "the same result; the file is removed when it is done. Learning from all rows at once (auto, classifier) "
-            "begins anew."
+            "the same result; the file is removed when it is done."
         ),
     ] = None
 
@@ -176,13 +174,6 @@ _WORDS: Mapping[str, Callable[[piwo.Actions], Policy]] = {
     "uniform": piwo.policies.Uniform,
     "logging": piwo.policies.Logging,
 }
-
-
-def learned_here(policy: Named, log: piwo.Log, rows: int) -> bool:
-    """Tell whether a policy was learned from a log of this name with as many rows."""
-    source = kept_with(policy.saved, "training").get("log")
-    same_rows = kept_with(policy.saved, "certificate").get("log_rows") == rows
-    return same_rows and Path(str(source)).name == Path(log.source.name).name
 
 
 @Parameter(name="*", group=Group("Policies", sort_key=1))

@@ -1,0 +1,129 @@
+"""A sample of a log's rows that other logs can be held against: does one hold rows of the other?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.logs.batch import Batch, Floats
+from piwo.logs.hashing import scramble
+from piwo.reductions.reduction import Reduction
+from piwo.reductions.state import State
+
+__all__ = ["SAMPLED", "RowSample", "RowSampleState"]
+
+SAMPLED = 2048
+"""Hashes that a sample keeps."""
+Hashes = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RowSampleState(State):
+    """The smallest of the hashes of rows, each once, and how many rows have it.
+
+    Which they are depends on what is in the rows alone, so two logs that share rows keep the same ones of these.
+
+    >>> one = RowSampleState(3, np.array([5, 9], np.uint64), np.array([1, 2]))
+    >>> one.merge(RowSampleState(1, np.array([9], np.uint64), np.array([1]))).counts.tolist()
+    [1, 3]
+    """
+
+    rows: int = 0
+    hashes: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
+    """(k,) ascending, at most `SAMPLED`."""
+    counts: Counts = field(default_factory=lambda: np.empty(0, np.int64))
+    """(k,) rows with each."""
+
+    def merge(self, other: RowSampleState) -> RowSampleState:
+        """Return the sample of both parts together."""
+        both = np.concatenate([self.hashes, other.hashes])
+        return _smallest(self.rows + other.rows, both, np.concatenate([self.counts, other.counts]))
+
+    @property
+    def repeated(self) -> float:
+        """Return about how often a new row of the same kind would have the hash of one of these rows by chance.
+
+        Formula: one minus the share of rows whose hash no other has.
+        Source: Good (1953), "The population frequencies of species", Biometrika 40.
+
+        >>> RowSampleState(4, np.array([5, 9], np.uint64), np.array([1, 3])).repeated
+        0.75
+        """
+        return 1.0 - float((self.counts == 1).sum()) / max(float(self.counts.sum()), 1.0)
+
+    def within(self, other: RowSampleState) -> tuple[int, int]:
+        """Return how many rows of this log could be looked up in the sample of the other, and how many are in it.
+
+        >>> old = RowSampleState(4, np.array([5, 9], np.uint64), np.array([1, 3]))
+        >>> RowSampleState(2, np.array([7, 9], np.uint64), np.array([1, 1])).within(old)
+        (2, 1)
+        """
+        if not len(other.hashes) or not len(self.hashes):
+            return 0, 0
+        known = np.ones(len(self.hashes), np.bool_)
+        if len(other.hashes) == SAMPLED:  # what lies above was not kept
+            known = self.hashes <= other.hashes[-1]
+        found = known & np.isin(self.hashes, other.hashes)
+        return int(self.counts[known].sum()), int(self.counts[found].sum())
+
+
+@dataclass(frozen=True)
+class RowSample(Reduction[RowSampleState]):
+    """Reduction: the rows with the smallest hashes of action, propensity and context.
+
+    Rewards do not count: rows that a policy was learned from are these whatever reward is read from them.
+
+    Args:
+        labels_of: the action list, in the order of its codes.
+        with_context: whether the context counts.
+        with_propensity: whether the propensity counts; not where it was estimated, and differs from time to time.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> piwo.engines.reduce(log, RowSample(tuple(log.actions))).counts.tolist()
+    [1, 1, 1]
+    """
+
+    labels_of: Sequence[Any]
+    with_context: bool = False
+    with_propensity: bool = True
+
+    @property
+    def context(self) -> bool:
+        """Tell whether batches must carry the context."""
+        return self.with_context
+
+    def empty(self) -> RowSampleState:
+        """Return the sample of no rows."""
+        return RowSampleState()
+
+    def update(self, state: RowSampleState, batch: Batch) -> RowSampleState:
+        """Return the sample with a batch added."""
+        h = _label_hashes(self.labels_of)[batch.action]
+        if self.with_propensity:
+            h = scramble(h ^ _bits(batch.propensity))
+        if self.with_context and batch.context is not None:
+            odd = scramble(np.arange(batch.context.shape[1], dtype=np.uint64)) | np.uint64(1)
+            h = scramble(h ^ (scramble(_bits(batch.context)) * odd).sum(axis=1, dtype=np.uint64))
+        return state.merge(_smallest(len(batch), h, np.ones(len(h), np.int64)))
+
+
+def _smallest(rows: int, hashes: Hashes, counts: Counts) -> RowSampleState:
+    kept, place = np.unique(hashes, return_inverse=True)
+    summed = np.bincount(place, weights=counts, minlength=len(kept)).astype(np.int64)
+    return RowSampleState(rows, kept[:SAMPLED].copy(), summed[:SAMPLED].copy())
+
+
+def _bits(values: Floats) -> Hashes:
+    return (np.ascontiguousarray(values) + 0.0).view(np.uint64)  # + 0.0: -0.0 and 0.0 are one number
+
+
+def _label_hashes(labels: Sequence[Any]) -> Hashes:
+    texts = (hashlib.sha256(str(label).encode("utf-8", "surrogatepass")).digest()[:8] for label in labels)
+    return np.frombuffer(b"".join(texts), "<u8").astype(np.uint64)
