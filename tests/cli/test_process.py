@@ -26,6 +26,32 @@ def test_interrupt(words: list[str], actions: list[str]) -> None:
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
+IMPORTING = """
+import os, signal, sys
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Press())
+from piwo_command import main
+sys.argv[:] = ["piwo", "demo", "--help"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("module", ["piwo", "numpy", "piwo.learners", "piwo.cli.main", "piwo.cli.app"])
+def test_interrupt_while_it_is_imported(module: str) -> None:
+    code = IMPORTING.replace("sys.argv[1]", repr(module))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_an_interrupt_that_the_shell_takes_away_does_nothing() -> None:
+    code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + IMPORTING.replace("sys.argv[1]", "'numpy'")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     import piwo
 
