@@ -1,5 +1,6 @@
 """Learners: from a log to a certified policy."""
 
+from piwo.learners.account import Account, Tried
 from piwo.learners.auto import Auto, PoolPoint
 from piwo.learners.coverage_scaled import CoverageScaled
 from piwo.learners.gibbs_linear import GibbsLinear
@@ -15,6 +16,7 @@ from piwo.learners.posterior import PosteriorBound
 
 __all__ = [
     "PIWO",
+    "Account",
     "Auto",
     "Candidate",
     "Chains",
@@ -30,5 +32,6 @@ __all__ = [
     "PoolPoint",
     "PosteriorBound",
     "PosteriorPoint",
+    "Tried",
     "usual_pool",
 ]

@@ -17,6 +17,7 @@ from piwo.checks import check_flag
 from piwo.engines.engine import reduce
 from piwo.errors import NothingToLearnError, PiwoWarning, UsageError
 from piwo.estimators.point import self_normalized
+from piwo.learners.account import Account, Tried
 from piwo.learners.learner import Learner, Rows, check_certifiable, check_log, check_score, credited, divide
 from piwo.learners.pool import Candidate, candidates, usual_pool
 from piwo.logs.log import Log
@@ -30,6 +31,13 @@ LOGGING = "logging"
 """The key of the logging policy among the candidates."""
 INCUMBENT = "incumbent"
 """The key of what takes its place where another policy runs today."""
+_STAYS = {LOGGING: "the logging policy", INCUMBENT: "the incumbent"}
+_SHOWN = {
+    "candidate": "candidate",
+    "value": "value",
+    "improvement_lower": "better by at least",
+    "standing": "estimate less error",
+}
 _UNPROVED = "nothing is proved of the policy to run (refit=False keeps the certified one)"
 
 
@@ -191,6 +199,22 @@ class Auto(Learner):
         self._settle(log, best)
         return self
 
+    def _account(self) -> Account:
+        made, point = self.certificate_, self.path_[self.chosen_]
+        return Account(
+            lines=(
+                f"learned from {made.training_rows} rows, certified on {made.rows} others",
+                f"  {self.chosen_}: {self.rule_}",
+            ),
+            tried=tuple(
+                Tried(name, one.policy, {"candidate": name, **_numbers(one)}, name == self.chosen_)
+                for name, one in self.path_.items()
+            ),
+            columns=_SHOWN,
+            facts={"chosen": self.chosen_, "refitted": self.refitted_},
+            stays=None if point.candidate is not None else _STAYS[self.chosen_],
+        )
+
     def _look(
         self, log: Log, rows: Rows, pool: Sequence[Candidate], fallback: str, today: Policy, spent: float
     ) -> dict[str, _Look]:
@@ -293,6 +317,16 @@ def _encoded_for(today: Policy, log: Log) -> Log:
     return log.encoded_by(theirs)
 
 
+def _numbers(point: PoolPoint) -> dict[str, float | None]:
+    made = point.certificate
+    return {
+        "value": made.value,
+        "value_lower": made.value_lower,
+        "improvement_lower": made.improvement_lower,
+        "standing": point.standing,
+    }
+
+
 def _about(made: Certificate, one: Candidate | None, fallback: str) -> Certificate:
     """Return the certificate with what its policy was learned with."""
     if one is None:
@@ -309,7 +343,7 @@ def _tried(looks: Sequence[Mapping[str, _Look]]) -> str:
 
 def _why_none(looks: Sequence[Mapping[str, _Look]], fallback: str, made: Certificate) -> str:
     """Return why nothing was chosen, in words: the same for every pool."""
-    stays = f"the {INCUMBENT if fallback == INCUMBENT else 'logging policy'} stays"
+    stays = f"{_STAYS[fallback]} stays"
     if made.improvement_lower is None:
         return f"the rows contradict their propensities, nothing is certified, and {stays}"
     rewards = [look[fallback].moments.reward for look in looks]

@@ -14,6 +14,7 @@ from piwo.certifying import certify
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
+from piwo.learners.account import Account, account_of
 from piwo.learners.learner import Learner, check_certifiable, check_log
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -108,6 +109,9 @@ class CoverageScaled(Learner):
         made = certify(log, {0: self.policy_}, delta=self.delta, within=self.oracle, facts=facts)
         self.certificate_ = replace(made[0], score=self.score_.name, parameter=self.score_.value)
         return self
+
+    def _account(self) -> Account:
+        return account_of(self.policy_, self.certificate_, self.score_, self.rule_)
 
 
 def _known(coverage: Any, policies: int) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 
 from piwo.certifying import certify
 from piwo.errors import PiwoWarning, UsageError
+from piwo.learners.account import Account, account_of
 from piwo.learners.learner import Learner, check_log, divide
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale
 from piwo.learners.nuts import draw_chains
@@ -18,6 +19,7 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.examples import Examples, rewarded, standardised
 from piwo.oracles.softmax import SoftmaxObjective
+from piwo.records import jsonable
 from piwo.scores import LSLinear, Score
 
 __all__ = ["GibbsDensity", "GibbsLinear"]
@@ -139,6 +141,18 @@ class GibbsLinear(Learner):
         }
         self.certificate_ = certify(last, {0: self.policy_}, delta=self.delta, facts=facts)[0]
         return self
+
+    def _account(self) -> Account:
+        made = self.chains_
+        worth = f"worth {made.ess:.4g} independent draws, {made.divergences} diverged"
+        return account_of(
+            self.policy_,
+            self.certificate_,
+            self.score_,
+            self.rule_,
+            more=[f"  {len(made.draws)} chains: R-hat {made.rhat:.4g}, {worth}"],
+            facts={"chains": jsonable({"rhat": made.rhat, "ess": made.ess, "divergences": made.divergences})},
+        )
 
     def _density(self, log: Log, score: Score) -> GibbsDensity:
         """Return the density that a log makes, in coordinates that its rewarded rows tell."""

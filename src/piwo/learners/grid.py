@@ -13,6 +13,7 @@ from piwo.certifying import Certifying
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
+from piwo.learners.account import Account, account_of_path
 from piwo.learners.learner import (
     CONTRADICTED,
     Learner,
@@ -201,6 +202,9 @@ class PIWOGrid(Learner):
         if not math.isfinite(high):
             raise UsageError("the rewards have no upper end, so coverage bounds no regret; declare reward_range")
         return (high - low) * bounds.regret_bound_grid(self.grid_, coverage)
+
+    def _account(self) -> Account:
+        return account_of_path(self.path_.values(), self.certificate_, self.score_, self.rule_)
 
     def _kind(self, oracle: Oracle) -> Kind:
         if self.certificate == "auto":

@@ -15,6 +15,7 @@ from piwo.certificates import Kind
 from piwo.checks import check_flag, check_kind, check_seed
 from piwo.errors import PiwoWarning, UsageError
 from piwo.estimators.forward_model import forward_model
+from piwo.learners.account import Account
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
 from piwo.scores import Score
@@ -48,6 +49,20 @@ class Learner(ABC):
     @abstractmethod
     def fit(self, log: Log) -> Self:
         """Learn a policy from a log and certify it."""
+
+    @abstractmethod
+    def _account(self) -> Account:
+        """Return what `describe` returns, after `fit`."""
+
+    def describe(self) -> Account:
+        """Return how the policy was found: what was tried, in numbers and in words.
+
+        Raises:
+            UsageError: before `fit`.
+        """
+        if not hasattr(self, "policy_"):
+            raise UsageError("nothing was learned yet; call fit(log) first")
+        return self._account()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return the constructor arguments by name."""

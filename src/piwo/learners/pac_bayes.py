@@ -13,6 +13,7 @@ from piwo import bounds
 from piwo.certificates import Certificate
 from piwo.errors import UsageError
 from piwo.estimators.prepare import prepare
+from piwo.learners.account import Account, account_of
 from piwo.learners.learner import Learner, check_log, check_regret_known, check_score
 from piwo.learners.posterior import (
     PosteriorBound,
@@ -127,6 +128,10 @@ class PACBayes(Learner):
         if self.certificate_.value_lower is None:
             self.path_ = {gamma: replace(point, lower=None) for gamma, point in self.path_.items()}
         return self
+
+    def _account(self) -> Account:
+        rule = f"the highest lower bound among {len(self.path_)} values of {self.score_.parameter}"
+        return account_of(self.policy_, self.certificate_, self.score_, rule)
 
     def certificate(self, posterior: Any) -> Certificate:
         """Return the certificate of any posterior over the policies, chosen in any way; all of them hold together.

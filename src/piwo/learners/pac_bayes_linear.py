@@ -11,6 +11,7 @@ import numpy as np
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.estimators.prepare import actions_logged_once, prepare, unknown_actions
+from piwo.learners.account import Account, account_of
 from piwo.learners.learner import Learner, check_log, divide
 from piwo.learners.normal_posterior import MOST_COEFFICIENT, NormalPosterior, check_prior_scale, fit_normal
 from piwo.learners.posterior import (
@@ -160,6 +161,11 @@ class PACBayesLinear(Learner):
         self.rule_ = f"best of {len(scores)} for the certificate; posterior fitted at {fitted_rule(score)}"
         self.posterior_bound_ = _posterior_bound(sums, kl).believed(self.certificate_)
         return self
+
+    def _account(self) -> Account:
+        made = self.certificate_
+        # the prior from some of the rows, the posterior from the others
+        return account_of(self.policy_, made, self.score_, self.rule_, seen=made.log_rows)
 
     def _check(self, log: Log, score: Score) -> None:
         check_log(log)

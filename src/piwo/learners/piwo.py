@@ -12,6 +12,7 @@ from piwo.certificates import Certificate, Kind
 from piwo.certifying import certify
 from piwo.checks import check_kind
 from piwo.errors import UsageError
+from piwo.learners.account import Account, account_of_path
 from piwo.learners.learner import (
     CONTRADICTED,
     Learner,
@@ -141,6 +142,9 @@ class PIWO(Learner):
         if len(self.path_) > 1 and best.certificate is not None and best.certificate.value_lower is None:
             self.rule_ = CONTRADICTED.format(f"the most cautious of {len(self.path_)} settings of {best.score.label}")
         return self
+
+    def _account(self) -> Account:
+        return account_of_path(self.path_.values(), self.certificate_, self.score_, self.rule_)
 
     def _check(self, score: Score, oracle: Oracle, log: Log) -> None:
         if self.certificate not in ("held-out", "in-sample", None):
