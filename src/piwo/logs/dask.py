@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from piwo.errors import DataError, PiwoError
 from piwo.logs.clusters import Cluster, Merge, One, Partition
 from piwo.logs.frames import to_table
 from piwo.logs.sources import Fragment
@@ -30,11 +32,13 @@ class DaskSource(Cluster):
     @cached_property
     def schema(self) -> pa.Schema:
         """Return column names and Arrow types, as the first rows have them."""
-        return self._first().schema
+        with _one_line(self.name):
+            return self._first().schema
 
     def head(self, columns: Sequence[str]) -> Fragment:
         """Return a few rows of the first partition that has some."""
-        return Partition(0, tuple(columns), self._first().select(list(columns)).to_batches())
+        with _one_line(self.name):
+            return Partition(0, tuple(columns), self._first().select(list(columns)).to_batches())
 
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
         """Return the merge of what one makes of every partition."""
@@ -44,7 +48,7 @@ class DaskSource(Cluster):
         parts = self.frame[names].to_delayed()
         # each function travels once, and not once for every partition
         mapped, merged = (dask.delayed(x, pure=False, traverse=False) for x in (_Held(one), _Held(merge)))
-        with dask.annotate(retries=_RETRIES):
+        with _one_line(self.name), dask.annotate(retries=_RETRIES):
             level = [dask.delayed(_mapped)(mapped, part, i, names) for i, part in enumerate(parts)]
             while len(level) > 1:
                 groups = [level[i : i + _AT_ONCE] for i in range(0, len(level), _AT_ONCE)]
@@ -60,6 +64,20 @@ class DaskSource(Cluster):
                 if found.num_rows:
                     return found
             return to_table(self.frame.partitions[0].head(0))
+
+
+@contextmanager
+def _one_line(name: str) -> Iterator[None]:
+    """Turn what Dask, or the code that makes a partition, raises into one line."""
+    try:
+        yield
+    except (PiwoError, MemoryError):
+        raise
+    except Exception as cause:
+        line = " ".join(str(cause).split())[:300]
+        raise DataError(
+            f"Dask could not read {name}: {type(cause).__name__}: {line}; compute its partitions to see which"
+        ) from cause
 
 
 @dataclass(frozen=True)
