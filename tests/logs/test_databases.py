@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -45,14 +47,32 @@ def test_a_table_is_a_log(table: str, rows: int, database: Path) -> None:
 
 
 def test_hostile_names_are_names(database: Path, tmp_path: Path) -> None:
-    # the last # is the mark: a name with one needs a file of its own to be found in
-    with duckdb.connect(str(database)) as connection:
-        plain = HOSTILE.replace("#", "")
-        connection.execute(
-            'alter table "' + HOSTILE.replace('"', '""') + '" rename to "' + plain.replace('"', '""') + '"'
-        )
-    assert reduce(read(f"duckdb:{database}#{plain}"), Digest()).rows == 50
+    # the file that is there says which # is the mark
+    assert reduce(read(f"duckdb:{database}#{HOSTILE}"), Digest()).rows == 50
     assert reduce(read(f"duckdb:{database}#clicks"), Digest()).rows == 500
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"), [("CLICKS", 500), ("Shop.Clicks", 100), ("MAIN.clicks", 500), ("ONLY", 200)]
+)
+def test_case_does_not_count_as_in_duckdb(table: str, rows: int, database: Path) -> None:
+    assert len(read(f"duckdb:{database}#{table}")) == rows
+
+
+def test_a_file_that_another_process_writes_is_one_line(database: Path) -> None:
+    code = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('ready', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"ready\n"
+        with pytest.raises(
+            FileError, match=r"cannot be read \(.*lock.*\); check that it is .* free to be read"
+        ) as caught:
+            read(f"duckdb:{database}#clicks")
+        other.communicate(b"")
+    assert "\n" not in str(caught.value)
+    assert "duckdb_tables" not in str(caught.value)
 
 
 def test_what_is_not_there_is_said_in_one_line(database: Path, tmp_path: Path) -> None:

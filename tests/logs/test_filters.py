@@ -182,7 +182,12 @@ def test_conditions_that_cannot_be_decided_are_one_line(every_source: dict[str, 
     for source in every_source.values():
         with pytest.raises(DataError, match=r"(?s)nope") as caught:
             sums(read(source, where="nope > 3"))
-        assert "\n" not in str(caught.value)
+        said = str(caught.value)
+        assert "\n" not in said
+        assert not any(x in said for x in ("select ", "read_", "piwo_rows", "Candidate"))
+        assert said.endswith("check names and types in the query, or in the condition (where=)")
+        with pytest.raises(DataError, match='"rewrd" not found in FROM clause; did you mean "reward"'):
+            sums(read(source, where="rewrd > 3"))
     with pytest.raises(UsageError, match="where=3 is no condition"):
         read(table(), where=3)  # type: ignore[arg-type]
     (tmp_path / "a.dsjson").write_text("{}")

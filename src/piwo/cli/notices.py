@@ -27,6 +27,7 @@ _OPTIONS = (
     (r"\bmax_levels is\b", "--max-levels is"),
     (r"\bhash_size is\b", "--hash-size is"),
     (r"\(cost=\)", "(--cost)"),
+    (r"\(where=\)", "(--where)"),
     (r"\(key=\)", "(--key)"),
     (r"\(refit=False keeps", "(--no-refit keeps"),
     (r"\bq is a reward model for control variates", "--reward-model serves control variates"),

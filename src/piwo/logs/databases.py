@@ -36,7 +36,7 @@ def database_source(text: str) -> Source:
 
 def _duckdb_source(text: str) -> QuerySource:
     """Return a table or view of a DuckDB file, opened read-only, and only while it is read."""
-    file, mark, asked = text.removeprefix(_DUCKDB).rpartition("#")
+    file, mark, asked = _parted(text.removeprefix(_DUCKDB))
     if not mark or not file or not asked:
         raise UsageError(f"got {text!r}, expected duckdb:FILE#TABLE, or duckdb:FILE#SCHEMA.TABLE")
     path = Path(file).expanduser()
@@ -51,8 +51,15 @@ def _duckdb_source(text: str) -> QuerySource:
     )  # fmt: skip
 
 
+def _parted(text: str) -> tuple[str, str, str]:
+    """Return file, # and table; names of both may hold a #, and the longest name of a file that is there is meant."""
+    at = [i for i, x in enumerate(text) if x == "#"]
+    found = next((i for i in reversed(at) if Path(text[:i]).expanduser().is_file()), None)
+    return text.rpartition("#") if found is None else (text[:found], "#", text[found + 1 :])
+
+
 def _table(asked: str, file: str, setup: Sequence[str]) -> tuple[str, str, str, int | None]:
-    """Return schema, name and kind of a table, and its number of rows where that is known."""
+    """Return schema, name and kind of a table, and its number of rows where that is known; case does not count."""
     listed = "list({'schema': schema_name, 'name': NAME, 'kind': KIND})"
     parts = []
     for kind in ("table", "view"):
@@ -64,9 +71,9 @@ def _table(asked: str, file: str, setup: Sequence[str]) -> tuple[str, str, str, 
     (views,) = first_row(parts[1], file, setup)
     known = [(x["schema"], x["name"], x["kind"]) for x in (*(tables or ()), *(views or ()))]
     names = {name if schema == "main" else f"{schema}.{name}": (schema, name, kind) for schema, name, kind in known}
-    fits = [x for x in known if asked in {x[1], f"{x[0]}.{x[1]}"}]
-    if asked in names:
-        fits = [names[asked]]
+    plain = asked.casefold()
+    fits = [x for name, x in names.items() if name.casefold() == plain]
+    fits = fits or [x for x in known if plain in {x[1].casefold(), f"{x[0]}.{x[1]}".casefold()}]
     if len(fits) != 1:
         near = difflib.get_close_matches(asked, names, n=3, cutoff=0.0)
         what = f"{len(fits)} tables are called" if fits else "no table"

@@ -89,10 +89,11 @@ def _errors(name: str) -> Iterator[None]:
     try:
         yield
     except (adbc_driver_manager.Error, pa.ArrowException, OSError) as cause:
-        told = one_line(str(cause).partition("Query was:")[0])
+        told = one_line(re.split(r"Query was:|\bLINE \d+:", str(cause))[0]).rstrip(".")
         if "snapshot" in told and "invalid" in told:
             told = "the snapshot that all passes read has ended with its connection; read the log again"
-        raise FileError(f"PostgreSQL could not give the rows of {name}: {told}") from None
+        advice = "check the address, the names in the query or in the condition (where=), and what the user may read"
+        raise FileError(f"PostgreSQL could not give the rows of {name}: {told}; {advice}") from None
 
 
 class _Session:
