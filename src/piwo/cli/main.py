@@ -14,7 +14,7 @@ import piwo
 from piwo.cli.answer import Answer, document, say, standard_streams
 from piwo.cli.interrupts import INTERRUPTED, interruptible
 from piwo.cli.notices import as_options, complain, heard_warnings, on_stderr
-from piwo.cli.progress import progress
+from piwo.cli.progress import progress, spark_starts
 from piwo.errors import PiwoError
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ def _kept(bound: BoundArguments) -> AbstractContextManager[None]:
 
 
 def _ran(command: Callable[..., Any], bound: BoundArguments, output: OutputOptions) -> int:
+    if not output.quiet and spark_starts(bound.arguments.get("log", ())):
+        on_stderr("piwo: starting Spark, which takes a while; every pass over the log is then a job of its own")
     with heard_warnings(output.quiet) as heard, progress(output.quiet), _kept(bound):
         answer = command(*bound.args, **bound.kwargs)
     if not isinstance(answer, Answer):  # help, version, demo: they print for themselves

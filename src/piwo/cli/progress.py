@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
 import piwo
 
-__all__ = ["progress"]
+__all__ = ["progress", "spark_starts"]
 
 PATIENCE = 0.5
 """Seconds before anything is shown: most passes are over by then."""
+
+
+def spark_starts(paths: Sequence[str]) -> bool:
+    """Tell whether these logs have Spark start in this process, which takes a while and shows nothing.
+
+    >>> spark_starts(["log.parquet"])
+    False
+    """
+    if not any(path.startswith("spark:") for path in paths):
+        return False
+    sql = sys.modules.get("pyspark.sql")
+    return sql is None or sql.SparkSession.getActiveSession() is None
 
 
 @contextmanager

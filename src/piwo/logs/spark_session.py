@@ -33,6 +33,8 @@ def table_of(text: str) -> Any:
         builder = SparkSession.builder.appName("piwo").config("spark.ui.showConsoleProgress", watched)
         if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not from spark-submit: the workers are processes of this machine
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            if not {"SPARK_CONF_DIR", "SPARK_HOME"} & set(os.environ):  # nobody said what Spark shall tell
+                builder = builder.config("spark.log.level", "ERROR")
         session = SparkSession.getActiveSession() or builder.getOrCreate()
         return session.sql(asked) if " " in asked else session.table(asked)
 
