@@ -129,6 +129,38 @@ def test_check_evaluate_compare_and_certify_say_the_same(home: Home) -> None:
     assert said(piwo.certify(there, sure)["new"]) == near(said(piwo.certify(here, sure)["new"]))
 
 
+CONDITIONS = {
+    "a few": "\"x.0\" > 0.3 and shop = 'north' and reward is not null",
+    "none of the first thousand": "cast(split_part(event, '-', 2) as bigint) >= 1500",
+    "all columns": "columns(*) is not null",
+    "by the time": "now() > timestamp '2020-01-01' and shop = 'south'",
+}
+
+
+@pytest.mark.parametrize("where", CONDITIONS.values(), ids=CONDITIONS)
+def test_a_condition_keeps_the_rows_that_it_keeps_on_one_machine(home: Home, where: str) -> None:
+    table = story()
+    roles = {"context": ["x*", "shop"], "where": where}
+    here = read(table, **roles)
+    there = read(home.frame([table.slice(0, 1000), table.slice(0, 0), table.slice(1000, 2000)]), **roles)
+    assert (there.actions, there.features, len(there)) == (here.actions, here.features, len(here))
+    assert len(here) > 0
+    assert said(piwo.check(there)) == near(said(piwo.check(here)))
+    shift = there.first_batch(context=True)
+    assert shift is not None
+    assert len(shift) > 0
+
+
+def test_conditions_that_are_none_are_refused_there_too(home: Home) -> None:
+    frame = home.frame([story(50)])
+    for where, what in (("random() < 0.5", "other rows at every pass"), ("nosuch > 1", "nosuch"), ("1; 2", "not one")):
+        with pytest.raises(piwo.PiwoError, match=what):
+            read(frame, where=where)
+    nothing = read(frame, where="reward > 7")
+    with pytest.raises(piwo.DataError, match=r"no rows in .* where reward > 7"):
+        piwo.check(nothing)
+
+
 def test_a_grid_learned_there_is_the_same_file_with_the_same_certificate(home: Home, tmp_path: Path) -> None:
     table = story()
     roles = {"context": ["x*", "shop"], "key": "event"}

@@ -59,7 +59,8 @@ class RunOptions:
         Path | None,
         Parameter(
             help="File that keeps what was summed so far. Killed or stopped, the same command goes on from there, to "
-            "the same result; the file is removed when it is done."
+            "the same result; the file is removed when it is done. Learning from all rows at once (auto, classifier) "
+            "begins anew."
         ),
     ] = None
 

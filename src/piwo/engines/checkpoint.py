@@ -153,10 +153,11 @@ def checkpointing(path: str | os.PathLike[str], every: float = 10.0) -> Iterator
     """Keep what passes over logs inside the block have summed in a file, and go on from there the next time.
 
     A process that is killed, at whatever moment, and started again with the same file, log and arguments, gives the
-    same result, bit by bit, as one that was never interrupted. Passes that were done are not read again; the one that
-    was not goes on after the last piece that the file has (row groups, for Parquet). The answer to a query whose order
-    may change from pass to pass is read from its beginning again. Another log, a log that has changed, or another
-    computation is refused. What is random must have a seed.
+    same result, bit by bit but for the time at which it was made, as one that was never interrupted. Kept are passes
+    that sum; the action list, the encoding of the context, and what oracles learn from all rows at once are not. Passes
+    that were done are not read again; the one that was not goes on after the last piece that the file has (row groups,
+    for Parquet). The answer to a query whose order may change from pass to pass is read from its beginning again.
+    Another log, a log that has changed, or another computation is refused. What is random must have a seed.
 
     The file is replaced in one step each time, so that it is never half written. It is removed where the block ends
     well, and kept where it ends in an error or by Ctrl-C.

@@ -96,8 +96,10 @@ class Comparing:
         methods = with_predictions(methods, q, log, ready, asked=method, given=given)
         for one in methods.values() if horizon is not None else ():
             _check_anytime(one, gamma, horizon)
-        planned = horizon if isinstance(horizon, int) else len(log)
-        score = chosen.score(resolve_gamma(gamma, planned, delta)) if chosen.smoothed else IW()
+        score: Score = IW()
+        if chosen.smoothed:
+            planned = horizon if isinstance(horizon, int) else len(log)
+            score = chosen.score(resolve_gamma(gamma, planned, delta))
         return cls(log, ready, methods, chosen.on(log.origin), score, delta, random_state, horizon, unit, base)
 
     @property

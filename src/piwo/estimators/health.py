@@ -123,7 +123,7 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
 def _looking(log: Log) -> tuple[Log, ContextGaps]:
     """Return the log with its context read for what is missing in it, and what counts that."""
     features = Features.gaps(tuple(context_kinds(log.columns.context, log.source)))
-    return replace(log, declared_features=features), ContextGaps(features.width)
+    return replace(log, declared_features=features, declared_actions=log.actions), ContextGaps(features.width)
 
 
 def _gaps(log: Log, found: GapState) -> Iterator[ContextGap]:

@@ -71,7 +71,7 @@ def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Polic
         log.require_order(f"policy {by_row!r}, an array,")
     rows = None if by_row is None else whole_length(log)
     for policy in made.values():
-        check_fits(policy, log.features, log.actions, rows)
+        check_fits(policy, log.features if policy.needs_context else None, log.actions, rows)
     return log, {name: aligned(policy, log.actions) for name, policy in made.items()}
 
 

@@ -104,6 +104,7 @@ def estimate_propensities(
         hash_size=hash_size, where=where,
     )  # fmt: skip
     log = replace(found, behavior=None)
+    log.require_one_machine("estimate_propensities")
     rows = replace(log, source=TableSource(_table(log), log.source.name))
     return _Fit(rows, model, folds, forward, random_state).log()
 

@@ -175,14 +175,15 @@ class Auto(Learner):
                 "the rewards have no upper end, so no improvement can be certified; declare reward_range, "
                 "or use PIWOGrid"
             )
+        for one in self._given():
+            one.oracle.fit_for(log)
         fallback, today = _incumbent(log, self.incumbent)
-        rows = divide(log, "held-out", self.holdout, self.random_state, self.tail)
         pool = self._pool(fallback)
         for one in pool:
             if one.score is not None:
                 check_score(one.score)
             check_certifiable(log, one.oracle, "held-out")
-            one.oracle.fit_for(log)
+        rows = divide(log, "held-out", self.holdout, self.random_state, self.tail)
         ways = [rows] if self.tail or not self.exchange else [rows, rows.exchanged()]
         looks = [self._look(log, way, pool, fallback, today, 1.0 / len(ways)) for way in ways]
         # rows that contradict their propensities one way are not believed the other way
@@ -247,9 +248,12 @@ class Auto(Learner):
             for name, one in each.items()
         }
 
-    def _pool(self, fallback: str) -> tuple[Candidate, ...]:
+    def _given(self) -> tuple[Candidate, ...]:
         usual = usual_pool(self.random_state) if self.pool is None else candidates(self.pool, "pool")
-        pool = (*usual, *candidates(self.extra, "extra"))
+        return (*usual, *candidates(self.extra, "extra"))
+
+    def _pool(self, fallback: str) -> tuple[Candidate, ...]:
+        pool = self._given()
         if not pool:
             raise UsageError("the pool is empty; give at least one classifier, oracle or candidate")
         labels = [fallback, *(one.label for one in pool)]

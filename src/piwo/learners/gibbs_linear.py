@@ -164,6 +164,7 @@ class GibbsLinear(Learner):
 
     def _check(self, log: Log, score: Score) -> None:
         check_log(log)
+        log.require_one_machine("GibbsLinear")
         check_linear_posterior(score, log)
         if isinstance(score.asked, tuple):
             raise UsageError(f"{score!r} has several hyper-parameters, expected one: each has a posterior of its own")

@@ -161,7 +161,7 @@ class PIWOGrid(Learner):
         gammas = self.grid_.gammas or (self.grid_.largest,)
         scores = [one for gamma in gammas for one in score.at_gamma(gamma).variants()]
         policies = oracle.solve_path(rows.training, scores)
-        facts = {**rows.facts, "oracle": oracle.name, "log_rows": len(log)}
+        facts = {**rows.facts, "oracle": oracle.name}
         points = self._points(rows, kind, oracle, scores, policies, facts)
         self.path_ = {point.score.key if settings > 1 else point.gamma: point for point in points}
         best = max(points, key=lambda point: (-math.inf if point.lower is None else point.lower, point.gamma))

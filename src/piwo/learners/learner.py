@@ -107,7 +107,8 @@ class Rows:
         training = replace(self.training, selector=self.test.selector, doubt=self.test.doubt)
         test = replace(self.test, selector=self.training.selector, doubt=self.training.doubt)
         split = {**self.facts["split"], "exchanged": True}
-        return Rows(training, test, {"training_rows": len(training), "split": split})
+        count = self.facts["log_rows"] - self.facts["training_rows"]
+        return Rows(training, test, {**self.facts, "training_rows": count, "split": split})
 
 
 def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail: bool) -> Rows:
@@ -115,18 +116,19 @@ def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail:
 
     >>> log = Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
     >>> divide(log, "in-sample", 0.5, 0, False).facts
-    {'training_rows': 18}
+    {'training_rows': 18, 'log_rows': 18}
     """
     check_seed("random_state", random_state)
     check_flag("tail", tail)
     if kind is None:
         return Rows(log)
     if kind == "in-sample":
-        return Rows(log, log, {"training_rows": len(log)})
+        return Rows(log, log, {"training_rows": len(log), "log_rows": len(log)})
     seed = int(random_state)
     split = log.split(holdout=holdout, seed=seed, tail=tail)
     made = {"holdout": holdout, "seed": seed, "tail": tail, "key": log.columns.key, "notes": list(split.notes)}
-    return Rows(split.train, split.test, {"training_rows": split.train_rows, "split": made})
+    counts = {"training_rows": split.train_rows, "log_rows": split.train_rows + split.test_rows}
+    return Rows(split.train, split.test, {**counts, "split": made})
 
 
 def fitted(score: Score, log: Log) -> tuple[Score, str]:

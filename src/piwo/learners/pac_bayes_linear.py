@@ -169,6 +169,7 @@ class PACBayesLinear(Learner):
 
     def _check(self, log: Log, score: Score) -> None:
         check_log(log)
+        log.require_one_machine("PACBayesLinear")
         check_linear_posterior(score, log)
         if self.policy not in ("softmax", "greedy"):
             raise UsageError(f"policy is {self.policy!r}, expected 'softmax' or 'greedy'")

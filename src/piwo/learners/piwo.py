@@ -133,7 +133,7 @@ class PIWO(Learner):
         scores, rule = settled(asked, oracle, rows.training, self.delta)
         self.rule_ = rule + how
         policies = oracle.solve_path(rows.training, scores)
-        found = self._certificates(rows.test, oracle, scores, policies, {**rows.facts, "log_rows": len(log)})
+        found = self._certificates(rows.test, oracle, scores, policies, rows.facts)
         points = zip(scores, policies, found, strict=True)
         self.path_ = {score.key: PathPoint(score, policy, one) for score, policy, one in points}
         best = max(self.path_.values(), key=_promise)

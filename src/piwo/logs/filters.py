@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import io
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from piwo.errors import UsageError
+from piwo.logs.clusters import Cluster, Merge, One, Partition
 from piwo.logs.duckdb_errors import one_line
 from piwo.logs.postgres import PostgresSource
-from piwo.logs.sources import ParquetSource, QuerySource, Source, TableSource, quoted
+from piwo.logs.sources import Fragment, ParquetSource, QueryFragment, QuerySource, Source, TableSource, quoted
 
 __all__ = ["condition", "filtered", "mentioned"]
 
@@ -81,6 +85,9 @@ def filtered(source: Source, where: str, numbers: Mapping[str, str] | None = Non
         listed = source.schema.names
         sql = _sql(source.sql, text) if not numbers else _seen_as_numbers(source.sql, text, listed, numbers)
         return QuerySource(sql, name, source.connection, source.steady, files=source.files, setup=source.setup)
+    if isinstance(source, Cluster):
+        with _of_rows(source.schema.empty_table(), text, name) as probe:
+            return FilteredCluster(source, name, _Condition(text, probe.setup, name))
     raise UsageError(
         f"got where={where!r} for {source.name}, expected files, a query or a data frame; leave rows out first"
     )
@@ -99,12 +106,117 @@ def _seen_as_numbers(rows: str, where: str, listed: Collection[str], numbers: Ma
     return f"select {back} from ({inner}) where (\n{where}\n)"
 
 
-def _of_table(table: pa.Table, where: str, name: str) -> pa.Table:
-    """Return the rows, of the types that they have."""
+@contextmanager
+def _of_rows(table: pa.Table, where: str, name: str) -> Iterator[QuerySource]:
+    """Give the query that says of each row of a table whether the condition holds."""
     import duckdb
 
     with duckdb.connect() as connection:
         connection.register("piwo_rows", table)
-        source = QuerySource(f"select cast((\n{where}\n) as boolean) as keep from piwo_rows", name, connection)
-        kept = [x["keep"] for part in source.fragments(["keep"]) for x in part.records()]
-        return table.filter(pa.chunked_array(kept, pa.bool_()))
+        yield QuerySource(_asking(where), name, connection)
+
+
+def _asking(where: str) -> str:
+    return f"select cast((\n{where}\n) as boolean) as keep from piwo_rows"
+
+
+def _of_table(table: pa.Table, where: str, name: str) -> pa.Table:
+    """Return the rows, of the types that they have."""
+    with _of_rows(table, where, name) as source:
+        return table.filter(_answer(source.fragments(["keep"])))
+
+
+def _answer(fragments: Iterable[Fragment]) -> pa.ChunkedArray:
+    return pa.chunked_array([x["keep"] for part in fragments for x in part.records()], pa.bool_())
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """What travels to the workers."""
+
+    where: str
+    setup: tuple[str, ...]
+    """What stops the clocks that the condition looks at."""
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class FilteredCluster(Cluster):
+    """The rows of a cluster for which a condition holds: DuckDB decides, where they lie, in the dialect of all logs."""
+
+    source: Cluster
+    name: str
+    condition: _Condition
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return column names and Arrow types."""
+        return self.source.schema
+
+    def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
+        """Return the merge of what one makes of the rows kept in every partition."""
+        return self.source.fold(self._looked_at(columns), _OfKept(self.condition, tuple(columns), one), merge)
+
+    def head(self, columns: Sequence[str]) -> Fragment:
+        """Return a few of the rows that are kept: of the first ones, or of the first partition that has some."""
+        kept = _Kept(self.source.head(self._looked_at(columns)), tuple(columns), self.condition)
+        first = [x for x in kept.records() if x.num_rows]
+        if not first:
+            held = self.fold(columns, _first_kept, lambda parts: next((x for x in parts if x), b""))
+            first = list(pa.ipc.open_stream(held)) if held else []
+        return Partition(0, tuple(columns), first)
+
+    def _looked_at(self, columns: Sequence[str]) -> list[str]:
+        names, where = self.schema.names, self.condition.where
+        more = names if "columns" in where.casefold() else mentioned(where, names)  # columns(*) means all
+        return list(dict.fromkeys((*columns, *more)))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Fragment: the rows of another one for which the condition holds."""
+
+    fragment: Fragment
+    columns: tuple[str, ...]
+    of: _Condition
+
+    @property
+    def start(self) -> int:
+        """Return the row number of its first row."""
+        return self.fragment.start
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that are kept, these columns of them."""
+        import duckdb
+
+        for record in self.fragment.records():
+            with duckdb.connect() as connection:
+                connection.register("piwo_rows", pa.Table.from_batches([record]))
+                asked = QueryFragment(
+                    _asking(self.of.where), ("keep",), connection, setup=self.of.setup, name=self.of.name
+                )
+                keep = _answer([asked]).combine_chunks()
+            yield record.select(list(self.columns)).filter(keep)
+
+
+@dataclass(frozen=True)
+class _OfKept:
+    """What one worker does: hand on the rows that are kept."""
+
+    of: _Condition
+    columns: tuple[str, ...]
+    one: One
+
+    def __call__(self, fragment: Fragment) -> bytes:
+        return self.one(_Kept(fragment, self.columns, self.of))
+
+
+def _first_kept(fragment: Fragment) -> bytes:
+    """Return the first rows of a partition as an Arrow stream; nothing where none is kept."""
+    record = next((x for x in fragment.records() if x.num_rows), None)
+    if record is None:
+        return b""
+    file = io.BytesIO()
+    with pa.ipc.new_stream(file, record.schema) as stream:
+        stream.write_batch(record.slice(0, 1000))
+    return file.getvalue()

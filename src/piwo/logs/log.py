@@ -502,6 +502,21 @@ class Log:
                 "or read the rows from files"
             )
 
+    def require_one_machine(self, what: str) -> None:
+        """Raise where rows do not leave the machines that they lie on; asked before anything is read.
+
+        Args:
+            what: needs all rows at once.
+
+        Raises:
+            UsageError: for logs in clusters.
+        """
+        if isinstance(self.source, Cluster):
+            raise UsageError(
+                f"{what} needs all rows on one machine, and rows of {self.name} stay in the cluster; use what works on "
+                "sums (evaluate, check, certify, the Ridge and Exhaustive oracles), or read a sample that fits"
+            )
+
     def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:
         """Return the parts of the log; context and full propensity vectors are read only when asked for."""
         return self.source.fragments(self.wanted(context, propensities))

@@ -63,6 +63,10 @@ class Classifier(Oracle):
         if self.C < 1e-300:
             raise UsageError(f"C is {self.C!r}, expected a number of at least 1e-300: its inverse leaves float64")
 
+    def needs_rows(self) -> bool:
+        """Tell that sums are not enough to learn from."""
+        return True
+
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
         """Return one policy a score; the log is read once. Neighbours with proportional gains share a policy."""
         self.fit_for(log)

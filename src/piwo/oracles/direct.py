@@ -62,6 +62,10 @@ class Direct(Oracle):
         if self.model is not None and not (hasattr(self.model, "fit") and hasattr(self.model, "predict")):
             raise UsageError(f"model is {self.model!r:.80}, expected a scikit-learn regressor")
 
+    def needs_rows(self) -> bool:
+        """Tell whether the rewards are predicted by a model of scikit-learn, for which sums are not enough."""
+        return self.model is not None
+
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
         """Return the same policy for every score; one pass over the log."""
         self.fit_for(log)

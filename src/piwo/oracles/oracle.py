@@ -55,12 +55,19 @@ class Oracle(ABC):
         """Tell whether the oracle learns from the context."""
         return True
 
+    def needs_rows(self) -> bool:
+        """Tell whether the oracle needs all rows on one machine; sums can be had of logs in clusters too."""
+        return False
+
     def fit_for(self, log: Log) -> None:
         """Raise where the log lacks what the oracle needs; called before any work.
 
         Raises:
             DataError: saying what is missing.
+            UsageError: for a log in a cluster, where sums are not enough.
         """
+        if self.needs_rows():
+            log.require_one_machine(f"the {self.name} oracle")
         if self.needs_context() and not log.has_context:
             raise DataError(
                 f"the {self.name} oracle needs the context, and the log was read without; read it with context=[...]"

@@ -60,6 +60,10 @@ class Softmax(Oracle):
             check_non_negative(what, value)
         check_count("steps", self.steps, 1, "how many steps to make at most")
 
+    def needs_rows(self) -> bool:
+        """Tell that sums are not enough to learn from."""
+        return True
+
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[LinearGreedy]:
         """Return one policy a score; the log is read once, the rewarded rows many times."""
         self.fit_for(log)
