@@ -3,11 +3,13 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from piwo.cli.progress import spark_starts
 from tests.cli.conftest import ROLES, Command
 
 CONTEXT = ("--context", "user x,shop")
@@ -58,8 +60,17 @@ def test_a_policy_is_learned_there_with_a_key_alone(piwo: Command, view: str, tm
     assert out.exists()
 
 
+@pytest.mark.parametrize(("active", "starts"), [(None, True), (object(), False)])
+def test_one_line_tells_that_spark_starts(monkeypatch: pytest.MonkeyPatch, active: object, starts: bool) -> None:
+    sql = SimpleNamespace(SparkSession=SimpleNamespace(getActiveSession=lambda: active))
+    monkeypatch.setitem(sys.modules, "pyspark.sql", sql)
+    assert spark_starts(["spark:shop.decisions"]) == starts
+    assert not spark_starts(["log.parquet"])
+
+
 def test_without_spark_the_way_to_it_is_told(piwo: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     done = piwo("check", "spark:decisions", *ROLES)
     assert done.code == 2
     assert "pip install 'piwo[spark]'" in done.err
+    assert "starting" not in done.err

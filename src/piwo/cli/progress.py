@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from threading import Lock
 
 import piwo
@@ -24,8 +25,10 @@ def spark_starts(paths: Sequence[str]) -> bool:
     """
     if not any(path.startswith("spark:") for path in paths):
         return False
-    sql = sys.modules.get("pyspark.sql")
-    return sql is None or sql.SparkSession.getActiveSession() is None
+    if "pyspark.sql" not in sys.modules:
+        return find_spec("pyspark") is not None
+    sql = sys.modules["pyspark.sql"]
+    return sql is not None and sql.SparkSession.getActiveSession() is None
 
 
 @contextmanager
