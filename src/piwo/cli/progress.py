@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from threading import Lock
+from typing import Any
 
 import piwo
 
@@ -27,7 +28,7 @@ def spark_starts(paths: Sequence[str]) -> bool:
         return False
     if "pyspark.sql" not in sys.modules:
         return find_spec("pyspark") is not None
-    sql = sys.modules["pyspark.sql"]
+    sql: Any = sys.modules["pyspark.sql"]  # None where a test hides it
     return sql is not None and sql.SparkSession.getActiveSession() is None
 
 
