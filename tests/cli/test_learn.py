@@ -32,7 +32,7 @@ def test_learn_certify_save_and_act_in_a_new_process(piwo, learnable: Path, role
     done = piwo("learn", learnable, *roles, *CONTEXT, "--oracle", oracle, "--out", out, "--gate")
     assert (done.code, done.err) == (0, "")
     assert "certified better" in done.out
-    assert done.out.splitlines()[-1] == f"next: piwo policy act {out} {learnable} --seed 0"
+    assert done.out.splitlines()[-1] == f"next: piwo policy act {out} {learnable} --epsilon 0.05 --seed 0"
 
     saved = library.policies.load_with_metadata(out)
     certificate = library.Certificate.from_dict(saved.metadata["certificate"])
@@ -316,7 +316,7 @@ def test_learning_against_an_incumbent(piwo, learnable: Path, roles, tmp_path: P
     pq.write_table(pq.read_table(learnable).slice(0, 1500), early)
     pq.write_table(pq.read_table(learnable).slice(1500), other)
     assert piwo("learn", early, *roles, *CONTEXT, "--oracle", "ridge", "--out", old).code == 0
-    words = ["learn", other, *roles, *CONTEXT, "--out", out, "--incumbent"]
+    words = ["learn", other, *roles, *CONTEXT, "--out", out, "--baseline"]
     stays = piwo(*words, old)
     assert (stays.code, stays.err) == (0, "")
     assert (
@@ -332,7 +332,7 @@ def test_learning_against_an_incumbent(piwo, learnable: Path, roles, tmp_path: P
     assert (refused.code, "no gain over it is certified" in refused.err) == (1, True)
     told = piwo(*words, old, "--oracle", "ridge")
     assert told.code == 2
-    assert "--incumbent is for --oracle auto, not for ridge" in told.err
+    assert "--baseline is for --oracle auto, not for ridge" in told.err
 
 
 def test_rewards_predicted_by_a_model_that_is_fitted_first(piwo, learnable: Path, roles, tmp_path: Path) -> None:

@@ -152,3 +152,15 @@ def test_a_policy_that_cannot_act_on_a_file_says_so_in_words_of_the_command_line
     assert f"the {kind} policy in {tmp_path / 'p.piwo'}" in done.err
     assert "learn one: piwo learn" in done.err
     assert not any(word in done.err for word in ("=", "batch", "actions"))
+
+
+def test_exploring(piwo, greedy: Path, tmp_path: Path) -> None:
+    """Every action is tried, with the probability that is written beside it: 1 - .2 + .2/2, or .2/2."""
+    path = tmp_path / "contexts.csv"
+    path.write_text("a,b,shop\n" + "1,0,07\n" * 400, encoding="utf-8")
+    found = decisions(piwo("policy", "act", greedy, path, "--epsilon", 0.2, "--seed", 0).out)
+    assert {(label, round(p, 12)) for label, p in found} == {("01", 0.9), ("é", 0.1)}
+    assert abs(np.mean([label == "01" for label, _ in found]) - 0.9) < 4 * np.sqrt(0.09 / 400)
+    assert piwo("policy", "act", greedy, path, "--epsilon", 0, "--json").document["decisions"][0]["propensity"] == 1.0
+    wrong = piwo("policy", "act", greedy, path, "--epsilon", 1.5)
+    assert (wrong.code, wrong.err) == (2, "piwo: error: --epsilon is 1.5, expected a share from 0 to 1\n")

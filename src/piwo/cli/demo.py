@@ -185,7 +185,7 @@ def _commands(story: _Story) -> list[str]:
         f"   piwo evaluate {log} --policy uniform --policy constant:1 --policy-column greedy",
         f"   piwo learn {log} --context 'pixel_*' --oracle classifier --out {out} --gate",
         f"   piwo policy show {out}",
-        f"   piwo policy act {out} {log} --seed 0",
+        f"   piwo policy act {out} {log} --epsilon 0.05 --seed 0",
         "",
         "On your own log (Parquet, CSV, JSON lines or SQL), with the names of its columns:",
         f"   piwo check LOG {named}",

@@ -35,7 +35,7 @@ def learn(
     gate: Annotated[
         bool,
         Parameter(
-            help="Exit with 1 unless the policy is certified better than the logging policy, or --incumbent; an old "
+            help="Exit with 1 unless the policy is certified better than the logging policy, or --baseline; an old "
             "file stays then."
         ),
     ] = False,
@@ -120,7 +120,7 @@ def _after(out: Path, log: str, policy: Policy, stays: str | None, refused: bool
         return [f"not certified: saved to {visible(out)} to be looked at, not to act", "", f"next: {typed(show)}"]
     if not policy.tells_all:
         return [f"nothing better was found: {visible(out)} says so, and cannot act", "", f"next: {typed(show)}"]
-    act = ["piwo", "policy", "act", str(out), without_secrets(log), "--seed", "0"]
+    act = ["piwo", "policy", "act", str(out), without_secrets(log), "--epsilon", "0.05", "--seed", "0"]
     saved = (
         f"saved to {visible(out)}" if stays is None else f"nothing better was found: saved {stays} to {visible(out)}"
     )

@@ -88,8 +88,9 @@ class LearnOptions:
     incumbent: Annotated[
         str | None,
         Parameter(
+            name=("--baseline", "--incumbent"),
             help="auto alone: the policy to improve on, and to keep where nothing is better, where it is not the one "
-            "that wrote the log: a policy file made without this log, uniform, or constant:LABEL."
+            "that wrote the log: a policy file made without this log, uniform, or constant:LABEL.",
         ),
     ] = None
     holdout: Annotated[
@@ -127,7 +128,7 @@ class LearnOptions:
                     "of them out"
                 )
             return self._auto(not gate if self.refit is None else self.refit, log)
-        for option, given in (("--refit", self.refit), ("--incumbent", self.incumbent)):
+        for option, given in (("--refit", self.refit), ("--baseline", self.incumbent)):
             if given is not None:
                 raise UsageError(
                     f"{option} is for --oracle auto, not for {name}, which saves the certified policy; leave it out"

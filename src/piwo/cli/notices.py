@@ -24,6 +24,7 @@ _OPTIONS = (
     (r"normalize=True", "--normalize"),
     (r"missing=['\"]indicator['\"]", "--missing indicator"),
     (r"\(max_levels= and hash_size= change that\)", "(--max-levels and --hash-size change that)"),
+    (r"\bepsilon is\b", "--epsilon is"),
     (r"\bmax_levels is\b", "--max-levels is"),
     (r"\bhash_size is\b", "--hash-size is"),
     (r"\(cost=\)", "(--cost)"),

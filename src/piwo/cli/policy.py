@@ -85,6 +85,13 @@ def act(
     file: PolicyFile,
     contexts: Annotated[str, Parameter(help="File, glob or query with the policy's context columns.")],
     *,
+    epsilon: Annotated[
+        float,
+        Parameter(
+            help="Share of rows that get a uniform action, so that every action is tried and its log can be learned "
+            "from: (1 - E) pi + E/K; the propensities are those."
+        ),
+    ] = 0.0,
     seed: Annotated[
         int | None,
         Parameter(help="Makes the draws repeatable. [default: another draw each time]", converter=whole),
@@ -101,6 +108,8 @@ def act(
         writable(out, [file, contexts])
     policy = piwo.load(file)
     _check_acts(file, policy)
+    if epsilon:
+        policy = piwo.policies.EpsilonGreedy(policy, epsilon)
     table = read_contexts(contexts, policy.features if policy.needs_context else None)
     rows = table.num_rows
     chosen = policy.act(table, seed) if policy.needs_context else policy.act(None, seed, n=rows)
