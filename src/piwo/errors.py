@@ -1,8 +1,11 @@
 """What can go wrong, in three kinds. A message says what was received, what was expected and what to do next."""
 
+import inspect
+import warnings
+
 from piwo.visible import visible
 
-__all__ = ["DataError", "FileError", "NothingToLearnError", "PiwoError", "PiwoWarning", "UsageError"]
+__all__ = ["DataError", "FileError", "NothingToLearnError", "PiwoError", "PiwoWarning", "UsageError", "warn"]
 
 
 class PiwoError(Exception):
@@ -33,3 +36,28 @@ class PiwoWarning(UserWarning):
 
     def __str__(self) -> str:
         return visible(super().__str__())
+
+
+def warn(text: str) -> None:
+    """Issue a `PiwoWarning` that points to the line outside of piwo from which it was called.
+
+    Python 3.12 has `skip_file_prefixes` for that.
+
+    Args:
+        text: what the reader must know.
+
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn("half of the rows are gone")
+    >>> str(caught[0].message)
+    'half of the rows are gone'
+    """
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and _inside(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, PiwoWarning, stacklevel=level)
+
+
+def _inside(module: str) -> bool:
+    """Tell whether a module is ours, or stands between ours and a caller: cached properties, context managers."""
+    return module.partition(".")[0] in {"piwo", "functools", "contextlib"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
@@ -29,7 +28,7 @@ from piwo.cli.shared_options import (
     horizon_of,
     named_policy,
 )
-from piwo.errors import PiwoWarning, UsageError
+from piwo.errors import UsageError, warn
 from piwo.estimators.evaluation import notes_together
 from piwo.estimators.intervals import interval_named
 from piwo.visible import number, visible
@@ -137,7 +136,7 @@ def evaluated(
             )
     chosen = interval_named(estimate.interval).estimator(estimate.estimator)
     if gamma != "auto" and not chosen.smoothed:
-        warnings.warn(f"--gamma is not used: the estimator {chosen.name} has none", PiwoWarning, stacklevel=2)
+        warn(f"--gamma is not used: the estimator {chosen.name} has none")
     of_baseline = Acquaintance() if baseline is None else seen[baseline]
     return log, {name: _told_of(found[name], seen[name], baseline, of_baseline) for name in named}
 

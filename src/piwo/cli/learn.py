@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +17,7 @@ from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions, named_policy
-from piwo.errors import PiwoWarning, UsageError
+from piwo.errors import UsageError, warn
 from piwo.learners.account import Account, Tried
 from piwo.logs.addresses import without_secrets
 from piwo.policies import Policy
@@ -102,11 +101,9 @@ def _incumbent_learned_here(incumbent: str | None, rows: Rows) -> bool:
     """Tell whether the incumbent was learned from these rows, and warn: what improves on it there is luck."""
     known = Acquaintance() if incumbent is None else rows.know(named_policy(incumbent))
     if known.certain:
-        warnings.warn(
+        warn(
             f"{incumbent} was learned from part of this log ({known.how}), so that no gain over it is certified, "
-            "whatever the certificate says; learn from other rows",
-            PiwoWarning,
-            stacklevel=2,
+            "whatever the certificate says; learn from other rows"
         )
     return known.certain
 

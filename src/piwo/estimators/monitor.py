@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
@@ -12,7 +11,7 @@ from typing import Literal, Self
 from piwo import bounds
 from piwo.checks import check_kind, check_path
 from piwo.engines.engine import reduce
-from piwo.errors import PiwoWarning, UsageError
+from piwo.errors import UsageError, warn
 from piwo.estimators.contradiction import Claim, contradiction, weight_p
 from piwo.estimators.evaluation import ends_text
 from piwo.estimators.monitor_file import MonitorRecord, read_monitor, write_monitor
@@ -147,7 +146,7 @@ class Monitor:
                 "the log was thinned (sampling weights), and the dropped rows are not counted: no bound holds"
             )
         for doubt in log.doubts:
-            warnings.warn(doubt, PiwoWarning, stacklevel=2)
+            warn(doubt)
         self._check_scale(log.reward_range, log.columns.cost)
         ready, made = prepare(log, {self.name: self.policy})
         policy = made[self.name]
@@ -269,10 +268,8 @@ class Monitor:
                 "give the one that it was made for"
             )
         if given is None:
-            warnings.warn(
-                f"whether the monitor {str(path)!r} is of this {policy.kind} policy cannot be seen; be sure that it is",
-                PiwoWarning,
-                stacklevel=2,
+            warn(
+                f"whether the monitor {str(path)!r} is of this {policy.kind} policy cannot be seen; be sure that it is"
             )
         return cls(
             policy, record.delta, record.horizon, record.name, record.reward_range, record.cost, record.state,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from piwo.certifying import certify
-from piwo.errors import PiwoWarning, UsageError
+from piwo.errors import UsageError, warn
 from piwo.learners.account import Account, account_of
 from piwo.learners.learner import Learner, check_log, divide
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale
@@ -122,11 +121,7 @@ class GibbsLinear(Learner):
             told=len(density.gains.action),
         )
         for doubt in self.chains_.doubts(self.draws):
-            warnings.warn(
-                f"{doubt}; the certificate holds all the same; for better draws raise warmup or samples",
-                PiwoWarning,
-                stacklevel=2,
-            )
+            warn(f"{doubt}; the certificate holds all the same; for better draws raise warmup or samples")
         every = self.chains_.draws.reshape(-1, self.prior_.mean.size)
         chosen = every[np.linspace(0, len(every) - 1, self.draws).round().astype(int)]
         self.coefficients_ = density.coefficients(chosen)

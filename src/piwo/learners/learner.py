@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from typing import Any, Self
 from piwo import bounds
 from piwo.certificates import Kind
 from piwo.checks import check_flag, check_kind, check_seed
-from piwo.errors import PiwoWarning, UsageError
+from piwo.errors import UsageError, warn
 from piwo.estimators.forward_model import forward_model
 from piwo.learners.account import Account
 from piwo.logs.log import Log
@@ -179,7 +178,7 @@ def check_log(log: Any) -> None:
     """
     check_kind("log", log, Log, "; piwo.read makes one")
     for doubt in log.doubts:
-        warnings.warn(doubt, PiwoWarning, stacklevel=3)
+        warn(doubt)
 
 
 def check_score(score: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.errors import DataError, FileError, PiwoWarning, UsageError
+from piwo.errors import DataError, FileError, UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.columns import Columns
 from piwo.logs.log import Log
@@ -185,7 +184,7 @@ def read_dsjson(
     if source.skipped:
         left_out = ", ".join(f"{reason} {count}" for reason, count in source.skipped.items())
         counts = f"{sum(source.skipped.values())} of {reader.counts.total()} lines"
-        warnings.warn(f"{name}: {counts} are no events ({left_out})", PiwoWarning, stacklevel=2)
+        warn(f"{name}: {counts} are no events ({left_out})")
     return Log.of(source, columns, labels, reward_range=reward_range)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.checks import shown
-from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import is_text
 from piwo.logs.clusters import Cluster
 from piwo.logs.features import Feature, Features, is_list, is_number, missing_rows, texts
@@ -205,7 +204,7 @@ def learn_features(columns: Sequence[str], source: Source, records: Records, enc
     items = tuple(_feature(name, kind, facts.get(name, _Facts()), encoding) for name, kind in kinds.items())
     for note in (_hashed_note(items, encoding), _missing_note(facts)):
         if note:
-            warnings.warn(note, PiwoWarning, stacklevel=4)
+            warn(note)
     return Features(items)
 
 

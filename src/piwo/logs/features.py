@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.checks import real_array
-from piwo.errors import DataError, FileError, PiwoWarning
+from piwo.errors import DataError, FileError, warn
 from piwo.logs.columns import match_names
 from piwo.logs.frames import is_frame, refuse_twice, to_table, unmasked
 from piwo.logs.hashing import check_hash_size, hashed_places
@@ -309,11 +308,7 @@ class Features:
         refuse_twice([x for x in table.column_names if x in self.columns])
         matrix, unseen = self.encode_columns({name: table[name] for name in self.columns}, table.num_rows)
         if unseen:
-            warnings.warn(
-                f"{unseen} context values were never seen when the levels were learned; their columns are all 0",
-                PiwoWarning,
-                stacklevel=2,
-            )
+            warn(f"{unseen} context values were never seen when the levels were learned; their columns are all 0")
         bad = ~np.isfinite(matrix)
         if bad.any():
             row, column = (int(x[0]) for x in np.nonzero(bad))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.checks import check_finite
-from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Batch
 from piwo.logs.clusters import Cluster, count_rows, distinct_values, verdicts
@@ -622,7 +621,7 @@ class Split:
     notes: tuple[str, ...] = ()
 
 
-def warn_of(findings: Sequence[Finding], warn: Callable[..., None] = warnings.warn) -> None:
+def warn_of(findings: Sequence[Finding]) -> None:
     """Issue one warning a rule for harmless findings, with its count."""
     for finding in merge_findings(findings):
-        warn(str(finding), PiwoWarning, stacklevel=3)
+        warn(str(finding))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_count, check_flag, check_seed, is_number, shown
-from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.errors import DataError, UsageError, warn
 from piwo.logs.clusters import Cluster
 from piwo.logs.hashing import uniform
 from piwo.logs.log import Log, Reader, Split
@@ -87,7 +86,7 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
         )
     notes = _one_sided(log, counts)
     for note in notes:
-        warnings.warn(note, PiwoWarning, stacklevel=3)
+        warn(note)
     # What is learned may know the rows to learn from and no others: their actions and levels, not those of all rows.
     train = log.where(replace(selector, test=False))
     test = replace(log.where(selector), declared_actions=log.actions)

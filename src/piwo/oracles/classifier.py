@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from piwo.checks import check_positive
-from piwo.errors import PiwoWarning, UsageError
+from piwo.errors import UsageError, warn
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.examples import Examples, rewarded, standardised
@@ -132,11 +132,7 @@ def _logistic(examples: Examples, weight: Floats, log: Log, model: Any) -> Linea
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(context, examples.action, sample_weight=weight)
     if any(issubclass(x.category, ConvergenceWarning) for x in caught):
-        warnings.warn(
-            "the logistic regression stopped after 1000 steps, short of its optimum",
-            PiwoWarning,
-            stacklevel=2,
-        )
+        warn("the logistic regression stopped after 1000 steps, short of its optimum")
     coef, intercept = model.coef_, model.intercept_
     if len(model.classes_) == 2:  # one row of coefficients for two classes
         coef, intercept = np.vstack([-coef, coef]) / 2.0, np.concatenate([-intercept, intercept]) / 2.0

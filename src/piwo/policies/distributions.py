@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from piwo.checks import real_array
-from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.frames import is_frame, to_table
@@ -86,11 +85,7 @@ def checked_probabilities(values: Any) -> Floats:
         raise RowError(f"the probability is {found[row]:.9g}, expected 0 to 1 ({int(bad.sum())} rows in all)", row)
     above = int((found > 1.0).sum())
     if above:
-        warnings.warn(
-            f"{above} probabilities are above 1 by less than {TOLERANCE:g}; they count as 1",
-            PiwoWarning,
-            stacklevel=3,
-        )
+        warn(f"{above} probabilities are above 1 by less than {TOLERANCE:g}; they count as 1")
     return np.minimum(found, 1.0)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from piwo._version import __version__
 from piwo.checks import check_path
-from piwo.errors import FileError, PiwoError, UsageError
+from piwo.errors import FileError, PiwoError, UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
@@ -294,15 +294,9 @@ def _actions(entry: Any) -> Actions:
 
 
 def _check_sklearn(written: str, file: Path) -> None:
-    import warnings
-
-    from piwo.errors import PiwoWarning
-
     have = _sklearn_version()
     if written != have:
-        warnings.warn(
+        warn(
             f"{file}: its model was fitted with scikit-learn {written:.40}, this is {have}; "
-            "its choices may differ, so evaluate it again before you rely on it",
-            PiwoWarning,
-            stacklevel=2,
+            "its choices may differ, so evaluate it again before you rely on it"
         )
