@@ -201,6 +201,33 @@ def test_conditions_that_cannot_be_decided_are_one_line(every_source: dict[str, 
         filtered(Other(), "x > 1")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("where", [None, "x < 1e9"])
+@pytest.mark.parametrize(
+    ("column", "values", "told"),
+    [
+        ("action", pa.array(range(300)), "column 'action' has type string in .* and int64 in .*; write both files"),
+        ("x", pa.array(["1"] * 300), "column 'x' has type double in .* and string in"),
+        ("reward", None, "column 'reward' is in .* and not in .*; read them as two logs"),
+    ],
+)
+def test_files_that_differ_are_refused_with_and_without_a_condition(
+    where: str | None, column: str, values: pa.Array | None, told: str, tmp_path: Path
+) -> None:
+    pq.write_table(table(), tmp_path / "a.parquet")
+    other = table().drop_columns([column])
+    pq.write_table(other if values is None else other.append_column(column, values), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=told):
+        list(read(f"{tmp_path}/*.parquet", where=where, context="x").each_batch(context=True))
+
+
+def test_files_may_differ_in_columns_that_are_not_used(tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "a.parquet")
+    pq.write_table(table().drop_columns(["x"]), tmp_path / "b.parquet")
+    assert sums(read(f"{tmp_path}/*.parquet")) == sums(read(f"{tmp_path}/*.parquet", where="reward < 1"))
+    with pytest.raises(DataError, match=r"column 'x' is in .* and not in .*; read them as two logs"):
+        read(f"{tmp_path}/*.parquet", where="x < 1")
+
+
 def test_a_condition_may_leave_no_rows(every_source: dict[str, Any]) -> None:
     for source in every_source.values():
         with pytest.raises(DataError, match="no rows in"):

@@ -189,7 +189,13 @@ def _source(source: Any, paths: list[str] | None, columns: Columns, where: str |
     if paths is not None and (kind := kind_of(paths)) != "parquet":
         return text_source(paths, kind, columns, where)
     made = _as_it_is(source, paths)
-    return made if where is None else filtered(made, where)
+    if where is None:
+        return made
+    if isinstance(made, ParquetSource):  # DuckDB would join numbers and text in silence
+        names = made.schema.names
+        asked = (*columns.resolve(names).used(), *mentioned(condition(where), names))
+        made.require_same([x for x in asked if x not in {y.name for y in made.partitions}])
+    return filtered(made, where)
 
 
 def _as_it_is(source: Any, paths: list[str] | None) -> Source:

@@ -300,7 +300,7 @@ class ParquetSource:
         """Return row groups, small neighbors together."""
         asked = [x for x in self.partitions if x.name in columns]
         inside = [x for x in columns if x in self._schemas[0].names] or self._schemas[0].names[:1]
-        self._check_same(inside)
+        self.require_same(inside)
         made: list[Fragment] = []
         row = 0
         for i, (path, metadata) in enumerate(zip(self.paths, self._metadata, strict=True)):
@@ -322,7 +322,7 @@ class ParquetSource:
         if part is not None:
             filled = [x for x, file in zip(part.values, self._metadata, strict=True) if file.num_rows]
             return pc.unique(pa.array(filled, part.type))
-        self._check_same([column])
+        self.require_same([column])
         names = [x.casefold() for schema in self._schemas for x in schema.names]
         if names.count(column.casefold()) == len(self.paths):
             sql = f"select distinct {quoted(column)} from ({self.sql()})"
@@ -341,7 +341,12 @@ class ParquetSource:
         groups = tuple(x.row_group(i).num_rows for x in self._metadata for i in range(x.num_row_groups))
         return ("parquet", *files_as_they_are(self.paths), groups)
 
-    def _check_same(self, columns: Sequence[str]) -> None:
+    def require_same(self, columns: Sequence[str]) -> None:
+        """Raise where one of these columns is not in every file, with values of one sort.
+
+        Raises:
+            DataError: naming the column and two files.
+        """
         for path, schema in zip(self.paths[1:], self._schemas[1:], strict=True):
             for name in columns:
                 if name not in schema.names:
