@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from piwo.certificates import Certificate
 from piwo.policies import Policy
@@ -50,6 +50,7 @@ class Account:
     """What stays where nothing better was found: "the logging policy" or "the incumbent"; None where something was."""
 
 
+@runtime_checkable
 class _Point(Protocol):
     """A point of a path."""
 
