@@ -64,7 +64,9 @@ class LogOptions:
     weight: Annotated[str | None, Parameter(help="Column of sampling weights, where the log was thinned.")] = None
     key: Annotated[
         str | None,
-        Parameter(help="Column with another value in every row: a held-out split goes by it (clusters need one)."),
+        Parameter(
+            help="Column with another value in every row: held-out splits go by it (clusters need one), nothing else does."
+        ),
     ] = None
     reward_range: Annotated[
         str,

@@ -78,7 +78,8 @@ def read(
         context: names or globs of context columns.
         weight: column of sampling weights, where the log was thinned.
         key: column with another value in every row, such as the number of an event. A held-out split goes by it in
-            place of row numbers, which logs in clusters do not have.
+            place of row numbers, which logs in clusters do not have, and refuses keys that many rows share; evaluations
+            do not look at it.
         policy_columns: columns that hold pi(A | X) of target policies.
         actions: the action list; None: the sorted distinct labels.
         reward_range: the declared (lo, hi) of the reward (of -cost for costs); never inferred; hi may be inf.
