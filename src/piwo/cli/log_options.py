@@ -65,7 +65,7 @@ class LogOptions:
     key: Annotated[
         str | None,
         Parameter(
-            help="Column with another value in every row: held-out splits go by it (clusters need one), nothing else does."
+            help="Column with another value in every row: held-out splits go by it (clusters need one), nothing else."
         ),
     ] = None
     reward_range: Annotated[
