@@ -1,6 +1,7 @@
 """`spark:TABLE` and `spark:select ...` as LOG."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from piwo.cli.progress import spark_starts
+from piwo.logs import spark_session
 from tests.cli.conftest import ROLES, Command
 
 CONTEXT = ("--context", "user x,shop")
@@ -74,3 +76,17 @@ def test_without_spark_the_way_to_it_is_told(piwo: Command, monkeypatch: pytest.
     assert done.code == 2
     assert "pip install 'piwo[spark]'" in done.err
     assert "starting" not in done.err
+
+
+def test_a_spark_that_starts_here_logs_errors_alone_unless_there_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark", reason="needs Spark: pip install 'piwo[spark]'")
+    for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    with spark_session._errors_alone():
+        folder = Path(os.environ["SPARK_CONF_DIR"])
+        assert "rootLogger.level = error" in (folder / "log4j2.properties").read_text()
+    assert "SPARK_CONF_DIR" not in os.environ
+    assert not folder.exists()
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    with spark_session._errors_alone():
+        assert "SPARK_CONF_DIR" not in os.environ

@@ -7,12 +7,27 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from piwo.errors import UsageError
 from piwo.logs.spark_errors import one_line
 
 __all__ = ["cancelled_by_interrupts", "table_of"]
+
+_ERRORS_ALONE = """\
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+"""What Log4j is told; Spark reads it once, as it starts."""
 
 
 def table_of(text: str) -> Any:
@@ -33,10 +48,29 @@ def table_of(text: str) -> Any:
         builder = SparkSession.builder.appName("piwo").config("spark.ui.showConsoleProgress", watched)
         if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not from spark-submit: the workers are processes of this machine
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            if not {"SPARK_CONF_DIR", "SPARK_HOME"} & set(os.environ):  # nobody said what Spark shall tell
-                builder = builder.config("spark.log.level", "ERROR")
-        session = SparkSession.getActiveSession() or builder.getOrCreate()
+        session = SparkSession.getActiveSession()
+        if session is None:
+            with _errors_alone():
+                session = builder.getOrCreate()
         return session.sql(asked) if " " in asked else session.table(asked)
+
+
+@contextmanager
+def _errors_alone() -> Iterator[None]:
+    """Have a Spark that starts here log its errors and no warnings, unless somebody has settings for it."""
+    import pyspark
+
+    settings = {"SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT"} & set(os.environ)
+    if settings or Path(pyspark.__file__).with_name("conf").exists():
+        yield
+        return
+    with TemporaryDirectory(prefix="piwo-spark-") as folder:
+        Path(folder, "log4j2.properties").write_text(_ERRORS_ALONE, encoding="utf-8")
+        os.environ["SPARK_CONF_DIR"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["SPARK_CONF_DIR"]
 
 
 @contextmanager
