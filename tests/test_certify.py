@@ -189,8 +189,8 @@ def test_against_a_baseline_by_hand() -> None:
     by_hand = bounds.lower(bet_sums([2.0] * 400), 400, EACH, prior=bounds.improvement_bets(400, EACH)) - 1
     made = piwo.certify(log, {"a": a}, baseline=b)["a"]
     assert made.improvement_lower == pytest.approx(by_hand, rel=1e-12)
-    assert (made.baseline, made.baseline_value, made.over) == ("constant", 0.0, "the baseline constant")
-    assert "over the baseline constant (0): certified better" in str(made)
+    assert (made.baseline, made.baseline_value, made.over) == ("constant:b", 0.0, "the baseline constant:b")
+    assert "over the baseline constant:b (0): certified better" in str(made)
     assert piwo.Certificate.from_dict(made.to_dict()) == made
     found = piwo.evaluate(log, a, baseline=b)
     assert found.improvement_lower == pytest.approx(by_hand, rel=1e-12)

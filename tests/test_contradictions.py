@@ -138,7 +138,7 @@ def test_what_a_baseline_says_against_the_rows_counts(propensity: float) -> None
     log, (a, b, c) = lying_of_b(propensity), three().values()
     one = piwo.evaluate(log, a, baseline=b)
     assert (one.lower, one.upper, one.improvement_lower, one.log_e_better) == (None,) * 4
-    assert (one.baseline, one.bounds_hold) == ("constant", False)
+    assert (one.baseline, one.bounds_hold) == ("constant:b", False)
     assert one.baseline_value == pytest.approx(0.5 * 0.6 / propensity, rel=0.1)
     assert WHY in (one.no_interval or "")
     assert "by the weights of the baseline constant" in one.notes[0]

@@ -79,6 +79,15 @@ def test_units_and_in_sample():
     assert paid.to_dict()["against"] == {"b": paid.regret_upper}
 
 
+def test_a_loss_below_nothing_is_a_gain_in_words():
+    log = piwo.Log.from_arrays(action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400)
+    a, b = (piwo.policies.Constant(x, log.actions) for x in "ab")
+    found = piwo.regret_certificate(log, a, {"b": b})
+    assert found.regret_upper < 0
+    assert f"\n  better than b by at least {-found.regret_upper:.4g}" in str(found)
+    assert "\n  below a by at most " in str(piwo.regret_certificate(log, b, {"a": a}))
+
+
 def test_class_by_hand():
     log = a_log()
     each = [table(log, *row) for row in np.eye(3)]

@@ -166,6 +166,10 @@ class Certificate(SavedRecord):
             made.update(about=told.removeprefix("the certificate is of "), certified=None)
         return made
 
+    def __repr__(self) -> str:
+        least = f"value_lower={self.value_lower!r}, improvement_lower={self.improvement_lower!r}"
+        return f"Certificate({self.kind!r}, {least}, certified={self.certified!r}, rows={self.rows})"
+
     def __str__(self) -> str:
         whose = "" if self.about is None else "that one is "
         so = "" if self.assumes is None or not self.improves else ", if so"

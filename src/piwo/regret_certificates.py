@@ -81,7 +81,15 @@ class RegretCertificate(SavedRecord):
         lines = [f"{self.kind} regret certificate, {self.bound} bound, delta {self.delta:g}, {self.rows} rows"]
         of_class = "every policy of the class of " if self.scope == "class" else ""
         for name, most in self.against.items():
-            lines.append(f"  below {of_class}{name}{': no bound' if most is None else f' by at most {most:.4g}'}")
+            other = f"{of_class}{name}"
+            if most is None:
+                lines.append(f"  below {other}: no bound")
+            else:
+                lines.append(
+                    f"  below {other} by at most {most:.4g}"
+                    if most >= 0
+                    else f"  better than {other} by at least {-most:.4g}"
+                )
         return visible_lines(lines + [f"  note: {note}" for note in self.notes])
 
 

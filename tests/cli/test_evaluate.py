@@ -301,3 +301,14 @@ def test_a_baseline_learned_from_the_same_rows_certifies_nothing(piwo, learnable
     # the policy was made without these rows: its own interval holds
     assert (found["in_sample"], found["improvement_lower"], found["certified"]) == (False, None, False)
     assert 0 < found["lower"] < found["upper"]
+
+
+def test_what_the_first_lines_say(piwo, small: Path, roles, tmp_path: Path) -> None:
+    """Which rows of several files, and a reward that is called so, once."""
+    for name in ("one.csv", "two.csv"):
+        text = small.read_text("utf-8").replace("click", "reward")
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    words = ("--action", "item", "--propensity", "p", "--policy", "uniform", "--where", "reward < 2")
+    first, second = piwo("evaluate", tmp_path / "*o*.csv", *words).out.splitlines()[:2]
+    assert first.endswith("one.csv and 1 more where reward < 2: 8 rows, 2 actions")
+    assert second.startswith("reward in [0, 1]; logged: ")

@@ -418,5 +418,16 @@ def test_candidates_that_are_one_policy_say_so(piwo, learnable: Path, roles, tmp
     again = sum(x is not None for x in same)
     assert page["certificate"]["candidates"] == len(same) - again
     assert again > 0
-    assert shown.count("  the same policy as gamma ") == again
+    assert shown.count("  the same policy as lam ") == again
     assert shown.count("<- chosen") == 1
+
+
+def test_the_table_of_a_path_is_in_the_terms_of_the_score(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+    words = ["learn", learnable, *roles, *CONTEXT, "--oracle", "ridge", "--out", tmp_path / "p.piwo"]
+    told, page = piwo(*words).out, piwo(*words, "--json").document
+    (chosen,) = (one for one in page["path"] if one["chosen"])
+    assert chosen["parameter"] == 2 * chosen["gamma"] == page["training"]["parameter"]
+    assert f"\n  lam = {chosen['parameter']:.4g}; " in told
+    assert "\n  lam  " in told
+    (row,) = (line for line in told.splitlines() if "<- chosen" in line)
+    assert row.split()[0] == f"{chosen['parameter']:.4g}"

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import piwo as library
+
 
 @pytest.fixture
 def visits(tmp_path: Path) -> Path:
@@ -59,3 +61,12 @@ def test_wrong_choices_end_in_one_line(piwo, visits: Path, option: str, value: s
     assert done.code == 2
     assert words in done.err
     assert done.err.count("\n") == 1
+
+
+def test_missing_values_are_told_once(piwo, visits: Path, tmp_path: Path, monkeypatch) -> None:
+    """Both parts of the rows lack some, too."""
+    few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
+    monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
+    done = piwo("learn", visits, "--context", "age", "--missing", "indicator", "--out", tmp_path / "p.piwo")
+    assert done.code == 0, done.err
+    assert done.err.count("context values are missing") == 1

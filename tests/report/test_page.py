@@ -35,6 +35,15 @@ def test_values_health_and_certificate(log: piwo.Log) -> None:
     assert "nan" not in re.findall(r"<td>([^<]*)</td>", text)
 
 
+def test_rows_of_one_weight_are_not_listed(log: piwo.Log) -> None:
+    found = [piwo.evaluate(log, piwo.policies.Uniform(log.actions))]
+    assert "none, all weights are alike" in page(summarize(log, found, piwo.check(log)))
+    other = piwo.Log.from_arrays(action=[0, 1] * 50, reward=[0, 1] * 50, propensity=[0.2, 0.8] * 50)
+    text = page(summarize(other, found, piwo.check(other)))
+    assert "all weights are alike" not in text
+    assert text.split("Heaviest rows")[1].count("<tr>") == 1 + 10 + 3
+
+
 def test_without_health_and_certificate(log: piwo.Log) -> None:
     text = page(summarize(log, [piwo.evaluate(log, piwo.policies.Uniform(log.actions), interval="normal")]))
     assert "carry no guarantee" in text

@@ -72,7 +72,7 @@ def evaluate(
     return Answer(
         text="\n".join(
             [
-                *_told(rows, found, _called(rows, log)),
+                *_told(rows, found, _called(rows, log, columns.where)),
                 *map(visible, _gated(refused, first.over, baseline in found) if gate else ()),
                 "",
                 f"next: {visible(step)}",
@@ -187,19 +187,22 @@ def _in_sample(one: piwo.Evaluation) -> bool:
     return one.no_interval is not None and one.no_interval.startswith(IN_SAMPLE)
 
 
-def _called(log: piwo.Log, paths: list[str]) -> str:
-    """Return what the log is called: of several files the first, and how many more there are."""
+def _called(log: piwo.Log, paths: list[str], where: str | None) -> str:
+    """Return what the log is called: of several files the first, how many more there are, and which of their rows."""
     files = files_named(paths)
-    return f"{files[0]} and {len(files) - 1} more" if len(files) > 1 else log.source.name
+    if len(files) < 2:
+        return log.source.name
+    return f"{files[0]} and {len(files) - 1} more{'' if where is None else f' where {where}'}"
 
 
 def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> list[str]:
     first = next(iter(found.values()))
-    reward = f"-{log.columns.reward}" if log.columns.cost else log.columns.reward
+    called_too = f"-{log.columns.reward}" if log.columns.cost else log.columns.reward
+    reward = "reward" if called_too == "reward" else f"reward {visible(called_too)}"
     low, high = log.reward_range
     lines = [
         f"{visible(called)}: {first.rows} rows, {len(log.actions)} actions",
-        f"reward {visible(reward)} in [{low:g}, {high:g}]; logged: {number(first.logging_value)} a row",
+        f"{reward} in [{low:g}, {high:g}]; logged: {number(first.logging_value)} a row",
         *([] if first.baseline is None else [f"{visible(first.over)}: {number(first.baseline_value)} a row"]),
         "",
     ]

@@ -35,7 +35,7 @@ class CoverageEstimate(Record):
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000)
     >>> print(coverage(log, piwo.policies.Constant("a", log.actions), gamma=0.1))
-    constant: coverage 1.6667 at gamma 0.1, in [1.494, 2.531]; reward-free 1.6667, at most 2.531
+    constant:a: coverage 1.6667 at gamma 0.1, in [1.494, 2.531]; reward-free 1.6667, at most 2.531
       note: the propensities of all actions, and a policy that tells all of its, would narrow the upper bounds
     """
 

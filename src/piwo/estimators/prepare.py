@@ -155,7 +155,7 @@ def name_of(policy: Any) -> str:
     >>> name_of([0.5, 0.5])
     'policy'
     """
-    return str(getattr(policy, "kind", "policy"))
+    return str(getattr(policy, "called", "policy"))
 
 
 def _as_policy(policy: Any, log: Log) -> Policy:

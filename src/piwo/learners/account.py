@@ -12,8 +12,6 @@ from piwo.scores import Score
 
 __all__ = ["Account", "Tried", "account_of", "account_of_path"]
 
-_GAMMAS = {"gamma": "gamma", "value": "value", "value_lower": "at least"}
-
 
 @dataclass(frozen=True)
 class Tried:
@@ -42,7 +40,7 @@ class Account:
     lines: tuple[str, ...]
     """How the policy was found, in words."""
     tried: tuple[Tried, ...] = ()
-    columns: Mapping[str, str] = field(default_factory=lambda: _GAMMAS)
+    columns: Mapping[str, str] = field(default_factory=lambda: _columns(None))
     """Which of `Tried.facts` to show, and what to call them."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What to keep beside the policy: plain numbers, texts, lists and mappings."""
@@ -113,10 +111,16 @@ def account_of_path(points: Iterable[_Point], made: Certificate | None, score: S
     listed = tuple(points)
     found = [(x, x.certificate) for x in listed if x.certificate is not None]
     tried = tuple(_tried(x.policy, one, x.score, chosen=one is made) for x, one in found)
-    return replace(account_of(listed[0].policy, made, score, rule), tried=tried)
+    columns = _columns(listed[0].score.parameter)
+    return replace(account_of(listed[0].policy, made, score, rule), tried=tried, columns=columns)
+
+
+def _columns(parameter: str | None) -> Mapping[str, str]:
+    return {"parameter": parameter or "parameter", "value": "value", "value_lower": "at least"}
 
 
 def _tried(policy: Policy, made: Certificate, score: Score | None, *, chosen: bool) -> Tried:
-    gamma = None if score is None else score.gamma_equivalent
-    name = "the policy" if score is None else score.label if gamma is None else f"gamma {gamma:.6g}"
-    return Tried(name, policy, {"gamma": gamma, "value": made.value, "value_lower": made.value_lower}, chosen)
+    gamma, own = (None, None) if score is None else (score.gamma_equivalent, score.value)
+    name = "the policy" if score is None else score.label if own is None else f"{score.parameter} {own:.6g}"
+    facts = {"gamma": gamma, "parameter": own, "value": made.value, "value_lower": made.value_lower}
+    return Tried(name, policy, facts, chosen)

@@ -36,7 +36,7 @@ _SHOWN = {
     "candidate": "candidate",
     "value": "value",
     "improvement_lower": "better by at least",
-    "standing": "estimate less error",
+    "standing": "both ways, less error",
 }
 _UNPROVED = "nothing is proved of the policy to run (refit=False keeps the certified one)"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,7 +35,7 @@ class Chains:
     'the chains have not mixed (R-hat 1.3, expected at most 1.05)'
     """
 
-    draws: Floats
+    draws: Floats = field(repr=False)
     """(chains, draws, D), without the warm-up."""
     rhat: float
     """1 where all chains tell the same."""

@@ -36,6 +36,11 @@ class Constant(DeterministicPolicy):
         self.listed = action_list(actions)
         self.code = self.listed.index(label)
 
+    @property
+    def called(self) -> str:
+        """Return its kind and its action, as the command line calls it."""
+        return f"{self.kind}:{self.actions.labels[self.code]}"
+
     def decide(self, context: Floats | None, n: int) -> Codes:  # noqa: ARG002 (the same for every context)
         """Return the one code for each row, (n,)."""
         return np.full(n, self.code, np.int32)

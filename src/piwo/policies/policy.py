@@ -128,6 +128,11 @@ class Policy(ABC):
         return False
 
     @property
+    def called(self) -> str:
+        """Return what to call it where nobody gave it a name."""
+        return self.kind
+
+    @property
     def needs_actions(self) -> bool:
         """Tell whether it must be said which action was taken to know its probability."""
         return True
