@@ -156,6 +156,28 @@ def test_another_log_is_refused(files: list[str], tmp_path: Path) -> None:
         reduce(log(files), Fatal(WORK, 10**9))
 
 
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_file_with_its_old_size_and_time_is_another_where_its_end_is(kind: str, tmp_path: Path) -> None:
+    path, rows = tmp_path / f"log.{kind}", table().slice(0, 200)
+
+    def write(rewards: float) -> os.stat_result:
+        rewritten = rows.set_column(1, "reward", pa.array(np.full(200, rewards)))
+        if kind == "csv":
+            rewritten.to_pandas().to_csv(path, index=False)
+        else:
+            pq.write_table(rewritten, path)
+        return path.stat()
+
+    before, made = write(0.25), identity(log(path))
+    after = write(0.75)
+    assert after.st_size == before.st_size
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert identity(log(path)) != made
+    write(0.25)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert identity(log(path)) == made
+
+
 def test_another_computation_is_refused(files: list[str], tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with pytest.raises(Killed), checkpointing(kept, every=0):
