@@ -73,6 +73,13 @@ def dask_cluster() -> Iterator[Any]:
         yield client
 
 
+@pytest.fixture
+def wrong_types(request: pytest.FixtureRequest) -> None:
+    """For tests in which annotations are broken on purpose within the library, as by what a damaged file holds."""
+    if request.config.pluginmanager.has_plugin("pytest_runtime_types"):
+        pytest.skip("annotations are checked first")
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """PIWO_ variables are settings of the command line; a test sets those that it means."""

@@ -70,9 +70,7 @@ def test_no_bounds_on_rows_that_contradict_their_propensities():
 
 
 @pytest.mark.parametrize("horizon", [None, "hourly", True])
-def test_a_horizon_has_to_be_declared(horizon, request):
-    if request.config.pluginmanager.has_plugin("pytest_runtime_types"):
-        pytest.skip("the type check refuses it earlier")
+def test_a_horizon_has_to_be_declared(horizon):
     with pytest.raises(UsageError, match="horizon is"):
         piwo.Monitor(piwo.policies.Constant("a", ["a", "b"]), horizon=horizon)
 

@@ -243,10 +243,9 @@ def test_policies_that_are_no_list(policies):
         learner.fit(log)
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize("shares", ["ab", {"a": 1}, ["a", "b"], [1e308, 1e308], [0.5, None], [math.nan, 1.0]])
-def test_shares_that_are_none(shares, request):
-    if request.config.pluginmanager.has_plugin("pytest_runtime_types"):
-        pytest.skip("annotations are checked first")
+def test_shares_that_are_none(shares):
     log = piwo.Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
     both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
     for wrong in (lambda: piwo.PACBayes(both, shares).fit(log), lambda: piwo.PACBayes(both).fit(log).bound(shares)):

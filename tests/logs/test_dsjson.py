@@ -169,9 +169,7 @@ def test_roles_are_not_given_for_dsjson(tmp_path: Path) -> None:
         read_dsjson(tmp_path / "none.dsjson")
 
 
-def test_on_error_is_one_of_two_words(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    if request.config.pluginmanager.has_plugin("pytest_runtime_types"):
-        pytest.skip("the plugin refuses it first")
+def test_on_error_is_one_of_two_words(tmp_path: Path) -> None:
     path = written(tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]))
     with pytest.raises(UsageError, match="on_error"):
         read_dsjson(path, on_error="ignore")  # type: ignore[arg-type]

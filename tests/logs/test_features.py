@@ -153,6 +153,7 @@ def test_descriptions_come_back_and_older_ones_are_read() -> None:
     assert Features.from_spec(old) == Features((Feature("a"),))
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize(
     "change", [{"missing": 1}, {"missing": None}, {"size": 3}, {"size": 0}, {"size": 2**21}, {"kind": "magic"}]
 )

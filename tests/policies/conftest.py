@@ -108,13 +108,6 @@ def examples() -> dict[str, Policy]:
 
 
 @pytest.fixture
-def wrong_types(request: pytest.FixtureRequest) -> None:
-    """For tests that break annotations on purpose."""
-    if request.config.pluginmanager.has_plugin("pytest_runtime_types"):
-        pytest.skip("annotations are checked first")
-
-
-@pytest.fixture
 def contexts() -> np.ndarray:
     return CONTEXTS.copy()
 

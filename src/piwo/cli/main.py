@@ -8,17 +8,15 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from inspect import BoundArguments
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import piwo
 from piwo.cli.answer import Answer, document, say, standard_streams
 from piwo.cli.interrupts import INTERRUPTED, interruptible
 from piwo.cli.notices import as_options, complain, heard_warnings, on_stderr
 from piwo.cli.progress import progress, spark_starts
+from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions
 from piwo.errors import PiwoError
-
-if TYPE_CHECKING:
-    from piwo.cli.shared_options import OutputOptions
 
 __all__ = ["main"]
 
@@ -66,15 +64,11 @@ def _parsed(words: list[str]) -> tuple[Callable[..., Any], BoundArguments]:
 
 
 def _output_of(bound: BoundArguments) -> OutputOptions:
-    from piwo.cli.shared_options import AS_USUAL, OutputOptions
-
     return next((x for x in bound.arguments.values() if isinstance(x, OutputOptions)), AS_USUAL)
 
 
 def _kept(bound: BoundArguments) -> AbstractContextManager[None]:
     """Give the checkpoint that was asked for, or none."""
-    from piwo.cli.shared_options import AT_ONCE, RunOptions
-
     run = next((x for x in bound.arguments.values() if isinstance(x, RunOptions)), AT_ONCE)
     return nullcontext() if run.checkpoint is None else piwo.engines.checkpointing(run.checkpoint)
 

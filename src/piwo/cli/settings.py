@@ -11,13 +11,12 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from cyclopts import App
+from cyclopts.argument import ArgumentCollection
 
 from piwo.errors import UsageError
-
-if TYPE_CHECKING:
-    from cyclopts import App
-    from cyclopts.argument import ArgumentCollection
 
 __all__ = ["from_files"]
 

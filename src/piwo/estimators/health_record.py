@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from piwo.estimators.health_text import health_text
 from piwo.logs.actions import Label
 from piwo.logs.doubt import CalibrationBin
 from piwo.records import Record
@@ -158,4 +157,6 @@ class Health(Record):
         return self.verdict != "unfit"
 
     def __str__(self) -> str:
+        from piwo.estimators.health_text import health_text
+
         return health_text(self)

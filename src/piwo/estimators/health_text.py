@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from piwo.estimators.health_record import Health
 from piwo.visible import visible_lines
-
-if TYPE_CHECKING:
-    from piwo.estimators.health_record import Health
 
 __all__ = ["health_text", "label_text"]
 
