@@ -37,7 +37,7 @@ def test_an_unfit_log_is_a_no(piwo, tmp_path: Path) -> None:
 
 def test_what_the_log_is_for(piwo, small: Path, roles) -> None:
     page = piwo("check", small, *roles, "--policy", "constant:a", "--json").document
-    assert page["policy"] == "constant"
+    assert page["policy"] == "constant:a"
     assert page["max_weight"] == 2.0
 
 

@@ -138,7 +138,7 @@ def test_a_policy_that_stays_with_logged_actions_does_not_mind_the_others() -> N
     health = piwo.check(log, piwo.policies.Constant(2, log.actions))
     assert health.verdict == "fit"
     assert "8 of 12 actions were never logged" in texts(health, "note")
-    assert health.policy == "constant"
+    assert health.policy == "constant:2"
 
 
 def test_missing_mass_within_logged_actions() -> None:

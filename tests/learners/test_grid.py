@@ -55,6 +55,7 @@ def test_the_naive_twin_finds_the_same(score):
     assert learner.policy_ is learner.path_[twin.chosen].policy
     made = learner.certificate_
     assert (made.kind, made.delta, made.rows, made.log_class_size) == ("in-sample", 0.025, 5000, SIZE)
+    assert "half of the learner's" in made.notes[-1]
     again = piwo.certify(
         make_rare_log(bandit, counts, rng), {0: learner.policy_}, delta=0.025, within=all_policies(bandit)
     )[0]

@@ -88,6 +88,7 @@ def test_the_naive_twin_finds_the_same(score):
     assert learner.posterior_ is learner.path_[chosen].weights
     made = learner.certificate_
     assert (made.kind, made.bound, made.rows, made.delta) == ("in-sample", "PAC-Bayes", 3000, 0.025)
+    assert "half of the learner's" in made.notes[-1]
     assert made.value_lower == pytest.approx(path[chosen][1], rel=1e-9)
     assert made.kl == pytest.approx(float(weights_kl(learner.posterior_, prior)), rel=1e-9)
 

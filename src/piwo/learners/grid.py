@@ -16,6 +16,7 @@ from piwo.errors import UsageError
 from piwo.learners.account import Account, account_of_path
 from piwo.learners.learner import (
     CONTRADICTED,
+    HALF_OF_DELTA,
     Learner,
     Rows,
     check_certifiable,
@@ -248,7 +249,8 @@ class PIWOGrid(Learner):
     def _point(self, log: Log, score: Score, policy: Policy, mean: float | None, made: Certificate) -> GridPoint:
         gamma, grid = score.gamma_equivalent, self.grid_
         assert gamma is not None
-        notes = made.notes
+        # only in-sample the path has a mean of its own, and the regret a bound
+        notes = made.notes if mean is None else (*made.notes, HALF_OF_DELTA)
         if not grid.gammas:
             few = f"{grid.rows} rows are too few for the grid: L = {grid.penalty:.3g}"
             notes = (*notes, f"{few}, so the bounds of PIWO-Grid are vacuous; learned with gamma = {gamma:g} alone")

@@ -21,6 +21,7 @@ from piwo.scores import Score
 
 __all__ = [
     "CONTRADICTED",
+    "HALF_OF_DELTA",
     "Learner",
     "Rows",
     "check_certifiable",
@@ -37,6 +38,8 @@ __all__ = [
 
 CONTRADICTED = "the rows contradict their propensities, so no certificate can choose: {}"
 """How a choice is told that rests on nothing but caution."""
+HALF_OF_DELTA = "this delta is half of the learner's, for the lower bounds; the other half is for the regret"
+"""Why a certificate has another delta than was given."""
 
 
 class Learner(ABC):

@@ -14,7 +14,7 @@ from piwo.certificates import Certificate
 from piwo.errors import UsageError
 from piwo.estimators.prepare import prepare
 from piwo.learners.account import Account, account_of
-from piwo.learners.learner import Learner, check_log, check_regret_known, check_score
+from piwo.learners.learner import HALF_OF_DELTA, Learner, check_log, check_regret_known, check_score
 from piwo.learners.posterior import (
     PosteriorBound,
     PosteriorSums,
@@ -146,7 +146,8 @@ class PACBayes(Learner):
         weights, kl = self._divergence(posterior)
         rows = self._sums.rows
         facts = {"training_rows": rows, "log_rows": rows, "oracle": "Gibbs", "kl": kl}
-        return self._sums.certificate(weights, kl, self.delta / 2.0, facts)
+        made = self._sums.certificate(weights, kl, self.delta / 2.0, facts)
+        return replace(made, notes=(*made.notes, HALF_OF_DELTA))
 
     def bound(self, posterior: Any) -> PosteriorBound:
         """Return score, divergence and lower bound of any posterior, without another pass over the log.
