@@ -118,10 +118,13 @@ def test_the_grid_is_the_default(piwo, learnable: Path, roles, words, score, ora
     scores = {"ls-linear": library.LSLinear, "ix": library.IX}
     twin = library.PIWOGrid(scores[score](), kinds[oracle]()).fit(rows)
 
-    # one line a gamma, the choice marked
-    header = next(i for i, line in enumerate(told) if line.split()[:2] == ["gamma", "value"])
+    # one line a gamma, in the terms of the score, the choice marked
+    name = scores[score].parameter
+    header = next(i for i, line in enumerate(told) if line.split()[:2] == [name, "value"])
     lines = [line.split() for line in told[header + 1 : header + 1 + len(twin.path_)]]
-    assert [float(line[0]) for line in lines] == pytest.approx(list(twin.path_), rel=1e-3)
+    own = [point.score.value for point in twin.path_.values()]
+    assert [float(line[0]) for line in lines] == pytest.approx(own, rel=1e-3)
+    assert [one["parameter"] for one in page["path"]] == own
     assert [float(line[2]) for line in lines] == pytest.approx([x.lower for x in twin.path_.values()], abs=1e-4)
     marked = [gamma for gamma, line in zip(twin.path_, lines, strict=True) if line[-1] == "chosen"]
     assert marked == [twin.score_.gamma_equivalent]
