@@ -344,6 +344,12 @@ def test_what_uses_no_score_is_recorded_without_one():
     assert (path.score_, path.certificate_.score, path.rule_) == (None, None, "the direct oracle uses no score")
 
 
+@pytest.mark.parametrize("weight", [0.0, -1.0, math.inf, math.nan, "x", None])
+def test_a_weight_is_a_number_above_zero(weight):
+    with pytest.raises(piwo.UsageError, match=r"weight is .*; expected a finite number above 0"):
+        Candidate("ridge", piwo.oracles.Ridge(), piwo.IX(0.1), weight=weight)
+
+
 def test_a_score_that_nothing_uses_is_refused():
     unused = r"the direct oracle uses no score, got IX\(gamma=0.1\); leave it out"
     with pytest.raises(piwo.UsageError, match=unused):

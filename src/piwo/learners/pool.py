@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from piwo.checks import check_kind, check_seed
+from piwo.checks import check_kind, check_positive, check_seed
 from piwo.errors import UsageError
 from piwo.learners.learner import check_used, fitted
 from piwo.logs.log import Log
@@ -51,8 +49,7 @@ class Candidate:
         check_used(self.score, self.oracle)
         if self.score is None and self.oracle.uses_score:
             raise UsageError(f"the {self.oracle.name} oracle needs a score; give one, such as IX(0.1)")
-        if not (np.isfinite(self.weight) and self.weight > 0):
-            raise UsageError(f"weight is {self.weight!r}, expected a finite number above 0")
+        check_positive("weight", self.weight)
 
     @property
     def label(self) -> str:
