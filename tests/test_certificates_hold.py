@@ -89,6 +89,6 @@ def test_delta_that_is_no_number_is_told() -> None:
 
 def test_monitors_of_different_policies_do_not_merge() -> None:
     log = too_small(1.0)
-    a, b = (piwo.Monitor(Constant(x, log.actions), horizon=1000).update(log) for x in "ab")
+    a, b = (piwo.Monitor(Constant(x, log.actions), horizon=1000, name="new").update(log) for x in "ab")
     with pytest.raises(UsageError, match="different policies"):
         a.merge(b)

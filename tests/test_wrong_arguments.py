@@ -253,6 +253,7 @@ def tried(name: str, argument: str, wrong: Any) -> str:
     return "accepted"
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_arguments_are_refused_in_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # a text is a path to some of them

@@ -41,6 +41,9 @@ class Shuffled:
     def distinct(self, column: str) -> pa.Array:
         return self.table[column].unique()
 
+    def identity(self) -> tuple[str, ...]:
+        return ("shuffled",)
+
 
 class Lost:
     """A part that cannot be read."""

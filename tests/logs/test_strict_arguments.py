@@ -33,6 +33,7 @@ def read_all(log: Log) -> None:
     list(log.each_batch(context=True, propensities=True))
 
 
+@pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize(
     "given",
     [
