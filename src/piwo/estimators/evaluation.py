@@ -9,10 +9,12 @@ from typing import Self
 from piwo.records import Record
 from piwo.visible import visible, visible_lines
 
-__all__ = ["SUSPICIOUS", "Evaluation", "compared_with", "ends_text", "notes_together"]
+__all__ = ["OUTSIDE", "SUSPICIOUS", "Evaluation", "compared_with", "ends_text", "notes_together"]
 
 SUSPICIOUS = 1e-3
 """Propensities whose p-value is below this are not believed: too small ones make every bound too high."""
+OUTSIDE = "estimate lies outside the interval; believe the interval, not the estimate"
+"""How a note ends that means nothing where no interval is given."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,13 @@ class Evaluation(Record):
         Args:
             why: the reason, which becomes the first note.
 
-        >>> import piwo
+        >>> import dataclasses, piwo
         >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
         >>> made = piwo.evaluate(log, piwo.policies.Logging()).without_bounds("in-sample")
         >>> made.value, made.lower, made.improvement_lower, made.bounds_hold
         (0.5, None, None, False)
+        >>> dataclasses.replace(made, notes=("the iw " + OUTSIDE,)).without_bounds("in-sample").notes
+        ('in-sample',)
         """
         return replace(
             self,
@@ -128,7 +132,7 @@ class Evaluation(Record):
             log_e_better=None,
             log_e_above=None,
             no_interval=why,
-            notes=(why, *self.notes),
+            notes=(why, *(note for note in self.notes if not note.endswith(OUTSIDE))),
         )
 
     def __str__(self) -> str:

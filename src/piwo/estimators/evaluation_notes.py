@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from piwo.estimators.evaluation import SUSPICIOUS, Evaluation
+from piwo.estimators.evaluation import OUTSIDE, SUSPICIOUS, Evaluation
 from piwo.estimators.measured import Measured
 from piwo.visible import p_value
 
@@ -113,7 +113,7 @@ def _outside(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG00
     if made.guarantee != "finite-sample" or made.value is None:
         return
     if (made.lower is not None and made.value < made.lower) or (made.upper is not None and made.value > made.upper):
-        yield f"the {made.estimator} estimate lies outside the interval; believe the interval, not the estimate"
+        yield f"the {made.estimator} {OUTSIDE}"
 
 
 def _vacuous(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
