@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from piwo.certificates import Certificate
 from piwo.cli.answer import Answer, table, typed
 from piwo.cli.in_sample import Acquaintance, Rows, sample_of
-from piwo.cli.learn_options import USUAL_LEARNING, Learned, LearnOptions
+from piwo.cli.learn_options import USUAL_LEARNING, LearnOptions
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
 from piwo.cli.places import writable
@@ -60,7 +60,7 @@ def learn(
     training = {
         "log": rows.source.name,
         "where": columns.where,
-        **_training(learner, certificate, learning, oracle),
+        **_training(learner.rule_, account, certificate, learning, oracle),
         "columns": facts["columns"],
         "propensities": facts["propensities"],
     }
@@ -84,14 +84,17 @@ def learn(
     )
 
 
-def _training(learner: Learned, certificate: Certificate, learning: LearnOptions, oracle: str) -> dict[str, Any]:
+def _training(
+    rule: str, account: Account, certificate: Certificate, learning: LearnOptions, oracle: str
+) -> dict[str, Any]:
+    """Return what is kept beside the policy of how it was learned."""
     return {
         "rows": certificate.training_rows,
         "score": certificate.score,
         "parameter": certificate.parameter,
-        "rule": learner.rule_,
+        "rule": rule,
         "oracle": oracle,
-        **learner.describe().facts,
+        **account.facts,
         "holdout": learning.holdout,
         "seed": learning.seed,
     }
