@@ -9,12 +9,13 @@ from typing import Self
 from piwo.records import Record
 from piwo.visible import visible, visible_lines
 
-__all__ = ["OUTSIDE", "SUSPICIOUS", "Evaluation", "compared_with", "ends_text", "notes_together"]
+__all__ = ["OUTSIDE", "SUSPICIOUS", "VACUOUS", "Evaluation", "compared_with", "ends_text", "notes_together"]
 
 SUSPICIOUS = 1e-3
 """Propensities whose p-value is below this are not believed: too small ones make every bound too high."""
 OUTSIDE = "estimate lies outside the interval; believe the interval, not the estimate"
-"""How a note ends that means nothing where no interval is given."""
+VACUOUS = "the interval is vacuous: this log says nothing about this policy at this delta"
+"""How notes end that mean nothing where no interval is given."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Evaluation(Record):
         >>> made = piwo.evaluate(log, piwo.policies.Logging()).without_bounds("in-sample")
         >>> made.value, made.lower, made.improvement_lower, made.bounds_hold
         (0.5, None, None, False)
-        >>> dataclasses.replace(made, notes=("the iw " + OUTSIDE,)).without_bounds("in-sample").notes
+        >>> dataclasses.replace(made, notes=("the iw " + OUTSIDE, VACUOUS)).without_bounds("in-sample").notes
         ('in-sample',)
         """
         return replace(
@@ -132,7 +133,7 @@ class Evaluation(Record):
             log_e_better=None,
             log_e_above=None,
             no_interval=why,
-            notes=(why, *(note for note in self.notes if not note.endswith(OUTSIDE))),
+            notes=(why, *(note for note in self.notes if not note.endswith((OUTSIDE, VACUOUS)))),
         )
 
     def __str__(self) -> str:

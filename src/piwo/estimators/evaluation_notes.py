@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from piwo.estimators.evaluation import OUTSIDE, SUSPICIOUS, Evaluation
+from piwo.estimators.evaluation import OUTSIDE, SUSPICIOUS, VACUOUS, Evaluation
 from piwo.estimators.measured import Measured
 from piwo.visible import p_value
 
@@ -122,7 +122,7 @@ def _vacuous(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG00
     if made.guarantee != "finite-sample":
         return
     if (made.lower is None or made.lower <= low) and (made.upper is None or made.upper >= high):
-        yield "the interval is vacuous: this log says nothing about this policy at this delta"
+        yield VACUOUS
 
 
 def _of_the_method(made: Evaluation, found: Measured) -> Iterator[str]:

@@ -72,7 +72,7 @@ def unpack(data: bytes) -> dict[str, bytes]:
             # A piece that unpacks to more than it declares is cut there, and its checksum fails.
             return {x.filename: source.read(x) for x in entries}
     except DAMAGE as cause:
-        raise ValueError(f"it is cut short, damaged, or no policy file at all ({cause})") from None
+        raise ValueError(f"its archive cannot be read ({cause})") from None
 
 
 def read_file(path: Path) -> bytes:
