@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any, Literal
 import cloudpickle
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 Accident = Literal["raises", "killed"]
 
@@ -78,6 +80,28 @@ class SparkHome:
 
 
 @dataclass(frozen=True)
+class SparkFilesHome:
+    """Makes Spark DataFrames that are Parquet files, which executors read themselves."""
+
+    session: Any
+    folder: Path
+
+    def frame(self, parts: list[pa.Table]) -> Any:
+        """A DataFrame of which file i holds the rows of part i."""
+        place = Path(tempfile.mkdtemp(prefix="odd % name #é?", dir=self.folder))
+        for i, part in enumerate(parts):
+            pq.write_table(part, place / f"part-{i:05}.parquet", row_group_size=300)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # about versions of pandas
+            return self.session.read.parquet(str(place))
+
+    @contextmanager
+    def chosen(self) -> Iterator[None]:
+        """Nothing to choose: a DataFrame knows its session."""
+        yield
+
+
+@dataclass(frozen=True)
 class DaskHome:
     """Makes Dask DataFrames, for a cluster or for this machine's threads."""
 
@@ -107,7 +131,7 @@ class DaskHome:
                 yield
 
 
-Home = SparkHome | DaskHome
+Home = SparkHome | SparkFilesHome | DaskHome
 
 
 def layouts(table: pa.Table) -> dict[str, list[pa.Table]]:

@@ -19,21 +19,22 @@ from piwo.logs import Log, read
 from piwo.logs.spark_session import cancelled_by_interrupts
 from piwo.reductions import Digest, Gram, Together
 from piwo.scores import PseudoLoss
-from tests.engines.clusters import DaskHome, Home, SparkHome, layouts, plain
+from tests.engines.clusters import DaskHome, Home, SparkFilesHome, SparkHome, layouts, plain
 from tests.reductions import test_laws as laws
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
-HOMES = ("spark", "dask, threads", "dask, cluster")
+HOMES = ("spark", "spark, files", "dask, threads", "dask, cluster")
 LAYOUTS = tuple(layouts(laws.table()))
 BY_ROW_NUMBER = {"folds", "reward model", "forward sums", "model variates", "Efron-Stein"}
 """Reductions that go by row numbers, which no cluster promises."""
 
 
 @pytest.fixture(params=HOMES)
-def home(request: pytest.FixtureRequest) -> Any:
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     made = {
         "spark": lambda: SparkHome(request.getfixturevalue("spark")),
+        "spark, files": lambda: SparkFilesHome(request.getfixturevalue("spark"), tmp_path),
         "dask, threads": lambda: DaskHome(pytest.importorskip("dask.dataframe") and None),
         "dask, cluster": lambda: DaskHome(request.getfixturevalue("dask_cluster")),
     }[request.param]()

@@ -1,4 +1,7 @@
-"""A Spark DataFrame as the source of a log: partitions become Arrow batches on the executors, which fold them."""
+"""A Spark DataFrame as the source of a log: partitions become Arrow batches on the executors, which fold them.
+
+Where the frame is Parquet files and nothing else, executors read these themselves; the rest is the same.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import pyarrow as pa
 from piwo.logs.clusters import Cluster, Merge, One, Partition
 from piwo.logs.sources import Fragment
 from piwo.logs.spark_errors import one_line
+from piwo.logs.spark_scan import FileRows, Files
 from piwo.logs.spark_session import cancelled_by_interrupts
 
 __all__ = ["SparkSource"]
@@ -41,13 +45,27 @@ class SparkSource(Cluster):
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
         """Return the merge of what one makes of every partition."""
         with one_line(self.name), cancelled_by_interrupts(self.frame.sparkSession):
-            states = self._numbered(columns).mapInArrow(partial(_mapped, one, tuple(columns)), _STATES)
+            states = self._states(columns, one, merge)
             # without a number of its own, Spark makes as few groups of the sums as their size asks for
             groups = (
                 states.repartition("part").sortWithinPartitions("part").mapInArrow(partial(_merged, merge), _STATES)
             )
             found = groups.collect()
         return merge(bytes(x["state"]) for x in sorted(found, key=lambda x: x["part"]))
+
+    def _states(self, columns: Sequence[str], one: One, merge: Merge) -> Any:
+        """Return a frame of what one makes of every partition, or of what some files were made into."""
+        session, found = self.frame.sparkSession, self._files
+        tasks = []
+        if set(columns) <= set(found.schema.names):
+            tasks = found.tasks(columns, session.sparkContext.defaultParallelism)
+        if not tasks:
+            return self._numbered(columns).mapInArrow(partial(_mapped, one, tuple(columns)), _STATES)
+        return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(_read, one, merge, tasks), _STATES)
+
+    @cached_property
+    def _files(self) -> Files:
+        return Files.of(self.frame, self.schema)
 
     def _numbered(self, columns: Sequence[str]) -> Any:
         """Return these columns under plain names: a dot in a name would mean a field of a struct."""
@@ -62,6 +80,14 @@ def _mapped(one: One, columns: tuple[str, ...], batches: Iterator[pa.RecordBatch
 
     number = TaskContext.get().partitionId()
     yield _state(number, one(Partition(number, columns, batches)))
+
+
+def _read(
+    one: One, merge: Merge, tasks: Sequence[Sequence[FileRows]], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for task in batch["id"].to_pylist():
+            yield _state(task, merge(map(one, tasks[task])))
 
 
 def _merged(merge: Merge, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,195 @@
+"""Spark DataFrames that are Parquet files: which are, and that what executors read is what Spark would give."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import piwo
+from piwo.engines import reduce
+from piwo.errors import DataError
+from piwo.logs.spark import SparkSource
+from piwo.logs.spark_scan import Files
+from piwo.reductions import Digest
+from tests.engines.clusters import Accident, SparkFilesHome, go_wrong_once
+from tests.reductions import test_laws as laws
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore::FutureWarning")
+
+N = 400
+
+
+def rows(first: int = 0) -> pa.Table:
+    i = np.arange(first, first + N)
+    return pa.table(
+        {
+            "action": pa.array(np.array(["a", "b"])[i % 2]),
+            "reward": (i % 4 == 0).astype(float),
+            "propensity": np.full(N, 0.5),
+            "day": i % 5,
+            "x y": i / N,
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for i in range(3):
+        pq.write_table(rows(N * i), tmp_path / f"part-{i}.parquet", row_group_size=150)
+    return tmp_path
+
+
+def seen(frame: Any) -> tuple[int, list[str]]:
+    """Files that executors read, and the columns that they read themselves."""
+    found = Files.of(frame, SparkSource(frame).schema)
+    return len(found.files), found.schema.names
+
+
+COLUMNS = rows().schema.names
+
+STEPS: dict[str, tuple[Callable[[Any], Any], tuple[int, list[str]]]] = {
+    "the files": (lambda frame: frame, (3, COLUMNS)),
+    "some columns, in another order": (lambda frame: frame.select("reward", "action"), (3, ["reward", "action"])),
+    "without some": (lambda frame: frame.drop("day", "x y"), (3, COLUMNS[:3])),
+    "a view": (
+        lambda frame: frame.createOrReplaceTempView("seen") or frame.sparkSession.table("seen"),
+        (3, COLUMNS),
+    ),
+    "another name": (lambda frame: frame.withColumnRenamed("day", "date"), (0, [])),
+    "the name of another": (lambda frame: frame.drop("reward").withColumnRenamed("propensity", "reward"), (0, [])),
+    "computed": (lambda frame: frame.selectExpr("action", "reward / 2 as reward", "propensity"), (0, [])),
+    "some rows": (lambda frame: frame.where("reward > 0"), (0, [])),
+    "the first rows": (lambda frame: frame.limit(10), (0, [])),
+    "kept in memory": (lambda frame: frame.cache(), (0, [])),
+    "twice": (lambda frame: frame.union(frame), (0, [])),
+    "sorted": (lambda frame: frame.orderBy("reward"), (0, [])),
+    "without equal rows": (lambda frame: frame.distinct(), (0, [])),
+    "with another": (lambda frame: frame.join(frame.select("day").distinct(), "day"), (0, [])),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_between_the_files_and_the_rows_is_seen(spark: Any, folder: Path, step: str) -> None:
+    made, expected = STEPS[step]
+    frame = made(spark.read.parquet(str(folder)))
+    try:
+        assert seen(frame) == expected
+        if {"action", "reward", "propensity"} <= set(frame.columns):
+            there = piwo.check(piwo.read(frame)).to_dict()
+            here = piwo.check(piwo.read(frame.toArrow())).to_dict()
+            for name in ("rows", "actions", "mean_reward", "ess"):
+                assert there.get(name) == pytest.approx(here.get(name), rel=1e-12), name
+    finally:
+        frame.unpersist()
+
+
+def test_columns_that_files_hold_in_their_own_way_are_read_by_spark(spark: Any, folder: Path) -> None:
+    odd = rows(3 * N).append_column("only here", [np.arange(N)])
+    odd = odd.set_column(3, "Day", odd["day"])
+    pq.write_table(odd, folder / "part-3.parquet")
+    asked = "action string, reward double, propensity double, day long, `x y` double, `only here` long"
+    frame = spark.read.schema(asked).parquet(str(folder))
+    assert seen(frame) == (4, ["action", "reward", "propensity", "x y"])
+    log = piwo.read(frame, where='day < 3 and "only here" is null')
+    assert len(log) == sum(i % 5 < 3 for i in range(3 * N))
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.string_view()], ids=str)
+def test_text_is_text_however_it_is_written(spark: Any, tmp_path: Path, kind: pa.DataType) -> None:
+    table = rows()
+    pq.write_table(table.set_column(0, "action", table["action"].cast(kind)), tmp_path / "a.parquet")
+    pq.write_table(table, tmp_path / "b.parquet")
+    frame = spark.read.parquet(str(tmp_path))
+    assert "action" in seen(frame)[1]
+    log = piwo.read(frame)
+    assert log.actions.labels == ("a", "b")
+    assert len(log) == 2 * N
+
+
+def test_types_that_differ_are_read_by_spark(spark: Any, tmp_path: Path) -> None:
+    table = rows().append_column("when", [pa.array([0] * N, pa.timestamp("us", tz="Asia/Tokyo"))])
+    table = table.append_column("small", [pa.array([1] * N, pa.uint8())])
+    pq.write_table(table.append_column("both", [[[0.5, 0.5]] * N]), tmp_path / "a.parquet")
+    assert seen(spark.read.parquet(str(tmp_path))) == (1, [*COLUMNS, "both"])
+
+
+def test_a_column_that_folders_name_is_theirs(spark: Any, tmp_path: Path) -> None:
+    """Spark takes day from the folder, whatever the file in it says."""
+    for day in (7, 8):
+        (tmp_path / f"day={day}").mkdir()
+        table = rows()
+        table = table.set_column(3, "day", table["day"].cast(pa.int32()))  # the type that Spark gives to folders
+        pq.write_table(table, tmp_path / f"day={day}" / "a.parquet")
+    frame = spark.read.parquet(str(tmp_path))
+    files, columns = seen(frame)
+    assert (files, sorted(columns)) == (2, sorted(set(COLUMNS) - {"day"}))
+    assert len(piwo.read(frame, where="day = 7")) == N
+
+
+def test_a_table_of_the_catalog_is_its_files(spark: Any, folder: Path) -> None:
+    spark.sql("drop table if exists decisions_in_files")
+    spark.sql(f"create table decisions_in_files using parquet location '{folder}'")
+    try:
+        assert seen(spark.table("decisions_in_files"))[0] == 3
+        assert len(piwo.read("spark:decisions_in_files")) == 3 * N
+        assert len(piwo.read("spark:select action, reward, propensity from decisions_in_files where day = 0")) == 240
+    finally:
+        spark.sql("drop table decisions_in_files")
+
+
+def test_other_formats_are_read_by_spark(spark: Any, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = str(tmp_path_factory.mktemp("other") / "csv")
+    spark.read.parquet(str(folder)).write.option("header", True).csv(place)
+    assert seen(spark.read.option("header", True).csv(place)) == (0, [])
+    assert seen(spark.range(5)) == (0, [])
+
+
+def test_files_without_rows_and_no_files_are_an_error_as_ever(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(rows().slice(0, 0), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="no rows in the Spark DataFrame"):
+        reduce(piwo.read(spark.read.parquet(str(tmp_path)), actions=["a"]), Digest())
+
+
+def test_a_file_that_goes_away_is_one_line(spark: Any, folder: Path) -> None:
+    log = piwo.read(spark.read.parquet(str(folder)))
+    assert reduce(log, Digest()).rows == 3 * N
+    (folder / "part-1.parquet").unlink()
+    with pytest.raises(DataError, match=r"^Spark could not read the Spark DataFrame: [^\n]*part-1.parquet[^\n]*$"):
+        reduce(log, Digest())
+
+
+@dataclass(frozen=True)
+class Stumbles(Digest):
+    """A digest that meets an accident where it is summed, once."""
+
+    accident: Accident = "raises"
+    once: str = ""
+
+    def update(self, state: Any, batch: Any) -> Any:
+        go_wrong_once(self.accident, self.once)
+        return super().update(state, batch)
+
+
+@pytest.mark.parametrize("accident", ["raises", "killed"])
+def test_a_task_that_fails_and_a_worker_that_dies_change_nothing(spark: Any, tmp_path: Path, accident: Any) -> None:
+    from pyspark import cloudpickle as sparks_own
+
+    import tests.engines.clusters
+    import tests.engines.test_spark_files as here
+
+    sparks_own.register_pickle_by_value(tests.engines.clusters)
+    sparks_own.register_pickle_by_value(here)
+    (tmp_path / "rows").mkdir()
+    table = laws.table()
+    frame = SparkFilesHome(spark, tmp_path / "rows").frame([table.slice(0, 700), table.slice(700)])
+    assert seen(frame)[0] == 2
+    roles = {"propensity": "propensity", "weight": "weight", "actions": range(laws.ACTIONS)}
+    once = tmp_path / "once"
+    found = reduce(piwo.read(frame, **roles), Stumbles(accident=accident, once=str(once)))
+    assert once.exists()
+    assert found == reduce(piwo.read(table, **roles), Digest())
