@@ -1,10 +1,12 @@
 """Logs on clusters: rows/s a core on Spark and Dask beside the local engine, bytes of states, and memory of the driver.
 
-    python benchmarks/clusters.py                 20 million rows in 8 files, about ten minutes
-    python benchmarks/clusters.py 4e6 --spark-alone
+    python benchmarks/clusters.py                 20 million rows in 8 files, about five minutes
+    python benchmarks/clusters.py 1e8 --only "local" "spark, 1 core" "spark, 2 cores"
 
-All ways read the same Parquet files. Each runs in a process of its own, so that its peak memory is its own, and every
-pass once before it is timed: what is compared is passes, not the start of machines. The extrapolation is one.
+All ways read the same Parquet files; Spark's executors themselves, and once more as rows that come through the JVM, as
+they do of any frame that is more than its files. Each way runs in a process of its own, so that its peak memory is its
+own, and every pass once before it is timed: what is compared is passes, not the start of machines. The extrapolation
+is one.
 """
 
 import argparse
@@ -31,17 +33,17 @@ from piwo.oracles.ridge import first_mean
 from piwo.reductions import Gram, PolicySums, Reduction, packed
 from piwo.scores import IW, IX
 
-WIDTH, ACTIONS, FILES = 8, 16, 8
-WAYS = ("local", "spark, 1 core", "spark, 2 cores", "dask, 1 core", "dask, 2 cores")
+WIDTH, ACTIONS, FILE_ROWS = 8, 16, 2_500_000
+WAYS = ("local", "spark, 1 core", "spark, 2 cores", "spark's rows, 2 cores", "dask, 1 core", "dask, 2 cores")
 REPEATS = 3
 HOP = "nothing: rows counted in Python"
-"""What every pass on Spark pays: rows become Arrow in the JVM, and go to Python."""
+"""What every pass over Spark's rows pays: they become Arrow in the JVM, and go to Python."""
 
 
 def write(folder: Path, rows: int) -> None:
     """Write the log: three numeric roles, 8 context columns, 16 actions."""
-    for i in range(FILES):
-        rng, n = np.random.default_rng(i), rows // FILES
+    for i, first in enumerate(range(0, rows, FILE_ROWS)):
+        rng, n = np.random.default_rng(i), min(FILE_ROWS, rows - first)
         action = rng.integers(0, ACTIONS, n)
         columns = {
             "action": action,
@@ -49,7 +51,7 @@ def write(folder: Path, rows: int) -> None:
             "propensity": np.full(n, 1 / ACTIONS),
         }
         context = {f"x{j}": rng.normal(size=n) for j in range(WIDTH)}
-        pq.write_table(pa.table(columns | context), folder / f"part-{i}.parquet", row_group_size=262_144)
+        pq.write_table(pa.table(columns | context), folder / f"part-{i:04}.parquet", row_group_size=262_144)
 
 
 @contextmanager
@@ -59,15 +61,17 @@ def opened(way: str, folder: Path) -> Iterator[Any]:
     count = int(cores.split()[0]) if cores else 2
     if name == "local":
         yield f"{folder}/*.parquet"
-    elif name == "spark":
+    elif name.startswith("spark"):
         from pyspark.sql import SparkSession
+        from pyspark.sql.functions import lit
 
         builder = SparkSession.builder.master(f"local[{count}]").config("spark.ui.enabled", "false")
-        # half a file or so a partition, however many cores there are
+        # where rows come from Spark: half a file or so a partition, however many cores there are
         builder = builder.config("spark.sql.files.maxPartitionBytes", "16m").config("spark.log.level", "OFF")
         session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
         try:
-            yield session.read.parquet(str(folder))
+            frame = session.read.parquet(str(folder))
+            yield frame if name == "spark" else frame.withColumn("one", lit(1))  # and so more than its files
         finally:
             session.stop()
     else:
@@ -99,7 +103,7 @@ def timed(way: str, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with opened(way, folder) as source:
         log = piwo.read(source, context="x*", actions=range(ACTIONS))
-        hop: dict[str, Callable[[], object]] = {HOP: lambda: rows_in_python(source)} if way.startswith("spark") else {}
+        hop: dict[str, Callable[[], object]] = {HOP: lambda: rows_in_python(source)} if "rows" in way else {}
         for name, run in {**passes(log), **hop}.items():
             run()
             seconds = []
@@ -149,7 +153,7 @@ def state_sizes() -> list[tuple[str, int]]:
 
 def report(found: dict[str, dict[str, Any]], rows: int) -> None:
     """Print the tables of docs/clusters.md."""
-    print(f"\n{rows:,} rows in {FILES} files\n")
+    print(f"\n{rows:,} rows in {-(-rows // FILE_ROWS)} files\n")
     print("| way | pass | seconds | rows/s a core | driver, MB | largest worker, MB |\n|---|---|---|---|---|---|")
     for way, one in found.items():
         cores = 1 if "1 core" in way else 2
@@ -157,20 +161,17 @@ def report(found: dict[str, dict[str, Any]], rows: int) -> None:
             rate, worker = f"{rows / seconds / cores:,.0f}", "" if way == "local" else f"{one['largest child']:.0f}"
             print(f"| {way} | {name} | {seconds:.2f} | {rate} | {one['driver']:.0f} | {worker} |")
     print("\n| ratio | pass | measured | aim |\n|---|---|---|---|")
-    for name in next(iter(found.values()))["seconds"]:
-        for home in ("spark", "dask"):
-            if f"{home}, 2 cores" not in found:
-                continue
-            one, two = (found[f"{home}, {c}"]["seconds"][name] for c in ("1 core", "2 cores"))
-            local = found["local"]["seconds"][name]
-            print(
-                f"| {home} on 2 cores / local | {name} | {two / local:.2f} | {'at most 3' if home == 'spark' else ''} |"
-            )
-            aim = "at least 1.7" if home == "spark" else ""
-            print(f"| {home}: 1 core / 2 cores | {name} | {one / two:.2f} | {aim} |")
-            if home == "spark":
-                hop = two / found["spark, 2 cores"]["seconds"][HOP]
-                print(f"| spark on 2 cores / rows counted in Python | {name} | {hop:.2f} | |")
+    for above, below, aim in (
+        ("spark, 2 cores", "local", "at most 3"),
+        ("spark, 1 core", "spark, 2 cores", "at least 1.7"),
+        ("spark's rows, 2 cores", "local", ""),
+        ("spark's rows, 2 cores", "spark, 2 cores", ""),
+        ("dask, 2 cores", "local", ""),
+        ("dask, 1 core", "dask, 2 cores", ""),
+    ):
+        if above in found and below in found:
+            for name, seconds in found[below]["seconds"].items():
+                print(f"| {above} / {below} | {name} | {found[above]['seconds'][name] / seconds:.2f} | {aim} |")
     print("\n| sums of | bytes that a partition sends |\n|---|---|")
     for name, size in state_sizes():
         print(f"| {name} | {size:,} |")
@@ -184,21 +185,20 @@ def report(found: dict[str, dict[str, Any]], rows: int) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="?", type=float, default=20e6)
-    parser.add_argument("--spark-alone", action="store_true", help="leave Dask out")
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, help="ways, all of them by default")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.way:
         print(json.dumps(timed(asked.way, asked.folder)))
         return
-    ways = [way for way in WAYS if not (asked.spark_alone and way.startswith("dask"))]
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), int(asked.rows))
         found = {}
-        for way in ways:
+        for way in asked.only:
             print(way, "...", file=sys.stderr, flush=True)
             found[way] = alone(way, Path(folder))
-    report(found, int(asked.rows) // FILES * FILES)
+    report(found, int(asked.rows))
 
 
 if __name__ == "__main__":

@@ -102,11 +102,11 @@ class Files:
                 if held:
                     made.setdefault(before * count // total, {}).setdefault(file, []).append(group)
                     before += held
-        return [[self._part(file, groups, columns) for file, groups in task.items()] for task in made.values()]
-
-    def _part(self, file: int, groups: list[int], columns: Sequence[str]) -> FileRows:
-        path, rows = self.files[file]
         schema = pa.schema([self.schema.field(x) for x in columns])
+        return [[self._part(file, groups, schema) for file, groups in task.items()] for task in made.values()]
+
+    def _part(self, file: int, groups: Sequence[int], schema: pa.Schema) -> FileRows:
+        path, rows = self.files[file]
         return FileRows(path, tuple(groups), first_of(file) + sum(rows[: groups[0]]), schema)
 
 
