@@ -1,25 +1,36 @@
-"""PostgreSQL: a real server that the tests start. One snapshot for all passes, streaming, and no password anywhere."""
+"""PostgreSQL: a real server that the tests start. One snapshot for all passes, streaming, and no password anywhere.
+
+Every test runs by both ways to the server; by DuckDB's extension where the DuckDB that runs has it installed, which
+`make test-postgres-extension` sees to.
+"""
 
 import json
 import os
+import pickle
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import piwo
 from piwo.cli.main import main
 from piwo.engines import checkpointing, reduce
 from piwo.errors import DataError, FileError, UsageError
-from piwo.logs import read
+from piwo.logs import postgres, postgres_duckdb, read
 from piwo.logs import sources as sources_module
+from piwo.logs.postgres import postgres_source
+from piwo.logs.postgres_duckdb import has_extension
 from piwo.reductions import ActionTable, Digest
 
 SECRET = "s3cr3t/=@#"
@@ -48,7 +59,7 @@ def other_user() -> str | None:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def started() -> Iterator[str]:
     """The address of a server with a few tables."""
     pytest.importorskip("adbc_driver_postgresql", reason="needs piwo[postgres]")
     place, user = binaries(), other_user()
@@ -78,6 +89,17 @@ def server() -> Iterator[str]:
             as_user([*control, "-m", "immediate", "stop"], user)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["extension", "adbc"])
+def server(request: pytest.FixtureRequest, started: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of the server, which is read by one of the two ways and never by the other."""
+    if request.param == "extension" and not has_extension():
+        pytest.skip("this DuckDB has no extension postgres installed; make test-postgres-extension has one")
+    monkeypatch.setattr(postgres, "has_extension", lambda: request.param == "extension")
+    monkeypatch.setattr(postgres, "has_adbc", lambda: request.param == "adbc")
+    ask(started, "drop table if exists moving, other")
+    return started
 
 
 def ask(address: str, *statements: str) -> None:
@@ -160,12 +182,46 @@ def test_every_pass_sees_one_snapshot(server: str) -> None:
     assert reduce(read(f"{server}#moving"), Digest()).rows == 15_000
 
 
+TYPES = {
+    "true": ("bool", True), "7::int2": ("int16", 7), "7": ("int32", 7), "7::int8": ("int64", 7),
+    "0.5::float4": ("float", 0.5), "0.1": ("double", 0.1), "0.5::numeric(6,3)": ("double", 0.5),
+    "'7.25'::money": ("double", 7.25), "4294967295::oid": ("int64", 4294967295), "0.5::smaller": ("double", 0.5),
+    "'x'": ("string", "x"), "'x'::char(3)": ("string", "x"), "'x'::name": ("string", "x"),
+    "'ok'::mood": ("string", "ok"),
+    "'{}'::json": ("string", "{}"), "'10.0.0.1'::inet": ("string", "10.0.0.1/32"), "null::text": ("string", None),
+    "point(1, 2)": ("string", "(1,2)"), "'12:00+01'::timetz": ("string", "12:00:00+01"), "'a'::bytea": ("binary", b"a"),
+    "date '2026-01-31'": ("date32[day]", date(2026, 1, 31)), "time '12:00'": ("time64[us]", time(12)),
+    "timestamp '2026-01-31'": ("timestamp[us]", datetime(2026, 1, 31)),  # noqa: DTZ001
+    "timestamptz '2026-01-31+01'": ("timestamp[us, tz=UTC]", datetime(2026, 1, 30, 23, tzinfo=UTC)),
+    "array[1, null]": ("list<item: int32>", [1, None]), "array[0.5]": ("list<item: double>", [0.5]),
+    "array['ok'::mood]": ("list<item: string>", ["ok"]),
+    "array[date '2026-01-31']": ("list<item: date32[day]>", [date(2026, 1, 31)]),
+    "array[]::float8[]": ("list<item: double>", []),
+}  # fmt: skip
+
+
+def test_types_do_not_depend_on_the_way(server: str) -> None:
+    ask(
+        server,
+        "drop domain if exists smaller, small", "drop type if exists mood",
+        "create domain small as numeric(5, 1)", "create domain smaller as small", "create type mood as enum ('ok')",
+    )  # fmt: skip
+    columns = ", ".join(f"{sql} as c{i}" for i, sql in enumerate(TYPES))
+    source = postgres_source(f"{server}#select {columns}")
+    table = pa.Table.from_batches(list(source.fragments(source.schema.names)[0].records()))
+    assert table.schema == source.schema
+    found = [(str(x.type), table[x.name][0].as_py()) for x in table.schema]
+    assert dict(zip(TYPES, found, strict=True)) == TYPES
+
+
 def test_conditions_are_decided_by_the_server(server: str) -> None:
     log = read(f"{server}#clicks", where="day >= '2026-01-03' and reward > 0 -- paid")
     rows = [i for i in range(1, ROWS + 1) if i % 5 >= 2 and i % 2]
     assert reduce(log, Digest()).rows == len(rows)
     with pytest.raises(FileError, match="nope"):
         read(f"{server}#clicks", where="nope > 1")
+    with pytest.raises(FileError, match="division by zero"):
+        reduce(read(f"{server}#clicks", where="i / (i - 30) > 1"), Digest())
 
 
 def test_rows_are_streamed(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,8 +231,61 @@ def test_rows_are_streamed(server: str, monkeypatch: pytest.MonkeyPatch) -> None
     pieces = fragment.pieces()
     first = [next(pieces) for _ in range(3)]
     assert [x.start for x in first] == [0, 2000, 4000]
-    pieces.close()  # in the middle: the connection is closed, nothing hangs
+    pieces.close()
     assert reduce(log, Digest()).rows == 50 * ROWS
+
+
+def running(server: str) -> int:
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(server, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("select count(*) from pg_stat_activity where state = 'active' and pid <> pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
+def test_what_nobody_goes_on_reading_is_stopped(server: str) -> None:
+    log = read(f"{server}#select clicks.* from clicks, generate_series(1, 100000)")
+    (fragment,) = log.fragments()
+    pieces = fragment.pieces()
+    next(pieces)
+    assert running(server) == 1
+    pieces.close()  # two billion rows are neither read to their end nor sent
+    assert running(server) == 0
+
+
+@pytest.mark.parametrize("quick", [0, 400_000])  # rows that come before the server lets one wait
+def test_ctrl_c_stops_the_server(quick: int, server: str) -> None:
+    ask(
+        server,
+        "create or replace function slow(i int) returns int as $$begin perform pg_sleep(60); return i; end$$ "
+        "language plpgsql stable",
+    )
+    slow = f"select 1 as x from generate_series(1, 500000) i where i <= {quick} or slow(i) > 0"
+    source = postgres_source(f"{server}#{slow}")
+    (fragment,) = source.fragments(["x"])
+    timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        sum(x.num_rows for x in fragment.records())
+    assert running(server) == 0
+
+
+def test_a_fragment_is_pickled(server: str) -> None:
+    log = read(f"{server}#clicks")
+    (fragment,) = log.source.fragments(["i"])
+    copy = pickle.loads(pickle.dumps(fragment))
+    assert sum(x.num_rows for x in copy.records()) == ROWS
+
+
+def test_a_secret_of_duckdb_does_not_stand_before_the_address(server: str) -> None:
+    if has_extension():
+        database = postgres_duckdb._database(os.getpid())
+        database.execute("create temporary secret (type postgres, host 'elsewhere', user 'you')")
+    try:
+        assert reduce(read(f"{server}#clicks"), Digest()).rows == ROWS
+    finally:
+        if has_extension():
+            database.execute("drop secret __default_postgres")
 
 
 def test_a_checkpoint_is_of_one_snapshot(server: str, tmp_path: Path) -> None:
@@ -228,8 +337,8 @@ def test_the_command_reads_a_table(server: str, capsys: pytest.CaptureFixture[st
     assert found["log"]["source"].startswith("postgresql:///postgres#clicks")
 
 
-def test_a_missing_driver_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_neither_way_one_line_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "has_extension", lambda: False)
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-    monkeypatch.setitem(sys.modules, "adbc_driver_manager", None)
-    with pytest.raises(FileError, match=r"pip install 'piwo\[postgres\]'"):
+    with pytest.raises(FileError, match=r"install postgres.*pip install 'piwo\[postgres\]'"):
         piwo.read("postgresql://me@localhost:1/db#clicks")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from piwo.errors import DataError, FileError
 from piwo.logs.addresses import without_secrets
 
-__all__ = ["duckdb_errors", "one_line"]
+__all__ = ["duckdb_errors", "is_interrupt", "one_line"]
 
 _ADVICE = "check names and types in the query, or in the condition (where=)"
 
@@ -32,14 +32,25 @@ def duckdb_errors(name: str) -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.InterruptException, RuntimeError) as cause:
-        if not isinstance(cause, duckdb.InterruptException) and "interrupted" not in str(cause):
-            raise
-        raise KeyboardInterrupt from None
-    except (duckdb.Error, OSError, pa.ArrowException) as cause:
-        if "INTERRUPT Error" in str(cause):
+    except (duckdb.Error, OSError, pa.ArrowException, RuntimeError) as cause:
+        if is_interrupt(cause):
             raise KeyboardInterrupt from None
+        if isinstance(cause, RuntimeError):
+            raise
         raise _told(cause, name, isinstance(cause, duckdb.IOException | OSError)) from None
+
+
+def is_interrupt(cause: BaseException) -> bool:
+    """Tell whether an error is DuckDB's answer to Ctrl-C.
+
+    >>> is_interrupt(RuntimeError("Query interrupted")), is_interrupt(OSError("no such file"))
+    (True, False)
+    """
+    import duckdb
+
+    if isinstance(cause, duckdb.InterruptException):
+        return True
+    return ("interrupted" if isinstance(cause, RuntimeError) else "INTERRUPT Error") in str(cause)
 
 
 def _told(cause: BaseException, name: str, of_file: bool) -> DataError | FileError:

@@ -1,11 +1,17 @@
-"""Tables and queries of PostgreSQL, streamed as Arrow batches by ADBC; every pass sees one and the same snapshot."""
+"""Tables and queries of PostgreSQL, streamed as Arrow batches; every pass sees one and the same snapshot.
+
+What is asked of the server stands here. It goes by one of two ways: DuckDB's extension `postgres`, which asks for no
+package beside those that piwo has, or ADBC's driver where that extension is not installed, as it cannot be had for
+every version of DuckDB. Both read at the same speed, and give the same rows, types and refusals.
+"""
 
 from __future__ import annotations
 
 import re
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,12 +20,14 @@ import pyarrow as pa
 
 from piwo.errors import FileError, UsageError
 from piwo.logs.duckdb_errors import one_line
+from piwo.logs.postgres_adbc import AdbcLink, has_adbc
+from piwo.logs.postgres_duckdb import DuckDBLink, has_extension
+from piwo.logs.postgres_link import Link, LinkError, Linking
 from piwo.logs.repeatable import chance
 from piwo.logs.sources import BATCH_ROWS, Fragment, decoded, pieces_of, quoted
 
 __all__ = ["PostgresSource", "is_postgres", "postgres_source"]
 
-_BEGIN = "begin transaction isolation level repeatable read read only"
 _IN_ORDER = (
     "set local synchronize_seqscans = off",
     "set local max_parallel_workers_per_gather = 0",
@@ -28,7 +36,13 @@ _IN_ORDER = (
     "set local enable_bitmapscan = off",
 )
 """A table is read from its first page to its last: the same order at every pass of a snapshot."""
-_CASTS = {"numeric": "float8", "_numeric": "float8[]"}
+_AS_THEY_ARE = frozenset({
+    "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bytea",
+    "date", "time", "timestamp", "timestamptz", "interval",
+})  # fmt: skip
+"""Types that mean the same to the server, to both ways and to Arrow."""
+_CASTS = {"numeric": "float8", "money": "numeric::float8", "oid": "int8"}
+"""Other types -> what they are read as; where there is nothing here, as text."""
 _ADDRESS = re.compile(r"postgres(ql)?://([^/@#?\s]*@)?[^/@#?\s]*(/[^@#?\s]*)?(\?[^@#\s]*)?")
 _CLOCK = re.compile(
     r"\b(?:(?:now|(?:transaction|statement|clock)_timestamp|timeofday)\s*\(|(?:current_|local)time(?:stamp)?\b)",
@@ -53,7 +67,7 @@ def postgres_source(text: str) -> PostgresSource:
     The address is libpq's, in which a # is written %23; a password is better kept in ~/.pgpass or PGPASSWORD.
 
     Raises:
-        FileError: where ADBC's driver is not installed, and where the server, table or query fails.
+        FileError: where neither DuckDB's extension nor ADBC's driver is installed; where server, table or query fails.
         UsageError: where no table and no query stands behind a #, and where a password is not written as addresses ask.
     """
     address, mark, asked = text.partition("#")
@@ -83,12 +97,10 @@ def _shown(address: str) -> str:
 
 @contextmanager
 def _errors(name: str) -> Iterator[None]:
-    """Turn what ADBC and the server say into one line without a password."""
-    import adbc_driver_manager
-
+    """Turn what the server and the driver say into one line without a password."""
     try:
         yield
-    except (adbc_driver_manager.Error, pa.ArrowException, OSError) as cause:
+    except LinkError as cause:
         told = one_line(re.split(r"Query was:|\bLINE \d+:", str(cause))[0]).rstrip(".")
         if "snapshot" in told and "invalid" in told:
             told = "the snapshot that all passes read has ended with its connection; read the log again"
@@ -96,96 +108,144 @@ def _errors(name: str) -> Iterator[None]:
         raise FileError(f"PostgreSQL could not give the rows of {name}: {told}; {advice}") from None
 
 
+def _way() -> Linking:
+    """Return how to reach PostgreSQL: by DuckDB's extension where it is installed, else by ADBC.
+
+    Raises:
+        FileError: where neither is installed.
+    """
+    if has_extension():
+        return DuckDBLink
+    if has_adbc():
+        return AdbcLink
+    raise FileError(
+        "PostgreSQL is read by DuckDB's extension or by ADBC's driver, and neither is installed; install the one, "
+        "with a network: python -c \"import duckdb; duckdb.sql('install postgres')\", or the other: "
+        "pip install 'piwo[postgres]'"
+    )
+
+
+@dataclass(frozen=True)
+class _Passes:
+    """Links that see one snapshot, each for one pass."""
+
+    way: Linking
+    address: str = field(repr=False)
+    snapshot: str
+
+    @contextmanager
+    def link(self) -> Iterator[Link]:
+        """Give a link of its own, closed at the end."""
+        first = (f"set transaction snapshot {_text(self.snapshot)}", *_IN_ORDER)
+        with closing(self.way(self.address, first)) as link:
+            yield link
+
+    def stop(self, process: int) -> None:
+        """Have the server give up the query of a link: its driver might read the answer to its end when it closes."""
+        with suppress(LinkError), closing(self.way(self.address, ())) as link:
+            link.rows(f"select pg_cancel_backend({process})")
+
+
 class _Session:
     """A transaction that is open as long as somebody holds it; it keeps the snapshot."""
 
     def __init__(self, address: str, name: str) -> None:
         self.address, self.name = address, name
-        with _errors_of_import(), _errors(name):
-            self._connection = _connect(address)
-            weakref.finalize(self, self._connection.close)
-            self._ask(_BEGIN)
-            self.snapshot, self.seen = self._rows("select pg_export_snapshot(), pg_current_snapshot()::text")[0]
+        way = _way()
+        with _errors(name):
+            self._link = way(address, ())
+            weakref.finalize(self, self._link.close)
+            snapshot, self.seen = self._link.rows("select pg_export_snapshot(), pg_current_snapshot()::text")[0]
+        self.passes = _Passes(way, address, snapshot)
 
-    def _ask(self, sql: str) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.execute(sql)
-
-    def _rows(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(sql, values or None)
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
-            return rows
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the answer to a question."""
+        with _errors(self.name):
+            return self._link.rows(sql)
 
     def schema(self, sql: str) -> pa.Schema:
-        """Return the columns of a query as ADBC would give them."""
-        with _errors(self.name), self._connection.cursor() as cursor:
-            return cursor.adbc_execute_schema(sql)
+        """Return the columns of a query as they are read."""
+        with _errors(self.name):
+            return self._link.schema(sql)
+
+    def kinds(self, sql: str, names: Sequence[str]) -> list[str]:
+        """Return the server's types of the columns of a query, which is not run; a domain is the type behind it."""
+        listed = ", ".join(f"pg_typeof(piwo_rows.{quoted(x)})" for x in names)
+        return [
+            x
+            for (x,) in self.rows(
+                "with recursive kinds(at, kind) as (select at, kind::oid from unnest((select "
+                f"array[{listed}]::regtype[] from (select 1) as piwo_one left join ({sql}\n) as piwo_rows on false)) "
+                "with ordinality as piwo_kinds(kind, at) union all select at, typbasetype from kinds join pg_type t "
+                "on t.oid = kind where typbasetype <> 0) select typname::text from kinds join pg_type t "
+                "on t.oid = kind where typbasetype = 0 order by at"
+            )
+        ]
 
     def volatile(self, names: Sequence[str]) -> list[str]:
         """Return which of these names are functions that may give another value at each call."""
+        listed = _text("{" + ",".join(names) + "}")
         sql = (
-            "select proname::text from pg_proc where provolatile = 'v' and proname = any($1::text[]) "
+            f"select proname::text from pg_proc where provolatile = 'v' and proname = any({listed}::text[]) "
             "and prorettype <> 'tsm_handler'::regtype order by 1"
         )
-        with _errors(self.name):
-            return [x for (x,) in self._rows(sql, "{" + ",".join(names) + "}")]
+        return [x for (x,) in self.rows(sql)]
 
     def table(self, asked: str) -> tuple[str, str, str]:
         """Return schema, name and kind of the one table or view that is called so."""
-        sql = (
-            "select nspname::text, relname::text, relkind::text, pg_table_is_visible(c.oid) from pg_class c "
+        name = _text(asked)
+        found = self.rows(
+            "select nspname::text, relname::text, relkind::text from pg_class c "
             "join pg_namespace n on n.oid = relnamespace where relkind in ('r', 'p', 'v', 'm', 'f') "
-            "and (nspname || '.' || relname = $1 or (relname = $1 and pg_table_is_visible(c.oid)))"
+            f"and (nspname || '.' || relname = {name} or (relname = {name} and pg_table_is_visible(c.oid)))"
         )
-        with _errors(self.name):
-            found = self._rows(sql, asked)
         if len(found) != 1:
             what = f"{len(found)} tables are called" if found else "no table"
             raise FileError(f"{what} {asked!r} in {self.name.partition('#')[0]!r}, expected #TABLE or #SCHEMA.TABLE")
         return found[0][0], found[0][1], found[0][2]
 
 
-@contextmanager
-def _errors_of_import() -> Iterator[None]:
-    try:
-        yield
-    except ImportError:
-        raise FileError(
-            "PostgreSQL is read by ADBC's driver, which is not installed; pip install 'piwo[postgres]', or "
-            "give a query on a DuckDB connection that has the database attached: Log.from_sql(..., connection=...)"
-        ) from None
-
-
-def _connect(address: str) -> Any:
-    from adbc_driver_postgresql import dbapi
-
-    return dbapi.connect(address, autocommit=True)
+def _text(value: str) -> str:
+    """Return a text as the server writes it, whatever it takes a backslash for."""
+    return "E" + quoted(value.replace("\\", "\\\\"), "'")
 
 
 @dataclass(frozen=True)
 class PostgresFragment:
     """Columns of the whole answer, on a connection of its own that sees the snapshot."""
 
-    address: str = field(repr=False)
+    passes: _Passes
     name: str
-    snapshot: str
     sql: str
     start: int = 0
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches, as the server sends them."""
-        with _errors(self.name), _connect(self.address) as connection, connection.cursor() as cursor:
-            for statement in (_BEGIN, f"set transaction snapshot {quoted(self.snapshot, chr(39))}", *_IN_ORDER):
-                cursor.execute(statement)
-            cursor.execute(self.sql)
-            for record in cursor.fetch_record_batch():
-                for at in range(0, record.num_rows, BATCH_ROWS):
-                    yield record.slice(at, BATCH_ROWS)
+        with _errors(self.name), self.passes.link() as link, ThreadPoolExecutor(1) as thread:
+            ((process,),) = link.rows("select pg_backend_pid()")
+            records = link.records(self.sql)
+            try:
+                while (record := _awaited(thread.submit(next, records, None))) is not None:
+                    for at in range(0, record.num_rows, BATCH_ROWS):
+                        yield record.slice(at, BATCH_ROWS)
+            except LinkError:
+                raise
+            except BaseException:
+                self.passes.stop(process)
+                raise
+            finally:
+                _awaited(thread.submit(records.close))
 
     def pieces(self) -> Iterator[Fragment]:
         """Yield the rows as they come, a few batches at a time."""
         return pieces_of(self.records(), self.start)
+
+
+def _awaited(future: Future[Any]) -> Any:
+    """Return what a thread gives: one who waits so, and for a time, hears Ctrl-C, which a driver may not."""
+    while not wait([future], timeout=1).done:
+        pass
+    return future.result()
 
 
 class PostgresSource:
@@ -196,10 +256,10 @@ class PostgresSource:
     def __init__(self, session: _Session, sql: str, name: str, steady: bool) -> None:
         self.name, self.steady, self._session, self._asked = name, steady, session, sql
         _refuse_chance(session, sql, name)
-        found = session.schema(f"select * from ({sql}\n) as piwo_rows")
-        chosen = [_as_arrow_knows(x) for x in found]
+        names = session.schema(f"select * from ({sql}\n) as piwo_rows").names
+        chosen = [_column(*x) for x in zip(names, session.kinds(sql, names), strict=True)]
         self.sql = f"select {', '.join(chosen)} from ({sql}\n) as piwo_rows"
-        self.schema: pa.Schema = session.schema(self.sql).remove_metadata()
+        self.schema: pa.Schema = session.schema(self.sql)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return the one fragment that there is."""
@@ -221,7 +281,7 @@ class PostgresSource:
         return ("postgresql", _shown(self._session.address), self.sql, str(self.schema), self._session.seen)
 
     def _fragment(self, sql: str) -> PostgresFragment:
-        return PostgresFragment(self._session.address, self.name, self._session.snapshot, sql)
+        return PostgresFragment(self._session.passes, self.name, sql)
 
 
 def _refuse_chance(session: _Session, sql: str, name: str) -> None:
@@ -240,9 +300,10 @@ def _refuse_chance(session: _Session, sql: str, name: str) -> None:
         raise UsageError(chance(what, name, "abs(hashtext(id::text)) % 10 < 9"))
 
 
-def _as_arrow_knows(column: pa.Field) -> str:
-    """Return a column as one of numbers, times or text: ADBC gives numeric as text, and more types by its own names."""
-    name = quoted(column.name)
-    kind = (column.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
-    cast = _CASTS.get(kind, "text" if isinstance(column.type, pa.BaseExtensionType) else None)
-    return name if cast is None else f"{name}::{cast} as {name}"
+def _column(name: str, kind: str) -> str:
+    """Return a column as one of numbers, times or text, or as a list of them."""
+    entry, is_list = kind.removeprefix("_"), kind.startswith("_")
+    if entry in _AS_THEY_ARE:
+        return quoted(name)
+    steps = [x + "[]" if is_list else x for x in _CASTS.get(entry, "text").split("::")]
+    return f"{quoted(name)}::{'::'.join(steps)} as {quoted(name)}"
