@@ -126,6 +126,7 @@ def _words(text: str, address: str) -> str:
     """Return what the server says, without the address, and without the query that DuckDB made of ours."""
     for form in (quoted(address, "'")[1:-1], address):
         text = text.replace(form, "***")
+    text = re.sub(r"postgres(ql)?://[^\s\"']*", "***", text)  # a part of it
     text = re.sub(r"^.*?Unable to connect to Postgres at \"[^\"]*\": ", "", text, flags=re.DOTALL)
     text = re.sub(r"^.*?\bERROR: +", "", text, flags=re.DOTALL)
     return re.sub(r"^[A-Z][\w ]* Error: ", "", text)
