@@ -214,6 +214,13 @@ def test_types_do_not_depend_on_the_way(server: str) -> None:
     assert dict(zip(TYPES, found, strict=True)) == TYPES
 
 
+def test_a_database_in_another_encoding(server: str) -> None:
+    other = server.replace("/postgres?", "/latin?")
+    ask(server, "drop database if exists latin", "create database latin encoding 'LATIN1' template template0")
+    ask(other, "create table clicks as select chr(233) as action, 1 as reward, 0.5 as propensity")
+    assert read(f"{other}#clicks").actions.labels == ("\u00e9",)
+
+
 def test_conditions_are_decided_by_the_server(server: str) -> None:
     log = read(f"{server}#clicks", where="day >= '2026-01-03' and reward > 0 -- paid")
     rows = [i for i in range(1, ROWS + 1) if i % 5 >= 2 and i % 2]

@@ -36,6 +36,8 @@ _IN_ORDER = (
     "set local enable_bitmapscan = off",
 )
 """A table is read from its first page to its last: the same order at every pass of a snapshot."""
+_AS_UTF8 = "set local client_encoding to 'UTF8'"
+"""The server's own encoding may be another, which neither driver looks at."""
 _AS_THEY_ARE = frozenset({
     "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bytea",
     "date", "time", "timestamp", "timestamptz", "interval",
@@ -136,7 +138,7 @@ class _Passes:
     @contextmanager
     def link(self) -> Iterator[Link]:
         """Give a link of its own, closed at the end."""
-        first = (f"set transaction snapshot {_text(self.snapshot)}", *_IN_ORDER)
+        first = (f"set transaction snapshot {_text(self.snapshot)}", _AS_UTF8, *_IN_ORDER)
         with closing(self.way(self.address, first)) as link:
             yield link
 
@@ -153,7 +155,7 @@ class _Session:
         self.address, self.name = address, name
         way = _way()
         with _errors(name):
-            self._link = way(address, ())
+            self._link = way(address, (_AS_UTF8,))
             weakref.finalize(self, self._link.close)
             snapshot, self.seen = self._link.rows("select pg_export_snapshot(), pg_current_snapshot()::text")[0]
         self.passes = _Passes(way, address, snapshot)

@@ -45,7 +45,8 @@ def _database(process: int) -> Any:  # noqa: ARG001 (a forked process must not u
     """Return an empty database that has the extension loaded, which takes longer than all else that a link needs."""
     import duckdb
 
-    connection = duckdb.connect(config=_OWN)
+    # rows come by one stream: a second thread of DuckDB's would only spin while it waits
+    connection = duckdb.connect(config={**_OWN, "threads": 1})
     connection.execute("load postgres")
     # an empty secret, named: a secret of the user's that has no name would be put before the address, and spoil it
     connection.execute("create temporary secret piwo_none (type postgres)")
