@@ -1,6 +1,7 @@
 """Spark DataFrames that are Parquet files: which are, and that what executors read is what Spark would give."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,79 @@ def test_a_table_of_the_catalog_is_its_files(spark: Any, folder: Path) -> None:
         spark.sql("drop table decisions_in_files")
 
 
+def test_a_file_that_is_named_twice_is_read_twice(spark: Any, folder: Path) -> None:
+    frame = spark.read.parquet(str(folder), str(folder / "part-0.parquet"))
+    assert seen(frame) == (0, [])
+    assert reduce(piwo.read(frame), Digest()).rows == 4 * N
+
+
+def test_a_column_that_folders_name_is_theirs_in_any_case(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "Day=7").mkdir()
+    table = rows()
+    table = table.set_column(3, "day", table["day"].cast(pa.int32()))
+    pq.write_table(table, tmp_path / "Day=7" / "a.parquet")
+    frame = spark.read.parquet(str(tmp_path)).select("action", "reward", "propensity", "day")
+    assert seen(frame) == (1, ["action", "reward", "propensity"])
+    assert len(piwo.read(frame, where="day = 7")) == N
+
+
+def test_columns_whose_names_differ_in_case_are_refused_by_spark(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(rows().append_column("REWARD", [np.ones(N)]), tmp_path / "a.parquet")
+    frame = spark.read.schema("action string, reward double, propensity double").parquet(str(tmp_path))
+    assert seen(frame) == (1, ["action", "propensity"])
+    with pytest.raises(DataError, match=r"^Spark could not read the Spark DataFrame: "):
+        reduce(piwo.read(frame, actions=["a", "b"]), Digest())
+
+
+@contextmanager
+def setting(spark: Any, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+def test_damaged_files_are_left_out_where_spark_is_told_to(spark: Any, folder: Path) -> None:
+    damaged = folder / "part-1.parquet"
+    frame = spark.read.parquet(str(folder))
+    damaged.write_bytes(b"PAR1" + bytes(900) + damaged.read_bytes()[904:])
+    assert seen(frame)[0] == 3
+    asked = spark.read.option("ignoreCorruptFiles", True).schema(frame.schema).parquet(str(folder))
+    assert seen(asked) == (0, [])
+    with setting(spark, "spark.sql.files.ignoreCorruptFiles", "true"):
+        assert seen(frame) == (0, [])
+        assert reduce(piwo.read(frame), Digest()).rows == 2 * N
+
+
+def test_days_of_the_old_calendar_are_read_by_spark(spark: Any, tmp_path: Path) -> None:
+    old = str(tmp_path / "old")
+    with setting(spark, "spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY"):
+        spark.sql("select date'1200-01-01' as day, 1.5D as reward").write.parquet(old)
+    assert seen(spark.read.parquet(old)) == (1, ["reward"])
+    new = tmp_path / "new.parquet"
+    pq.write_table(pa.table({"day": pa.array([0], pa.date32()), "reward": [1.5]}), new)
+    assert seen(spark.read.parquet(str(new))) == (1, ["day", "reward"])
+    assert seen(spark.read.option("datetimeRebaseMode", "LEGACY").parquet(str(new))) == (0, [])
+
+
+def test_columns_by_number_are_read_by_spark(spark: Any, folder: Path) -> None:
+    frame = spark.read.parquet(str(folder))
+    with setting(spark, "spark.sql.parquet.fieldId.read.enabled", "true"):
+        assert seen(frame) == (0, [])
+
+
+def test_rows_in_memory_are_spark_s_whenever_they_came_there(spark: Any, folder: Path) -> None:
+    frame = spark.read.parquet(str(folder))
+    assert seen(frame)[0] == 3
+    frame.cache().count()
+    try:
+        assert seen(frame) == (0, [])
+    finally:
+        frame.unpersist()
+
+
 def test_other_formats_are_read_by_spark(spark: Any, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     place = str(tmp_path_factory.mktemp("other") / "csv")
     spark.read.parquet(str(folder)).write.option("header", True).csv(place)
@@ -193,3 +267,13 @@ def test_a_task_that_fails_and_a_worker_that_dies_change_nothing(spark: Any, tmp
     found = reduce(piwo.read(frame, **roles), Stumbles(accident=accident, once=str(once)))
     assert once.exists()
     assert found == reduce(piwo.read(table, **roles), Digest())
+
+
+def test_a_file_that_is_written_anew_is_one_line(spark: Any, folder: Path) -> None:
+    """Its first row groups would be as many rows as before."""
+    log = piwo.read(spark.read.parquet(str(folder)))
+    assert reduce(log, Digest()).rows == 3 * N
+    table = pq.read_table(folder / "part-1.parquet")
+    pq.write_table(pa.concat_tables([table, rows(9 * N)]), folder / "part-1.parquet", row_group_size=150)
+    with pytest.raises(DataError, match=r"^Spark could not read [^\n]*part-1.parquet' had \d+ bytes[^\n]*now[^\n]*$"):
+        reduce(log, Digest())
