@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ import pytest
 import piwo
 from piwo.engines import reduce
 from piwo.errors import DataError
+from piwo.logs import spark_plans
 from piwo.logs.spark import SparkSource
-from piwo.logs.spark_scan import Files
+from piwo.logs.spark_files import ParquetFiles
 from piwo.reductions import Digest
 from tests.engines.clusters import Accident, SparkFilesHome, go_wrong_once
 from tests.reductions import test_laws as laws
@@ -47,8 +49,18 @@ def folder(tmp_path: Path) -> Path:
 
 def seen(frame: Any) -> tuple[int, list[str]]:
     """Files that executors read, and the columns that they read themselves."""
-    found = Files.of(frame, SparkSource(frame).schema)
+    found = ParquetFiles.of(frame, SparkSource(frame).schema)
     return len(found.files), found.schema.names
+
+
+@contextmanager
+def setting(spark: Any, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
 
 
 COLUMNS = rows().schema.names
@@ -84,7 +96,7 @@ def test_a_step_between_the_files_and_the_rows_is_seen(spark: Any, folder: Path,
             there = piwo.check(piwo.read(frame)).to_dict()
             here = piwo.check(piwo.read(frame.toArrow())).to_dict()
             for name in ("rows", "actions", "mean_reward", "ess"):
-                assert there.get(name) == pytest.approx(here.get(name), rel=1e-12), name
+                assert there[name] == pytest.approx(here[name], rel=1e-12), name
     finally:
         frame.unpersist()
 
@@ -112,11 +124,30 @@ def test_text_is_text_however_it_is_written(spark: Any, tmp_path: Path, kind: pa
     assert len(log) == 2 * N
 
 
+LISTS = [pa.list_(pa.float64(), 2), pa.large_list(pa.float64()), pa.list_(pa.field("x", pa.float64(), nullable=False))]
+
+
+@pytest.mark.parametrize("kind", LISTS, ids=str)
+def test_lists_are_lists_however_they_are_written(spark: Any, tmp_path: Path, kind: pa.DataType) -> None:
+    table = rows().append_column("mu", [pa.array([[0.25, 0.75], [0.75, 0.25]] * (N // 2), kind)])
+    pq.write_table(table, tmp_path / "a.parquet")
+    frame = spark.read.parquet(str(tmp_path))
+    assert "mu" in seen(frame)[1]
+    log = piwo.read(frame, propensity=None, propensities="mu", actions=["a", "b"])
+    here = piwo.read(table, propensity=None, propensities="mu", actions=["a", "b"])
+    uniform = piwo.policies.Uniform(["a", "b"])
+    assert piwo.evaluate(log, uniform).value == pytest.approx(piwo.evaluate(here, uniform).value, rel=1e-12)
+
+
 def test_types_that_differ_are_read_by_spark(spark: Any, tmp_path: Path) -> None:
     table = rows().append_column("when", [pa.array([0] * N, pa.timestamp("us", tz="Asia/Tokyo"))])
     table = table.append_column("small", [pa.array([1] * N, pa.uint8())])
     pq.write_table(table.append_column("both", [[[0.5, 0.5]] * N]), tmp_path / "a.parquet")
-    assert seen(spark.read.parquet(str(tmp_path))) == (1, [*COLUMNS, "both"])
+    frame = spark.read.parquet(str(tmp_path))
+    assert seen(frame) == (1, [*COLUMNS, "both"])
+    with setting(spark, "spark.sql.execution.arrow.useLargeVarTypes", "true"):
+        assert seen(frame) == (1, [*COLUMNS, "both"])
+        assert reduce(piwo.read(frame), Digest()).rows == N
 
 
 def test_a_column_that_folders_name_is_theirs(spark: Any, tmp_path: Path) -> None:
@@ -143,6 +174,57 @@ def test_a_table_of_the_catalog_is_its_files(spark: Any, folder: Path) -> None:
         spark.sql("drop table decisions_in_files")
 
 
+def test_a_table_in_parts_is_its_files_without_the_column_of_the_folders(spark: Any, tmp_path: Path) -> None:
+    for day in (7, 8):
+        (tmp_path / f"day={day}").mkdir()
+        pq.write_table(rows().drop(["day"]), tmp_path / f"day={day}" / "a.parquet")
+    columns = "action string, reward double, propensity double, `x y` double, day int"
+    spark.sql("drop table if exists decisions_by_day")
+    spark.sql(f"create table decisions_by_day ({columns}) using parquet partitioned by (day) location '{tmp_path}'")
+    try:
+        spark.sql("msck repair table decisions_by_day")
+        assert seen(spark.table("decisions_by_day")) == (2, ["action", "reward", "propensity", "x y"])
+        assert reduce(piwo.read("spark:decisions_by_day"), Digest()).rows == 2 * N
+        assert len(piwo.read("spark:decisions_by_day", where="day = 7")) == N
+        assert seen(spark.sql("select * from decisions_by_day where day = 7")) == (0, [])
+        assert len(piwo.read("spark:select * from decisions_by_day where day = 7")) == N
+    finally:
+        spark.sql("drop table decisions_by_day")
+
+
+@pytest.mark.parametrize(
+    ("address", "path"),
+    [("file:/b/day%3D1%20%25/a.parquet", "/b/day=1 %/a.parquet"), ("file:///b", "/b"), ("s3a://b/a", None),
+     ("hdfs://n:8020/a", None), ("dbfs:/a", None), ("file://host/a", None), ("/a", None)],
+)  # fmt: skip
+def test_paths_that_not_all_machines_share_are_read_by_spark(
+    monkeypatch: pytest.MonkeyPatch, address: str, path: str | None
+) -> None:
+    pytest.importorskip("py4j", reason="needs Spark: pip install 'piwo[spark]'")
+    relation = SimpleNamespace(
+        options=lambda: SimpleNamespace(contains=lambda _: False),
+        location=lambda: SimpleNamespace(inputFiles=lambda: [address, "file:/c"]),
+        partitionSchema=lambda: SimpleNamespace(fieldNames=list),
+    )
+    monkeypatch.setattr(spark_plans, "_relation", lambda frame: relation)
+    session = SimpleNamespace(sparkContext=None, conf=SimpleNamespace(get=lambda name, value: value))
+    scan = spark_plans.scan_of(SimpleNamespace(sparkSession=session))
+    assert (scan and sorted(scan.paths)) == (path and sorted([path, "/c"]))
+
+
+def test_sessions_that_show_no_plans_read_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = pytest.importorskip("py4j.protocol", reason="needs Spark: pip install 'piwo[spark]'")
+
+    def refused(frame: Any) -> Any:
+        raise errors.Py4JError("Method queryExecution([]) is not whitelisted")
+
+    monkeypatch.setattr(spark_plans, "_relation", refused)
+    remote, closed = SimpleNamespace(), SimpleNamespace(sparkContext=None)
+    for session in (remote, closed):
+        frame = SimpleNamespace(sparkSession=session)
+        assert ParquetFiles.of(frame, rows().schema).tasks(["reward"]) == []
+
+
 def test_a_file_that_is_named_twice_is_read_twice(spark: Any, folder: Path) -> None:
     frame = spark.read.parquet(str(folder), str(folder / "part-0.parquet"))
     assert seen(frame) == (0, [])
@@ -165,16 +247,6 @@ def test_columns_whose_names_differ_in_case_are_refused_by_spark(spark: Any, tmp
     assert seen(frame) == (1, ["action", "propensity"])
     with pytest.raises(DataError, match=r"^Spark could not read the Spark DataFrame: "):
         reduce(piwo.read(frame, actions=["a", "b"]), Digest())
-
-
-@contextmanager
-def setting(spark: Any, name: str, value: str) -> Iterator[None]:
-    before = spark.conf.get(name)
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)
 
 
 def test_damaged_files_are_left_out_where_spark_is_told_to(spark: Any, folder: Path) -> None:
@@ -224,16 +296,19 @@ def test_other_formats_are_read_by_spark(spark: Any, folder: Path, tmp_path_fact
 
 
 def test_files_without_rows_and_no_files_are_an_error_as_ever(spark: Any, tmp_path: Path) -> None:
-    pq.write_table(rows().slice(0, 0), tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="no rows in the Spark DataFrame"):
-        reduce(piwo.read(spark.read.parquet(str(tmp_path)), actions=["a"]), Digest())
+    reader = spark.read.schema("action string, reward double, propensity double")
+    for files in (0, 1):
+        with pytest.raises(DataError, match="no rows in the Spark DataFrame"):
+            reduce(piwo.read(reader.parquet(str(tmp_path)), actions=["a"]), Digest())
+        assert seen(reader.parquet(str(tmp_path)))[0] == files
+        pq.write_table(rows().slice(0, 0), tmp_path / "a.parquet")
 
 
 def test_a_file_that_goes_away_is_one_line(spark: Any, folder: Path) -> None:
     log = piwo.read(spark.read.parquet(str(folder)))
     assert reduce(log, Digest()).rows == 3 * N
     (folder / "part-1.parquet").unlink()
-    with pytest.raises(DataError, match=r"^Spark could not read the Spark DataFrame: [^\n]*part-1.parquet[^\n]*$"):
+    with pytest.raises(DataError, match=r"^Spark could not read [^\n]*FileNotFoundError: [^\n]*part-1.parquet[^\n]*$"):
         reduce(log, Digest())
 
 

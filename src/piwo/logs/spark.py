@@ -16,7 +16,7 @@ import pyarrow as pa
 from piwo.logs.clusters import Cluster, Merge, One, Partition
 from piwo.logs.sources import Fragment
 from piwo.logs.spark_errors import one_line
-from piwo.logs.spark_scan import FileRows, Files
+from piwo.logs.spark_files import ParquetFiles, RowGroups
 from piwo.logs.spark_session import cancelled_by_interrupts
 
 __all__ = ["SparkSource"]
@@ -54,18 +54,16 @@ class SparkSource(Cluster):
         return merge(bytes(x["state"]) for x in sorted(found, key=lambda x: x["part"]))
 
     def _states(self, columns: Sequence[str], one: One, merge: Merge) -> Any:
-        """Return a frame of what one makes of every partition, or of what some files were made into."""
-        session, found = self.frame.sparkSession, self._files
-        tasks = []
-        if set(columns) <= set(found.schema.names):
-            tasks = found.tasks(columns, session.sparkContext.defaultParallelism)
+        """Return one row for each partition, or for the row groups of each task that reads files."""
+        tasks = self._files.tasks(columns)
         if not tasks:
             return self._numbered(columns).mapInArrow(partial(_mapped, one, tuple(columns)), _STATES)
-        return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(_read, one, merge, tasks), _STATES)
+        numbers = self.frame.sparkSession.range(0, len(tasks), 1, len(tasks))
+        return numbers.mapInArrow(partial(_mapped_files, one, merge, tasks), _STATES)
 
     @cached_property
-    def _files(self) -> Files:
-        return Files.of(self.frame, self.schema)
+    def _files(self) -> ParquetFiles:
+        return ParquetFiles.of(self.frame, self.schema)
 
     def _numbered(self, columns: Sequence[str]) -> Any:
         """Return these columns under plain names: a dot in a name would mean a field of a struct."""
@@ -82,12 +80,12 @@ def _mapped(one: One, columns: tuple[str, ...], batches: Iterator[pa.RecordBatch
     yield _state(number, one(Partition(number, columns, batches)))
 
 
-def _read(
-    one: One, merge: Merge, tasks: Sequence[Sequence[FileRows]], batches: Iterator[pa.RecordBatch]
+def _mapped_files(
+    one: One, merge: Merge, tasks: Sequence[Sequence[RowGroups]], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for task in batch["id"].to_pylist():
-            yield _state(task, merge(map(one, tasks[task])))
+        for number in batch["id"].to_pylist():
+            yield _state(number, merge(map(one, tasks[number])))
 
 
 def _merged(merge: Merge, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
