@@ -22,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint format types layers rules examples runtime-types oldest \
-	test-postgres-extension clean
+	test-duckdb-extensions clean
 # A stamp is removed when its recipe fails, and no two recipes install into one environment at once.
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -33,8 +33,8 @@ help:
 	@echo "make check           lint, format, types, layers, house rules, docstring examples"
 	@echo "make runtime-types   the tests again, with every annotation checked while they run"
 	@echo "make oldest          the tests with the oldest dependencies that pyproject.toml allows"
-	@echo "make test-postgres-extension"
-	@echo "                     the tests of PostgreSQL and DuckDB with a DuckDB that has its extension postgres"
+	@echo "make test-duckdb-extensions"
+	@echo "                     the tests of PostgreSQL, addresses and DuckDB with a DuckDB that has its extensions"
 	@echo "make clean           remove the environments and all that was generated"
 
 # ------------------------------------------------------------------------------------------------ environment
@@ -112,8 +112,8 @@ runtime-types: $(VENV)/test.stamp
 	PYTHONPATH=scripts $(BIN)/python -m pytest -p pytest_runtime_types $(PYTEST_ARGS)
 
 # In a folder of its own, beside the environment: see the script.
-test-postgres-extension: $(VENV)/test.stamp
-	$(BIN)/python scripts/postgres_extension.py build/postgres-extension $(PYTEST_ARGS)
+test-duckdb-extensions: $(VENV)/test.stamp
+	$(BIN)/python scripts/duckdb_extensions.py build/duckdb-extensions $(PYTEST_ARGS)
 
 # pip reads the constraint from its environment variable.
 oldest:

@@ -1,16 +1,17 @@
 """Logs on clusters: rows/s a core on Spark and Dask beside the local engine, bytes of states, and memory of the driver.
 
-    python benchmarks/clusters.py                 20 million rows in 8 files, about five minutes
-    python benchmarks/clusters.py 1e8 --only "local" "spark, 1 core" "spark, 2 cores"
+    python benchmarks/clusters.py                 20 million rows in 8 files, about ten minutes
+    python benchmarks/clusters.py 2e8 --only "local, 1 core" "local, 2 cores" "spark, 1 core" "spark, 2 cores"
 
 All ways read the same Parquet files; Spark's executors themselves, and once more as rows that come through the JVM, as
-they do of any frame that is more than its files. Each way runs in a process of its own, so that its peak memory is its
-own, and every pass once before it is timed: what is compared is passes, not the start of machines. The extrapolation
-is one.
+those of any frame do that is more than its files. Each way runs in a process of its own, so that its peak memory is
+its own, and every pass once before it is timed: what is compared is passes, not the start of machines. Seconds and
+ratios are medians over rounds, a round being all ways one after the other. The extrapolation is one.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -34,8 +35,16 @@ from piwo.reductions import Gram, PolicySums, Reduction, packed
 from piwo.scores import IW, IX
 
 WIDTH, ACTIONS, FILE_ROWS = 8, 16, 2_500_000
-WAYS = ("local", "spark, 1 core", "spark, 2 cores", "spark's rows, 2 cores", "dask, 1 core", "dask, 2 cores")
-REPEATS = 3
+WAYS = (
+    "local, 1 core",
+    "local, 2 cores",
+    "spark, 1 core",
+    "spark, 2 cores",
+    "spark through the JVM, 2 cores",
+    "dask, 1 core",
+    "dask, 2 cores",
+)
+Rounds = list[dict[str, dict[str, Any]]]
 HOP = "nothing: rows counted in Python"
 """What every pass over Spark's rows pays: they become Arrow in the JVM, and go to Python."""
 
@@ -58,8 +67,10 @@ def write(folder: Path, rows: int) -> None:
 def opened(way: str, folder: Path) -> Iterator[Any]:
     """Give what piwo reads the rows from."""
     name, _, cores = way.partition(", ")
-    count = int(cores.split()[0]) if cores else 2
+    count = int(cores.split()[0])
     if name == "local":
+        if hasattr(os, "sched_setaffinity"):  # Linux
+            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
         yield f"{folder}/*.parquet"
     elif name.startswith("spark"):
         from pyspark.sql import SparkSession
@@ -96,24 +107,22 @@ def passes(log: piwo.Log) -> dict[str, Callable[[], object]]:
 
 
 def timed(way: str, folder: Path) -> dict[str, Any]:
-    """Return the median seconds of each pass, and the peak memory of this process and of those it started."""
+    """Return the seconds of each pass, and the peak memory of this process, of a JVM and of the largest worker."""
     import psutil  # comes with Dask
 
     warnings.simplefilter("ignore")
     found: dict[str, Any] = {}
     with opened(way, folder) as source:
         log = piwo.read(source, context="x*", actions=range(ACTIONS))
-        hop: dict[str, Callable[[], object]] = {HOP: lambda: rows_in_python(source)} if "rows" in way else {}
+        hop: dict[str, Callable[[], object]] = {HOP: lambda: rows_in_python(source)} if "JVM" in way else {}
         for name, run in {**passes(log), **hop}.items():
             run()
-            seconds = []
-            for _ in range(REPEATS):
-                start = time.perf_counter()
-                run()
-                seconds.append(time.perf_counter() - start)
-            found[name] = statistics.median(seconds)
-        largest = max([_peak_of(child) for child in psutil.Process().children(recursive=True)], default=0.0)
-    return {"seconds": found, "driver": peak_memory(), "largest child": largest}
+            start = time.perf_counter()
+            run()
+            found[name] = time.perf_counter() - start
+        others = psutil.Process().children(recursive=True)
+        peaks = {kind: [_peak_of(x) for x in others if x.name().startswith(kind)] for kind in ("java", "python")}
+    return {"seconds": found, "driver": peak_memory(), **{kind: max(x, default=0.0) for kind, x in peaks.items()}}
 
 
 def rows_in_python(frame: Any) -> None:
@@ -151,41 +160,55 @@ def state_sizes() -> list[tuple[str, int]]:
     return [(name, len(packed(reduction.empty()))) for name, reduction in made]
 
 
-def report(found: dict[str, dict[str, Any]], rows: int) -> None:
+def median(rounds: Rounds, way: str, name: str, over: str | None = None) -> float:
+    """Return the median seconds of a pass, or of its ratio to that of another way in the same round."""
+    seconds: list[float] = [x[way]["seconds"][name] for x in rounds]
+    below: list[float] = [1.0 if over is None else x[over]["seconds"][name] for x in rounds]
+    return statistics.median(x / y for x, y in zip(seconds, below, strict=True))
+
+
+def report(rounds: Rounds, rows: int) -> None:
     """Print the tables of docs/clusters.md."""
-    print(f"\n{rows:,} rows in {-(-rows // FILE_ROWS)} files\n")
-    print("| way | pass | seconds | rows/s a core | driver, MB | largest worker, MB |\n|---|---|---|---|---|---|")
+    found = rounds[0]
+    print(f"\n{rows:,} rows in {-(-rows // FILE_ROWS)} files, {len(rounds)} rounds\n")
+    print("| way | pass | seconds | rows/s a core | driver, MB | JVM, MB | largest worker, MB |")
+    print("|---|---|---|---|---|---|---|")
     for way, one in found.items():
         cores = 1 if "1 core" in way else 2
-        for name, seconds in one["seconds"].items():
-            rate, worker = f"{rows / seconds / cores:,.0f}", "" if way == "local" else f"{one['largest child']:.0f}"
-            print(f"| {way} | {name} | {seconds:.2f} | {rate} | {one['driver']:.0f} | {worker} |")
+        peaks = [max(x[way][kind] for x in rounds) for kind in ("driver", "java", "python")]
+        memory = " | ".join(f"{x:.0f}" if x else "" for x in peaks)
+        for name in one["seconds"]:
+            seconds = median(rounds, way, name)
+            print(f"| {way} | {name} | {seconds:.2f} | {rows / seconds / cores:,.0f} | {memory} |")
     print("\n| ratio | pass | measured | aim |\n|---|---|---|---|")
     for above, below, aim in (
-        ("spark, 2 cores", "local", "at most 3"),
+        ("spark, 2 cores", "local, 2 cores", "at most 3"),
         ("spark, 1 core", "spark, 2 cores", "at least 1.7"),
-        ("spark's rows, 2 cores", "local", ""),
-        ("spark's rows, 2 cores", "spark, 2 cores", ""),
-        ("dask, 2 cores", "local", ""),
+        ("local, 1 core", "local, 2 cores", ""),
+        ("spark through the JVM, 2 cores", "local, 2 cores", ""),
+        ("spark through the JVM, 2 cores", "spark, 2 cores", ""),
+        ("dask, 2 cores", "local, 2 cores", ""),
         ("dask, 1 core", "dask, 2 cores", ""),
     ):
         if above in found and below in found:
-            for name, seconds in found[below]["seconds"].items():
-                print(f"| {above} / {below} | {name} | {found[above]['seconds'][name] / seconds:.2f} | {aim} |")
+            for name in found[below]["seconds"]:
+                print(f"| {above} / {below} | {name} | {median(rounds, above, name, below):.2f} | {aim} |")
     print("\n| sums of | bytes that a partition sends |\n|---|---|")
     for name, size in state_sizes():
         print(f"| {name} | {size:,} |")
     print("\nExtrapolated, not measured: 1e11 rows on 400 cores at these rates a core\n")
     print("| way | pass | minutes |\n|---|---|---|")
     for way in (x for x in found if x.endswith("2 cores")):
-        for name, seconds in ((x, y) for x, y in found[way]["seconds"].items() if x != HOP):
-            print(f"| {way.split(',')[0]} | {name} | {1e11 / (rows / seconds / 2) / 400 / 60:.0f} |")
+        for name in (x for x in found[way]["seconds"] if x != HOP):
+            minutes = 1e11 / (rows / median(rounds, way, name) / 2) / 400 / 60
+            print(f"| {way.split(',')[0]} | {name} | {minutes:.1f} |")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="?", type=float, default=20e6)
     parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, help="ways, all of them by default")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
@@ -194,11 +217,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), int(asked.rows))
-        found = {}
-        for way in asked.only:
-            print(way, "...", file=sys.stderr, flush=True)
-            found[way] = alone(way, Path(folder))
-    report(found, int(asked.rows))
+        rounds: Rounds = []
+        for i in range(asked.rounds):
+            rounds.append({})
+            for way in asked.only:
+                print(f"round {i + 1}: {way} ...", file=sys.stderr, flush=True)
+                rounds[-1][way] = alone(way, Path(folder))
+    report(rounds, int(asked.rows))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """PostgreSQL: a real server that the tests start. One snapshot for all passes, streaming, and no password anywhere.
 
 Every test runs by both ways to the server; by DuckDB's extension where the DuckDB that runs has it installed, which
-`make test-postgres-extension` sees to.
+`make test-duckdb-extensions` sees to.
 """
 
 import json
@@ -95,7 +95,7 @@ def started() -> Iterator[str]:
 def server(request: pytest.FixtureRequest, started: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The address of the server, which is read by one of the two ways and never by the other."""
     if request.param == "extension" and not has_extension():
-        pytest.skip("this DuckDB has no extension postgres installed; make test-postgres-extension has one")
+        pytest.skip("this DuckDB has no extension postgres installed; make test-duckdb-extensions has one")
     monkeypatch.setattr(postgres, "has_extension", lambda: request.param == "extension")
     monkeypatch.setattr(postgres, "has_adbc", lambda: request.param == "adbc")
     ask(started, "drop table if exists moving, other")

@@ -1,9 +1,9 @@
-"""Run the tests of PostgreSQL, and others that read by DuckDB, with a DuckDB that has its extension `postgres`.
+"""Run the tests of PostgreSQL, of addresses and others that read by DuckDB, with a DuckDB that has its extensions.
 
-The extension belongs to one version of DuckDB, and the newest may have none that a package registry holds. So a DuckDB
-that has one is put into a folder of its own, in front of the environment's, with the extension in a home of its own.
+An extension belongs to one version of DuckDB, and the newest may have none that a package registry holds. So a DuckDB
+that has them is put into a folder of its own, in front of the environment's, with the extensions in a home of its own.
 
-    python scripts/postgres_extension.py FOLDER [arguments for pytest]
+    python scripts/duckdb_extensions.py FOLDER [arguments for pytest]
 """
 
 import os
@@ -11,9 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-VERSION = "1.5.5"  # of both: the newest DuckDB that has its extension as a wheel
-PACKAGES = (f"duckdb=={VERSION}", f"duckdb-extension-postgres-scanner=={VERSION}")
-TESTS = ("test_postgres.py", "test_databases.py", "test_filters.py")
+VERSION = "1.5.5"  # of all: the newest DuckDB that has its extensions as wheels
+EXTENSIONS = ("postgres-scanner", "httpfs")
+PACKAGES = (f"duckdb=={VERSION}", *(f"duckdb-extension-{x}=={VERSION}" for x in EXTENSIONS))
+TESTS = ("test_postgres.py", "test_remote.py", "test_databases.py", "test_filters.py")
 
 
 def put(packages: Path) -> str | None:
@@ -35,12 +36,12 @@ def main() -> int:
     home.mkdir(parents=True, exist_ok=True)
     reason = put(packages)
     if reason is not None:
-        print(f"NOT RUN: the tests of PostgreSQL by DuckDB's extension; {' and '.join(PACKAGES)} are needed ({reason})")
+        print(f"NOT RUN: the tests of DuckDB's extensions; {', '.join(PACKAGES)} are needed ({reason})")
         return 0
     environment = {**os.environ, "PYTHONPATH": str(packages), "HOME": str(home)}
-    (file,) = packages.glob(f"*/extensions/v{VERSION}/postgres_scanner.duckdb_extension")
-    code = "import duckdb, sys; duckdb.execute(f\"install '{sys.argv[1]}'\")"
-    subprocess.run([sys.executable, "-c", code, str(file)], env=environment, check=True)
+    files = [str(x) for x in packages.glob(f"*/extensions/v{VERSION}/*.duckdb_extension")]
+    code = "import duckdb, sys; [duckdb.execute(f\"install '{x}'\") for x in sys.argv[1:]]"
+    subprocess.run([sys.executable, "-c", code, *files], env=environment, check=True)
     # what goes by ADBC is tested with the DuckDB of the environment
     words = [sys.executable, "-m", "pytest", "-k", "not adbc", *(f"tests/logs/{x}" for x in TESTS), *sys.argv[2:]]
     return subprocess.run(words, check=False, env=environment).returncode
