@@ -111,9 +111,9 @@ examples: $(VENV)/dev.stamp
 runtime-types: $(VENV)/test.stamp
 	PYTHONPATH=scripts $(BIN)/python -m pytest -p pytest_runtime_types $(PYTEST_ARGS)
 
-# In a folder of its own, beside the environment: see the script.
+# In a folder of its own, within the environment's, where no check looks: see the script.
 test-duckdb-extensions: $(VENV)/test.stamp
-	$(BIN)/python scripts/duckdb_extensions.py build/duckdb-extensions $(PYTEST_ARGS)
+	$(BIN)/python scripts/duckdb_extensions.py $(VENV)/duckdb-extensions $(PYTEST_ARGS)
 
 # pip reads the constraint from its environment variable.
 oldest:

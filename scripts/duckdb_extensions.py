@@ -40,10 +40,13 @@ def main() -> int:
         return 0
     environment = {**os.environ, "PYTHONPATH": str(packages), "HOME": str(home)}
     files = [str(x) for x in packages.glob(f"*/extensions/v{VERSION}/*.duckdb_extension")]
+    if len(files) != len(EXTENSIONS):
+        print(f"got {len(files)} extensions in {packages}, expected {len(EXTENSIONS)}; remove {folder} and run again")
+        return 1
     code = "import duckdb, sys; [duckdb.execute(f\"install '{x}'\") for x in sys.argv[1:]]"
     subprocess.run([sys.executable, "-c", code, *files], env=environment, check=True)
     # what goes by ADBC is tested with the DuckDB of the environment
-    words = [sys.executable, "-m", "pytest", "-k", "not adbc", *(f"tests/logs/{x}" for x in TESTS), *sys.argv[2:]]
+    words = [sys.executable, "-m", "pytest", *(f"tests/logs/{x}" for x in TESTS), *sys.argv[2:], "-k", "not adbc"]
     return subprocess.run(words, check=False, env=environment).returncode
 
 

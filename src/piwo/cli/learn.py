@@ -124,7 +124,8 @@ def _after(out: Path, log: str, policy: Policy, stays: str | None, refused: bool
     saved = (
         f"saved to {visible(out)}" if stays is None else f"nothing better was found: saved {stays} to {visible(out)}"
     )
-    return [saved, "", f"next: {typed(act)}"]
+    step = show if log.startswith("spark:") else act  # rows of a cluster stay there
+    return [saved, "", f"next: {typed(step)}"]
 
 
 def _path(account: Account) -> list[dict[str, Any]]:

@@ -23,7 +23,8 @@ LogPaths = Annotated[
     list[str],
     Parameter(
         help="Files, globs, addresses (s3://, https://), one DuckDB query (select ...), duckdb:FILE#TABLE, "
-        "postgresql://...#TABLE (by DuckDB's extension postgres or by piwo[postgres]), or spark:TABLE."
+        "postgresql://...#TABLE (by DuckDB's extension postgres or by piwo[postgres]), spark:TABLE, "
+        "'spark:select ...'."
     ),
 ]
 

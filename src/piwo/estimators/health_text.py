@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from piwo.estimators.health_record import Health
+from piwo.logs.places import first_of, place
 from piwo.visible import visible_lines
 
 __all__ = ["health_text", "label_text"]
@@ -90,7 +91,13 @@ def _heaviest(health: Health) -> list[str]:
         return ["heaviest rows: none, all weights are alike"]
     head = ("row", "action", "propensity", "weight", "share of weight")
     rows = [
-        (str(x.row), label_text(x.action), _number(x.propensity), _number(x.weight), _number(x.share))
+        (
+            str(x.row) if x.row < first_of(0) else place(x.row),
+            label_text(x.action),
+            _number(x.propensity),
+            _number(x.weight),
+            _number(x.share),
+        )
         for x in health.heaviest
     ]
     return ["heaviest rows", *_table(head, rows)]

@@ -513,7 +513,8 @@ class Log:
         if isinstance(self.source, Cluster):
             raise UsageError(
                 f"{what} needs all rows on one machine, and rows of {self.name} stay in the cluster; use what works on "
-                "sums (evaluate, check, certify, the Ridge and Exhaustive oracles), or read a sample that fits"
+                "sums (evaluate, check, certify, the Ridge and Exhaustive oracles; --oracle ridge), or read a sample "
+                "that fits"
             )
 
     def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:

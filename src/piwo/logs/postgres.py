@@ -2,17 +2,19 @@
 
 What is asked of the server stands here. It goes by one of two ways: DuckDB's extension `postgres`, which asks for no
 package beside those that piwo has, or ADBC's driver where that extension is not installed, as it cannot be had for
-every version of DuckDB. Both read at the same speed, and give the same rows, types and refusals.
+every version of DuckDB. Both give the same rows, and the same types of numbers, times, text and plain lists of them.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -46,6 +48,8 @@ _AS_THEY_ARE = frozenset({
 _CASTS = {"numeric": "float8", "money": "numeric::float8", "oid": "int8"}
 """Other types -> what they are read as; where there is nothing here, as text."""
 _ADDRESS = re.compile(r"postgres(ql)?://([^/@#?\s]*@)?[^/@#?\s]*(/[^@#?\s]*)?(\?[^@#\s]*)?")
+_PERCENT = re.compile(r"%(?!(?!00)[0-9A-Fa-f]{2})")
+"""A sign that stands for none: libpq would show the password that it is in."""
 _CLOCK = re.compile(
     r"\b(?:(?:now|(?:transaction|statement|clock)_timestamp|timeofday)\s*\(|(?:current_|local)time(?:stamp)?\b)",
     re.IGNORECASE,
@@ -74,10 +78,10 @@ def postgres_source(text: str) -> PostgresSource:
     """
     address, mark, asked = text.partition("#")
     query = _QUERY.match(asked) is not None
-    if not _ADDRESS.fullmatch(address) or ("@" in asked and not query):
+    if not _ADDRESS.fullmatch(address) or _PERCENT.search(address) or ("@" in asked and not query):
         raise UsageError(
-            "the address of PostgreSQL (not shown, as it may hold a password) has / @ # ? or a space too many; "
-            "write them as %2F %40 %23 %3F %20 in names and passwords, or use ~/.pgpass"
+            "the address of PostgreSQL (not shown, as it may hold a password) has / @ # ? % or a space too many; "
+            "write them as %2F %40 %23 %3F %25 %20 in names and passwords, or use ~/.pgpass"
         )
     if not mark or not asked.strip():
         raise UsageError(
@@ -104,7 +108,7 @@ def _errors(name: str) -> Iterator[None]:
         yield
     except LinkError as cause:
         told = one_line(re.split(r"Query was:|\bLINE \d+:", str(cause))[0]).rstrip(".")
-        if "snapshot" in told and "invalid" in told:
+        if "snapshot" in told and ("invalid" in told or "does not exist" in told):
             told = "the snapshot that all passes read has ended with its connection; read the log again"
         advice = "check the address, the names in the query or in the condition (where=), and what the user may read"
         raise FileError(f"PostgreSQL could not give the rows of {name}: {told}; {advice}") from None
@@ -144,6 +148,14 @@ class _Passes:
 
     def stop(self, process: int) -> None:
         """Have the server give up the query of a link: its driver might read the answer to its end when it closes."""
+        if sys.is_finalizing():  # no thread can be started any more
+            self._cancel(process)
+            return
+        thread = Thread(target=self._cancel, args=(process,))
+        thread.start()  # a second Ctrl-C ends the waiting for it, and not its work
+        thread.join()
+
+    def _cancel(self, process: int) -> None:
         with suppress(LinkError), closing(self.way(self.address, ())) as link:
             link.rows(f"select pg_cancel_backend({process})")
 
@@ -155,7 +167,7 @@ class _Session:
         self.address, self.name = address, name
         way = _way()
         with _errors(name):
-            self._link = way(address, (_AS_UTF8,))
+            self._link = way(address, (_AS_UTF8, "set local idle_in_transaction_session_timeout = 0"))
             weakref.finalize(self, self._link.close)
             snapshot, self.seen = self._link.rows("select pg_export_snapshot(), pg_current_snapshot()::text")[0]
         self.passes = _Passes(way, address, snapshot)
@@ -223,20 +235,18 @@ class PostgresFragment:
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches, as the server sends them."""
-        with _errors(self.name), self.passes.link() as link, ThreadPoolExecutor(1) as thread:
+        with _errors(self.name), self.passes.link() as link:
             ((process,),) = link.rows("select pg_backend_pid()")
-            records = link.records(self.sql)
-            try:
-                while (record := _awaited(thread.submit(next, records, None))) is not None:
-                    for at in range(0, record.num_rows, BATCH_ROWS):
-                        yield record.slice(at, BATCH_ROWS)
-            except LinkError:
-                raise
-            except BaseException:
-                self.passes.stop(process)
-                raise
-            finally:
-                _awaited(thread.submit(records.close))
+            with closing(link.records(self.sql)) as records, ThreadPoolExecutor(1) as thread:
+                try:
+                    while (record := _awaited(thread.submit(next, records, None))) is not None:
+                        for at in range(0, record.num_rows, BATCH_ROWS):
+                            yield record.slice(at, BATCH_ROWS)
+                except LinkError:
+                    raise
+                except BaseException:
+                    self.passes.stop(process)
+                    raise
 
     def pieces(self) -> Iterator[Fragment]:
         """Yield the rows as they come, a few batches at a time."""
@@ -244,7 +254,7 @@ class PostgresFragment:
 
 
 def _awaited(future: Future[Any]) -> Any:
-    """Return what a thread gives: one who waits so, and for a time, hears Ctrl-C, which a driver may not."""
+    """Return what a thread gives, waiting a second at a time: Python hears Ctrl-C in between, a driver may not."""
     while not wait([future], timeout=1).done:
         pass
     return future.result()

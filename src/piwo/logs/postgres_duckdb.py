@@ -100,9 +100,10 @@ class DuckDBLink:
         """End the transaction and the connection."""
         import duckdb
 
-        with suppress(duckdb.Error):  # a transaction that failed, or a connection that the server ended
+        # a transaction that failed, a connection that the server ended, or one more Ctrl-C
+        with suppress(duckdb.Error, RuntimeError):
             self._cursor.rollback()
-        with suppress(duckdb.Error):
+        with suppress(duckdb.Error, RuntimeError):
             self._cursor.execute(f"detach {self._name}")
         self._cursor.close()
 

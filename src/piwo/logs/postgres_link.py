@@ -30,7 +30,7 @@ class Link(Protocol):
         ...
 
     def close(self) -> None:
-        """End the transaction and the connection."""
+        """End the transaction and the connection; it never fails."""
         ...
 
 

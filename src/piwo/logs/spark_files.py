@@ -121,11 +121,11 @@ class ParquetFiles:
         >>> [[(part.path, part.groups) for part in task] for task in parquet.tasks(["x"])]
         [[('a', (0,))], [('a', (1,))], [('b', (0,))]]
         """
-        if not set(columns) <= set(self.schema.names):
+        if not columns or not set(columns) <= set(self.schema.names):
             return []
         schema = pa.schema([self.schema.field(x) for x in columns])
         total, before = sum(sum(x.rows) for x in self.files), 0
-        count = self.cores * max(1, round(total / (self.cores * _ROWS_A_TASK)))
+        count = self.cores * max(1, -(-total // (self.cores * _ROWS_A_TASK)))
         tasks: dict[int, dict[int, list[int]]] = {}
         for number, file in enumerate(self.files):
             for group, rows in enumerate(file.rows):
