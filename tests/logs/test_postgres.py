@@ -317,8 +317,8 @@ def test_no_password_is_printed(server: str, capfd: pytest.CaptureFixture[str], 
     told: list[str] = [repr(read(table)), repr(read(table).source), repr(read(table).fragments())]
     for bad in (
         f"{server}#nope", server, f"{server}#", f"{server}#select nope", f"{server}#select 1/0 as action",
-        table.replace(QUOTED, "s3cr3t%zz"),
-        table.replace(QUOTED, "s3cr3t%00"), table.replace("me:", "you:"), table.replace("host=", "nonsense="), table.replace("/postgres", "/nope"),
+        table.replace(QUOTED, "s3cr3t%zz"), table.replace(QUOTED, "s3cr3t%00"), table.replace("me:", "you:"),
+        table.replace("host=", "nonsense="), table.replace("/postgres", "/nope"),
         "postgresql://me:" + SECRET + "@localhost:1/db#t",
     ):  # fmt: skip
         with pytest.raises((FileError, UsageError, DataError)) as caught:
