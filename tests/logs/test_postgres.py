@@ -154,6 +154,10 @@ def test_tables_by_schema_hostile_names_and_queries(asked: str, rows: int, serve
     ("asked", "told"),
     [
         ("clicks where random() < 0.5", r"random\(\) in "),
+        ("clicks where $$it's$$ <> '' and random() < 0.5 and 'x' <> ''", r"random\(\) in "),
+        ("clicks where E'it\\'s' <> '' and random() < 0.5 and 'x' <> ''", r"random\(\) in "),
+        ("clicks where /* it's */ random/**/() < 0.5 and 'x' <> ''", r"random\(\) in "),
+        ("clicks where 1 = 1 -- it's\n and random() < 0.5 and 'x' <> ''", r"random\(\) in "),
         ("clicks tablesample system (10)", "a sample without a seed in "),
         ("clicks where day < now() - interval '7 days'", "now in .* is another time at every pass"),
         ("clicks where day < localtimestamp", "localtimestamp in .* is another time at every pass"),

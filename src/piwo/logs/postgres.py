@@ -55,6 +55,11 @@ _CLOCK = re.compile(
     re.IGNORECASE,
 )
 """What tells the time of the transaction, and every pass has one of its own."""
+_ASIDE = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|\bE'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*\"""",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Comments, texts and quoted names: a quote in one of them begins no other."""
 _QUERY = re.compile(r"\s*(select|with|values|table)[\s(*'\"]", re.IGNORECASE)
 
 
@@ -298,7 +303,7 @@ class PostgresSource:
 
 def _refuse_chance(session: _Session, sql: str, name: str) -> None:
     """Raise where a query may give other rows at each pass: see `logs.repeatable`, here by the server's own words."""
-    plain = re.sub(r"'(?:[^']|'')*'", "''", sql)
+    plain = _ASIDE.sub(_blank, sql)
     called = sorted({x.lower() for x in re.findall(r'(\w+)"?\s*\(', plain)})
     clock = _CLOCK.search(plain)
     if clock:
@@ -310,6 +315,12 @@ def _refuse_chance(session: _Session, sql: str, name: str) -> None:
     what = "a sample without a seed" if sample else next((f"{x}()" for x in session.volatile(called)), None)
     if what is not None:
         raise UsageError(chance(what, name, "abs(hashtext(id::text)) % 10 < 9"))
+
+
+def _blank(aside: re.Match[str]) -> str:
+    """Return what stands for a comment, a text or a name in a query that is searched for words."""
+    text = aside[0]
+    return text if text.startswith('"') else " " if text.startswith(("--", "/*")) else "''"
 
 
 def _column(name: str, kind: str) -> str:

@@ -7,8 +7,6 @@ columns. Where no step stands between the files and the frame, its rows are what
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,13 +18,13 @@ import pyarrow as pa
 from piwo.errors import FileError
 from piwo.logs.places import first_of
 from piwo.logs.sources import ParquetFragment
+from piwo.logs.spark_footers import footers
 from piwo.logs.spark_plans import scan_of
 
 __all__ = ["ParquetFiles", "RowGroups"]
 
 _ROWS_A_TASK = 2**23
 """About as many: after each task Spark's Python collects garbage, which takes as long as reading two million rows."""
-_DAYS = re.compile("date|timestamp")
 
 
 class File(NamedTuple):
@@ -102,12 +100,12 @@ class ParquetFiles:
         session, count = frame.sparkSession, len(scan.paths)
         cores = session.sparkContext.defaultParallelism
         looked = session.range(0, count, 1, min(count, cores)).mapInArrow(
-            partial(_footers, scan.paths, schema), "number long, footer string"
+            partial(footers, scan.paths, schema), "number long, footer string"
         )
-        footers = [json.loads(x["footer"]) for x in sorted(looked.collect(), key=lambda x: x["number"])]
-        elsewhere = set().union(*(lacking for *_, lacking in footers))
+        found = [json.loads(x["footer"]) for x in sorted(looked.collect(), key=lambda x: x["number"])]
+        elsewhere = set().union(*(lacking for *_, lacking in found))
         own = [x for x in schema if x.name not in elsewhere and x.name.casefold() not in scan.folders]
-        files = (File(path, size, tuple(rows)) for path, (size, rows, _) in zip(scan.paths, footers, strict=True))
+        files = (File(path, size, tuple(rows)) for path, (size, rows, _) in zip(scan.paths, found, strict=True))
         return cls(tuple(files), pa.schema([pa.field(x.name, x.type) for x in own]), cores)
 
     def tasks(self, columns: Sequence[str]) -> list[list[RowGroups]]:
@@ -137,46 +135,3 @@ class ParquetFiles:
     def _part(self, number: int, groups: Sequence[int], schema: pa.Schema) -> RowGroups:
         path, size, rows = self.files[number]
         return RowGroups(path, size, tuple(groups), first_of(number) + sum(rows[: groups[0]]), schema)
-
-
-def _footers(paths: Sequence[str], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield what the ends of files say, on an executor."""
-    for batch in batches:
-        found = [json.dumps(_footer(paths[i], schema)) for i in batch["id"].to_pylist()]
-        yield pa.record_batch({"number": batch["id"], "footer": pa.array(found, pa.string())})
-
-
-def _footer(path: str, schema: pa.Schema) -> tuple[int, list[int], list[str]]:
-    """Return bytes, rows of each row group, and the columns of the frame that a file does not have as the frame has."""
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path, memory_map=True) as file:  # opened as it will be to be read
-            metadata = file.metadata
-        size = Path(path).stat().st_size
-    except (OSError, pa.ArrowException):  # Spark has ways of its own, and words
-        return 0, [], schema.names
-    held, told = metadata.schema.to_arrow_schema(), metadata.metadata or {}
-    version = told.get(b"org.apache.spark.version", b"3")
-    old_days = b"org.apache.spark.legacyDateTime" in told or version < b"3"  # those before 1582, as they were called
-    cases = Counter(x.casefold() for x in held.names)
-    lacking = [
-        x.name
-        for x in schema
-        if x.name not in held.names
-        or cases[x.name.casefold()] > 1
-        or _in_spark(held.field(x.name).type) != _in_spark(x.type)
-        or (old_days and _DAYS.search(str(x.type)))
-    ]
-    return size, [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], lacking
-
-
-def _in_spark(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the same values in Spark."""
-    if pa.types.is_dictionary(kind):
-        return _in_spark(kind.value_type)
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return pa.list_(_in_spark(kind.value_type))
-    return kind
