@@ -18,12 +18,10 @@ import pyarrow as pa
 
 from piwo.logs.duckdb_errors import is_interrupt
 from piwo.logs.postgres_link import LinkError
-from piwo.logs.sources import BATCH_ROWS, quoted
+from piwo.logs.sources import BATCH_ROWS, OF_OUR_OWN, arrow_reader, quoted
 
 __all__ = ["DuckDBLink", "has_extension"]
 
-_OWN: dict[str, Any] = {"python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
-"""Nothing is downloaded unasked."""
 _NUMBERS = itertools.count()
 
 
@@ -36,7 +34,7 @@ def has_extension() -> bool:
     import duckdb
 
     asked = "select installed from duckdb_extensions() where extension_name = 'postgres_scanner'"
-    with duckdb.connect(config=_OWN) as connection:
+    with duckdb.connect(config=OF_OUR_OWN) as connection:
         return connection.execute(asked).fetchall() == [(True,)]
 
 
@@ -46,7 +44,7 @@ def _database(process: int) -> Any:  # noqa: ARG001 (a forked process must not u
     import duckdb
 
     # rows come by one stream: a second thread of DuckDB's would only spin while it waits
-    connection = duckdb.connect(config={**_OWN, "threads": 1})
+    connection = duckdb.connect(config={**OF_OUR_OWN, "threads": 1})
     connection.execute("load postgres")
     # an empty secret, named: a secret of the user's that has no name would be put before the address, and spoil it
     connection.execute("create temporary secret piwo_none (type postgres)")
@@ -91,9 +89,7 @@ class DuckDBLink:
         """Yield the rows that answer a query, as the server sends them."""
         schema = self.schema(sql)
         with self._said():
-            relation = self._relation(sql)
-            reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            for record in reader(BATCH_ROWS):
+            for record in arrow_reader(self._relation(sql), BATCH_ROWS):
                 yield record.cast(schema)
 
     def close(self) -> None:

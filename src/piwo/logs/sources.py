@@ -26,12 +26,14 @@ from piwo.logs.repeatable import refuse_chance, stopped_clocks
 __all__ = [
     "BATCH_BYTES",
     "BATCH_ROWS",
+    "OF_OUR_OWN",
     "Fragment",
     "ParquetSource",
     "QuerySource",
     "Source",
     "Streamed",
     "TableSource",
+    "arrow_reader",
     "cut",
     "decoded",
     "file_list",
@@ -45,6 +47,9 @@ BATCH_ROWS = 65_536
 """Rows a batch: the arrays of a batch stay in a core's cache."""
 BATCH_BYTES = 2**25
 """Bytes a batch as float64: rows of thousands of numbers (propensity vectors, a wide context) come fewer at a time."""
+OF_OUR_OWN: dict[str, Any] = {"python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
+"""Settings of connections that piwo opens: a table name never means a Python variable that happens to have it, and
+nothing is downloaded unasked."""
 _ROWS_OF_LISTS = 2048
 """Rows that DuckDB makes at once, and the fewest that it can."""
 
@@ -482,11 +487,9 @@ def _cursor(name: str, connection: Any = None, setup: Sequence[str] = ()) -> Ite
     """Give a DuckDB cursor of its own, closed at the end."""
     import duckdb
 
-    # a table name must never mean a Python variable that happens to have it, and nothing is downloaded unasked
-    own: dict[str, Any] = {"python_enable_replacements": "false", "autoinstall_known_extensions": "false"}
     with (
         duckdb_errors(name),
-        duckdb.connect(config=own) if connection is None else connection.cursor() as cursor,
+        duckdb.connect(config=OF_OUR_OWN) if connection is None else connection.cursor() as cursor,
     ):
         # DuckDB would draw its own bar on stdout, where results go; the setting is this cursor's alone
         cursor.execute("set enable_progress_bar = false")
@@ -526,8 +529,18 @@ def _stream(relation: Any) -> Any:
     """Return a reader of the rows of a relation; lists may be long, so that few rows come at a time."""
     if not any(str(x).endswith("]") for x in relation.types):
         return pa.RecordBatchReader.from_stream(relation)
+    return arrow_reader(relation, _ROWS_OF_LISTS)
+
+
+def arrow_reader(relation: Any, rows: int) -> Any:
+    """Return a reader of a DuckDB relation that gives so many rows at a time, whatever DuckDB calls it.
+
+    >>> import duckdb
+    >>> len(arrow_reader(duckdb.sql("select 1 as x"), 10).read_all())
+    1
+    """
     reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return reader(_ROWS_OF_LISTS)
+    return reader(rows)
 
 
 def _columns(relation: Any, names: Sequence[str]) -> Any:
