@@ -2,9 +2,10 @@
 
     python benchmarks/big_log.py FOLDER [--rows 200000000] [--features 0] [--days 100] [--seed 0]
 
-Columns: action (20 banners; 26 with features), reward (clicks), propensity, pi (a target policy's probability of
-the action), and with --features x0, x1, ... A file appears when it is whole, so that a second run goes on where a
-first was stopped, and a run that is done does nothing. A day is made from the seed and its own number alone.
+Columns: action (20 banners; 26 with features), reward (clicks), propensity, pi (a target policy's
+probability of the action), and with --features x0, x1, ... A file appears when it is whole, so that
+a second run goes on where a first was stopped, and a run that is done does nothing. A day is made
+from the seed and its own number alone.
 """
 
 import argparse
@@ -27,7 +28,14 @@ def group(rows: int, features: int, random: np.random.Generator) -> pa.Table:
         propensity = 0.02 + 0.9 * random.random(rows)
         action = random.integers(0, actions, rows, dtype=np.int32)
         reward = (random.random(rows) < 0.1).astype(np.float64)
-        return pa.table({"action": action, "reward": reward, "propensity": propensity, "pi": random.random(rows)})
+        return pa.table(
+            {
+                "action": action,
+                "reward": reward,
+                "propensity": propensity,
+                "pi": random.random(rows),
+            }
+        )
     truth = np.random.default_rng(1).normal(size=(features, actions)) / np.sqrt(features)
     x = random.normal(size=(rows, features))
     scores = x @ truth
@@ -36,8 +44,14 @@ def group(rows: int, features: int, random: np.random.Generator) -> pa.Table:
     peak = np.exp(0.5 * scores)
     propensity = peak[np.arange(rows), action] / peak.sum(axis=1)
     chance = 0.4 / (1.0 + np.exp(1.0 - scores[np.arange(rows), action]))
-    columns = {"action": action, "reward": (random.random(rows) < chance).astype(np.float64), "propensity": propensity}
-    return pa.table({**columns, "pi": random.random(rows), **{f"x{i}": x[:, i] for i in range(features)}})
+    columns = {
+        "action": action,
+        "reward": (random.random(rows) < chance).astype(np.float64),
+        "propensity": propensity,
+    }
+    return pa.table(
+        {**columns, "pi": random.random(rows), **{f"x{i}": x[:, i] for i in range(features)}}
+    )
 
 
 def write_day(path: Path, day: int, rows: int, features: int, seed: int) -> None:
@@ -48,7 +62,9 @@ def write_day(path: Path, day: int, rows: int, features: int, seed: int) -> None
     writer = None
     for at in range(0, rows, GROUP):
         table = group(min(GROUP, rows - at), features, random)
-        writer = writer or pq.ParquetWriter(partial, table.schema, compression="zstd", compression_level=1)
+        writer = writer or pq.ParquetWriter(
+            partial, table.schema, compression="zstd", compression_level=1
+        )
         writer.write_table(table)
     assert writer is not None
     writer.close()
@@ -61,7 +77,9 @@ def write_log(folder: Path, rows: int, features: int = 0, days: int = 100, seed:
     asked = {"rows": rows, "features": features, "days": days, "seed": seed}
     note = folder / "asked.json"
     if note.exists() and json.loads(note.read_text()) != asked:
-        raise SystemExit(f"{folder} holds another log ({note.read_text()}); name another folder, or remove it")
+        raise SystemExit(
+            f"{folder} holds another log ({note.read_text()}); name another folder, or remove it"
+        )
     note.write_text(json.dumps(asked))
     for day in range(days):
         count = rows // days + (day < rows % days)
@@ -72,7 +90,9 @@ def write_log(folder: Path, rows: int, features: int = 0, days: int = 100, seed:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, default=200_000_000)
     parser.add_argument("--features", type=int, default=0)

@@ -1,12 +1,14 @@
 """Logs on clusters: rows/s a core on Spark and Dask beside the local engine, bytes of states, and memory of the driver.
 
     python benchmarks/clusters.py                 20 million rows in 8 files, about ten minutes
-    python benchmarks/clusters.py 2e8 --only "local, 1 core" "local, 2 cores" "spark, 1 core" "spark, 2 cores"
+    python benchmarks/clusters.py 2e8 --only "local, 1 core" "local, 2 cores" "spark, 1 core"
+    "spark, 2 cores"
 
-All ways read the same Parquet files; Spark's executors themselves, and once more as rows that come through the JVM, as
-those of any frame do that is more than its files. Each way runs in a process of its own, so that its peak memory is
-its own, and every pass once before it is timed: what is compared is passes, not the start of machines. Seconds and
-ratios are medians over rounds, a round being all ways one after the other. The extrapolation is one.
+All ways read the same Parquet files; Spark's executors themselves, and once more as rows that come
+through the JVM, as those of any frame do that is more than its files. Each way runs in a process of
+its own, so that its peak memory is its own, and every pass once before it is timed: what is
+compared is passes, not the start of machines. Seconds and ratios are medians over rounds, a round
+being all ways one after the other. The extrapolation is one.
 """
 
 import argparse
@@ -60,7 +62,9 @@ def write(folder: Path, rows: int) -> None:
             "propensity": np.full(n, 1 / ACTIONS),
         }
         context = {f"x{j}": rng.normal(size=n) for j in range(WIDTH)}
-        pq.write_table(pa.table(columns | context), folder / f"part-{i:04}.parquet", row_group_size=262_144)
+        pq.write_table(
+            pa.table(columns | context), folder / f"part-{i:04}.parquet", row_group_size=262_144
+        )
 
 
 @contextmanager
@@ -78,11 +82,15 @@ def opened(way: str, folder: Path) -> Iterator[Any]:
 
         builder = SparkSession.builder.master(f"local[{count}]").config("spark.ui.enabled", "false")
         # where rows come from Spark: half a file or so a partition, however many cores there are
-        builder = builder.config("spark.sql.files.maxPartitionBytes", "16m").config("spark.log.level", "OFF")
+        builder = builder.config("spark.sql.files.maxPartitionBytes", "16m").config(
+            "spark.log.level", "OFF"
+        )
         session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
         try:
             frame = session.read.parquet(str(folder))
-            yield frame if name == "spark" else frame.withColumn("one", lit(1))  # and so more than its files
+            yield (
+                frame if name == "spark" else frame.withColumn("one", lit(1))
+            )  # and so more than its files
         finally:
             session.stop()
     else:
@@ -98,7 +106,10 @@ def opened(way: str, folder: Path) -> Iterator[Any]:
 
 def passes(log: piwo.Log) -> dict[str, Callable[[], object]]:
     """Return what is timed: one pass each."""
-    uniform, scores = piwo.policies.Uniform(log.actions), tuple(IX(0.001 * 2.0**i) for i in range(8))
+    uniform, scores = (
+        piwo.policies.Uniform(log.actions),
+        tuple(IX(0.001 * 2.0**i) for i in range(8)),
+    )
     gram = Gram(scores, ACTIONS, first_mean(log))
     return {
         "evaluate, uniform policy": lambda: reduce(log, PolicySums(uniform, IW())),
@@ -114,15 +125,24 @@ def timed(way: str, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with opened(way, folder) as source:
         log = piwo.read(source, context="x*", actions=range(ACTIONS))
-        hop: dict[str, Callable[[], object]] = {HOP: lambda: rows_in_python(source)} if "JVM" in way else {}
+        hop: dict[str, Callable[[], object]] = (
+            {HOP: lambda: rows_in_python(source)} if "JVM" in way else {}
+        )
         for name, run in {**passes(log), **hop}.items():
             run()
             start = time.perf_counter()
             run()
             found[name] = time.perf_counter() - start
         others = psutil.Process().children(recursive=True)
-        peaks = {kind: [_peak_of(x) for x in others if x.name().startswith(kind)] for kind in ("java", "python")}
-    return {"seconds": found, "driver": peak_memory(), **{kind: max(x, default=0.0) for kind, x in peaks.items()}}
+        peaks = {
+            kind: [_peak_of(x) for x in others if x.name().startswith(kind)]
+            for kind in ("java", "python")
+        }
+    return {
+        "seconds": found,
+        "driver": peak_memory(),
+        **{kind: max(x, default=0.0) for kind, x in peaks.items()},
+    }
 
 
 def rows_in_python(frame: Any) -> None:
@@ -154,8 +174,17 @@ def alone(way: str, folder: Path) -> dict[str, Any]:
 
 def state_sizes() -> list[tuple[str, int]]:
     """Return the bytes that a partition sends, by what is summed."""
-    made: list[tuple[str, Reduction[Any]]] = [("one policy", PolicySums(piwo.policies.Uniform(range(16)), IW()))]
-    for d, k, s in ((8, 16, 1), (8, 16, 8), (16, 26, 20), (100, 26, 20), (100, 1000, 1), (100, 1000, 20)):
+    made: list[tuple[str, Reduction[Any]]] = [
+        ("one policy", PolicySums(piwo.policies.Uniform(range(16)), IW()))
+    ]
+    for d, k, s in (
+        (8, 16, 1),
+        (8, 16, 8),
+        (16, 26, 20),
+        (100, 26, 20),
+        (100, 1000, 1),
+        (100, 1000, 20),
+    ):
         made.append((f"ridge, d = {d}, K = {k}, {s} scores", Gram((IX(0.1),) * s, k, np.zeros(d))))
     return [(name, len(packed(reduction.empty()))) for name, reduction in made]
 
@@ -192,7 +221,10 @@ def report(rounds: Rounds, rows: int) -> None:
     ):
         if above in found and below in found:
             for name in found[below]["seconds"]:
-                print(f"| {above} / {below} | {name} | {median(rounds, above, name, below):.2f} | {aim} |")
+                print(
+                    f"| {above} / {below} | {name} | {median(rounds, above, name, below):.2f} | "
+                    f"{aim} |"
+                )
     print("\n| sums of | bytes that a partition sends |\n|---|---|")
     for name, size in state_sizes():
         print(f"| {name} | {size:,} |")
@@ -205,9 +237,13 @@ def report(rounds: Rounds, rows: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("rows", nargs="?", type=float, default=20e6)
-    parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, help="ways, all of them by default")
+    parser.add_argument(
+        "--only", nargs="+", choices=WAYS, default=WAYS, help="ways, all of them by default"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

@@ -2,9 +2,9 @@
 
     python benchmarks/evaluate.py [--rows 20000000]
 
-Prints the ratio to streaming the same four columns to Arrow with DuckDB (wanted: at most 2.5), the ratio of DuckDB
-computing twenty log-sums in SQL, one side of one interval, to the whole evaluation (wanted: at least 3), and the peak
-memory of a process that only evaluates (wanted: below 1 GB).
+Prints the ratio to streaming the same four columns to Arrow with DuckDB (wanted: at most 2.5), the
+ratio of DuckDB computing twenty log-sums in SQL, one side of one interval, to the whole evaluation
+(wanted: at least 3), and the peak memory of a process that only evaluates (wanted: below 1 GB).
 """
 
 import argparse
@@ -50,9 +50,13 @@ def log_sums(path: Path) -> object:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=20_000_000)
-    parser.add_argument("--only", type=Path, help="evaluate this file once and print the peak memory")
+    parser.add_argument(
+        "--only", type=Path, help="evaluate this file once and print the peak memory"
+    )
     asked = parser.parse_args()
     if asked.only:
         evaluate(asked.only)
@@ -61,14 +65,24 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.parquet"
         write_log(path, asked.rows)
-        ways = {"piwo": lambda: evaluate(path), "stream": lambda: stream(path), "sql": lambda: log_sums(path)}
+        ways = {
+            "piwo": lambda: evaluate(path),
+            "stream": lambda: stream(path),
+            "sql": lambda: log_sums(path),
+        }
         seconds = alternate(ways, repeats=5)
         memory = subprocess.run(
-            [sys.executable, __file__, "--only", str(path)], capture_output=True, text=True, check=True
+            [sys.executable, __file__, "--only", str(path)],
+            capture_output=True,
+            text=True,
+            check=True,
         )
     print(f"rows                                        {asked.rows:,}")
     speed = asked.rows / seconds["piwo"] / 1e6
-    print(f"full two-sided evaluation                   {seconds['piwo']:.3f} s, {speed:.0f} million rows/s")
+    print(
+        f"full two-sided evaluation                   {seconds['piwo']:.3f} s, {speed:.0f} million "
+        "rows/s"
+    )
     print(f"DuckDB streams the same columns             {seconds['stream']:.3f} s")
     print(f"DuckDB sums twenty logarithms               {seconds['sql']:.3f} s")
     print(f"ratio to streaming (at most 2.5)            {seconds['piwo'] / seconds['stream']:.2f}")

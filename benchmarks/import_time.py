@@ -1,8 +1,8 @@
 """How long `import piwo` and `piwo --help` take, and how many times an empty Python that is.
 
-Warm: each command runs once before it is timed, so that files are in memory and byte code is written. The
-middle one of the repeats is printed. Run it with an installed piwo: `python benchmarks/import_time.py`. The
-aims are 0.5 s for the import and 1 s for the help.
+Warm: each command runs once before it is timed, so that files are in memory and byte code is
+written. The middle one of the repeats is printed. Run it with an installed piwo: `python
+benchmarks/import_time.py`. The aims are 0.5 s for the import and 1 s for the help.
 """
 
 import statistics

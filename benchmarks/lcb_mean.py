@@ -2,7 +2,8 @@
 
     python benchmarks/lcb_mean.py [--rows 20000000]
 
-Wanted: the whole bound in less time than two such sums. The bound of sums merged from parts is printed beside it.
+Wanted: the whole bound in less time than two such sums. The bound of sums merged from parts is
+printed beside it.
 """
 
 import argparse
@@ -18,7 +19,9 @@ PARTS = 64
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=20_000_000)
     asked = parser.parse_args()
     rng = np.random.default_rng(0)
@@ -37,7 +40,10 @@ def main() -> None:
     print(f"the plain sum in NumPy                   {seconds['read']:.3f} s")
     print(f"ratio to one of 48 sums (at most 2)      {seconds['bound'] / seconds['one']:.2f}")
     print(f"relative difference, {PARTS} parts merged    {abs(parts / whole - 1):.1e}")
-    print(f"peak memory                              {peak_memory():.0f} MB, of which the numbers {y.nbytes / 1e6:.0f}")
+    print(
+        f"peak memory                              {peak_memory():.0f} MB, of which the numbers "
+        f"{y.nbytes / 1e6:.0f}"
+    )
 
 
 if __name__ == "__main__":

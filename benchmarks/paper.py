@@ -1,10 +1,11 @@
 """One logger of the paper's experiment, in seconds a policy, beside the obvious loop.
 
-    python benchmarks/paper.py [--data FILE]       FILE as for experiments.paper; else synthetic data
+    python benchmarks/paper.py [--data FILE]       FILE as for experiments.paper; else synthetic
+    data
 
-800 policies (4 scores x 20 hyper-parameters x 10 folds) are learned on 810,000 rows each and valued on 90,000, drawing
-the log included. Beside it, in the same run and measured on three policies: dense gains, scikit-learn's Ridge, argmax.
-Wanted: at least 400 times faster.
+800 policies (4 scores x 20 hyper-parameters x 10 folds) are learned on 810,000 rows each and valued
+on 90,000, drawing the log included. Beside it, in the same run and measured on three policies:
+dense gains, scikit-learn's Ridge, argmax. Wanted: at least 400 times faster.
 """
 
 import argparse
@@ -22,7 +23,9 @@ from experiments.protocol import PARAMETERS, Experiment, Logger, Protocol
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", default="synthetic")
     experiment = Experiment(load(parser.parse_args().data, None, 0), Protocol())
     logger = Logger("good", 12)
@@ -35,7 +38,9 @@ def main() -> None:
     log = experiment.log(experiment.bandit, experiment.policy(logger), [0, 1, 12])
     batches = list(log.each_batch())
     names = ("action", "reward", "propensity")
-    action, reward, mu = (np.concatenate([getattr(batch, name) for batch in batches]) for name in names)
+    action, reward, mu = (
+        np.concatenate([getattr(batch, name) for batch in batches]) for name in names
+    )
     slow = []
     for fold in range(3):
         train, test = np.flatnonzero(experiment.fold != fold), experiment.tests[fold]

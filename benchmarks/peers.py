@@ -1,13 +1,16 @@
 """The value of one policy on one log: piwo and its peers, each in a process of its own, on the same Parquet file.
 
-    python benchmarks/peers.py [--rows 100000 1000000 10000000] [--peers PYTHON] [--seconds 120] [--memory 16]
+    python benchmarks/peers.py [--rows 100000 1000000 10000000] [--peers PYTHON] [--seconds 120]
+    [--memory 16]
 
-Every way starts from the file and ends at its number, after a warm-up on a thousand rows; imports are not counted. A
-way that needs more than --seconds or more than --memory GB at one size is not tried at larger ones. --peers is a Python
-with the peers (pip install obp vw-estimators polars pandas duckdb), where that is another one than this; a way whose
-library is missing is said to be so.
+Every way starts from the file and ends at its number, after a warm-up on a thousand rows; imports
+are not counted. A way that needs more than --seconds or more than --memory GB at one size is not
+tried at larger ones. --peers is a Python with the peers (pip install obp vw-estimators polars
+pandas duckdb), where that is another one than this; a way whose library is missing is said to be
+so.
 
-A second table tells how often each interval of 95 % misses the true value, over --logs small logs of the same kind.
+A second table tells how often each interval of 95 % misses the true value, over --logs small logs
+of the same kind.
 """
 
 import argparse
@@ -56,7 +59,14 @@ def write_log(path: Path, rows: int, seed: int = 7) -> None:
         rng = np.random.default_rng([seed, number])
         action = rng.choice(ACTIONS, min(step, rows - start), p=behavior)
         reward = (rng.random(len(action)) < clicks[action]).astype(float)
-        part = pa.table({"action": action, "reward": reward, "propensity": behavior[action], "pi": target[action]})
+        part = pa.table(
+            {
+                "action": action,
+                "reward": reward,
+                "propensity": behavior[action],
+                "pi": target[action],
+            }
+        )
         writer = writer or pq.ParquetWriter(path, part.schema)
         writer.write_table(part, row_group_size=250_000)
     if writer is not None:
@@ -75,7 +85,9 @@ def piwo_evaluate(path: str) -> Answer:
     """Both sides of the mixture interval, every row validated."""
     import piwo
 
-    found = piwo.evaluate(piwo.read(path, policy_columns="pi"), piwo.policies.Column("pi"), delta=SHARE)
+    found = piwo.evaluate(
+        piwo.read(path, policy_columns="pi"), piwo.policies.Column("pi"), delta=SHARE
+    )
     if found.value is None:
         raise SystemExit(str(found))
     return found.value, found.lower, found.upper
@@ -85,7 +97,9 @@ def duckdb_sql(path: str) -> Answer:
     """One line of SQL."""
     import duckdb
 
-    ((value,),) = duckdb.connect().sql(f"select avg(pi / propensity * reward) from '{path}'").fetchall()
+    ((value,),) = (
+        duckdb.connect().sql(f"select avg(pi / propensity * reward) from '{path}'").fetchall()
+    )
     return float(value), None, None
 
 
@@ -94,7 +108,11 @@ def polars_scan(path: str) -> Answer:
     import polars as pl
 
     weighted = pl.col("pi") / pl.col("propensity") * pl.col("reward")
-    return float(pl.scan_parquet(path).select(weighted.mean()).collect(engine="streaming").item()), None, None
+    return (
+        float(pl.scan_parquet(path).select(weighted.mean()).collect(engine="streaming").item()),
+        None,
+        None,
+    )
 
 
 def pandas_line(path: str) -> Answer:
@@ -153,10 +171,16 @@ def obp_bootstrap(path: str) -> Answer:
     found = (
         import_module("obp.ope")
         .InverseProbabilityWeighting()
-        .estimate_interval(**_obp_inputs(path), alpha=SHARE, n_bootstrap_samples=RESAMPLES, random_state=1)
+        .estimate_interval(
+            **_obp_inputs(path), alpha=SHARE, n_bootstrap_samples=RESAMPLES, random_state=1
+        )
     )
     share = 100 * (1 - SHARE)
-    return float(found["mean"]), float(found[f"{share}% CI (lower)"]), float(found[f"{share}% CI (upper)"])
+    return (
+        float(found["mean"]),
+        float(found[f"{share}% CI (lower)"]),
+        float(found[f"{share}% CI (upper)"]),
+    )
 
 
 @dataclass(frozen=True)
@@ -170,7 +194,12 @@ class Way:
 
 
 WAYS = (
-    Way("piwo evaluate", "piwo", piwo_evaluate, "interval, 95 % at this n, no largest weight assumed; rows validated"),
+    Way(
+        "piwo evaluate",
+        "piwo",
+        piwo_evaluate,
+        "interval, 95 % at this n, no largest weight assumed; rows validated",
+    ),
     Way("DuckDB, one line", "duckdb", duckdb_sql, "value only"),
     Way("polars, one line", "polars", polars_scan, "value only"),
     Way("pandas, one line", "pandas", pandas_line, "value only"),
@@ -178,7 +207,12 @@ WAYS = (
     Way("vw-estimators, Cressie-Read", "estimators", vw_cressie_read, "interval, 95 % as n grows"),
     Way("vw-estimators, cs", "estimators", vw_sequence, "interval, 95 % at every n"),
     Way("Open Bandit Pipeline, IPW", "obp", obp_ipw, "value only"),
-    Way("Open Bandit Pipeline, IPW, bootstrap", "obp", obp_bootstrap, f"interval, as n grows; {RESAMPLES} resamples"),
+    Way(
+        "Open Bandit Pipeline, IPW, bootstrap",
+        "obp",
+        obp_bootstrap,
+        f"interval, as n grows; {RESAMPLES} resamples",
+    ),
 )
 
 
@@ -194,8 +228,14 @@ def run_alone(way: Way, path: Path, warm: Path, logs: int) -> None:
     start = time.perf_counter()
     value, lower, upper = way.run(str(path))
     seconds = time.perf_counter() - start
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-    print(json.dumps({"value": value, "lower": lower, "upper": upper, "seconds": seconds, "memory": memory}))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1e6 if sys.platform == "darwin" else 1e3
+    )
+    print(
+        json.dumps(
+            {"value": value, "lower": lower, "upper": upper, "seconds": seconds, "memory": memory}
+        )
+    )
 
 
 def misses(way: Way, path: Path, logs: int) -> dict[str, Any]:
@@ -214,7 +254,16 @@ def measure(
     way: Way, python: str, files: Sequence[Path], seconds: float, memory: float, logs: int = 0
 ) -> dict[str, Any]:
     """Run one way in a process of its own, within its limits."""
-    command = [python, __file__, "--way", way.name, "--logs", str(logs), "--files", *map(str, files)]
+    command = [
+        python,
+        __file__,
+        "--way",
+        way.name,
+        "--logs",
+        str(logs),
+        "--files",
+        *map(str, files),
+    ]
     limit = int(memory * 1e9)
     try:
         found = subprocess.run(
@@ -229,7 +278,9 @@ def measure(
         return {"failed": f"more than {seconds:.0f} s"}
     if found.returncode:
         last = (found.stderr.strip().splitlines() or [f"exit code {found.returncode}"])[-1]
-        return {"failed": f"more than {memory:.0f} GB" if "MemoryError" in found.stderr else last[:80]}
+        return {
+            "failed": f"more than {memory:.0f} GB" if "MemoryError" in found.stderr else last[:80]
+        }
     return dict(json.loads(found.stdout.splitlines()[-1]))
 
 
@@ -240,25 +291,35 @@ def row(way: Way, rows: int, found: dict[str, Any]) -> str:
     interval = "" if found["lower"] is None else f"[{found['lower']:.4f}, {found['upper']:.4f}]"
     speed = f"{rows / found['seconds'] / 1e6:.3g}"
     memory, value = f"{found['memory']:,.0f}", f"{found['value']:.4f}"
-    return f"| {rows:,} | {way.name} | {speed} | {memory} | {value} | {interval} | {way.guarantee} |"
+    return (
+        f"| {rows:,} | {way.name} | {speed} | {memory} | {value} | {interval} | {way.guarantee} |"
+    )
 
 
 def compare_misses(logs: int, peers: str) -> None:
     """Print how often the intervals miss."""
-    print(f"\n| way | below the value, of {logs} logs of {SMALL:,} rows | above it | what it is |\n|---|---|---|---|")
+    print(
+        f"\n| way | below the value, of {logs} logs of {SMALL:,} rows | above it | what it is "
+        "|\n|---|---|---|---|"
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "small.parquet"
         for way in WAYS:
             if "interval" in way.guarantee:
                 python = sys.executable if way.library == "piwo" else peers
                 found = measure(way, python, (path, path), 3600.0, 16.0, logs)
-                told = found["failed"] if "failed" in found else f"{found['below']} | {found['above']}"
+                told = (
+                    found["failed"] if "failed" in found else f"{found['below']} | {found['above']}"
+                )
                 print(f"| {way.name} | {told} | {way.guarantee} |", flush=True)
 
 
 def compare(sizes: Sequence[int], peers: str, seconds: float, memory: float) -> None:
     """Print the table, size by size."""
-    print("| rows | way | million rows/s | peak MB | value | interval | what it is |\n|---|---|---|---|---|---|---|")
+    print(
+        "| rows | way | million rows/s | peak MB | value | interval | what it is "
+        "|\n|---|---|---|---|---|---|---|"
+    )
     gone: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
         warm = Path(folder) / "warm.parquet"
@@ -277,12 +338,18 @@ def compare(sizes: Sequence[int], peers: str, seconds: float, memory: float) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
-    parser.add_argument("--peers", default=sys.executable, help="a Python in which the peers are installed")
+    parser.add_argument(
+        "--peers", default=sys.executable, help="a Python in which the peers are installed"
+    )
     parser.add_argument("--seconds", type=float, default=120.0, help="limit of one run")
     parser.add_argument("--memory", type=float, default=16.0, help="limit of one run in GB")
-    parser.add_argument("--logs", type=int, default=400, help="small logs for the table of misses; 0: none")
+    parser.add_argument(
+        "--logs", type=int, default=400, help="small logs for the table of misses; 0: none"
+    )
     parser.add_argument("--way", help=argparse.SUPPRESS)
     parser.add_argument("--files", type=Path, nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()

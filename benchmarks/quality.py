@@ -1,18 +1,22 @@
-"""How good learned policies are: labelled data turned into logs, every policy valued exactly.
+"""How good learned policies are: labeled data turned into logs, every policy valued exactly.
 
-    python -m benchmarks.quality [--quick] [--seeds 5] [--first-seed 0] [--jobs 2] [--data FOLDER] [--out quality.jsonl]
+    python -m benchmarks.quality [--quick] [--seeds 5] [--first-seed 0] [--jobs 2] [--data FOLDER]
+    [--out quality.jsonl]
 
-Five data sets, two reward matrices (sharp: 1 for the right action, 0 for the others; random: uniform on [0, 1)), seven
-loggers and the seeds make the cases. In each the log is drawn from 70 % of the rows, and policies are valued on the
-others, from which the learners see nothing. The table has the normalised gain
+Five data sets, two reward matrices (sharp: 1 for the right action, 0 for the others; random:
+uniform on [0, 1)), seven loggers and the seeds make the cases. In each the log is drawn from 70 %
+of the rows, and policies are valued on the others, from which the learners see nothing. The table
+has the normalized gain
 
-    (value - logger) / (best - logger),  best: of the full-information fits of ridge, logistic regression, boosted trees
+    (value - logger) / (best - logger),  best: of the full-information fits of ridge, logistic
+    regression, boosted trees
 
-and how often a learner is worse than the logger by more than .01. Cases are written to --out as they are done, and
-those that are there are not computed again. --quick: two data sets, one seed.
+and how often a learner is worse than the logger by more than .01. Cases are written to --out as
+they are done, and those that are there are not computed again. --quick: two data sets, one seed.
 
-The exit code is 1 where auto gains less than .44 on average, or harms in more than 1 % of the cases; --quick judges
-nothing. Settings are to be tried on other logs, --first-seed 100, and reported on these once.
+The exit code is 1 where auto gains less than .44 on average, or harms in more than 1 % of the
+cases; --quick judges nothing. Settings are to be tried on other logs, --first-seed 100, and
+reported on these once.
 """
 
 from __future__ import annotations
@@ -48,7 +52,8 @@ TEMPERATURES: Mapping[str, float] = {
     "softmax 30": 30.0,
     "reversed": -5.0,
 }
-"""Inverse temperatures: from near-uniform to near-deterministic, and one that prefers what is bad."""
+"""Inverse temperatures: from near-uniform to near-deterministic, and one that prefers what is
+bad."""
 LOGGERS = (*TEMPERATURES, "uniform", "epsilon-greedy")
 SEEN = 0.1
 """Fraction of the rows that a logger was made from."""
@@ -70,7 +75,9 @@ class Case:
 
 
 def _piwo(score: piwo.scores.Score | None, oracle: piwo.oracles.Oracle) -> Learn:
-    return lambda log, seed: piwo.PIWO(score, oracle, certificate=None, random_state=seed).fit(log).policy_
+    return lambda log, seed: (
+        piwo.PIWO(score, oracle, certificate=None, random_state=seed).fit(log).policy_
+    )
 
 
 def _boosted(log: piwo.Log, seed: int) -> piwo.policies.Policy:
@@ -92,7 +99,9 @@ LEARNERS = (AUTO, CERTIFIED, *OTHERS)
 
 def run(case: Case, folder: Path) -> dict[str, Any]:
     """Return the values of one case: logger, best, and every learner; and what auto chose."""
-    with warnings.catch_warnings(action="ignore"):  # logistic regressions that stop early are part of the comparison
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # logistic regressions that stop early are part of the comparison
         return _run(case, folder)
 
 
@@ -108,7 +117,13 @@ def _run(case: Case, folder: Path) -> dict[str, Any]:
     values = {AUTO: logged if stays else fresh.value(auto.policy_)}
     values[CERTIFIED] = logged if stays else fresh.value(auto.certified_policy_)
     values |= {name: fresh.value(learn(log, case.seed)) for name, learn in OTHERS.items()}
-    return {**asdict(case), "logged": logged, "best": _best(rows, fresh), "chosen": auto.chosen_, "values": values}
+    return {
+        **asdict(case),
+        "logged": logged,
+        "best": _best(rows, fresh),
+        "chosen": auto.chosen_,
+        "values": values,
+    }
 
 
 def _bandit(case: Case, folder: Path) -> ClassificationBandit:
@@ -116,7 +131,11 @@ def _bandit(case: Case, folder: Path) -> ClassificationBandit:
     *columns, label = table.column_names
     y = np.array([str(x) for x in table[label].to_pylist()])
     k = len(set(y.tolist()))
-    rewards = np.eye(k) if case.rewards == "sharp" else np.random.default_rng(1000 + case.seed).random((k, k))
+    rewards = (
+        np.eye(k)
+        if case.rewards == "sharp"
+        else np.random.default_rng(1000 + case.seed).random((k, k))
+    )
     context = np.column_stack([table[name].to_numpy() for name in columns]).astype(np.float64)
     return ClassificationBandit(context, y, rewards=rewards)
 
@@ -128,7 +147,9 @@ def _logger(case: Case, rows: ClassificationBandit) -> piwo.policies.Policy:
     softmax = rows.softmax_logger(eta, rows=SEEN, random_state=case.seed)
     if case.logger in TEMPERATURES:
         return softmax
-    return piwo.policies.EpsilonGreedy(piwo.policies.LinearGreedy(softmax.coef, softmax.intercept, rows.actions), 0.2)
+    return piwo.policies.EpsilonGreedy(
+        piwo.policies.LinearGreedy(softmax.coef, softmax.intercept, rows.actions), 0.2
+    )
 
 
 def _best(rows: ClassificationBandit, fresh: ClassificationBandit) -> float:
@@ -140,7 +161,9 @@ def _best(rows: ClassificationBandit, fresh: ClassificationBandit) -> float:
     scaler = StandardScaler().fit(rows.context)
     x, new = scaler.transform(rows.context), scaler.transform(fresh.context)
     promised: list[Floats] = [Ridge().fit(x, rows.rewards.T[rows.classes]).predict(new)]
-    trees = HistGradientBoostingClassifier(max_iter=40, learning_rate=0.15, early_stopping=False, random_state=0)
+    trees = HistGradientBoostingClassifier(
+        max_iter=40, learning_rate=0.15, early_stopping=False, random_state=0
+    )
     for model in (LogisticRegression(max_iter=1000), trees):
         model.fit(x, rows.classes)
         promised.append(model.predict_proba(new) @ rows.rewards.T[model.classes_])
@@ -151,14 +174,16 @@ def _best(rows: ClassificationBandit, fresh: ClassificationBandit) -> float:
 
 
 def gains(done: Sequence[Mapping[str, Any]], learner: str) -> tuple[float, float]:
-    """Return the mean normalised gain of a learner, and the fraction of cases in which it does harm.
+    """Return the mean normalized gain of a learner, and the fraction of cases in which it does harm.
 
     >>> case = {"logged": 0.5, "best": 0.9, "values": {"one": 0.7}}
     >>> [round(x, 3) for x in gains([case], "one")]
     [0.5, 0.0]
     """
     found = [(one["values"][learner] - one["logged"], one["best"] - one["logged"]) for one in done]
-    return float(np.mean([x / gap for x, gap in found])), float(np.mean([x < -HARM for x, _ in found]))
+    return float(np.mean([x / gap for x, gap in found])), float(
+        np.mean([x < -HARM for x, _ in found])
+    )
 
 
 def table(done: Sequence[Mapping[str, Any]], by: str | None = None) -> str:
@@ -167,7 +192,9 @@ def table(done: Sequence[Mapping[str, Any]], by: str | None = None) -> str:
     lines = [["learner", "gain", "harm", *kinds], ["---"] * (3 + len(kinds))]
     for learner in LEARNERS:
         gain, harm = gains(done, learner)
-        parts = [gains([one for one in done if one[by] == kind], learner)[0] for kind in kinds if by]
+        parts = [
+            gains([one for one in done if one[by] == kind], learner)[0] for kind in kinds if by
+        ]
         lines.append([learner, f"{gain:.3f}", f"{100 * harm:.1f} %", *(f"{x:.2f}" for x in parts)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -185,9 +212,16 @@ def missed(done: Sequence[Mapping[str, Any]]) -> list[str]:
     []
     """
     gain, harm = gains(done, AUTO)
-    found = [f"auto has a mean gain of {gain:.3f}, wanted at least {WANTED['gain']}"] if gain < WANTED["gain"] else []
+    found = (
+        [f"auto has a mean gain of {gain:.3f}, wanted at least {WANTED['gain']}"]
+        if gain < WANTED["gain"]
+        else []
+    )
     if harm > WANTED["harm"]:
-        found.append(f"auto does harm in {100 * harm:.1f} % of the cases, wanted at most {100 * WANTED['harm']:g} %")
+        found.append(
+            f"auto does harm in {100 * harm:.1f} % of the cases, wanted at most "
+            f"{100 * WANTED['harm']:g} %"
+        )
     return found
 
 
@@ -201,13 +235,19 @@ def _cases(quick: bool, seeds: int, first: int = 0) -> list[Case]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the cases that are not yet done, print the tables, and return the exit code."""
     shared = Path(os.environ.get("PIWO_SHARED", Path(__file__).parents[2] / "shared"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="two data sets, one seed")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="processes; 1: this one alone")
-    parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the sup_*.parquet files")
-    parser.add_argument("--out", type=Path, default=Path("quality.jsonl"), help="cases that are done, one a line")
+    parser.add_argument(
+        "--data", type=Path, default=shared / "data", help="folder of the sup_*.parquet files"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("quality.jsonl"), help="cases that are done, one a line"
+    )
     asked = parser.parse_args(argv)
     wanted = _cases(asked.quick, asked.seeds, asked.first_seed)
     done = _read(asked.out)
@@ -241,7 +281,10 @@ def _ran(cases: Sequence[Case], folder: Path, jobs: int) -> Iterator[tuple[Case,
 
 def _read(path: Path) -> dict[Case, dict[str, Any]]:
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {Case(*(one[x] for x in ("data", "rewards", "logger", "seed"))): one for one in map(json.loads, lines)}
+    return {
+        Case(*(one[x] for x in ("data", "rewards", "logger", "seed"))): one
+        for one in map(json.loads, lines)
+    }
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
     python benchmarks/ridge_path.py [--rows 1000000] [--fits 2]
 
-The dense way is timed on a few of the 41 scores and multiplied up. Wanted: at least 200 times faster.
+The dense way is timed on a few of the 41 scores and multiplied up. Wanted: at least 200 times
+faster.
 """
 
 import argparse
@@ -15,11 +16,15 @@ from timing import alternate, peak_memory
 
 import piwo
 
-SCORES = [piwo.IX(gamma) for gamma in np.logspace(-10, 0, 20)] + [piwo.Clip(gamma) for gamma in np.logspace(-10, 0, 21)]
+SCORES = [piwo.IX(gamma) for gamma in np.logspace(-10, 0, 20)] + [
+    piwo.Clip(gamma) for gamma in np.logspace(-10, 0, 21)
+]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--fits", type=int, default=2)
     asked = parser.parse_args()
@@ -42,10 +47,15 @@ def main() -> None:
     coefs = [dense(score) for score in SCORES[:: len(SCORES) // asked.fits][: asked.fits]]
     one = (time.perf_counter() - start) / asked.fits
     path = oracle.solve_path(log, SCORES[:: len(SCORES) // asked.fits][: asked.fits])
-    apart = max(np.abs(a - b.coef).max() / np.abs(a).max() for a, b in zip(coefs, path, strict=True))
+    apart = max(
+        np.abs(a - b.coef).max() / np.abs(a).max() for a, b in zip(coefs, path, strict=True)
+    )
     print(f"rows x features x actions x scores      {n:,} x {d} x {k} x {len(SCORES)}")
     print(f"one pass for the whole path             {seconds:.3f} s")
-    print(f"scikit-learn's Ridge on dense gains     {one:.3f} s a score, {one * len(SCORES):.1f} s for all")
+    print(
+        f"scikit-learn's Ridge on dense gains     {one:.3f} s a score, {one * len(SCORES):.1f} s "
+        "for all"
+    )
     print(f"times faster (at least 200)             {one * len(SCORES) / seconds:.0f}")
     print(f"largest relative difference             {apart:.1e}")
     print(f"peak memory, the dense way included     {peak_memory():.0f} MB")

@@ -1,14 +1,16 @@
 """Logs larger than memory: speed and peak memory as the number of rows grows, each figure from a process of its own.
 
-    python benchmarks/scale.py FOLDER [--rows 2000000 20000000 200000000] [--learn-rows 20000000] [--repeats 3]
+    python benchmarks/scale.py FOLDER [--rows 2000000 20000000 200000000] [--learn-rows 20000000]
+    [--repeats 3]
 
-The logs are made in FOLDER (benchmarks/big_log.py) and kept there; they grow by files of two million rows. Prints,
-for every size, the median seconds, rows/s and the largest resident memory of `evaluate` (the full mixture interval;
-again: the second time in a process, whose memory was in use before),
-of `check`, of `evaluate` with a condition (streamed by DuckDB) and with a checkpoint; for 16 features the time of
-learning 20 gammas at once as a multiple of reading the columns; and what it costs to read the smallest log from 100
-files. Wanted: evaluate at 8 million rows/s or more on two cores, its time per row within 15 % from the smallest log
-to the largest, learning at most 4 times reading, and never more than 1,500 MB.
+The logs are made in FOLDER (benchmarks/big_log.py) and kept there; they grow by files of two
+million rows. Prints, for every size, the median seconds, rows/s and the largest resident memory of
+`evaluate` (the full mixture interval; again: the second time in a process, whose memory was in use
+before), of `check`, of `evaluate` with a condition (streamed by DuckDB) and with a checkpoint; for
+16 features the time of learning 20 gammas at once as a multiple of reading the columns; and what it
+costs to read the smallest log from 100 files. Wanted: evaluate at 8 million rows/s or more on two
+cores, its time per row within 15 % from the smallest log to the largest, learning at most 4 times
+reading, and never more than 1,500 MB.
 """
 
 import argparse
@@ -27,8 +29,8 @@ from timing import peak_memory
 
 import piwo
 from piwo.engines import reduce
-from piwo.logs.sources import ParquetSource
 from piwo.reductions import Gram
+from piwo.sources.source import ParquetSource
 
 GAMMAS = 20
 DAY = 2_000_000
@@ -50,7 +52,10 @@ def conditioned(files: str) -> object:
 
 
 def checkpointed(files: str) -> object:
-    with tempfile.TemporaryDirectory() as folder, piwo.checkpointing(Path(folder) / "kept", every=1.0):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        piwo.checkpointing(Path(folder) / "kept", every=1.0),
+    ):
         return evaluate(files)
 
 
@@ -81,7 +86,11 @@ def read_columns(files: str) -> int:
     source = ParquetSource(sorted(glob.glob(files)))
     columns = ["action", "reward", "propensity", *(f"x{i}" for i in range(16))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return sum(pool.map(lambda part: sum(x.num_rows for x in part.records()), source.fragments(columns)))
+        return sum(
+            pool.map(
+                lambda part: sum(x.num_rows for x in part.records()), source.fragments(columns)
+            )
+        )
 
 
 WAYS: dict[str, Callable[[str], object]] = {
@@ -122,7 +131,9 @@ def main() -> None:
     if sys.argv[1:2] == ["--only"]:
         only(*sys.argv[2:])
         return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 20_000_000, 200_000_000])
     parser.add_argument("--learn-rows", type=int, nargs="+", default=[2_000_000, 20_000_000])
@@ -133,18 +144,27 @@ def main() -> None:
     for ways, features, sizes in ((SMALL, 0, asked.rows), (WIDE, 16, asked.learn_rows)):
         warm = write_log(asked.folder / f"warm-{features}", 10_000, features, days=2)
         for rows in sorted(sizes):
-            files = write_log(asked.folder / f"{rows}-{features}", rows, features, days=max(1, rows // DAY))
+            files = write_log(
+                asked.folder / f"{rows}-{features}", rows, features, days=max(1, rows // DAY)
+            )
             for way in ways:
                 took, memory = measured(way, files, warm, asked.repeats)
                 seconds[way, rows] = took
-                print(f"{way:22}{rows:14,}{took:10.3f}{rows / took / 1e6:16.1f}{memory:10.0f}", flush=True)
+                print(
+                    f"{way:22}{rows:14,}{took:10.3f}{rows / took / 1e6:16.1f}{memory:10.0f}",
+                    flush=True,
+                )
     small, large = min(asked.rows), max(asked.rows)
     for way in ("evaluate", "evaluate, again"):
         ratio = (seconds[way, large] / large) / (seconds[way, small] / small)
         print(f"time per row of {way}, {large:,} to {small:,} rows (0.85 to 1.15): {ratio:.2f}")
     cut = write_log(asked.folder / f"{small}-0-cut", small, days=100)
-    took, memory = measured("evaluate", cut, asked.folder / "warm-0" / "*" / "*.parquet", asked.repeats)
-    print(f"{'evaluate, 100 files':22}{small:14,}{took:10.3f}{small / took / 1e6:16.1f}{memory:10.0f}")
+    took, memory = measured(
+        "evaluate", cut, asked.folder / "warm-0" / "*" / "*.parquet", asked.repeats
+    )
+    print(
+        f"{'evaluate, 100 files':22}{small:14,}{took:10.3f}{small / took / 1e6:16.1f}{memory:10.0f}"
+    )
     wide = max(asked.learn_rows)
     for way in ("learn", "learn, the pass"):
         ratio = seconds[way, wide] / seconds["read the columns", wide]

@@ -24,7 +24,8 @@ def alternate(ways: Mapping[str, Callable[[], object]], repeats: int = 5) -> dic
 def peak_memory() -> float:
     """Return the largest resident memory of this process so far, in MB.
 
-    Linux counts that of the parent in `ru_maxrss`, until the new program began; what it says under /proc is our own.
+    Linux counts that of the parent in `ru_maxrss`, until the new program began; what it says under
+    /proc is our own.
     """
     status = Path("/proc/self/status")
     if status.exists():

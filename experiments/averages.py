@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 
 from piwo.errors import UsageError
 
-__all__ = ["ALGORITHMS", "SETS", "LoggerSet", "average", "gather", "nearest", "spread", "uses", "within"]
+__all__ = [
+    "ALGORITHMS",
+    "SETS",
+    "LoggerSet",
+    "average",
+    "gather",
+    "nearest",
+    "spread",
+    "uses",
+    "within",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -31,7 +41,8 @@ class LoggerSet:
     h: FloatArray
     """The hyper-parameters, (H,), rising."""
     rewards: Mapping[str, FloatArray]
-    """Algorithm to the true mean reward of its policies on each fold, (E, H, F); in the order of `ALGORITHMS`."""
+    """Algorithm to the true mean reward of its policies on each fold, (E, H, F); in the order of
+    `ALGORITHMS`."""
     behavior: FloatArray
     """Value of each logger, (E,), mean over folds; so are the next two."""
     best_fixed: FloatArray
@@ -72,7 +83,8 @@ def gather(results: pa.Table, loggers: pa.Table) -> dict[str, LoggerSet]:
 
     Args:
         results: columns set, eta, algorithm, h, fold, reward; one row a learned policy.
-        loggers: columns set, eta, fold, behavior, best_fixed, full_information, log10_min_propensity.
+        loggers: columns set, eta, fold, behavior, best_fixed, full_information,
+            log10_min_propensity.
 
     Returns:
         Name of the set to its arrays.
@@ -83,7 +95,10 @@ def gather(results: pa.Table, loggers: pa.Table) -> dict[str, LoggerSet]:
     present = results["set"].unique().to_pylist()
     unknown = sorted(set(present) - set(SETS))
     if unknown or not present:
-        raise UsageError(f"results: sets {unknown or 'none'}, expected {' or '.join(SETS)}; pass the results of a run")
+        raise UsageError(
+            f"results: sets {unknown or 'none'}, expected {' or '.join(SETS)}; pass the results of "
+            "a run"
+        )
     return {name: _logger_set(name, results, loggers) for name in SETS if name in present}
 
 
@@ -106,7 +121,10 @@ def _logger_set(name: str, results: pa.Table, loggers: pa.Table) -> LoggerSet:
     }
     axes = {"eta": eta, "fold": fold}
     columns = ("behavior", "best_fixed", "full_information", "log10_min_propensity")
-    of_logger = {column: _cells(loggers, axes, column, f"the loggers of the {name} set") for column in columns}
+    of_logger = {
+        column: _cells(loggers, axes, column, f"the loggers of the {name} set")
+        for column in columns
+    }
     return LoggerSet(
         name=name,
         eta=eta,
@@ -123,14 +141,20 @@ def _cells(table: pa.Table, axes: Mapping[str, FloatArray], column: str, what: s
     """Return one column as an array with the given axes; every cell must be there once."""
     shape = tuple(len(values) for values in axes.values())
     found = [table[axis].to_numpy() for axis in axes]
-    at = tuple(np.searchsorted(values[:-1], entries) for values, entries in zip(axes.values(), found, strict=True))
-    known = all(np.array_equal(values[i], x) for values, i, x in zip(axes.values(), at, found, strict=True))
+    at = tuple(
+        np.searchsorted(values[:-1], entries)
+        for values, entries in zip(axes.values(), found, strict=True)
+    )
+    known = all(
+        np.array_equal(values[i], x) for values, i, x in zip(axes.values(), at, found, strict=True)
+    )
     times = np.zeros(shape, dtype=np.int64)
     np.add.at(times, at, 1)
     if not known or not np.all(times == 1):
         size = " x ".join(f"{len(values)} {axis}" for axis, values in axes.items())
         raise UsageError(
-            f"{what}: {table.num_rows} rows, expected one for each of {size}; finish the run with the same command"
+            f"{what}: {table.num_rows} rows, expected one for each of {size}; finish the run with "
+            "the same command"
         )
     cells = np.empty(shape)
     cells[at] = table[column].to_numpy()

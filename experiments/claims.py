@@ -1,8 +1,8 @@
 """What the paper says of its experiments, as checks that a run may fail; and the page that sums a run up.
 
-Means are over folds. A rule says what would have to be seen for the sentence to be true; it is not there to be met, and
-it is the same for any number of rows. Folds that share draws share their luck: what another draw would change is as a
-rule more than a standard error over folds.
+Means are over folds. A rule says what would have to be seen for the sentence to be true; it is not
+there to be met, and it is the same for any number of rows. Folds that share draws share their luck:
+what another draw would change is as a rule more than a standard error over folds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from experiments.files import csv_text, markdown, write
 __all__ = ["NEAR", "WORDS", "check_claims", "short", "summary_table", "write_summary"]
 
 TOLERANCE = 0.03
-"""Another seed or reward matrix moves a mean reward by about as much; a smaller difference decides nothing."""
+"""Another seed or reward matrix moves a mean reward by about as much; a smaller difference decides
+nothing."""
 CLOSER = 0.01
 """What decides between algorithms that learn from the same draws."""
 NEAR = 10.0
@@ -30,7 +31,14 @@ PAST = 30.0
 """The eta past which PIWO-PL is said to fall."""
 
 NEARBY = f"every gamma of the grid from sqrt(d/n)/{NEAR:g} to {NEAR:g} sqrt(d/n)"
-SCHEMA = pa.schema([("claim", pa.string()), ("holds", pa.bool_()), ("evidence", pa.string()), ("rule", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("claim", pa.string()),
+        ("holds", pa.bool_()),
+        ("evidence", pa.string()),
+        ("rule", pa.string()),
+    ]
+)
 WORDS = {True: "yes", False: "**no**", None: "not tested"}
 
 
@@ -65,7 +73,9 @@ class Run:
         """Return where the hyper-parameters near sqrt(d/n) are."""
         places = within(loggers.h, self.gamma_star, NEAR)
         if not len(places):
-            raise _LackingError(f"The run has no hyper-parameter within a factor {NEAR:g} of sqrt(d/n).")
+            raise _LackingError(
+                f"The run has no hyper-parameter within a factor {NEAR:g} of sqrt(d/n)."
+            )
         return places
 
 
@@ -94,7 +104,8 @@ def _ix_near_its_best(run: Run) -> Verdict:
     i, j = _largest(gap[:, near])
     return Verdict(
         bool(gap[:, near].max() <= TOLERANCE),
-        f"Near sqrt(d/n) the largest gap to the best gamma is {gap[i, near[j]]:.3f}: {mean[i, near[j]]:.3f} against "
+        f"Near sqrt(d/n) the largest gap to the best gamma is {gap[i, near[j]]:.3f}: "
+        f"{mean[i, near[j]]:.3f} against "
         f"{mean[i].max():.3f}, at {_at(loggers, i, near[j])}. Over the whole grid it is {gap.max():.3f}.",
     )
 
@@ -107,7 +118,8 @@ def _ix_no_worse_than_the_logger(run: Run) -> Verdict:
     i, j = _largest(gap)
     return Verdict(
         bool(gap.max() <= TOLERANCE),
-        f"The least favorable policy has {mean[i, near[j]]:.3f}, at {_at(loggers, i, near[j])}, where the logger has "
+        f"The least favorable policy has {mean[i, near[j]]:.3f}, at {_at(loggers, i, near[j])}, "
+        "where the logger has "
         f"{loggers.behavior[i]:.3f} and the best fixed action {loggers.best_fixed[i]:.3f}.",
     )
 
@@ -122,8 +134,8 @@ def _clip_close(run: Run, everywhere: bool) -> Verdict:
         worst.append(gap.max())
         evidence.append(
             f"{name.capitalize()} loggers: the largest difference is {gap.max():.3f}, PIWO-Clip "
-            f"{clip[i, places[j]]:.3f} and PIWO-IX {ix[i, places[j]]:.3f}, at {_at(loggers, i, places[j])}; the "
-            f"median is {np.median(gap):.3f}."
+            f"{clip[i, places[j]]:.3f} and PIWO-IX {ix[i, places[j]]:.3f}, at "
+            f"{_at(loggers, i, places[j])}; the median is {np.median(gap):.3f}."
         )
     return Verdict(bool(max(worst) <= TOLERANCE), " ".join(evidence))
 
@@ -133,11 +145,15 @@ def _pl_falls(run: Run) -> Verdict:
     star = nearest(loggers.h, run.gamma_star)
     reward = run.mean(loggers, "PIWO-PL")[:, star]
     past = _past(loggers, both=True)
-    before, after = int(np.argmax(np.where(past, -np.inf, reward))), int(np.argmax(np.where(past, reward, -np.inf)))
+    before, after = (
+        int(np.argmax(np.where(past, -np.inf, reward))),
+        int(np.argmax(np.where(past, reward, -np.inf))),
+    )
     return Verdict(
         bool(reward[after] <= reward[before] - TOLERANCE),
-        f"At beta = {loggers.h[star]:.2g}: at best {reward[before]:.3f} for eta below {PAST:g} (eta = "
-        f"{short(loggers.eta[before])}); past it from {reward[past].min():.3f} to {reward[after]:.3f} "
+        f"At beta = {loggers.h[star]:.2g}: at best {reward[before]:.3f} for eta below {PAST:g} "
+        f"(eta = {short(loggers.eta[before])}); past it from {reward[past].min():.3f} to "
+        f"{reward[after]:.3f} "
         f"(eta = {short(loggers.eta[after])}).",
     )
 
@@ -152,7 +168,8 @@ def _pl_below_ix(run: Run) -> Verdict:
     j = int(np.argmax(pl[k]))
     return Verdict(
         bool(lead.min() >= TOLERANCE),
-        f"PIWO-PL comes nearest at {_at(loggers, int(past[k]), j, 'beta')}: {pl[k, j]:.3f} against {ix[k]:.3f} of "
+        f"PIWO-PL comes nearest at {_at(loggers, int(past[k]), j, 'beta')}: {pl[k, j]:.3f} against "
+        f"{ix[k]:.3f} of "
         f"PIWO-IX; over the loggers its best beta is behind by {lead.min():.3f} to {lead.max():.3f}.",
     )
 
@@ -166,8 +183,9 @@ def _larger_is_worse(run: Run) -> Verdict:
         drop = curve[0] - curve[-1]
         holds.append(bool(drop >= TOLERANCE and rise <= TOLERANCE))
         evidence.append(
-            f"{algorithm}: from {curve[0]:.3f} at the smallest gamma to {curve[-1]:.3f} at the largest; the largest "
-            f"rise on the way is {rise:.3f}{f', at gamma = {loggers.h[at[1]]:.2g}' if rise > 0 else ''}."
+            f"{algorithm}: from {curve[0]:.3f} at the smallest gamma to {curve[-1]:.3f} at the "
+            "largest; the largest rise on the way is "
+            f"{rise:.3f}{f', at gamma = {loggers.h[at[1]]:.2g}' if rise > 0 else ''}."
         )
     return Verdict(all(holds), " ".join(evidence))
 
@@ -181,9 +199,11 @@ def _larger_never_helps(run: Run) -> Verdict:
         fall = mean[:, 0] - mean[:, -1]
         rises.append(rise)
         evidence.append(
-            f"{algorithm}: the largest rise is {rise:.3f}{f', at {_at(loggers, i, j)}' if rise > 0 else ''}; the "
-            f"largest gamma loses more than {TOLERANCE:g} to the smallest with {int((fall > TOLERANCE).sum())} of "
-            f"{len(fall)} loggers, {fall.max():.3f} at most (eta = {short(loggers.eta[fall.argmax()])})."
+            f"{algorithm}: the largest rise is "
+            f"{rise:.3f}{f', at {_at(loggers, i, j)}' if rise > 0 else ''}; the largest gamma "
+            f"loses more than {TOLERANCE:g} to the smallest with {int((fall > TOLERANCE).sum())} "
+            f"of {len(fall)} loggers, {fall.max():.3f} at most (eta = "
+            f"{short(loggers.eta[fall.argmax()])})."
         )
     return Verdict(max(rises) <= TOLERANCE, " ".join(evidence))
 
@@ -198,8 +218,9 @@ def _ls_no_worse(run: Run) -> Verdict:
         cells += mean.size
         i, j = _largest(-mean)
         evidence.append(
-            f"{name.capitalize()} loggers: PIWO-LS less PIWO-IX is {mean.mean():+.4f} on average and {mean[i, j]:+.4f} "
-            f"(standard error over folds {error[i, j]:.4f}) at worst, at {_at(loggers, i, near[j])}."
+            f"{name.capitalize()} loggers: PIWO-LS less PIWO-IX is {mean.mean():+.4f} on average "
+            f"and {mean[i, j]:+.4f} (standard error over folds {error[i, j]:.4f}) at worst, at "
+            f"{_at(loggers, i, near[j])}."
         )
     return Verdict(failed == 0, f"{failed} of {cells} cells worse. " + " ".join(evidence))
 
@@ -233,13 +254,15 @@ def _at(loggers: LoggerSet, i: int, j: int, parameter: str = "gamma") -> str:
 CLAIMS = (
     Claim(
         "With every good logger, every gamma near sqrt(d/n) is about as good for PIWO-IX as its best gamma.",
-        f"For every good logger and {NEARBY}: the mean reward of PIWO-IX is at least that of its best gamma of the "
+        f"For every good logger and {NEARBY}: the mean reward of PIWO-IX is at least that of its "
+        "best gamma of the "
         f"whole grid for this logger, less {TOLERANCE:g}.",
         _ix_near_its_best,
     ),
     Claim(
         "With every good logger, PIWO-IX near sqrt(d/n) falls behind neither the logger nor the best fixed action.",
-        f"For every good logger and {NEARBY}: the mean reward of PIWO-IX is at least the larger of the two values, "
+        f"For every good logger and {NEARBY}: the mean reward of PIWO-IX is at least the larger of "
+        "the two values, "
         f"less {TOLERANCE:g}.",
         _ix_no_worse_than_the_logger,
     ),
@@ -251,38 +274,44 @@ CLAIMS = (
     ),
     Claim(
         "PIWO-Clip is close to PIWO-IX for every gamma.",
-        f"For every logger of the sets run and every gamma of the grid: mean rewards at the same gamma differ by "
+        "For every logger of the sets run and every gamma of the grid: mean rewards at the same "
+        "gamma differ by "
         f"{TOLERANCE:g} at most.",
         lambda run: _clip_close(run, everywhere=True),
     ),
     Claim(
         f"With good loggers PIWO-PL falls once eta is past about {PAST:g}.",
-        f"At the beta nearest sqrt(d/n): for every good logger with eta at least {PAST:g} the mean reward of PIWO-PL "
+        f"At the beta nearest sqrt(d/n): for every good logger with eta at least {PAST:g} the mean "
+        "reward of PIWO-PL "
         f"is at least {TOLERANCE:g} below its highest one for a smaller eta.",
         _pl_falls,
     ),
     Claim(
         f"With good loggers and eta past about {PAST:g}, no beta brings PIWO-PL up to PIWO-IX.",
-        f"For every good logger with eta at least {PAST:g}: the mean reward of PIWO-PL at its best beta of the grid is "
+        f"For every good logger with eta at least {PAST:g}: the mean reward of PIWO-PL at its best "
+        "beta of the grid is "
         f"at least {TOLERANCE:g} below that of PIWO-IX at the gamma nearest sqrt(d/n).",
         _pl_below_ix,
     ),
     Claim(
         "With bad loggers, on average, a larger gamma is worse.",
-        f"For PIWO-IX and for PIWO-Clip, mean reward averaged over the bad loggers: at the largest gamma at least "
-        f"{TOLERANCE:g} below that at the smallest, and at no gamma more than {TOLERANCE:g} above that at a "
+        "For PIWO-IX and for PIWO-Clip, mean reward averaged over the bad loggers: at the largest "
+        f"gamma at least {TOLERANCE:g} below that at the smallest, and at no gamma more than "
+        f"{TOLERANCE:g} above that at a "
         "smaller one.",
         _larger_is_worse,
     ),
     Claim(
         "With every single bad logger, a larger gamma is no better.",
-        f"For PIWO-IX and for PIWO-Clip and every bad logger: at no gamma is the mean reward more than {TOLERANCE:g} "
+        "For PIWO-IX and for PIWO-Clip and every bad logger: at no gamma is the mean reward more "
+        f"than {TOLERANCE:g} "
         f"above that at a smaller gamma.",
         _larger_never_helps,
     ),
     Claim(
         "Beyond the paper: near sqrt(d/n), PIWO-LS is at least as good as PIWO-IX at the same gamma.",
-        f"For every logger of the sets run and {NEARBY}, rewards paired by fold: PIWO-LS is not behind by both more "
+        f"For every logger of the sets run and {NEARBY}, rewards paired by fold: PIWO-LS is not "
+        "behind by both more "
         f"than {CLOSER:g} and more than two standard errors over folds.",
         _ls_no_worse,
     ),
@@ -295,12 +324,13 @@ def check_claims(results: pa.Table, loggers: pa.Table, gamma_star: float) -> pa.
 
     Args:
         results: columns set, eta, algorithm, h, fold, reward; one row a learned policy.
-        loggers: columns set, eta, fold, behavior, best_fixed, full_information, log10_min_propensity.
+        loggers: columns set, eta, fold, behavior, best_fixed, full_information,
+            log10_min_propensity.
         gamma_star: sqrt(d/n).
 
     Returns:
-        Columns claim (a sentence), holds (null where the run lacks what it is about), evidence (the numbers that
-        decide) and rule (how it was decided).
+        Columns claim (a sentence), holds (null where the run lacks what it is about), evidence (the
+        numbers that decide) and rule (how it was decided).
     """
     run = Run(gather(results, loggers), gamma_star)
     rows = []
@@ -311,7 +341,9 @@ def check_claims(results: pa.Table, loggers: pa.Table, gamma_star: float) -> pa.
             holds, evidence = verdict.holds, verdict.evidence
         except _LackingError as lacking:
             evidence = str(lacking)
-        rows.append({"claim": claim.sentence, "holds": holds, "evidence": evidence, "rule": claim.rule})
+        rows.append(
+            {"claim": claim.sentence, "holds": holds, "evidence": evidence, "rule": claim.rule}
+        )
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
@@ -370,13 +402,16 @@ def write_summary(
     page, table = folder / "summary.md", folder / "summary.csv"
     rewards = summary_table(results, loggers, gamma_star)
     lines = ["# The paper's experiments", "", "## Settings", ""]
-    lines += markdown(["setting", "value"], [[name, str(value)] for name, value in settings.items()])
+    lines += markdown(
+        ["setting", "value"], [[name, str(value)] for name, value in settings.items()]
+    )
     lines += ["", "## Claims", "", *_claims_table(claims), "", "## Mean reward", ""]
     lines.append(
-        "Means over folds of the true mean reward. Of each algorithm three numbers: at the h nearest sqrt(d/n) = "
-        f"{gamma_star:.3g} (h = {rewards['h_near'][0].as_py():.3g}), at its best h, and at the smallest h = "
-        f"{rewards['h_smallest'][0].as_py():.3g}. The best h was picked with hindsight, on the folds that it is "
-        "scored on, so its number is a little too good."
+        "Means over folds of the true mean reward. Of each algorithm three numbers: at the h "
+        f"nearest sqrt(d/n) = {gamma_star:.3g} (h = {rewards['h_near'][0].as_py():.3g}), at its "
+        f"best h, and at the smallest h = {rewards['h_smallest'][0].as_py():.3g}. The best h was "
+        "picked with hindsight, on the folds that it is scored on, so its number is a little too "
+        "good."
     )
     for name in dict.fromkeys(rewards["set"].to_pylist()):
         rows = [row for row in rewards.to_pylist() if row["set"] == name]
@@ -387,7 +422,10 @@ def write_summary(
 
 
 def _claims_table(claims: pa.Table) -> list[str]:
-    rows = [[row["claim"], WORDS[row["holds"]], row["evidence"], row["rule"]] for row in claims.to_pylist()]
+    rows = [
+        [row["claim"], WORDS[row["holds"]], row["evidence"], row["rule"]]
+        for row in claims.to_pylist()
+    ]
     return markdown(["claim", "holds", "evidence", "rule"], rows)
 
 
@@ -397,14 +435,28 @@ def _rewards_table(rows: list[dict[str, float | str]]) -> list[str]:
     for row in rows:
         of_logger.setdefault(float(row["eta"]), {})[str(row["algorithm"])] = row
     known = ("behavior", "best_fixed", "full_information")
-    head = ["eta", "log10 of the smallest propensity", "logger", "best fixed action", "full information", *algorithms]
+    head = [
+        "eta",
+        "log10 of the smallest propensity",
+        "logger",
+        "best fixed action",
+        "full information",
+        *algorithms,
+    ]
     body = []
     for eta, by_algorithm in of_logger.items():
         first = by_algorithm[algorithms[0]]
         body.append(
-            [short(eta), f"{first['log10_min_propensity']:.1f}", *(f"{first[column]:.3f}" for column in known)]
+            [
+                short(eta),
+                f"{first['log10_min_propensity']:.1f}",
+                *(f"{first[column]:.3f}" for column in known),
+            ]
             + [
-                " / ".join(f"{row[column]:.3f}" for column in ("reward_near", "reward_best", "reward_smallest"))
+                " / ".join(
+                    f"{row[column]:.3f}"
+                    for column in ("reward_near", "reward_best", "reward_smallest")
+                )
                 for row in (by_algorithm[algorithm] for algorithm in algorithms)
             ]
         )

@@ -1,6 +1,7 @@
 """What the commands of this folder share: words in, exit codes out, one line for what is wrong.
 
-The command `piwo` has more of this for itself; it is not among the public names, and nothing here reaches for it.
+The command `piwo` has more of this for itself; it is not among the public names, and nothing here
+reaches for it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Command:
         def stop(number: int, frame: FrameType | None) -> None:
             nonlocal pressed
             pressed = True
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # pressed again, it ends at once; nothing is lost
+            signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            )  # pressed again, it ends at once; nothing is lost
             signal.default_int_handler(number, frame)
 
         before = signal.signal(signal.SIGINT, stop)
@@ -60,8 +63,12 @@ class Command:
         except BaseException as cause:  # noqa: BLE001 (the last line of defence: every exception is told in one line)
             if "--debug" in words:
                 traceback.print_exc()
-            if pressed or isinstance(cause, KeyboardInterrupt):  # a library may have made another exception of it
-                _complain(f"interrupted{'; the same command goes on from here' if self.resumes else ''}")
+            if pressed or isinstance(
+                cause, KeyboardInterrupt
+            ):  # a library may have made another exception of it
+                _complain(
+                    f"interrupted{'; the same command goes on from here' if self.resumes else ''}"
+                )
                 return INTERRUPTED
             return self._told(cause)
         finally:
@@ -76,7 +83,9 @@ class Command:
             version_flags=(),
         )
         app.default(self.function)
-        command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False, verbose=False)
+        command, bound, _ = app.parse_args(
+            words, print_error=False, exit_on_error=False, verbose=False
+        )
         answer: Any = command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
         return int(answer or DONE)
@@ -87,7 +96,13 @@ class Command:
             _swallow(sys.stdout)
             return DONE
         if isinstance(cause, SystemExit):
-            return cause.code if isinstance(cause.code, int) else DONE if cause.code is None else UNUSABLE
+            return (
+                cause.code
+                if isinstance(cause.code, int)
+                else DONE
+                if cause.code is None
+                else UNUSABLE
+            )
         if isinstance(cause, PiwoError):
             _complain(f"error: {cause}")
         elif isinstance(cause, CycloptsError):
@@ -95,11 +110,16 @@ class Command:
         elif isinstance(cause, MemoryError):
             _complain("error: there is not enough memory for this; try --quick")
         elif isinstance(cause, ValueError) and "null byte" in str(cause):
-            _complain("error: a path holds a NUL character, expected the name of a file; check the paths")
+            _complain(
+                "error: a path holds a NUL character, expected the name of a file; check the paths"
+            )
         elif isinstance(cause, OSError):
             place = "" if cause.filename is None else f": {str(cause.filename)!r}"
             next_step = "when that is mended, the same command goes on from what was finished"
-            _complain(f"error: {cause.strerror or cause}{place}; {next_step if self.resumes else 'check the path'}")
+            _complain(
+                f"error: {cause.strerror or cause}{place}; "
+                f"{next_step if self.resumes else 'check the path'}"
+            )
         else:
             fault = "this is a fault of the program, --debug shows where"
             _complain(f"error: unexpected {type(cause).__name__}: {cause}; {fault}")

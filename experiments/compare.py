@@ -25,7 +25,15 @@ HELP = """Compare the mean rewards of two finished runs, logger by logger and hy
 
 Exit codes: 0 done; 2 wrong usage, or folders that cannot be used; 130 interrupted.
 """
-HEAD = ("second less first", "mean", "mean absolute", "largest", "where", "sd over folds, first", "second")
+HEAD = (
+    "second less first",
+    "mean",
+    "mean absolute",
+    "largest",
+    "where",
+    "sd over folds, first",
+    "second",
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class Apart:
 
     @property
     def largest(self) -> tuple[int, int]:
-        """Return where the change is largest, up or down."""
+        """Where the change is largest, up or down."""
         i, j = np.unravel_index(int(np.abs(self.change).argmax()), self.change.shape)
         return int(i), int(j)
 
@@ -51,11 +59,17 @@ class Apart:
         """Return what `HEAD` names, but for the first."""
         i, j = self.largest
         where = f"eta = {short(self.loggers.eta[i])}, h = {short(self.loggers.h[self.places[j]])}"
-        numbers = f"{self.change.mean():+.4f}", f"{np.abs(self.change).mean():.4f}", f"{self.change[i, j]:+.4f}"
+        numbers = (
+            f"{self.change.mean():+.4f}",
+            f"{np.abs(self.change).mean():.4f}",
+            f"{self.change[i, j]:+.4f}",
+        )
         return [*numbers, where, *(f"{sd:.4f}" for sd in self.spread)]
 
 
-def differences(first: Mapping[str, LoggerSet], second: Mapping[str, LoggerSet], near: float | None) -> list[Apart]:
+def differences(
+    first: Mapping[str, LoggerSet], second: Mapping[str, LoggerSet], near: float | None
+) -> list[Apart]:
     """Return how far two runs are apart, one entry a set and algorithm.
 
     Args:
@@ -71,14 +85,16 @@ def differences(first: Mapping[str, LoggerSet], second: Mapping[str, LoggerSet],
         theirs = second.get(name)
         if theirs is None or not _alike(ours, theirs) or len(first) != len(second):
             raise UsageError(
-                "the runs have not the same loggers, algorithms and hyper-parameters, so nothing can be compared; "
-                "give two runs with the same --sets"
+                "the runs have not the same loggers, algorithms and hyper-parameters, so nothing "
+                "can be compared; give two runs with the same --sets"
             )
         places = np.arange(len(ours.h)) if near is None else within(ours.h, near, NEAR)
         for algorithm, folds in ours.rewards.items():
             before, after = folds[:, places], theirs.rewards[algorithm][:, places]
             sd = float(spread(before).mean()), float(spread(after).mean())
-            found.append(Apart(ours, algorithm, places.tolist(), average(after) - average(before), sd))
+            found.append(
+                Apart(ours, algorithm, places.tolist(), average(after) - average(before), sd)
+            )
     return found
 
 
@@ -98,10 +114,16 @@ def compare(
     runs = finished(first), finished(second)
     stars = [gamma_star(*(int(run.settings[key]) for key in ("n", "d", "folds"))) for run in runs]
     if stars[0] != stars[1]:
-        raise UsageError(f"sqrt(d/n) is {stars[0]:.3g} and {stars[1]:.3g}, expected the same; give runs of one size")
+        raise UsageError(
+            f"sqrt(d/n) is {stars[0]:.3g} and {stars[1]:.3g}, expected the same; give runs of one "
+            "size"
+        )
     sets = [gather(run.results, run.loggers) for run in runs]
     lines = [_what_differs(*runs), ""]
-    for title, near in ((f"At every h within a factor {NEAR:g} of sqrt(d/n):", stars[0]), ("At every h:", None)):
+    for title, near in (
+        (f"At every h within a factor {NEAR:g} of sqrt(d/n):", stars[0]),
+        ("At every h:", None),
+    ):
         apart = differences(sets[0], sets[1], near)
         rows = [[f"{x.loggers.name}, {x.algorithm}", *x.row()] for x in apart]
         lines += [title, "", *markdown(HEAD, rows), ""]
@@ -122,9 +144,20 @@ def _what_differs(first: Finished, second: Finished) -> str:
 def _verdicts(first: Finished, second: Finished, star: float) -> list[str]:
     """Return the claims that the runs decide differently."""
     before, after = (check_claims(run.results, run.loggers, star) for run in (first, second))
-    both = zip(before["claim"].to_pylist(), before["holds"].to_pylist(), after["holds"].to_pylist(), strict=True)
-    changed = [f"- {claim} {WORDS[ours]}, then {WORDS[theirs]}" for claim, ours, theirs in both if ours != theirs]
-    return ["Claims decided differently:", *changed] if changed else ["All claims are decided alike."]
+    both = zip(
+        before["claim"].to_pylist(),
+        before["holds"].to_pylist(),
+        after["holds"].to_pylist(),
+        strict=True,
+    )
+    changed = [
+        f"- {claim} {WORDS[ours]}, then {WORDS[theirs]}"
+        for claim, ours, theirs in both
+        if ours != theirs
+    ]
+    return (
+        ["Claims decided differently:", *changed] if changed else ["All claims are decided alike."]
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

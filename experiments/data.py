@@ -1,4 +1,4 @@
-"""The labelled rows that the experiment plays on: a file, an OpenML data set, or rows made from a seed."""
+"""The labeled rows that the experiment plays on: a file, an OpenML data set, or rows made from a seed."""
 
 from __future__ import annotations
 
@@ -38,22 +38,23 @@ LARGEST = 1e150
 ROW_BLOCK = 8192
 LETTER_ID = 6
 DRAW, MAKE = 1, 2
-"""Beside the user's seed, so that the rows drawn and the rows made share no random numbers with the protocol."""
+"""Beside the user's seed, so that the rows drawn and the rows made share no random numbers with the
+protocol."""
 
 WANTED = "expected a .parquet or .csv file, openml:NUMBER, letter or synthetic"
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """n labelled rows.
+    """n labeled rows.
 
     Attributes:
         X: (n, d) contexts, all finite.
         y: (n,) class labels: text, dictionary-encoded over the sorted labels that occur.
         name: what figures call it.
         synthetic: made from a seed, not measured.
-        digest: SHA-256 of the shape, X and the labels; the type of the file that held them, the names of its
-            columns and the precision they were stored in do not enter.
+        digest: SHA-256 of the shape, X and the labels; the type of the file that held them, the
+            names of its columns and the precision they were stored in do not enter.
     """
 
     X: Floats
@@ -72,10 +73,12 @@ def load(source: str, rows: int | None, seed: int, target: str | None = None) ->
     """Return the rows of a source.
 
     Args:
-        source: `synthetic`, `letter` (the original 20,000 rows), `openml:247`, or a .parquet or .csv file.
+        source: `synthetic`, `letter` (the original 20,000 rows), `openml:247`, or a .parquet or
+            .csv file.
         rows: draw so many without replacement where the source has more; None: all.
         seed: of that draw, and of the synthetic rows.
-        target: the class column of a file or an OpenML data set; None: `class`, or what OpenML says.
+        target: the class column of a file or an OpenML data set; None: `class`, or what OpenML
+            says.
 
     Raises:
         FileError: for a file or data set that cannot be had.
@@ -83,7 +86,9 @@ def load(source: str, rows: int | None, seed: int, target: str | None = None) ->
         UsageError: for a source of no known kind, and a target where none can be chosen.
     """
     if target is not None and source in ("synthetic", "letter"):
-        raise UsageError(f"--target {target} goes with a file or openml:NUMBER; {source} has its own classes")
+        raise UsageError(
+            f"--target {target} goes with a file or openml:NUMBER; {source} has its own classes"
+        )
     if source == "synthetic":
         return _synthetic(SYNTHETIC_ROWS if rows is None else rows, seed)
     if source == "letter":
@@ -91,13 +96,17 @@ def load(source: str, rows: int | None, seed: int, target: str | None = None) ->
     elif source.startswith("openml:"):
         number = source.removeprefix("openml:")
         if not (number.isascii() and number.isdecimal()):
-            raise UsageError(f"--data {source!r} names no OpenML data set, expected a number as in openml:247")
+            raise UsageError(
+                f"--data {source!r} names no OpenML data set, expected a number as in openml:247"
+            )
         table, target, name = _openml(int(number), target)
     else:
         table, target, name = _file(Path(source), target or "class")
     X, labels = _matrix(table, target, name), _labels(table, target, name)
     if rows is not None and rows < len(X):
-        drawn = np.random.default_rng([seed, DRAW]).choice(len(X), rows, replace=False, shuffle=False)
+        drawn = np.random.default_rng([seed, DRAW]).choice(
+            len(X), rows, replace=False, shuffle=False
+        )
         drawn.sort()
         X, labels = X[drawn], labels.take(pa.array(drawn))
     return _data(X, _encoded(labels, target, name), name, synthetic=False)
@@ -109,8 +118,8 @@ def load(source: str, rows: int | None, seed: int, target: str | None = None) ->
 def _synthetic(n: int, seed: int) -> Data:
     """Return rows that behave like letters: each of 26 classes is a few blobs, and linear ridge is mediocre.
 
-    Only sums, products and square roots of uniform numbers, which every machine rounds alike; the sum of four
-    uniform numbers stands in for a normal one.
+    Only sums, products and square roots of uniform numbers, which every machine rounds alike; the
+    sum of four uniform numbers stands in for a normal one.
     """
     rng = np.random.default_rng([seed, MAKE])
     K, d = len(LETTERS), FEATURES
@@ -123,8 +132,15 @@ def _synthetic(n: int, seed: int) -> Data:
         uniform = rng.random((4, len(here), d), dtype=np.float32)
         noise = (uniform.sum(axis=0, dtype=np.float64) - 2) * np.sqrt(3)  # mean 0, variance 1
         X[start : start + ROW_BLOCK] = centers[here] + scales[here] * noise
-    labels = pa.DictionaryArray.from_arrays(pa.array((blobs // BLOBS).astype(np.int32)), pa.array(LETTERS))
-    return _data(X, _encoded(labels.cast(pa.string()), "class", "synthetic data"), "synthetic data", synthetic=True)
+    labels = pa.DictionaryArray.from_arrays(
+        pa.array((blobs // BLOBS).astype(np.int32)), pa.array(LETTERS)
+    )
+    return _data(
+        X,
+        _encoded(labels.cast(pa.string()), "class", "synthetic data"),
+        "synthetic data",
+        synthetic=True,
+    )
 
 
 def _letter() -> tuple[pa.Table, str, str]:
@@ -142,7 +158,11 @@ def _file(path: Path, target: str) -> tuple[pa.Table, str, str]:
     if not path.is_file():
         raise FileError(f"no file {str(path)!r}, {WANTED}")
     # the paper's data, by the name that it usually has as a file
-    name = "BNG(letter)" if path.stem.lower().startswith(("bng_letter", "bng(letter")) else visible(path.stem)
+    name = (
+        "BNG(letter)"
+        if path.stem.lower().startswith(("bng_letter", "bng(letter"))
+        else visible(path.stem)
+    )
     return _parquet(path) if kind == ".parquet" else _csv(path, target), target, name
 
 
@@ -151,7 +171,9 @@ def _parquet(path: Path) -> pa.Table:
         with pq.ParquetFile(path) as file:
             return file.read()
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise FileError(f"cannot read {str(path)!r} as Parquet: {_short(error)}; make the file again") from error
+        raise FileError(
+            f"cannot read {str(path)!r} as Parquet: {_short(error)}; make the file again"
+        ) from error
 
 
 def _csv(path: Path, target: str) -> pa.Table:
@@ -161,7 +183,8 @@ def _csv(path: Path, target: str) -> pa.Table:
         return pa.csv.read_csv(path, convert_options=convert)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise FileError(
-            f"cannot read {str(path)!r} as CSV: {_short(error)}; expected UTF-8 text whose first line names the columns"
+            f"cannot read {str(path)!r} as CSV: {_short(error)}; expected UTF-8 text whose first "
+            "line names the columns"
         ) from error
 
 
@@ -175,13 +198,20 @@ def _openml(number: int, target: str | None) -> tuple[pa.Table, str, str]:
             column = "default-target" if target is None else target
             found = fetch_openml(data_id=number, target_column=column, as_frame=True, parser="auto")
     except ImportError as error:
-        raise FileError(f"reading openml:{number} needs pandas; pip install pandas, or {instead}") from error
+        raise FileError(
+            f"reading openml:{number} needs pandas; pip install pandas, or {instead}"
+        ) from error
     except (OSError, HTTPException, ValueError, KeyError) as error:
         # the message of a closed network holds a whole stack of its own
-        raise FileError(f"cannot fetch openml:{number} ({_short(error, 120)}); {instead}") from error
+        raise FileError(
+            f"cannot fetch openml:{number} ({_short(error, 120)}); {instead}"
+        ) from error
     targets = list(found.target_names)
     if len(targets) != 1:
-        raise DataError(f"openml:{number} has {len(targets)} target columns, expected one; name it with --target")
+        raise DataError(
+            f"openml:{number} has {len(targets)} target columns, expected one; name it with "
+            "--target"
+        )
     table = pa.Table.from_pandas(found.frame, preserve_index=False)
     return table, str(targets[0]), visible(str(found.details["name"]))
 
@@ -194,17 +224,27 @@ def _matrix(table: pa.Table, target: str, name: str) -> Floats:
     names = table.column_names
     if len(set(names)) < len(names):
         twice = next(x for x in names if names.count(x) > 1)
-        raise DataError(f"{name} has several columns {twice!r}, expected different names; rename one")
+        raise DataError(
+            f"{name} has several columns {twice!r}, expected different names; rename one"
+        )
     if target not in names:
         listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        raise DataError(f"{name} has no column {target!r} ({listed}); name the class column with --target")
+        raise DataError(
+            f"{name} has no column {target!r} ({listed}); name the class column with --target"
+        )
     if table.num_rows < FEWEST_ROWS:
-        raise DataError(f"{name} has {table.num_rows} rows, expected at least {FEWEST_ROWS}; give more")
+        raise DataError(
+            f"{name} has {table.num_rows} rows, expected at least {FEWEST_ROWS}; give more"
+        )
     columns = [_numbers(table[x], x, name) for x in names if x != target]
     if not columns:
-        raise DataError(f"{name} has no column beside the class {target!r}, expected numeric features; add some")
+        raise DataError(
+            f"{name} has no column beside the class {target!r}, expected numeric features; add some"
+        )
     X = np.empty((table.num_rows, len(columns)))
-    for start in range(0, len(X), ROW_BLOCK):  # a block of rows stays in the cache while its columns fill it
+    for start in range(
+        0, len(X), ROW_BLOCK
+    ):  # a block of rows stays in the cache while its columns fill it
         for j, column in enumerate(columns):
             X[start : start + ROW_BLOCK, j] = column[start : start + ROW_BLOCK]
     return X
@@ -218,12 +258,17 @@ def _numbers(column: pa.ChunkedArray, label: str, name: str) -> npt.NDArray[Any]
         raise DataError(f"{name}, column {label!r}: {message}; fill or drop them")
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         example = _example(column)
-        raise DataError(f"{name}, column {label!r} holds {kind} ({example}), expected numbers; drop or encode it")
+        raise DataError(
+            f"{name}, column {label!r} holds {kind} ({example}), expected numbers; drop or encode "
+            "it"
+        )
     if kind.bit_width > 32 or pa.types.is_decimal(kind):
         try:
             column = column.cast(pa.float64())
         except pa.ArrowInvalid as error:
-            raise DataError(f"{name}, column {label!r} does not fit float64: {_short(error)}; scale it") from error
+            raise DataError(
+                f"{name}, column {label!r} does not fit float64: {_short(error)}; scale it"
+            ) from error
     values: npt.NDArray[Any] = column.to_numpy()
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
@@ -231,7 +276,10 @@ def _numbers(column: pa.ChunkedArray, label: str, name: str) -> npt.NDArray[Any]
         raise DataError(f"{name}, column {label!r}: {message}; fill or drop them")
     most = max(abs(float(values.min())), abs(float(values.max())))
     if most > LARGEST:
-        raise DataError(f"{name}, column {label!r} holds {most:.3g}, expected at most {LARGEST:g} in size; scale it")
+        raise DataError(
+            f"{name}, column {label!r} holds {most:.3g}, expected at most {LARGEST:g} in size; "
+            "scale it"
+        )
     return values
 
 
@@ -253,14 +301,21 @@ def _labels(table: pa.Table, target: str, name: str) -> pa.Array:
     """Return the class column as text."""
     column = table[target]
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    text = (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
     if not (text or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-        raise DataError(f"{name}, class column {target!r} holds {kind}, expected text or whole numbers; use --target")
+        raise DataError(
+            f"{name}, class column {target!r} holds {kind}, expected text or whole numbers; use "
+            "--target"
+        )
     labels = column.cast(kind).cast(pa.string()).combine_chunks()
     missing = pc.fill_null(pc.equal(labels, ""), fill_value=True)
     first = pc.index(missing, value=True).as_py()
     if first >= 0:
-        raise DataError(f"{name}, class column {target!r}: row {first} has no label; drop such rows")
+        raise DataError(
+            f"{name}, class column {target!r}: row {first} has no label; drop such rows"
+        )
     return labels
 
 
@@ -269,8 +324,9 @@ def _encoded(labels: pa.Array, target: str, name: str) -> pa.DictionaryArray:
     distinct = sorted(labels.unique().to_pylist())
     if not 2 <= len(distinct) <= MOST_CLASSES:
         raise DataError(
-            f"{name}, class column {target!r} has {len(distinct)} different label{'s' if distinct[1:] else ''}, "
-            f"expected 2 to {MOST_CLASSES}; name the class column with --target"
+            f"{name}, class column {target!r} has {len(distinct)} different "
+            f"label{'s' if distinct[1:] else ''}, expected 2 to {MOST_CLASSES}; name the class "
+            "column with --target"
         )
     values = pa.array(distinct, pa.string())
     return pa.DictionaryArray.from_arrays(pc.index_in(labels, value_set=values), values)

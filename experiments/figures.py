@@ -78,20 +78,27 @@ class Row:
 
 # ------------------------------------------------------------------------------------------------- entry points
 def write_figures(
-    results: pa.Table, loggers: pa.Table, data_name: str, synthetic: bool, gamma_star: float, folder: Path
+    results: pa.Table,
+    loggers: pa.Table,
+    data_name: str,
+    synthetic: bool,
+    gamma_star: float,
+    folder: Path,
 ) -> list[Path]:
     """Write every figure that a run allows, as SVG and as PNG.
 
     Args:
         results: columns set, eta, algorithm, h, fold, reward; one row a learned policy.
-        loggers: columns set, eta, fold, behavior, best_fixed, full_information, log10_min_propensity.
+        loggers: columns set, eta, fold, behavior, best_fixed, full_information,
+            log10_min_propensity.
         data_name: how the data are called on the figures.
         synthetic: the data are made up; every figure says so.
         gamma_star: sqrt(d/n).
         folder: where the files go; made if it is not there.
 
     Returns:
-        The files written, in order: figure-1 and figure-2 are of the good loggers, figure-3 is of the bad ones.
+        The files written, in order: figure-1 and figure-2 are of the good loggers, figure-3 is of
+            the bad ones.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -117,7 +124,9 @@ def figures(
         if name in sets:
             rows = [_reward_row(sets[name], gamma_star), _regret_row(sets[name], gamma_star)]
             subtitle = _subtitle(sets[name], data_name, synthetic)
-            specs[number] = _page(rows, f"Expected reward and expected regret, {name} loggers", subtitle)
+            specs[number] = _page(
+                rows, f"Expected reward and expected regret, {name} loggers", subtitle
+            )
     return specs
 
 
@@ -127,7 +136,11 @@ def _subtitle(loggers: LoggerSet, data_name: str, synthetic: bool) -> str:
     if synthetic:
         own_name = "" if "synthetic" in data_name.lower() else f"{data}: "
         data = f"{own_name}synthetic data, not BNG(letter)"
-    return f"{data}; mean ± one standard deviation over {folds} folds" if folds > 1 else f"{data}; one fold"
+    return (
+        f"{data}; mean ± one standard deviation over {folds} folds"
+        if folds > 1
+        else f"{data}; one fold"
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- rows
@@ -141,7 +154,11 @@ def _reward_row(loggers: LoggerSet, gamma_star: float) -> Row:
         for j, h in enumerate(loggers.h):
             kind = NEAREST if j == star else BELOW if below[j] else OTHER
             points += _points(
-                algorithm, kind, {"eta": loggers.eta, "h": np.full_like(loggers.eta, h)}, mean[:, j], sd[:, j]
+                algorithm,
+                kind,
+                {"eta": loggers.eta, "h": np.full_like(loggers.eta, h)},
+                mean[:, j],
+                sd[:, j],
             )
         for kind, value in ((BEHAVIOR, loggers.behavior), (BEST_FIXED, loggers.best_fixed)):
             points += _points(algorithm, kind, {"eta": loggers.eta}, value)
@@ -149,7 +166,12 @@ def _reward_row(loggers: LoggerSet, gamma_star: float) -> Row:
     shade = _shade("h", "hyper-parameter h", loggers.h, every=5)
     place: dict[str, Any] = {
         "x": _log_x("eta", "η of the logger", loggers.eta, every=2),
-        "y": alt.Y("mean:Q", title="expected reward", scale=_linear_scale(points), axis=alt.Axis(tickCount=5)),
+        "y": alt.Y(
+            "mean:Q",
+            title="expected reward",
+            scale=_linear_scale(points),
+            axis=alt.Axis(tickCount=5),
+        ),
     }
     named = {**place, **_keyed(keys)}
     layers = [
@@ -167,7 +189,13 @@ def _regret_row(loggers: LoggerSet, gamma_star: float) -> Row:
     for algorithm, folds in loggers.rewards.items():
         mean, sd = 1.0 - average(folds), spread(folds)
         for i, eta in enumerate(loggers.eta):
-            points += _points(algorithm, OTHER, {"eta": np.full_like(loggers.h, eta), "h": loggers.h}, mean[i], sd[i])
+            points += _points(
+                algorithm,
+                OTHER,
+                {"eta": np.full_like(loggers.h, eta), "h": loggers.h},
+                mean[i],
+                sd[i],
+            )
     scale = _linear_scale(points)
     shade = _shade("eta", "η of the logger", loggers.eta, every=1)
     place: dict[str, Any] = {
@@ -185,14 +213,21 @@ def _regret_row(loggers: LoggerSet, gamma_star: float) -> Row:
 
 
 def _points(
-    algorithm: str, kind: str, where: Mapping[str, FloatArray], mean: FloatArray, sd: FloatArray | None = None
+    algorithm: str,
+    kind: str,
+    where: Mapping[str, FloatArray],
+    mean: FloatArray,
+    sd: FloatArray | None = None,
 ) -> Points:
     """Return the points of one line, rounded to five digits; with a band where there is a deviation."""
     columns = {**where, "mean": mean}
     if sd is not None:
         columns |= {"low": mean - sd, "high": mean + sd}
     fixed = {"panel": _panel(algorithm), "kind": kind}
-    return [{**fixed, **{name: _short(values[i]) for name, values in columns.items()}} for i in range(len(mean))]
+    return [
+        {**fixed, **{name: _short(values[i]) for name, values in columns.items()}}
+        for i in range(len(mean))
+    ]
 
 
 def _short(value: float) -> float:
@@ -205,25 +240,38 @@ def _panel(algorithm: str) -> str:
 
 # ------------------------------------------------------------------------------------------------------- layers
 def _shaded(
-    place: Mapping[str, Any], shade: alt.Color, line: str, dashes: Mapping[str, tuple[float, ...]], opacity: float
+    place: Mapping[str, Any],
+    shade: alt.Color,
+    line: str,
+    dashes: Mapping[str, tuple[float, ...]],
+    opacity: float,
 ) -> list[alt.Chart]:
     """Bands below lines, from light to dark by the column `line`; one layer of lines for each kind of dash."""
     lines = [
-        _lines(1.1, kind).encode(**place, color=shade, strokeDash=alt.value(list(dash)), detail=f"{line}:N")
+        _lines(1.1, kind).encode(
+            **place, color=shade, strokeDash=alt.value(list(dash)), detail=f"{line}:N"
+        )
         for kind, dash in dashes.items()
     ]
-    # One color for all bands: with a shade of their own they would be part of the legend and make it a row of dots.
-    bands = _bands(opacity, *dashes).encode(**_between(place), fill=alt.value(BAND), detail=f"{line}:N")
+    # One color for all bands: with a shade of their own they would be part of the legend and make
+    # it a row of dots.
+    bands = _bands(opacity, *dashes).encode(
+        **_between(place), fill=alt.value(BAND), detail=f"{line}:N"
+    )
     return [bands, *lines]
 
 
 def _lines(width: float, *kinds: str) -> alt.Chart:
-    lines: alt.Chart = alt.Chart().mark_line(strokeWidth=width, clip=True).transform_filter(_one_of(*kinds))
+    lines: alt.Chart = (
+        alt.Chart().mark_line(strokeWidth=width, clip=True).transform_filter(_one_of(*kinds))
+    )
     return lines
 
 
 def _bands(opacity: float, *kinds: str) -> alt.Chart:
-    bands: alt.Chart = alt.Chart().mark_area(opacity=opacity, clip=True).transform_filter(_one_of(*kinds))
+    bands: alt.Chart = (
+        alt.Chart().mark_area(opacity=opacity, clip=True).transform_filter(_one_of(*kinds))
+    )
     return bands
 
 
@@ -242,7 +290,11 @@ def _keyed(keys: Sequence[Key]) -> dict[str, Any]:
     """Return color and dash by the kind of a line, with one legend in words."""
     names = [key.name for key in keys]
     legend = alt.Legend(
-        title=None, columns=min(2, len(keys)), symbolType="stroke", symbolSize=500, symbolStrokeWidth=1.8
+        title=None,
+        columns=min(2, len(keys)),
+        symbolType="stroke",
+        symbolSize=500,
+        symbolStrokeWidth=1.8,
     )
 
     def scale(values: Sequence[Any]) -> alt.Scale:
@@ -250,26 +302,39 @@ def _keyed(keys: Sequence[Key]) -> dict[str, Any]:
 
     return {
         "stroke": alt.Stroke("kind:N", scale=scale([key.color for key in keys]), legend=legend),
-        "strokeDash": alt.StrokeDash("kind:N", scale=scale([list(key.dash) for key in keys]), legend=legend),
+        "strokeDash": alt.StrokeDash(
+            "kind:N", scale=scale([list(key.dash) for key in keys]), legend=legend
+        ),
     }
 
 
 # ------------------------------------------------------------------------------------------------- axes, scales
 def _log_x(field: str, title: str, grid: FloatArray, every: int) -> alt.X:
     axis = alt.Axis(values=_ticks(grid, every), format="~g", labelExpr=_PLAIN, labelFlush=True)
-    return alt.X(f"{field}:Q", title=title, scale=alt.Scale(type="log", domain=_ends(grid), nice=False), axis=axis)
+    return alt.X(
+        f"{field}:Q",
+        title=title,
+        scale=alt.Scale(type="log", domain=_ends(grid), nice=False),
+        axis=axis,
+    )
 
 
 def _shade(field: str, title: str, grid: FloatArray, every: int) -> alt.Color:
     """Light to dark on a logarithmic scale."""
     legend = alt.Legend(
-        title=title, type="gradient", values=_ticks(grid, every), format="~g", labelExpr=_PLAIN, gradientLength=200
+        title=title,
+        type="gradient",
+        values=_ticks(grid, every),
+        format="~g",
+        labelExpr=_PLAIN,
+        gradientLength=200,
     )
     scale = alt.Scale(type="log", domain=_ends(grid), scheme=BLUES)
     return alt.Color(f"{field}:Q", scale=scale, legend=legend)
 
 
-# 1e-6 rather than 0.000001, and an ordinary hyphen: the superscripts of 10⁻⁶ are missing in common fonts.
+# 1e-6 rather than 0.000001, and an ordinary hyphen: the superscripts of 10⁻⁶ are missing in common
+# fonts.
 _PLAIN = "datum.value < 0.009 ? replace(format(datum.value, '.0e'), '−', '-') : format(datum.value, '~r')"
 
 
@@ -290,7 +355,10 @@ def _ticks(grid: FloatArray, every: int) -> list[float]:
 def _linear_scale(points: Points) -> alt.Scale:
     """Return the scale that all panels of a row share: whole steps of .05 around everything drawn."""
     drawn = [point[name] for point in points for name in ("mean", "low", "high") if name in point]
-    low, high = float(np.floor(min(drawn) / 0.05 + 1e-6)) * 0.05, float(np.ceil(max(drawn) / 0.05 - 1e-6)) * 0.05
+    low, high = (
+        float(np.floor(min(drawn) / 0.05 + 1e-6)) * 0.05,
+        float(np.ceil(max(drawn) / 0.05 - 1e-6)) * 0.05,
+    )
     return alt.Scale(domain=[_short(low), _short(max(high, low + 0.05))], nice=False, zero=False)
 
 
@@ -300,7 +368,11 @@ def _panels(name: str, points: Points, loggers: LoggerSet, layers: Sequence[alt.
     width = int((WIDTH - LEFT - GAP * (len(panels) - 1)) / max(len(panels), 2))
     header = alt.Header(title=None, labelFontSize=FONT, labelFontWeight="bold", labelPadding=4)
     chart = alt.layer(*layers, data=alt.NamedData(name=name)).properties(width=width, height=HEIGHT)
-    return Row(chart.facet(column=alt.Column("panel:N", sort=panels, header=header), spacing=GAP), name, points)
+    return Row(
+        chart.facet(column=alt.Column("panel:N", sort=panels, header=header), spacing=GAP),
+        name,
+        points,
+    )
 
 
 def _page(rows: Sequence[Row], title: str, subtitle: str) -> Spec:
@@ -337,8 +409,14 @@ def _svg(spec: Spec) -> str:
     svg = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
     # The numbers of clips and gradients go on from one drawing to the next.
     names: dict[str, str] = {}
-    svg = re.sub(r'(?<=[#"])(clip|gradient_)\d+', lambda name: names.setdefault(name.group(), f"own-{len(names)}"), svg)
-    return re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"-?\d+\.\d{3,}", _hundredths, path.group()), svg)
+    svg = re.sub(
+        r'(?<=[#"])(clip|gradient_)\d+',
+        lambda name: names.setdefault(name.group(), f"own-{len(names)}"),
+        svg,
+    )
+    return re.sub(
+        r'(?<= d=")[^"]*', lambda path: re.sub(r"-?\d+\.\d{3,}", _hundredths, path.group()), svg
+    )
 
 
 def _hundredths(number: re.Match[str]) -> str:

@@ -38,7 +38,9 @@ def replace(path: Path, write_to: Callable[[IO[bytes]], object]) -> None:
         partial.replace(path)
     except BaseException as error:
         partial.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say where it is
+        if (
+            isinstance(error, OSError) and error.filename is None
+        ):  # a full disk does not say where it is
             error.filename = str(path)
         raise
 
@@ -63,7 +65,10 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     ['| h | set |', '| --- | --- |', '| 0.1 | a\\|b |']
     """
     lines = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |" for line in lines]
+    return [
+        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |"
+        for line in lines
+    ]
 
 
 def visible(text: str) -> str:
@@ -72,4 +77,6 @@ def visible(text: str) -> str:
     >>> print(visible("\u03b3 \x1b[31mred"))
     γ \x1b[31mred
     """
-    return "".join(x if x.isprintable() else x.encode("unicode_escape").decode("ascii") for x in text)
+    return "".join(
+        x if x.isprintable() else x.encode("unicode_escape").decode("ascii") for x in text
+    )

@@ -1,6 +1,7 @@
 """The command `python -m experiments.less_data`: what PIWO-IX near sqrt(d/n) loses to its best gamma with fewer rows.
 
-Folds share the luck of a draw, so that their deviation says little of another draw's. Here logs are drawn anew.
+Folds share the luck of a draw, so that their deviation says little of another draw's. Here logs are
+drawn anew.
 """
 
 from __future__ import annotations
@@ -54,7 +55,16 @@ class Behind:
         near, gap = mean[:, self.near], mean.max(axis=1) - mean[:, self.near].min(axis=1)
         low, high, best = near.mean(axis=0).min(), near.mean(axis=0).max(), mean.mean(axis=0).max()
         folds = spread(self.rewards)[:, self.near] / np.sqrt(self.rewards.shape[-1])
-        numbers = low, high, best, self.best_fixed, gap.mean(), spread(gap), spread(near.T).mean(), folds.mean()
+        numbers = (
+            low,
+            high,
+            best,
+            self.best_fixed,
+            gap.mean(),
+            spread(gap),
+            spread(near.T).mean(),
+            folds.mean(),
+        )
         first, second, *others = (f"{x:.3f}" for x in numbers)
         return [short(self.eta), f"{self.rows:,}", str(len(mean)), f"{first} to {second}", *others]
 

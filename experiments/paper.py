@@ -36,11 +36,16 @@ Exit codes: 0 done; 2 wrong usage, or data or files that cannot be used; 130 int
 
 def paper(
     *,
-    out: Annotated[Path, Parameter(help="Folder for the results: a new one, or the one of the same run.")],
+    out: Annotated[
+        Path, Parameter(help="Folder for the results: a new one, or the one of the same run.")
+    ],
     data: Annotated[
-        str, Parameter(help="A .parquet or .csv file, openml:247 (BNG(letter)), letter, or synthetic.")
+        str,
+        Parameter(help="A .parquet or .csv file, openml:247 (BNG(letter)), letter, or synthetic."),
     ] = "synthetic",
-    target: Annotated[str | None, Parameter(help="The class column of a file; class where none is named.")] = None,
+    target: Annotated[
+        str | None, Parameter(help="The class column of a file; class where none is named.")
+    ] = None,
     quick: Annotated[bool, Parameter(help="Use 20,000 rows.")] = False,
     sets: Annotated[str, Parameter(help="Which loggers: good, bad, or both.")] = "good,bad",
     resample: Annotated[bool, Parameter(help="Draw the log afresh for each repetition.")] = False,
@@ -74,7 +79,10 @@ def paper(
             write_figures(run.results, run.loggers, rows.name, rows.synthetic, gamma_star, out)
     lines = _closing(run, claims, rows, time.monotonic() - started)
     say(
-        [*lines, f"in {out}: results and loggers (.parquet, .csv), summary (.md, .csv){', figures' if figures else ''}"]
+        [
+            *lines,
+            f"in {out}: results and loggers (.parquet, .csv), summary (.md, .csv){', figures' if figures else ''}",
+        ]
     )
     return DONE
 
@@ -93,7 +101,8 @@ def _require_plots() -> None:
     missing = [name for name in ("altair", "vl_convert") if find_spec(name) is None]
     if missing:
         raise UsageError(
-            f"figures need {' and '.join(missing)}, not installed; pip install 'piwo[plots]', or give --no-figures"
+            f"figures need {' and '.join(missing)}, not installed; pip install 'piwo[plots]', or "
+            "give --no-figures"
         )
 
 

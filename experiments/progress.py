@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from typing import final
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from experiments.results import Listener
@@ -26,7 +33,13 @@ def progress() -> Iterator[Listener]:
     if not sys.stderr.isatty():
         yield _Lines()
         return
-    columns = (TextColumn("loggers"), MofNCompleteColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
+    columns = (
+        TextColumn("loggers"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+    )
     bar = Progress(
         *columns,
         TimeRemainingColumn(),

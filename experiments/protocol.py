@@ -38,7 +38,8 @@ class Protocol:
     seed: int = 0
     sets: tuple[str, ...] = SETS
     resample: bool = False
-    """Draw a log of its own for every repetition; False: one draw a row serves all that contain the row."""
+    """Draw a log of its own for every repetition; False: one draw a row serves all that contain the
+    row."""
     folds: int = 10
 
 
@@ -51,12 +52,12 @@ class Logger:
 
     @property
     def name(self) -> str:
-        """Return how its files are called."""
+        """How its files are called."""
         return f"{self.set}-{self.number:02d}"
 
     @property
     def eta(self) -> float:
-        """Return the inverse temperature, without its sign."""
+        """The inverse temperature, without its sign."""
         return float(ETAS[self.number])
 
 
@@ -102,13 +103,13 @@ class Experiment:
 
     @property
     def gamma_star(self) -> float:
-        """Return sqrt(d/n)."""
+        """Sqrt(d/n)."""
         n = len(self.regression) + len(self.bandit)
         return gamma_star(n, self.bandit.context.shape[1], self.protocol.folds)
 
     @cached_property
     def scores(self) -> list[Score]:
-        """Return the scores in the order of `ALGORITHMS`, twenty of each; for LS the bet size is 2 gamma."""
+        """The scores in the order of `ALGORITHMS`, twenty of each; for LS the bet size is 2 gamma."""
         kinds: dict[str, Score] = {
             "PIWO-IX": piwo.IX(1.0),
             "PIWO-Clip": piwo.Clip(1.0),
@@ -119,12 +120,19 @@ class Experiment:
 
     def loggers(self) -> list[Logger]:
         """Return the loggers, in the order in which they are run."""
-        return [Logger(name, number) for name in SETS if name in self.protocol.sets for number in range(len(ETAS))]
+        return [
+            Logger(name, number)
+            for name in SETS
+            if name in self.protocol.sets
+            for number in range(len(ETAS))
+        ]
 
     def policy(self, logger: Logger) -> LinearSoftmax:
         """Return the behavior policy of a logger."""
         one, eta = self._regressed, logger.eta if logger.set == "good" else -logger.eta
-        return LinearSoftmax(eta * one.coef, eta * one.intercept, self.regression.actions, features=one.features)
+        return LinearSoftmax(
+            eta * one.coef, eta * one.intercept, self.regression.actions, features=one.features
+        )
 
     @cached_property
     def _regressed(self) -> LinearSoftmax:
@@ -132,7 +140,9 @@ class Experiment:
 
     def run(self, logger: Logger) -> Outcome:
         """Learn and value all policies of one logger."""
-        return Outcome(self._results(logger, self.rewards(logger)), self._behavior(logger, self.policy(logger)))
+        return Outcome(
+            self._results(logger, self.rewards(logger)), self._behavior(logger, self.policy(logger))
+        )
 
     def rewards(self, logger: Logger, draw: tuple[int, ...] = ()) -> npt.NDArray[np.float64]:
         """Return the true mean rewards of the policies of one logger, (folds, scores), each on its fold.
@@ -156,7 +166,9 @@ class Experiment:
             found.append(oracle.solve_path(log, self.scores))
         return found
 
-    def log(self, bandit: ClassificationBandit, behavior: LinearSoftmax, seed: list[int]) -> piwo.Log:
+    def log(
+        self, bandit: ClassificationBandit, behavior: LinearSoftmax, seed: list[int]
+    ) -> piwo.Log:
         """Return the log that a logger writes: one draw a row."""
         rng = np.random.default_rng(seed)
         return bandit.log(behavior, random_state=rng, full_propensities=True, log_propensities=True)
@@ -181,7 +193,9 @@ class Experiment:
         def known(test: ClassificationBandit) -> tuple[float, float]:
             logs = behavior.log_probabilities(test.context)
             least = float(logs.min())
-            return least, float((np.exp(logs, out=logs) * test.rewards.T[test.classes]).sum() / len(test))
+            return least, float(
+                (np.exp(logs, out=logs) * test.rewards.T[test.classes]).sum() / len(test)
+            )
 
         least, value = np.array(self._each_fold(known, self.tests)).T
         folds = range(self.protocol.folds)
@@ -201,24 +215,28 @@ class Experiment:
 
     @property
     def best_fixed(self) -> list[float]:
-        """Return on every fold the value of the action that is best on the others."""
+        """On every fold the value of the action that is best on the others."""
         return self._references[0]
 
     @cached_property
     def _references(self) -> tuple[list[float], list[float]]:
-        """Return on every fold the value of the best fixed action and of a ridge policy that saw all mean rewards."""
+        """On every fold the value of the best fixed action and of a ridge policy that saw all mean rewards."""
 
         def known(k: int) -> tuple[float, float]:
             test, others = self.tests[k], self.bandit.take(self.fold != k)
             constant = piwo.policies.Constant(others.best_fixed_action(), test.actions)
             greedy = others.softmax_logger(1.0)
-            return test.value(constant), test.value(LinearGreedy(greedy.coef, greedy.intercept, test.actions))
+            return test.value(constant), test.value(
+                LinearGreedy(greedy.coef, greedy.intercept, test.actions)
+            )
 
         best, full = zip(*self._each_fold(known, range(self.protocol.folds)), strict=True)
         return list(best), list(full)
 
     @staticmethod
-    def _each_fold(work: Callable[[T], tuple[float, float]], folds: Iterable[T]) -> list[tuple[float, float]]:
+    def _each_fold(
+        work: Callable[[T], tuple[float, float]], folds: Iterable[T]
+    ) -> list[tuple[float, float]]:
         """Return what a function says of each fold, in their order; on all cores."""
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
             return list(pool.map(work, folds))

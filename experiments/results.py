@@ -7,8 +7,8 @@
     loggers.parquet, loggers.csv
     .lock                                  held while a run writes here
 
-Every file is written under a temporary name and then renamed, and holds no time and no name of a machine: however
-often a run was interrupted, its files are the same, byte for byte.
+Every file is written under a temporary name and then renamed, and holds no time and no name of a
+machine: however often a run was interrupted, its files are the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ FORMAT = 1
 """Of the folder: raised when a run must not go on in a folder that an older program began."""
 SETTINGS, LOCK, PARTS = "settings.json", ".lock", "by_logger"
 CONTENT = b"content"
-"""Key in a Parquet file's metadata: the digest of the settings and the rows that it was written with."""
+"""Key in a Parquet file's metadata: the digest of the settings and the rows that it was written
+with."""
 
 RESULTS = pa.schema(
     [
@@ -194,7 +195,8 @@ def open_folder(path: Path, settings: Mapping[str, Any]) -> Iterator[Folder]:
     """Hold a folder for one run; a new one gets the settings, an old one must have been begun with the same.
 
     Raises:
-        FileError: where another run holds it or began it with other settings, or files of something else lie there.
+        FileError: where another run holds it or began it with other settings, or files of something
+            else lie there.
     """
     refuse_foreign(path)
     path.mkdir(parents=True, exist_ok=True)
@@ -202,7 +204,9 @@ def open_folder(path: Path, settings: Mapping[str, Any]) -> Iterator[Folder]:
         try:
             _lock(lock)
         except (BlockingIOError, PermissionError) as error:
-            raise FileError(f"--out {str(path)!r} is in use by another run; wait for it, or choose another") from error
+            raise FileError(
+                f"--out {str(path)!r} is in use by another run; wait for it, or choose another"
+            ) from error
         refuse_foreign(path)
         _same_settings(path, settings)
         (path / PARTS).mkdir(exist_ok=True)
@@ -221,14 +225,19 @@ class Folder:
 
     def kept(self, name: str, listener: Listener) -> Part | None:
         """Return what an earlier run has left of a logger; None where there is nothing, or it is damaged."""
-        found = [self._read(self._part(name, kind), name, schema, listener) for kind, schema in _KINDS]
+        found = [
+            self._read(self._part(name, kind), name, schema, listener) for kind, schema in _KINDS
+        ]
         results, loggers = found
         return None if results is None or loggers is None else Part(results, loggers)
 
     def keep(self, name: str, outcome: Outcome) -> Part:
         """Write what came of a logger, and return it."""
         tables = (outcome.results, outcome.logger)
-        made = [table.select(schema.names).cast(schema) for (_, schema), table in zip(_KINDS, tables, strict=True)]
+        made = [
+            table.select(schema.names).cast(schema)
+            for (_, schema), table in zip(_KINDS, tables, strict=True)
+        ]
         for (kind, _), table in zip(_KINDS, made, strict=True):
             _write_parquet(self._part(name, kind), table, {CONTENT: self._fingerprint(name, table)})
         return Part(*made)
@@ -238,13 +247,18 @@ class Folder:
 
         The settings that make the rows what they are stand in the metadata of the Parquet files.
         """
-        about = {key.encode(): str(self.settings[key]).encode() for key in ("seed", "data", "digest", "version")}
+        about = {
+            key.encode(): str(self.settings[key]).encode()
+            for key in ("seed", "data", "digest", "version")
+        }
         whole = {
             "results": pa.concat_tables([part.results for part in parts]),
             "loggers": pa.concat_tables([part.loggers for part in parts]),
         }
         for kind, table in whole.items():
-            whole[kind] = table.sort_by([(key, "ascending") for key in SORTED_BY[kind]]).combine_chunks()
+            whole[kind] = table.sort_by(
+                [(key, "ascending") for key in SORTED_BY[kind]]
+            ).combine_chunks()
             _write_parquet(self.path / f"{kind}.parquet", whole[kind], about)
             write(self.path / f"{kind}.csv", csv_text(whole[kind]).encode())
         return Part(**whole)
@@ -256,7 +270,9 @@ class Folder:
         text = "\n".join([json.dumps(self.settings, sort_keys=True), name, csv_text(table)])
         return hashlib.sha256(text.encode()).hexdigest().encode()
 
-    def _read(self, path: Path, name: str, schema: pa.Schema, listener: Listener) -> pa.Table | None:
+    def _read(
+        self, path: Path, name: str, schema: pa.Schema, listener: Listener
+    ) -> pa.Table | None:
         if not path.exists():
             return None
         try:
@@ -291,16 +307,24 @@ def finished(path: Path) -> Finished:
     Raises:
         FileError: where no run has come to its end, or its files are damaged.
     """
-    missing = [name for name in (SETTINGS, *(f"{kind}.parquet" for kind, _ in _KINDS)) if not (path / name).is_file()]
+    missing = [
+        name
+        for name in (SETTINGS, *(f"{kind}.parquet" for kind, _ in _KINDS))
+        if not (path / name).is_file()
+    ]
     if missing:
-        raise FileError(f"{str(path)!r} has no {missing[0]}, expected the folder of a finished run; finish it")
+        raise FileError(
+            f"{str(path)!r} has no {missing[0]}, expected the folder of a finished run; finish it"
+        )
     tables = []
     for kind, schema in _KINDS:
         file = path / f"{kind}.parquet"
         try:
             tables.append(pq.read_table(file).select(schema.names).cast(schema))
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-            raise FileError(f"{str(file)!r} is damaged; the command of its run makes it again") from error
+            raise FileError(
+                f"{str(file)!r} is damaged; the command of its run makes it again"
+            ) from error
     return Finished(_read_settings(path / SETTINGS), *tables)
 
 
@@ -337,7 +361,9 @@ def _same_settings(path: Path, settings: Mapping[str, Any]) -> None:
     before = _read_settings(file)
     keys = [*settings, *(key for key in before if key not in settings)]
     differ = [
-        f"{key} was {_told(before, key)}, now {_told(settings, key)}" for key in keys if _differ(before, settings, key)
+        f"{key} was {_told(before, key)}, now {_told(settings, key)}"
+        for key in keys
+        if _differ(before, settings, key)
     ]
     if differ:
         raise FileError(
@@ -350,7 +376,9 @@ def _read_settings(file: Path) -> Mapping[str, Any]:
     try:
         settings = json.loads(file.read_text("utf-8"))
     except ValueError as error:
-        raise FileError(f"{str(file)!r} is damaged; delete the folder, or choose another") from error
+        raise FileError(
+            f"{str(file)!r} is damaged; delete the folder, or choose another"
+        ) from error
     if not isinstance(settings, dict):
         raise FileError(f"{str(file)!r} holds no settings; delete the folder, or choose another")
     return settings
@@ -365,7 +393,9 @@ def _told(settings: Mapping[str, Any], key: str) -> str:
     if key not in settings:
         return "absent"
     text = json.dumps(settings[key], ensure_ascii=False)
-    return f"{settings[key][:12]}..." if key == "digest" and isinstance(settings[key], str) else text
+    return (
+        f"{settings[key][:12]}..." if key == "digest" and isinstance(settings[key], str) else text
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- files

@@ -1,9 +1,10 @@
 """House rule: only `scores/` divides by a propensity.
 
-Each formula has one home. A ratio pi / mu written in place is a spot that implicit exploration cannot reach,
-so outside `src/piwo/scores/` no division has a propensity in its denominator, and no logarithm of a
-propensity is subtracted. Sizes and sums (`len(propensity)`, `propensity.sum()`) may divide. Where a name
-only looks like a propensity, say so on that line: `# not a propensity: the mean of a bet`.
+Each formula has one home. A ratio pi / mu written in place is a spot that implicit exploration
+cannot reach, so outside `src/piwo/scores/` no division has a propensity in its denominator, and no
+logarithm of a propensity is subtracted. Sizes and sums (`len(propensity)`, `propensity.sum()`) may
+divide. Where a name only looks like a propensity, say so on that line: `# not a propensity: the
+mean of a bet`.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """House rules on the pages: the reference lists every public name, and the changelog the version.
 
-Every name in `piwo.__all__` stands in `docs/reference.md`, as code. CHANGELOG.md has a section for the
-version in `src/piwo/_version.py`. The reference is checked from the day that `docs/` exists.
+Every name in `piwo.__all__` stands in `docs/reference.md`, as code. CHANGELOG.md has a section for
+the version in `src/piwo/_version.py`. The reference is checked from the day that `docs/` exists.
 """
 
 import ast

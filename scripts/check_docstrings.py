@@ -1,9 +1,9 @@
 """House rule: what users can name explains itself, by example.
 
-Every name in the `__all__` of piwo and of its packages has a docstring. A class or function has a `>>>`
-example in it (`make examples` runs them), and a function says what it returns. Exceptions, protocols and
-abstract classes need no example: nobody makes one by hand. The installed package is imported, so that lazily
-loaded names are seen as users see them.
+Every name in the `__all__` of piwo and of its packages has a docstring. A class or function has a
+`>>>` example in it (`make examples` runs them), and a function says what it returns. Exceptions,
+protocols and abstract classes need no example: nobody makes one by hand. The installed package is
+imported, so that lazily loaded names are seen as users see them.
 """
 
 import importlib
@@ -41,7 +41,9 @@ def is_described_elsewhere(thing: object) -> bool:
 
 def own_docstring(thing: object) -> str:
     """The docstring that was written for it: not inherited, and not the one that dataclasses make up."""
-    text = (vars(thing).get("__doc__") if isinstance(thing, type) else getattr(thing, "__doc__", None)) or ""
+    text = (
+        vars(thing).get("__doc__") if isinstance(thing, type) else getattr(thing, "__doc__", None)
+    ) or ""
     made_up = isinstance(thing, type) and text.startswith(f"{thing.__name__}(")
     return "" if made_up else text
 
@@ -63,7 +65,11 @@ def faults(thing: object) -> Iterator[str]:
 def home(path: str | None) -> Path:
     """The file in `src` from which an installed file was built."""
     parts = Path(path or "").parts
-    return Path("src", *parts[len(parts) - 1 - parts[::-1].index("piwo") :]) if "piwo" in parts else Path(*parts)
+    return (
+        Path("src", *parts[len(parts) - 1 - parts[::-1].index("piwo") :])
+        if "piwo" in parts
+        else Path(*parts)
+    )
 
 
 def place(thing: object, module: ModuleType) -> tuple[Path, int]:
@@ -85,7 +91,9 @@ def check_package(package: ModuleType) -> Iterator[Finding]:
             yield Finding(home(module.__file__), 1, f"{module.__name__} does not declare __all__")
         for name in getattr(module, "__all__", ()):
             if not hasattr(module, name):
-                yield Finding(home(module.__file__), 1, f"{name!r} is in __all__ but not in the module")
+                yield Finding(
+                    home(module.__file__), 1, f"{name!r} is in __all__ but not in the module"
+                )
                 continue
             thing = getattr(module, name)
             described = isinstance(thing, type) or inspect.isroutine(thing)

@@ -1,7 +1,7 @@
 """House rule: a function fits on a screen, a module is read in one sitting.
 
-A function has at most 60 lines and a module at most 400, in lines of code: blank lines, comments and
-docstrings are not counted, so that explaining is never punished.
+A function has at most 60 lines and a module at most 400, in lines of code: blank lines, comments
+and docstrings are not counted, so that explaining is never punished.
 """
 
 import ast
@@ -24,7 +24,9 @@ def docstring_lines(tree: ast.AST) -> set[int]:
     return {
         line
         for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
 
@@ -41,14 +43,20 @@ def code_lines(text: str, tree: ast.AST) -> set[int]:
 def check(root: Path) -> Iterator[Finding]:
     """Every function and module that is too long; tests may be longer."""
     folders = (root / name for name in ("src/piwo", "scripts", "experiments", "benchmarks"))
-    for path in (p for folder in folders if folder.is_dir() for p in files(folder) if p.suffix == ".py"):
+    for path in (
+        p for folder in folders if folder.is_dir() for p in files(folder) if p.suffix == ".py"
+    ):
         tree, _ = parse(path)
         lines = code_lines(path.read_text(encoding="utf-8"), tree)
         if len(lines) > MODULE_LINES:
-            yield Finding(path, 1, f"module has {len(lines)} lines of code, at most {MODULE_LINES}: split it")
+            yield Finding(
+                path, 1, f"module has {len(lines)} lines of code, at most {MODULE_LINES}: split it"
+            )
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                size = sum(node.lineno <= line <= (node.end_lineno or node.lineno) for line in lines)
+                size = sum(
+                    node.lineno <= line <= (node.end_lineno or node.lineno) for line in lines
+                )
                 if size > FUNCTION_LINES:
                     message = f"{node.name}() has {size} lines of code, at most {FUNCTION_LINES}: split it"
                     yield Finding(path, node.lineno, message)

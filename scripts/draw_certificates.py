@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 QUESTION, GOOD, BAD, NOTE = "#eef3fb", "#e9f6ec", "#fdeeee", "#fff7e6"
-"""Colours of the boxes."""
+"""Colors of the boxes."""
 LEFT, RIGHT, WIDTH, HEIGHT, STEP, TOP = 30, 545, 425, 70, 100, 30
 
 STEPS = (
@@ -25,18 +25,26 @@ STEPS = (
      (BAD, "Nothing is proved of that policy", "so it is by default: Auto, and piwo learn without --gate")),
 )  # fmt: skip
 """Question, and what holds where the answer is yes; no goes on below."""
-LAST = (GOOD, "Held-out: pays for every candidate", "Auto(refit=False), piwo learn --gate, PIWO, certify")
-BESIDE = (NOTE, "Will more rows come, and be looked at?", "fix the horizon before the first look, whichever it is")
+LAST = (
+    GOOD,
+    "Held-out: pays for every candidate",
+    "Auto(refit=False), piwo learn --gate, PIWO, certify",
+)
+BESIDE = (
+    NOTE,
+    "Will more rows come, and be looked at?",
+    "fix the horizon before the first look, whichever it is",
+)
 SECOND = {1: "no, or allowed for"}
 """Words beside the way down, where they are not just "no"."""
 
 
-def box(x: int, y: int, colour: str, first: str, second: str, *, bold: bool) -> list[str]:
+def box(x: int, y: int, color: str, first: str, second: str, *, bold: bool) -> list[str]:
     """A box with two lines of text."""
     weight = ' font-weight="bold"' if bold else ""
     middle = x + WIDTH / 2
     return [
-        f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="8" fill="{colour}" stroke="#444"/>',
+        f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="8" fill="{color}" stroke="#444"/>',
         f'<text x="{middle}" y="{y + 30}" text-anchor="middle"{weight}>{escape(first)}</text>',
         f'<text x="{middle}" y="{y + 50}" text-anchor="middle">{escape(second)}</text>',
     ]
@@ -62,10 +70,10 @@ def picture() -> str:
         '<rect width="100%" height="100%" fill="white"/>',
         f'<defs><marker {tip}><path d="M0,0 L8,4 L0,8 z" fill="#444"/></marker></defs>',
     ]
-    for row, (question, (colour, first, second)) in enumerate(STEPS):
+    for row, (question, (color, first, second)) in enumerate(STEPS):
         y = TOP + STEP * row
         lines += box(LEFT, y, QUESTION, *question, bold=False)
-        lines += box(RIGHT, y, colour, first, second, bold=True)
+        lines += box(RIGHT, y, color, first, second, bold=True)
         across, down = y + HEIGHT // 2, LEFT + WIDTH // 2
         lines += arrow(f"M{LEFT + WIDTH},{across} L{RIGHT - 2},{across}", (LEFT + WIDTH + RIGHT) / 2, across - 6,
                        "yes", "middle")  # fmt: skip

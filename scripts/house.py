@@ -28,7 +28,11 @@ def files(root: Path) -> Iterator[Path]:
             continue
         if path.is_dir():
             hidden = path.name.startswith(".") and path.name not in KEPT_DOT_FOLDERS
-            if not hidden and path.name not in SKIPPED_FOLDERS and not path.name.endswith(".egg-info"):
+            if (
+                not hidden
+                and path.name not in SKIPPED_FOLDERS
+                and not path.name.endswith(".egg-info")
+            ):
                 yield from files(path)
         else:
             yield path
@@ -53,7 +57,9 @@ def waived(line: str, tag: str) -> bool:
 def main(rule: str, check: Callable[[Path], Iterable[Finding]]) -> None:
     """Run a check from the command line: `check_x.py [ROOT]`; exit code 1 if the rule is broken."""
     parser = argparse.ArgumentParser(description=rule)
-    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent)
+    parser.add_argument(
+        "root", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent
+    )
     root = parser.parse_args().root.resolve()
     found = list(check(root))
     for finding in found:

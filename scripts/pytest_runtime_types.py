@@ -15,7 +15,9 @@ from beartype.roar import BeartypeCallHintParamViolation
 COMPILED = ("piwo.policies.kernels", "piwo.reductions.kernels")
 beartype_package(
     "piwo",
-    conf=BeartypeConf(is_color=False, claw_is_pep526=False, is_pep484_tower=True, claw_skip_package_names=COMPILED),
+    conf=BeartypeConf(
+        is_color=False, claw_is_pep526=False, is_pep484_tower=True, claw_skip_package_names=COMPILED
+    ),
 )
 TESTS = str(Path(__file__).resolve().parent.parent / "tests")
 
@@ -37,7 +39,7 @@ def pytest_runtest_call() -> Generator[None, Any, Any]:
 
 
 def _given_by_a_test(refused: BaseException) -> bool:
-    """Tell whether the refused argument came from a test, and not from piwo itself."""
+    """Whether the refused argument came from a test, and not from piwo itself."""
     files = [frame.f_code.co_filename for frame, _ in walk_tb(refused.__traceback__)]
     written = [x for x in files if not x.startswith("<") and f"{Path('beartype')}/" not in x]
     return bool(written) and written[-1].startswith(TESTS)

@@ -14,8 +14,9 @@ INTERRUPTED = 130
 def main() -> int:
     """Run the command that was typed.
 
-    Nothing is begun while modules are imported, so that the process may end at once; `piwo.cli.main` listens from then
-    on. A shell that has the command ignore Ctrl-C (`nohup`, jobs in the background) is obeyed.
+    Nothing is begun while modules are imported, so that the process may end at once;
+    `piwo.cli.main` listens from then on. A shell that has the command ignore Ctrl-C (`nohup`, jobs
+    in the background) is obeyed.
 
     Returns:
         The exit code.

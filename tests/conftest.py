@@ -33,7 +33,10 @@ def shared_data() -> Path:
         return folder
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip("needs real logs: set PIWO_SHARED to the folder whose data/ holds them, or put it at ../shared")
+        pytest.skip(
+            "needs real logs: set PIWO_SHARED to the folder whose data/ holds them, or put it at "
+            "../shared"
+        )
     return folder
 
 
@@ -41,7 +44,9 @@ def shared_data() -> Path:
 def spark() -> Iterator[Any]:
     """A Spark session with two cores, in which a task is tried four times; one for all tests."""
     sql = pytest.importorskip("pyspark.sql", reason="needs Spark: pip install 'piwo[spark]'")
-    java = shutil.which("java") or (os.environ.get("JAVA_HOME") and Path(os.environ["JAVA_HOME"], "bin/java").exists())
+    java = shutil.which("java") or (
+        os.environ.get("JAVA_HOME") and Path(os.environ["JAVA_HOME"], "bin/java").exists()
+    )
     if not java:
         pytest.skip("needs Java 17 or newer for Spark: put java on the path, or set JAVA_HOME")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the environment may not be activated
@@ -67,7 +72,9 @@ def dask_cluster() -> Iterator[Any]:
     """Two Dask workers, each a process that is started again when it dies; one pair for all tests."""
     distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'piwo[dask]'")
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client

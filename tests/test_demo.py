@@ -13,7 +13,9 @@ RUN = [sys.executable, "-c", "import sys; from piwo.cli.main import main; sys.ex
 
 
 def run(folder, *words):
-    return subprocess.run([*RUN, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(
+        [*RUN, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 @pytest.fixture(scope="module")

@@ -88,7 +88,9 @@ def test_a_good_tree_passes(script: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("script", "files"), [(script, files) for script in sorted(BAD) for files in BAD[script]])
+@pytest.mark.parametrize(
+    ("script", "files"), [(script, files) for script in sorted(BAD) for files in BAD[script]]
+)
 def test_a_bad_tree_fails(script: str, files: dict[str, str], tmp_path: Path) -> None:
     done = run(script, tmp_path, GOOD | files)
     assert done.returncode == 1, done.stdout + done.stderr

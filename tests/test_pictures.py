@@ -15,7 +15,11 @@ PICTURE = ROOT / "docs" / "which-certificate.svg"
 def drawn() -> str:
     code = "import draw_certificates as d, sys; sys.stdout.reconfigure(encoding='utf-8'); print(d.picture(), end='')"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT / "scripts", capture_output=True, encoding="utf-8", check=True
+        [sys.executable, "-c", code],
+        cwd=ROOT / "scripts",
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     return done.stdout
 
@@ -27,6 +31,10 @@ def test_it_is_what_the_script_draws() -> None:
 def test_its_names_exist_and_its_words_fit_their_boxes() -> None:
     words = [one.text or "" for one in ET.fromstring(drawn()).iter() if one.tag.endswith("}text")]
     assert max(map(len, words)) <= 60
-    names = {name for line in words for name in re.findall(r"\b[A-Z][A-Za-z]*[A-Z][A-Za-z]*\b(?!-)", line)}
+    names = {
+        name
+        for line in words
+        for name in re.findall(r"\b[A-Z][A-Za-z]*[A-Z][A-Za-z]*\b(?!-)", line)
+    }
     assert {"PIWO", "PIWOGrid", "PACBayes", "PACBayesLinear", "GibbsLinear"} <= names
     assert all(hasattr(piwo, name) for name in names)

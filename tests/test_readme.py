@@ -62,9 +62,22 @@ def test_pages_run(page, tmp_path, monkeypatch):
 def test_commands_of_the_readme_run(tmp_path):
     listed = commands("README.md")
     assert listed[0].startswith("piwo demo")
-    assert {line.split()[1] for line in listed} >= {"demo", "check", "evaluate", "learn", "policy", "report"}
+    assert {line.split()[1] for line in listed} >= {
+        "demo",
+        "check",
+        "evaluate",
+        "learn",
+        "policy",
+        "report",
+    }
     for line in listed:
-        done = subprocess.run([*RUN, *shlex.split(line)[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*RUN, *shlex.split(line)[1:]],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, (line, done.stderr)
         assert done.stdout.strip()
 
@@ -92,7 +105,11 @@ def test_links_lead_somewhere():
 
 def test_sections_that_docstrings_cite_exist():
     """`docs/theory.md, section "..."` in a docstring names a heading of that page."""
-    headings = set(re.findall(r"^## (.+)$", (ROOT / "docs" / "theory.md").read_text(encoding="utf-8"), re.MULTILINE))
+    headings = set(
+        re.findall(
+            r"^## (.+)$", (ROOT / "docs" / "theory.md").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
     package = ROOT / "src" / "piwo"
     cited = set()
     for path in package.rglob("*.py"):
@@ -107,9 +124,17 @@ def test_sections_that_docstrings_cite_exist():
 
 
 def test_the_readme_lists_the_extras_and_all_is_what_users_can_use():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"^\| extra \|.*?(?=\n\n)", page, re.MULTILINE | re.DOTALL)
-    assert set(re.findall(r"`([a-z]+)`", "\n".join(row.split("|")[1] for row in table.splitlines()))) == set(extras)
+    assert set(
+        re.findall(r"`([a-z]+)`", "\n".join(row.split("|")[1] for row in table.splitlines()))
+    ) == set(extras)
     (held,) = extras["all"]
-    assert set(held.removeprefix("piwo[").removesuffix("]").split(",")) == set(extras) - {"all", "test", "dev"}
+    assert set(held.removeprefix("piwo[").removesuffix("]").split(",")) == set(extras) - {
+        "all",
+        "test",
+        "dev",
+    }

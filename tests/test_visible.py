@@ -15,7 +15,7 @@ import piwo
 from piwo.cli.answer import Answer, document
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators.reward_model import ModelEstimate
-from piwo.logs.door import Finding
+from piwo.logs.validation import Finding
 from piwo.policies import Constant, Uniform
 from piwo.visible import visible, visible_lines
 
@@ -25,7 +25,9 @@ LABEL = HOSTILE[:-1]
 
 
 def log_of(name: str, **options: Any) -> piwo.Log:
-    return piwo.Log.from_arrays(action=[name, "b"] * 40, reward=[1, 0] * 40, propensity=[0.5] * 80, **options)
+    return piwo.Log.from_arrays(
+        action=[name, "b"] * 40, reward=[1, 0] * 40, propensity=[0.5] * 80, **options
+    )
 
 
 def health_of(name: str) -> piwo.Health:
@@ -43,14 +45,18 @@ def certificate_of(name: str) -> piwo.Certificate:
 
 def model_estimate_of(name: str) -> ModelEstimate:
     log = log_of("a", actions=["a", "b"])
-    return piwo.estimators.doubly_robust(log, Uniform(log.actions), np.full((80, 2), 0.5), name=name)
+    return piwo.estimators.doubly_robust(
+        log, Uniform(log.actions), np.full((80, 2), 0.5), name=name
+    )
 
 
 PRINTED: dict[str, Callable[[str], object]] = {
     "Evaluation": lambda name: piwo.evaluate(log_of("a"), Constant("a", ["a", "b"]), name=name),
-    "Selection": lambda name: piwo.select(log_of("a"), {x: Constant("a", ["a", "b"]) for x in (name, "other")}),
+    "Selection": lambda name: piwo.select(
+        log_of("a"), {x: Constant("a", ["a", "b"]) for x in (name, "other")}
+    ),
     "CoverageEstimate": lambda name: replace(
-        piwo.estimators.coverage(log_of("a"), Uniform(["a", "b"]), gamma=0.1), name=name
+        piwo.evaluation.coverage(log_of("a"), Uniform(["a", "b"]), gamma=0.1), name=name
     ),
     "ModelEstimate": model_estimate_of,
     "Health": health_of,
@@ -94,7 +100,14 @@ def test_representations_are_printable() -> None:
     log = log_of(LABEL)
     found = piwo.compare(log, {HOSTILE: Constant(LABEL, log.actions)})
     look = piwo.Monitor(Constant(LABEL, log.actions), name=HOSTILE).update(log).look()
-    for one in (log, log.actions.preview(), found, look, piwo.policies.Column(HOSTILE), certificate_of(HOSTILE)):
+    for one in (
+        log,
+        log.actions.preview(),
+        found,
+        look,
+        piwo.policies.Column(HOSTILE),
+        certificate_of(HOSTILE),
+    ):
         assert repr(one).isprintable(), repr(one)
 
 

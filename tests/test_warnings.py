@@ -42,7 +42,9 @@ def test_it_is_ours(issued) -> None:
 
 def test_from_the_outermost_line_too(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("from piwo.errors import warn\nwarn('half')\n")
-    done = subprocess.run([sys.executable, tmp_path / "mine.py"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "mine.py"], capture_output=True, text=True, check=True
+    )
     assert "mine.py:2: PiwoWarning: half" in done.stderr
     with pytest.warns(PiwoWarning, match="half") as caught:
         warn("half")

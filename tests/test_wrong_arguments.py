@@ -1,7 +1,8 @@
 """Whatever is given for an argument: a right result, or an error of piwo in one line. A new callable is one line here.
 
-`CALLS` holds one good call of everything that is public and takes arguments. Each argument in turn becomes each of
-`WRONG`. Where the good value is a number, what is no number must be refused, never be accepted in silence.
+`CALLS` holds one good call of everything that is public and takes arguments. Each argument in turn
+becomes each of `WRONG`. Where the good value is a number, what is no number must be refused, never
+be accepted in silence.
 """
 
 # ruff: noqa: E501 (a call a line: the table is read by its columns)
@@ -36,7 +37,11 @@ def make_log() -> piwo.Log:
     action = rng.integers(0, 3, n)
     reward = (rng.random(n) < 0.3 + 0.2 * action) * 1.0
     return piwo.Log.from_arrays(
-        action=action, reward=reward, propensities=mu, context=rng.normal(size=(n, 2)), actions=range(3)
+        action=action,
+        reward=reward,
+        propensities=mu,
+        context=rng.normal(size=(n, 2)),
+        actions=range(3),
     )
 
 
@@ -89,11 +94,18 @@ BOTH = {"one": ONE, "uniform": UNIFORM}
 LINEAR = policies.LinearGreedy(np.zeros((3, 2)), np.zeros(3), ACTIONS)
 SUMS = reductions.bet_sums([0.5, 1.0] * 50)
 BANDIT = simulate.adversarial_bandits()[0]
-MANY = simulate.ClassificationBandit(np.random.default_rng(1).normal(size=(30, 2)), np.arange(30) % 3)
+MANY = simulate.ClassificationBandit(
+    np.random.default_rng(1).normal(size=(30, 2)), np.arange(30) % 3
+)
 POOL = (piwo.Candidate("ridge", oracles.Ridge(), piwo.LSLinear(0.1)),)
 EVALUATIONS = piwo.compare(LOG, BOTH)
 FRAME = pa.table(
-    {"action": ["a", "b"] * 20, "reward": [0.0, 1.0] * 20, "p": [0.5] * 40, "x": [float(i % 7) for i in range(40)]}
+    {
+        "action": ["a", "b"] * 20,
+        "reward": [0.0, 1.0] * 20,
+        "p": [0.5] * 40,
+        "x": [float(i % 7) for i in range(40)],
+    }
 )
 FITTED = piwo.PACBayes([ONE, UNIFORM], score=piwo.IX(0.1)).fit(LOG)
 
@@ -130,7 +142,10 @@ def numbers_of_bounds() -> dict[str, Call]:
             own = OF_ONE.get(name, {})
             made[f"bounds.{name}"] = (
                 function,
-                {x: own[x] if x in own else GOOD[x] for x in inspect.signature(function).parameters},
+                {
+                    x: own[x] if x in own else GOOD[x]
+                    for x in inspect.signature(function).parameters
+                },
             )
     return made
 
@@ -141,7 +156,9 @@ def parameters_of_scores() -> dict[str, Call]:
     for name in scores.__all__:
         score = getattr(scores, name)
         if inspect.isclass(score) and name not in ("Score", "RewardGuess"):
-            given = {x: {"q": 0.5, "k": 4.0}.get(x, 0.5) for x in inspect.signature(score).parameters}
+            given = {
+                x: {"q": 0.5, "k": 4.0}.get(x, 0.5) for x in inspect.signature(score).parameters
+            }
             made[f"scores.{name}"] = (score, {**given, "tau": 9.0} if "tau" in given else given)
     return made
 
@@ -247,7 +264,11 @@ def tried(name: str, argument: str, wrong: Any) -> str:
         try:
             function(**{**good, argument: wrong})
         except piwo.PiwoError as error:
-            return f"refused: {error}" if "\n" not in str(error) and str(error) else f"BAD, several lines: {error}"
+            return (
+                f"refused: {error}"
+                if "\n" not in str(error) and str(error)
+                else f"BAD, several lines: {error}"
+            )
         except Exception as error:  # noqa: BLE001 (whatever else comes is what the test is about)
             return f"BAD, {type(error).__name__}: {error}"
     return "accepted"
@@ -255,7 +276,9 @@ def tried(name: str, argument: str, wrong: Any) -> str:
 
 @pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize("name", CALLS)
-def test_wrong_arguments_are_refused_in_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_arguments_are_refused_in_one_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)  # a text is a path to some of them
     _, good = CALLS[name]
     found = []
@@ -267,7 +290,10 @@ def test_wrong_arguments_are_refused_in_one_line(name: str, tmp_path: Path, monk
             came = tried(name, argument, wrong)
             refused = came.startswith("refused")
             if came.startswith("BAD") or (
-                number and not refused and kind in NO_NUMBERS and (name, argument, kind) not in MEANT
+                number
+                and not refused
+                and kind in NO_NUMBERS
+                and (name, argument, kind) not in MEANT
             ):
                 found.append(f"{argument}={kind}: {came:.200}")
     assert not found, "\n" + "\n".join(found)
@@ -278,12 +304,17 @@ MEANT = {
     ("bounds.kl_divergence_normal", "prior_scale", "True"),
     ("bounds.normal_interval", "standard_error", "nan"),
 }
-"""What is accepted on purpose: arrays of truth values are arrays of numbers, and a standard error may be undefined."""
+"""What is accepted on purpose: arrays of truth values are arrays of numbers, and a standard error
+may be undefined."""
 
 
 def test_every_public_callable_is_in_the_table() -> None:
     known = {getattr(function, "__qualname__", "") for function, _ in CALLS.values()}
-    assert all(f"bounds.{name}" in CALLS for name in bounds.__all__ if inspect.isfunction(getattr(bounds, name)))
+    assert all(
+        f"bounds.{name}" in CALLS
+        for name in bounds.__all__
+        if inspect.isfunction(getattr(bounds, name))
+    )
     for module in (piwo, estimators, simulate, policies, oracles, learners):
         for name in module.__all__:
             if inspect.isfunction(getattr(module, name)) and name not in NOT_CALLED:

@@ -18,19 +18,49 @@ def log() -> piwo.Log:
 
 
 WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
-    "an interval that is None": (lambda _: piwo.evaluate(log(), A, interval=None), "interval None is not known"),
-    "an interval that is a number": (lambda _: piwo.evaluate(log(), A, interval=3), "interval 3 is not known"),
-    "an interval that is a list": (lambda _: piwo.certify(log(), {0: A}, interval=[]), r"interval \[\] is not known"),
-    "a threshold that is text": (lambda _: piwo.evaluate(log(), A, threshold="x"), "threshold is 'x'"),
-    "a threshold that is true": (lambda _: piwo.evaluate(log(), A, threshold=True), "threshold is True"),
+    "an interval that is None": (
+        lambda _: piwo.evaluate(log(), A, interval=None),
+        "interval None is not known",
+    ),
+    "an interval that is a number": (
+        lambda _: piwo.evaluate(log(), A, interval=3),
+        "interval 3 is not known",
+    ),
+    "an interval that is a list": (
+        lambda _: piwo.certify(log(), {0: A}, interval=[]),
+        r"interval \[\] is not known",
+    ),
+    "a threshold that is text": (
+        lambda _: piwo.evaluate(log(), A, threshold="x"),
+        "threshold is 'x'",
+    ),
+    "a threshold that is true": (
+        lambda _: piwo.evaluate(log(), A, threshold=True),
+        "threshold is True",
+    ),
     "a log that is text": (lambda _: piwo.select("x", {"a": A}), "got a str for the log"),
-    "comparators in a list": (lambda _: piwo.regret_certificate(log(), A, [A]), "expected name -> comparator"),
-    "comparators that are text": (lambda _: piwo.regret_certificate(log(), A, "x"), "against is 'x'"),
-    "no policy for a monitor": (lambda path: piwo.Monitor.load(saved(path), None), "got a NoneType"),
+    "comparators in a list": (
+        lambda _: piwo.regret_certificate(log(), A, [A]),
+        "expected name -> comparator",
+    ),
+    "comparators that are text": (
+        lambda _: piwo.regret_certificate(log(), A, "x"),
+        "against is 'x'",
+    ),
+    "no policy for a monitor": (
+        lambda path: piwo.Monitor.load(saved(path), None),
+        "got a NoneType",
+    ),
     "a path with a NUL to load": (lambda _: piwo.load("a\0b"), "holds a NUL character"),
-    "a path with a NUL for a monitor": (lambda _: piwo.Monitor.load("a\0b", A), "holds a NUL character"),
+    "a path with a NUL for a monitor": (
+        lambda _: piwo.Monitor.load("a\0b", A),
+        "holds a NUL character",
+    ),
     "a path with a NUL to save": (lambda _: A.save("a\0b"), "holds a NUL character"),
-    "a path with a NUL to save a monitor": (lambda _: piwo.Monitor(A).save("a\0b"), "holds a NUL character"),
+    "a path with a NUL to save a monitor": (
+        lambda _: piwo.Monitor(A).save("a\0b"),
+        "holds a NUL character",
+    ),
 }
 
 

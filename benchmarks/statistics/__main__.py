@@ -4,8 +4,8 @@
 
 All parts, or those named; --quick: a tenth of the repetitions.
 
-Every part is a module beside this one with a function rows(reps), which returns one mapping a line of its table, and a
-number REPS of repetitions. Everything is seeded: the same numbers each time.
+Every part is a module beside this one with a function rows(reps), which returns one mapping a line
+of its table, and a number REPS of repetitions. Everything is seeded: the same numbers each time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ def parts() -> list[str]:
     >>> "intervals" in parts()
     True
     """
-    return sorted(module.name for module in pkgutil.iter_modules([str(HERE)]) if not module.name.startswith("_"))
+    return sorted(
+        module.name
+        for module in pkgutil.iter_modules([str(HERE)])
+        if not module.name.startswith("_")
+    )
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -42,7 +46,11 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     | I1 | 0.11 |
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [names, ["---"] * len(names), *([_text(row.get(name, "")) for name in names] for row in rows)]
+    lines = [
+        names,
+        ["---"] * len(names),
+        *([_text(row.get(name, "")) for name in names] for row in rows),
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -53,7 +61,9 @@ def _text(value: Any) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the tables."""
     known = parts()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("name", nargs="*", metavar="NAME", help=", ".join(known))
     parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
     asked = parser.parse_args(argv)
@@ -68,7 +78,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         start = time.perf_counter()
         rows = module.rows(reps)
         print(
-            f"## {title}\n\n{table(rows)}\n\n`python -m benchmarks.statistics {name}`, {reps} repetitions\n", flush=True
+            f"## {title}\n\n{table(rows)}\n\n`python -m benchmarks.statistics {name}`, {reps} repetitions\n",
+            flush=True,
         )
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
 

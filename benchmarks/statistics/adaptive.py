@@ -1,7 +1,8 @@
 """Regret of learning from a logger that learns: the expected coverage is not enough, the predictable one is.
 
-The first row decides, with chance .1, that the good action is never tried again; otherwise it is tried half of the
-time. It earns 1, the other action .01. PIWO-IX with gamma = sqrt(L/n) on n = 20,000 rows, two policies, delta = .05.
+The first row decides, with chance .1, that the good action is never tried again; otherwise it is
+tried half of the time. It earns 1, the other action .01. PIWO-IX with gamma = sqrt(L/n) on n =
+20,000 rows, two policies, delta = .05.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
     expected = (1 - NEVER) / (0.5 + gamma) + NEVER / gamma
     made: list[Mapping[str, Any]] = []
     for name, coverage in (("expected", np.full(reps, expected)), ("predictable", predictable)):
-        bound = np.array([bounds.regret_bound(ROWS, gamma, c, math.log(2), DELTA) for c in np.unique(coverage)])
+        bound = np.array(
+            [bounds.regret_bound(ROWS, gamma, c, math.log(2), DELTA) for c in np.unique(coverage)]
+        )
         limit = bound[np.searchsorted(np.unique(coverage), coverage)]
         made.append({
             "coverage": name,

@@ -1,7 +1,8 @@
 """Looking at every n: how often does the lower bound ever exceed the value?
 
-Each bandit's log grows to n = 2000 rows and is looked at after every row. The bets are fixed for a horizon of 2000
-rows, or all 48, or, which is wrong, chosen anew at each look as for a single analysis. "One look" is at n = 2000 alone.
+Each bandit's log grows to n = 2000 rows and is looked at after every row. The bets are fixed for a
+horizon of 2000 rows, or all 48, or, which is wrong, chosen anew at each look as for a single
+analysis. "One look" is at n = 2000 alone.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def crossings(bandit: Bandit, logs: int, seed: int = 0) -> dict[str, Mask]:
     ['anew at each look', 'horizon', 'one look', 'universal']
     """
     rng, cells = np.random.default_rng(seed), bandit.cells
-    w = np.asarray(bandit.pi)[cells.action] / np.exp(cells.log_propensity)  # not a propensity: of a bandit's cells
+    w = np.asarray(bandit.pi)[cells.action] / np.exp(
+        cells.log_propensity
+    )  # not a propensity: of a bandit's cells
     steps = np.log1p(np.outer(w * cells.reward, BETS)) - np.log1p(BETS * bandit.value)
     penalty = bounds.log_inv_delta(DELTA)
     sizes = np.array([bounds.grid_size(n, penalty) for n in range(1, ROWS + 1)])

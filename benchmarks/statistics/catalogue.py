@@ -1,7 +1,7 @@
 """Intervals for comparison: mean widths, and how often each end is wrong, on seven bandits.
 
-The bandits go from easy to hopeless, n = 3000, delta = 0.05. Bounds that need the largest weight that can occur are
-told the true one.
+The bandits go from easy to hopeless, n = 3000, delta = 0.05. Bounds that need the largest weight
+that can occur are told the true one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
         )  # fmt: skip
         logs = [bandit.log(N, random_state=seed) for seed in range(reps)]
         for method in methods:
-            ends = _ends(bandit, [_with_vectors(log, bandit) for log in logs] if method == "eslb" else logs, method)
+            ends = _ends(
+                bandit,
+                [_with_vectors(log, bandit) for log in logs] if method == "eslb" else logs,
+                method,
+            )
             if ends is not None:
                 made.append({
                     "case": bandit.name,
@@ -48,10 +52,14 @@ def _with_vectors(log: piwo.Log, bandit: Bandit) -> piwo.Log:
     """Return the same log with the probabilities of all actions."""
     (batch,) = log.each_batch()
     vectors = np.tile(bandit.mu, (len(log), 1))
-    return piwo.Log.from_arrays(action=batch.action, reward=batch.reward, propensities=vectors, actions=bandit.actions)
+    return piwo.Log.from_arrays(
+        action=batch.action, reward=batch.reward, propensities=vectors, actions=bandit.actions
+    )
 
 
-def _ends(bandit: Bandit, logs: list[piwo.Log], method: str) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+def _ends(
+    bandit: Bandit, logs: list[piwo.Log], method: str
+) -> np.ndarray[Any, np.dtype[np.float64]] | None:
     """Return the ends within [0, 1], one row a log; None where the method does not apply."""
     estimator = "ls" if method == "score" else "iw"
     found = []

@@ -1,8 +1,8 @@
 """Doubly robust LS against linear LS: regret and lower bound of the policy learned, with and without a guess.
 
-Twenty contexts, five actions, three hundred policies: one is the best there is, the others are drawn at random. The
-bound is the theorem's own, in-sample: log(|Pi| m / delta) for the m bet sizes of the grid; the policy learned is the
-one with the highest bound.
+Twenty contexts, five actions, three hundred policies: one is the best there is, the others are
+drawn at random. The bound is the theorem's own, in-sample: log(|Pi| m / delta) for the m bet sizes
+of the grid; the policy learned is the one with the highest bound.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Small:
 
     @property
     def values(self) -> Array:
-        """Return the (N,) true values."""
+        """The (N,) true values."""
         return np.asarray(self.chance[np.arange(len(self.chance)), self.choice].mean(axis=1))
 
     def batch(self, n: int, rng: np.random.Generator) -> Batch:
@@ -113,12 +113,16 @@ class Small:
             context=context[:, None].astype(np.float64),
         )  # fmt: skip
 
-    def guess(self, name: str, rows: Batch, rng: np.random.Generator) -> tuple[float | RewardGuess, float]:
+    def guess(
+        self, name: str, rows: Batch, rng: np.random.Generator
+    ) -> tuple[float | RewardGuess, float]:
         """Return q and k."""
         if name == FORWARD:
             return Fitted.to(rows, len(self.mu)), 8.0
         if name == "noisy truth, k = 8":
-            return Guess(np.clip(self.chance + 0.1 * rng.normal(size=self.chance.shape), 0.0, 1.0)), 8.0
+            return Guess(
+                np.clip(self.chance + 0.1 * rng.normal(size=self.chance.shape), 0.0, 1.0)
+            ), 8.0
         return 0.6, 8.0
 
 
@@ -132,7 +136,9 @@ def learned(bandit: Small, name: str, rng: np.random.Generator) -> tuple[float, 
     rows, states = bandit.batch(ROWS, rng), np.arange(len(bandit.mu))
     assert rows.context is not None
     context = rows.context[:, 0].astype(int)
-    penalty = bounds.log_inv_delta(DELTA, log_class_size=math.log(len(bandit.choice)), statements=len(BETS))
+    penalty = bounds.log_inv_delta(
+        DELTA, log_class_size=math.log(len(bandit.choice)), statements=len(BETS)
+    )
     q, k = bandit.guess(name, rows, rng)
     best = (-math.inf, 0)
     for bet in BETS:
@@ -143,7 +149,9 @@ def learned(bandit: Small, name: str, rng: np.random.Generator) -> tuple[float, 
         np.add.at(sums, (context, rows.action), score.gains(rows))
         mean = sums[states, bandit.choice].sum(axis=1) / ROWS
         at = int(mean.argmax())
-        best = max(best, (bounds.score_lower(float(mean[at]), ROWS, bet, penalty) - score.shift, at))
+        best = max(
+            best, (bounds.score_lower(float(mean[at]), ROWS, bet, penalty) - score.shift, at)
+        )
     values = bandit.values
     return float(values.max() - values[best[1]]), best[0]
 

@@ -1,9 +1,10 @@
 """PIWO-Grid against one gamma: regret, its bounds, and the lower bounds, where the best action is rare.
 
-200 policies over six contexts and eight actions. The best plays an action of value .9 that the logger takes with
-probability eps; 199 others never do. With gamma = sqrt(L/n) that action is smoothed away; the grid finds it as soon as
-the log can prove it. How much one gamma loses depends on how the logger treats the other actions, too: it takes them
-equally often, or, peaked, the first of them eight times in nine, so that most are rare.
+200 policies over six contexts and eight actions. The best plays an action of value .9 that the
+logger takes with probability eps; 199 others never do. With gamma = sqrt(L/n) that action is
+smoothed away; the grid finds it as soon as the log can prove it. How much one gamma loses depends
+on how the logger treats the other actions, too: it takes them equally often, or, peaked, the first
+of them eight times in nine, so that most are rare.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class Found:
 
     @property
     def policy(self) -> int:
-        """Return the policy of the choice."""
+        """The policy of the choice."""
         return self.path[self.chosen][0]
 
     @property
     def lower(self) -> float:
-        """Return the lower bound on its value."""
+        """The lower bound on its value."""
         return self.path[self.chosen][1]
 
 
@@ -63,26 +64,26 @@ class RareBest:
 
     @cached_property
     def mu(self) -> Floats:
-        """Return the (K,) logger's probabilities, the same in every context."""
+        """The (K,) logger's probabilities, the same in every context."""
         shares = np.array([self.peak, *[(1 - self.peak) / (ACTIONS - 2)] * (ACTIONS - 2)])
         return np.array([self.eps, *((1 - self.eps) * shares)])
 
     @cached_property
     def rate(self) -> Floats:
-        """Return the (CONTEXTS, K) chances of the reward 1."""
+        """The (CONTEXTS, K) chances of the reward 1."""
         others = np.random.default_rng(7).uniform(0.2, 0.55, (CONTEXTS, ACTIONS - 1))
         return np.hstack([np.full((CONTEXTS, 1), 0.9), others])
 
     @cached_property
     def choices(self) -> npt.NDArray[np.int64]:
-        """Return the (POLICIES, CONTEXTS) actions of the policies, in mixed order."""
+        """The (POLICIES, CONTEXTS) actions of the policies, in mixed order."""
         rng = np.random.default_rng(8)
         others = rng.integers(1, ACTIONS, (POLICIES - 1, CONTEXTS))
         return rng.permutation(np.vstack([np.zeros((1, CONTEXTS), np.int64), others]))
 
     @cached_property
     def values(self) -> Floats:
-        """Return the (POLICIES,) true values."""
+        """The (POLICIES,) true values."""
         return np.asarray(self.rate[np.arange(CONTEXTS), self.choices].mean(axis=1))
 
     def coverage(self, gamma: float) -> float:
@@ -91,7 +92,7 @@ class RareBest:
 
     @property
     def variance(self) -> float:
-        """Return the variance of w R under the best policy."""
+        """The variance of w R under the best policy."""
         return 0.9 / self.eps - 0.81
 
     def counts(self, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -127,7 +128,14 @@ class RareBest:
 def rows(reps: int) -> list[Mapping[str, Any]]:
     """Return regrets, bounds and how often they fail, by gains, logger, eps and n."""
     made: list[Mapping[str, Any]] = []
-    even = [(0.02, 10_000), (0.005, 10_000), (0.005, 100_000), (0.1, 10_000), (0.5, 10_000), (0.9, 10_000)]
+    even = [
+        (0.02, 10_000),
+        (0.005, 10_000),
+        (0.005, 100_000),
+        (0.1, 10_000),
+        (0.5, 10_000),
+        (0.9, 10_000),
+    ]
     loggers = [("even", RareBest.peak, even, 0), ("peaked", PEAK, even[:3], 1)]
     for logger, peak, cases, seed in loggers:
         rng = np.random.default_rng(seed)
@@ -143,9 +151,15 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
                 lower.append(found.lower)
                 regret.append(best - bandit.values[found.policy])
                 wrong += found.lower > bandit.values[found.policy]
-                fixed.append(best - bandit.values[int(bandit.mean_scores(counts, score, gamma).argmax())])
+                fixed.append(
+                    best - bandit.values[int(bandit.mean_scores(counts, score, gamma).argmax())]
+                )
             smooth = score == "ls-linear"
-            second = bounds.regret_bound_grid_variance(grid, bandit.variance, value=0.9) if smooth else 1.0
+            second = (
+                bounds.regret_bound_grid_variance(grid, bandit.variance, value=0.9)
+                if smooth
+                else 1.0
+            )
             bound = min(bounds.regret_bound_grid(grid, bandit.coverage), second)
             made.append({
                 "logger": logger,

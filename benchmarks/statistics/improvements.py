@@ -1,8 +1,9 @@
 """Improvement over the logging policy: what measuring both values on the same rows is worth.
 
-Three actions; the policy always takes the best one (a full shift), or does so in a tenth of the rows and else as the
-logger does (a small shift). Naive: a lower bound minus an upper one, each at delta/2. Joint: w R + 1 - R, from the
-logged propensities alone. Paired: with all propensities, rows where both policies agree cost nothing.
+Three actions; the policy always takes the best one (a full shift), or does so in a tenth of the
+rows and else as the logger does (a small shift). Naive: a lower bound minus an upper one, each at
+delta/2. Joint: w R + 1 - R, from the logged propensities alone. Paired: with all propensities, rows
+where both policies agree cost nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ Floats = npt.NDArray[np.float64]
 def lowers(bandit: Bandit, n: int, logs: int) -> dict[str, Floats]:
     """Return the lower bounds on the improvement in many logs, (logs,), by method.
 
-    >>> lowers(Bandit("coin", (float(np.log(0.5)),) * 2, (1.0, 0.0), (0.5, 0.1)), 100, 3)["joint"].shape
+    >>> lowers(Bandit("coin", (float(np.log(0.5)),) * 2, (1.0, 0.0), (0.5, 0.1)), 100, 3)[
+    ...     "joint"
+    ... ].shape
     (3,)
     """
     counts = bandit.counts(n, logs, random_state=n)
@@ -61,7 +64,9 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
     made: list[Mapping[str, Any]] = []
     for shift, share in (("small", 0.1), ("full", 1.0)):
         pi = (1 - share) * MU + share * np.array([0.0, 0.0, 1.0])
-        bandit = Bandit(shift, tuple(float(x) for x in np.log(MU)), tuple(float(x) for x in pi), CHANCE)
+        bandit = Bandit(
+            shift, tuple(float(x) for x in np.log(MU)), tuple(float(x) for x in pi), CHANCE
+        )
         truth = bandit.value - bandit.logging_value
         for n in (1000, 10_000):
             found = lowers(bandit, n, reps)

@@ -1,8 +1,8 @@
 """Widths of the intervals for a value, without and with control variates, and how often they are wrong.
 
-Each of seven bandits is a table of the few different rows that its logs can hold. The sums that one such row leaves in
-piwo's own reductions are computed once; a log of n rows is the counts of these rows, drawn at once, and its sums follow
-by a product.
+Each of seven bandits is a table of the few different rows that its logs can hold. The sums that one
+such row leaves in piwo's own reductions are computed once; a log of n rows is the counts of these
+rows, drawn at once, and its sums follow by a product.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo import bounds
-from piwo.estimators.intervals.control_variate import SHIFTS, WEIGHTS
+from piwo.intervals.control_variate import SHIFTS, WEIGHTS
 from piwo.logs import Batch
 from piwo.reductions import ControlVariates, PolicySums
 from piwo.scores import IW
@@ -51,7 +51,14 @@ CASES = (
     _case("three rows in all", (0.001, 0.999), (1, 0), (0.9, 0.5), 0.920, 0.911),
     _case("clicks", (0.1, 0.9), (1, 0), (0.01, 0.01), 0.190, 0.053),
     _case("near the logger", (0.7, 0.3), (0.5, 0.5), (0.5, 0.6), 0.073, 0.066),
-    _case("uniform on a peaked logger", (0.993, 0.0035, 0.0035), (1 / 3,) * 3, (0.8,) * 3, 0.441, 0.411),
+    _case(
+        "uniform on a peaked logger",
+        (0.993, 0.0035, 0.0035),
+        (1 / 3,) * 3,
+        (0.8,) * 3,
+        0.441,
+        0.411,
+    ),
     _case("on-policy", (0.1,) * 10, (0.1,) * 10, (0.1,) * 10, 0.038, 0.036),
 )
 """Seven bandits, from easy to hopeless."""
@@ -71,7 +78,9 @@ def intervals(
     half = math.log(2 / delta)
     ends: dict[str, list[npt.NDArray[np.float64]]] = {"mixture": [], "mixture-cv": []}
     for side in ("value", "loss"):
-        pool = np.stack([np.vstack([getattr(p.bets, side), getattr(v, side)]) for p, v in cells])  # (cells, 13, 48)
+        pool = np.stack(
+            [np.vstack([getattr(p.bets, side), getattr(v, side)]) for p, v in cells]
+        )  # (cells, 13, 48)
         sums = np.einsum("rc,cqj->rqj", counts, pool)
         ends["mixture"].append(bounds.lower_many(sums[:, 0], n, half))
         ends["mixture-cv"].append(bounds.pooled_lower_many(sums, SHIFTS, WEIGHTS, n, half))

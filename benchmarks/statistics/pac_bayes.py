@@ -1,10 +1,11 @@
 """PAC-Bayes bounds over a finite class: how often they fail, for the posterior learned and for all together.
 
-On bandits made to hurt, the class is every fixed action and the target policy; and 3000 policies that toss coins for
-each row, all worth 1/2. The prior is uniform. "For all posteriors": the event that contains the failure of any of them,
-a log-partition function (docs/pac_bayes.md, Theorem 1). Theorems 2 and 3 against all comparators Q* together, whose
-supremum is one too. "No KL": what the posterior learned would claim of itself if it paid nothing for having been
-learned; it may fail. The worst rate over IX and linear LS, gamma in {1, 4}/sqrt(n), n in {200, 2000} (coins: 100).
+On bandits made to hurt, the class is every fixed action and the target policy; and 3000 policies
+that toss coins for each row, all worth 1/2. The prior is uniform. "For all posteriors": the event
+that contains the failure of any of them, a log-partition function (docs/pac_bayes.md, Theorem 1).
+Theorems 2 and 3 against all comparators Q* together, whose supremum is one too. "No KL": what the
+posterior learned would claim of itself if it paid nothing for having been learned; it may fail. The
+worst rate over IX and linear LS, gamma in {1, 4}/sqrt(n), n in {200, 2000} (coins: 100).
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ class Logs(Protocol):
 
     @property
     def n(self) -> int:
-        """Return the number of rows of each log."""
+        """The number of rows of each log."""
         ...
 
     @property
     def values(self) -> Floats:
-        """Return the (|Pi|,) true values."""
+        """The (|Pi|,) true values."""
         ...
 
     def coverage(self, gamma: float) -> Floats:
@@ -70,7 +71,7 @@ class Policies:
 
     @property
     def values(self) -> Floats:
-        """Return the true values."""
+        """The true values."""
         return self.made.values
 
     def coverage(self, gamma: float) -> Floats:
@@ -97,7 +98,7 @@ class Coins:
 
     @property
     def values(self) -> Floats:
-        """Return the true values."""
+        """The true values."""
         return np.full(self.agreed.shape[1], 0.5)
 
     def coverage(self, gamma: float) -> Floats:
@@ -127,7 +128,10 @@ def rates(made: Logs, delta: float) -> Mapping[str, float]:
         for factor in FACTORS:
             gamma = factor / math.sqrt(n)
             v, gains, _, value = _gibbs(made, score, gamma)
-            failed("for all posteriors", _mean_exp(2 * gamma * n * v - n * np.log1p(2 * gamma * made.values)) > share)
+            failed(
+                "for all posteriors",
+                _mean_exp(2 * gamma * n * v - n * np.log1p(2 * gamma * made.values)) > share,
+            )
             failed("no KL", np.expm1(2 * gamma * gains - share / n) / (2 * gamma) > value)
             failed("Theorem 2", _best_comparator(made, score, gamma, share) > value)
         grid = make(n, 0.0, delta)
@@ -138,7 +142,10 @@ def rates(made: Logs, delta: float) -> Mapping[str, float]:
         lows, values = (np.array(x) for x in zip(*found, strict=True))
         chosen = np.take_along_axis(values, lows.argmax(axis=0)[None], axis=0)[0]
         failed("grid", lows.max(axis=0) > chosen)
-        failed("Theorem 3", max(_best_comparator(made, score, x, grid.penalty) for x in grid.gammas) > chosen)
+        failed(
+            "Theorem 3",
+            max(_best_comparator(made, score, x, grid.penalty) for x in grid.gammas) > chosen,
+        )
     return worst
 
 
@@ -168,7 +175,8 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
     """Return the worst rates, by bandit and delta."""
     made: list[Mapping[str, Any]] = []
     cases: dict[str, list[Logs]] = {
-        bandit.name: [Policies.of(bandit, n, reps) for n in SIZES] for bandit in adversarial_bandits()
+        bandit.name: [Policies.of(bandit, n, reps) for n in SIZES]
+        for bandit in adversarial_bandits()
     }
     cases["coins"] = [Coins.of(100, max(2, reps // 10))]
     for name, logs in cases.items():

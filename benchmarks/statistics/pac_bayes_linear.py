@@ -1,8 +1,9 @@
 """PAC-Bayes over linear policies: how often the certificate of the mixture and the bound of the posterior are wrong.
 
-Noise: two actions, twenty columns, rewards by a coin; every policy is worth 1/2, whatever was learned. Rare: eight
-contexts, and the action of value .9 has propensity .04, the others are worth .3. The values of mixtures are exact, that
-of a posterior is from 4000 draws. Each statement is at delta/2 = .1.
+Noise: two actions, twenty columns, rewards by a coin; every policy is worth 1/2, whatever was
+learned. Rare: eight contexts, and the action of value .9 has propensity .04, the others are worth
+.3. The values of mixtures are exact, that of a posterior is from 4000 draws. Each statement is at
+delta/2 = .1.
 """
 
 from __future__ import annotations
@@ -52,14 +53,19 @@ class Case:
         X, A = self.contexts(rng), rng.choice(len(self.mu), self.n, p=self.mu)
         R = (rng.random(self.n) < np.asarray(self.chance)[A]).astype(float)
         mu = np.asarray(self.mu)[A]
-        return Log.from_arrays(context=X, action=A, reward=R, propensity=mu, actions=range(len(self.mu)))
+        return Log.from_arrays(
+            context=X, action=A, reward=R, propensity=mu, actions=range(len(self.mu))
+        )
 
     def value(self, table: Floats) -> float:
         """Return the value of a policy with these probabilities where the contexts of the bandit are alike."""
         return float((table @ np.asarray(self.chance)).mean())
 
 
-CASES = (Case("noise", 100, 20, (0.5, 0.5), (0.5, 0.5)), Case("rare", 400, 3, (0.04, 0.48, 0.48), (0.9, 0.3, 0.3)))
+CASES = (
+    Case("noise", 100, 20, (0.5, 0.5), (0.5, 0.5)),
+    Case("rare", 400, 3, (0.04, 0.48, 0.48), (0.9, 0.3, 0.3)),
+)
 
 
 def failures(case: Case, prior: str, seed: int) -> tuple[float, ...]:
@@ -69,11 +75,22 @@ def failures(case: Case, prior: str, seed: int) -> tuple[float, ...]:
     (0.0, 0.0, 0.0)
     """
     log = case.log(np.random.default_rng(seed))
-    learner = PACBayesLinear(prior=prior, draws=20, steps=30, delta=DELTA, random_state=seed).fit(log)
-    made, at = learner.certificate_, CORNERS if case.width == CORNERS.shape[1] else np.zeros((1, case.width))
-    value, logged = case.value(learner.policy_.probabilities(at)), case.value(np.asarray(case.mu)[None])
+    learner = PACBayesLinear(prior=prior, draws=20, steps=30, delta=DELTA, random_state=seed).fit(
+        log
+    )
+    made, at = (
+        learner.certificate_,
+        CORNERS if case.width == CORNERS.shape[1] else np.zeros((1, case.width)),
+    )
+    value, logged = (
+        case.value(learner.policy_.probabilities(at)),
+        case.value(np.asarray(case.mu)[None]),
+    )
     # rows that contradict their propensities get no bounds
-    low, better = made.value_lower or 0.0, -1.0 if made.improvement_lower is None else made.improvement_lower
+    low, better = (
+        made.value_lower or 0.0,
+        -1.0 if made.improvement_lower is None else made.improvement_lower,
+    )
     posterior = learner.posterior_bound_.lower or 0.0
     many = learner.posterior_.draw(4000, np.random.default_rng(seed))
     scores = np.einsum("nj,mkj->mnk", learner.posterior_.inputs(at), many)
@@ -89,7 +106,12 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
     for case in CASES:
         for prior in ("split", "zero"):
             each = np.array([failures(case, prior, seed) for seed in range(reps)]).mean(axis=0)
-            names = ("mean certificate", "certificate above", "improvement above", "posterior's bound above")
+            names = (
+                "mean certificate",
+                "certificate above",
+                "improvement above",
+                "posterior's bound above",
+            )
             found = dict(zip(names, each.tolist(), strict=True))
             made.append({"bandit": case.name, "prior": prior, **found})
     return made

@@ -1,7 +1,8 @@
 """Propensities that are wrong by a constant factor: how often is the lower bound violated, and is it noticed?
 
-The policy's action is logged with probability 1/2 and rewarded half of the time. The log says 0.8, 1 or 1.25 times the
-true propensity; in the last line the user allows for true propensities of up to 1.25 times the logged ones.
+The policy's action is logged with probability 1/2 and rewarded half of the time. The log says 0.8,
+1 or 1.25 times the true propensity; in the last line the user allows for true propensities of up to
+1.25 times the logged ones.
 """
 
 from __future__ import annotations
@@ -31,12 +32,16 @@ def evaluated(error: float, allowed: float, seed: int, n: int = N) -> piwo.Evalu
     rng = np.random.default_rng(seed)
     action = np.where(rng.random(n) < 0.5, "a", "b")
     reward = (rng.random(n) < VALUE) * 1.0
-    log = piwo.Log.from_arrays(action=action, reward=reward, propensity=np.full(n, 0.5 * error), actions=["a", "b"])
-    return piwo.evaluate(log, piwo.policies.Constant("a", log.actions), propensity_factor=allowed, interval="mixture")
+    log = piwo.Log.from_arrays(
+        action=action, reward=reward, propensity=np.full(n, 0.5 * error), actions=["a", "b"]
+    )
+    return piwo.evaluate(
+        log, piwo.policies.Constant("a", log.actions), propensity_factor=allowed, interval="mixture"
+    )
 
 
 def warned(found: piwo.Evaluation) -> bool:
-    """Tell whether the result says that the propensities are too small."""
+    """Whether the result says that the propensities are too small."""
     return any("do not match action frequencies" in note for note in found.notes)
 
 

@@ -1,8 +1,9 @@
 """Regret certificates of PIWO-Grid against the best of its class, and against the best policy named beforehand.
 
-The bandit of the grid benchmark: 200 policies, the best plays an action that the logger takes with probability eps. The
-policy is chosen on the rows that certify it, and all 200 are paid for. Global: the smallest loss over the class, by the
-exact oracle. One comparator: from the logged actions alone, on the same rows.
+The bandit of the grid benchmark: 200 policies, the best plays an action that the logger takes with
+probability eps. The policy is chosen on the rows that certify it, and all 200 are paid for. Global:
+the smallest loss over the class, by the exact oracle. One comparator: from the logged actions
+alone, on the same rows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ REPS = 300
 def certificates(bandit: RareBest, counts: npt.NDArray[np.int64]) -> tuple[float, float, float]:
     """Return the regret of what was learned from one log, the global certificate and that against the best policy.
 
-    >>> regret, of_class, of_one = certificates(RareBest(0.5), RareBest(0.5).counts(5000, np.random.default_rng(0)))
+    >>> regret, of_class, of_one = certificates(
+    ...     RareBest(0.5), RareBest(0.5).counts(5000, np.random.default_rng(0))
+    ... )
     >>> regret <= min(of_class, of_one)
     True
     """
@@ -40,7 +43,9 @@ def certificates(bandit: RareBest, counts: npt.NDArray[np.int64]) -> tuple[float
 
     def sums(policy: int, won: int) -> npt.NDArray[np.float64]:
         taken = bandit.choices[policy]
-        gains = np.log1p(np.outer(1.0 / bandit.mu[taken], BETS))  # not a propensity: of a bandit counted by cells
+        gains = np.log1p(
+            np.outer(1.0 / bandit.mu[taken], BETS)
+        )  # not a propensity: of a bandit counted by cells
         return np.asarray(counts[contexts, taken, won] @ gains)
 
     value = bounds.lower(sums(learned, 1), n, half)

@@ -1,9 +1,9 @@
 """Clipping against the scores that are safe: regret on a bandit of rare arms.
 
-The logger plays one good arm half of the time, and each of about 1/(2 gamma) poorer arms with probability gamma. At
-that very gamma the clipped estimate of a rare arm is unbiased and noisy, and the best of many noisy estimates beats
-the good arm. Implicit exploration halves the rare arms' credit. Its regret bound is (2 C + 1) sqrt(L/n); clipping
-breaks it.
+The logger plays one good arm half of the time, and each of about 1/(2 gamma) poorer arms with
+probability gamma. At that very gamma the clipped estimate of a rare arm is unbiased and noisy, and
+the best of many noisy estimates beats the good arm. Implicit exploration halves the rare arms'
+credit. Its regret bound is (2 C + 1) sqrt(L/n); clipping breaks it.
 """
 
 from __future__ import annotations
@@ -55,11 +55,13 @@ class RareArms:
 
     @property
     def bound(self) -> float:
-        """Return the bound on the regret of IX against the good arm, (2 C_gamma + 1) sqrt(L/n)."""
+        """The bound on the regret of IX against the good arm, (2 C_gamma + 1) sqrt(L/n)."""
         return float((2 * self.value[0] / (self.mu[0] + self.gamma) + 1) * self.gamma)
 
 
-def regrets(bandit: RareArms, score: Score, reps: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.float64]]:
+def regrets(
+    bandit: RareArms, score: Score, reps: int, seed: int = 0
+) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the regret of the arm with the largest mean credit, in `reps` logs.
 
     >>> float(regrets(RareArms.of(10**6), IX(), reps=3).max())

@@ -1,8 +1,9 @@
 """How often the lemmas and regret theorems fail, on bandits made to hurt.
 
-The class is every fixed action and the bandit's target policy; a lemma fails where any policy of the class breaks it, a
-regret bound where any comparator does. The worst rate over n in {200, 2000}, gamma in {1/4, 1, 4} sqrt(L/n) is shown.
-A log is a table of counts, and a score of all logs is a product of counts with the credits of the few different rows.
+The class is every fixed action and the bandit's target policy; a lemma fails where any policy of
+the class breaks it, a regret bound where any comparator does. The worst rate over n in {200, 2000},
+gamma in {1/4, 1, 4} sqrt(L/n) is shown. A log is a table of counts, and a score of all logs is a
+product of counts with the credits of the few different rows.
 """
 
 from __future__ import annotations
@@ -37,19 +38,21 @@ class Class:
 
     @cached_property
     def members(self) -> list[Bandit]:
-        """Return the bandit with each policy as its target."""
+        """The bandit with each policy as its target."""
         size = len(self.bandit.pi)
-        fixed = [replace(self.bandit, pi=tuple(float(a == k) for a in range(size))) for k in range(size)]
+        fixed = [
+            replace(self.bandit, pi=tuple(float(a == k) for a in range(size))) for k in range(size)
+        ]
         return [*fixed, self.bandit]
 
     @cached_property
     def values(self) -> Floats:
-        """Return the true values."""
+        """The true values."""
         return np.array([one.value for one in self.members])
 
     @property
     def log_size(self) -> float:
-        """Return log |Pi|."""
+        """Log |Pi|."""
         return math.log(len(self.members))
 
     def coverage(self, gamma: float) -> Floats:
@@ -60,10 +63,14 @@ class Class:
         """Return what every policy is credited for one row of each kind, (C, |Pi|)."""
         kinds = self.bandit.cells
         batch = next(self.bandit.log_of(np.arange(len(kinds.chance))).each_batch())
-        return np.stack([score.rho(batch, np.asarray(one.pi)[kinds.action]) for one in self.members], axis=1)
+        return np.stack(
+            [score.rho(batch, np.asarray(one.pi)[kinds.action]) for one in self.members], axis=1
+        )
 
 
-def rates(bandit: Bandit, n: int, delta: float, factor: float, counts: npt.NDArray[np.int64]) -> Mapping[str, float]:
+def rates(
+    bandit: Bandit, n: int, delta: float, factor: float, counts: npt.NDArray[np.int64]
+) -> Mapping[str, float]:
     """Return how often each statement fails in the given logs, (logs, C) counts.
 
     >>> coin = adversarial_bandits()[0]
@@ -100,5 +107,12 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
         for delta in (0.05, 0.2):
             found = [rates(bandit, n, delta, factor, drawn[n]) for n in SIZES for factor in FACTORS]
             worst = {name: max(one[name] for one in found) for name in found[0]}
-            made.append({"bandit": bandit.name, "policies": len(Class(bandit).members), "delta": delta, **worst})
+            made.append(
+                {
+                    "bandit": bandit.name,
+                    "policies": len(Class(bandit).members),
+                    "delta": delta,
+                    **worst,
+                }
+            )
     return made

@@ -7,27 +7,17 @@ learner = piwo.PIWOGrid().fit(log)                          # which policy shoul
 learner.certificate_                                        # and is it better than today's?
 """
 
-from piwo import bounds, estimators, logs, oracles, policies, scores, simulate
+from piwo import bounds, estimators, intervals, logs, oracles, policies, scores, simulate
 from piwo._version import __version__
-from piwo.certificates import Certificate
-from piwo.certifying import certify
+from piwo.certificates import Certificate, RegretCertificate, certify, regret_certificate
 from piwo.engines import checkpointing, reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
-from piwo.estimators import (
-    Evaluation,
-    Health,
-    Monitor,
-    Selection,
-    check,
-    compare,
-    estimate_propensities,
-    evaluate,
-    select,
-)
+from piwo.estimators import estimate_propensities
+from piwo.evaluation import Evaluation, Monitor, Selection, compare, evaluate, select
+from piwo.health import Health, check
 from piwo.learners import PIWO, Auto, Candidate, GibbsLinear, PACBayes, PACBayesLinear, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
-from piwo.regret_certificates import RegretCertificate, regret_certificate
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 __all__ = [
@@ -69,6 +59,7 @@ __all__ = [
     "estimate_propensities",
     "estimators",
     "evaluate",
+    "intervals",
     "load",
     "logs",
     "oracles",

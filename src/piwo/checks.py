@@ -44,7 +44,9 @@ def shown(value: object) -> str:
     >>> shown([1, 2]), shown("x" * 100)[-3:]
     ('[1, 2]', '...')
     """
-    number = is_number(value) and type(value).__module__ == "numpy"  # np.float64(0.1) is 0.1 to a reader
+    number = (
+        is_number(value) and type(value).__module__ == "numpy"
+    )  # np.float64(0.1) is 0.1 to a reader
     text = " ".join((str if number else repr)(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -56,7 +58,8 @@ def check_delta(delta: Any) -> None:
     """
     if not (is_number(delta) and 0.0 < delta < 1.0):
         raise UsageError(
-            f"delta is {shown(delta)}; expected a number between 0 and 1, such as 0.05: pass the chance of error"
+            f"delta is {shown(delta)}; expected a number between 0 and 1, such as 0.05: pass the "
+            "chance of error"
         )
 
 
@@ -66,7 +69,9 @@ def check_count(name: str, value: Any, least: int, what: str = "the count of row
     >>> check_count("n", 10, 1)
     """
     if not (is_number(value) and least <= value <= _MOST and value == math.floor(value)):
-        raise UsageError(f"{name} is {shown(value)}; expected a whole number of at least {least}: pass {what}")
+        raise UsageError(
+            f"{name} is {shown(value)}; expected a whole number of at least {least}: pass {what}"
+        )
 
 
 def check_finite(name: str, value: Any) -> None:
@@ -76,7 +81,8 @@ def check_finite(name: str, value: Any) -> None:
     """
     if not (is_number(value) and math.isfinite(value)):
         raise UsageError(
-            f"{name} is {shown(value)}; expected a finite number: check the rows that it was computed from"
+            f"{name} is {shown(value)}; expected a finite number: check the rows that it was "
+            "computed from"
         )
 
 
@@ -86,7 +92,9 @@ def check_positive(name: str, value: Any) -> None:
     >>> check_positive("gamma", 0.1)
     """
     if not (is_number(value) and math.isfinite(value) and value > 0.0):
-        raise UsageError(f"{name} is {shown(value)}; expected a finite number above 0: pass a positive one")
+        raise UsageError(
+            f"{name} is {shown(value)}; expected a finite number above 0: pass a positive one"
+        )
 
 
 def check_non_negative(name: str, value: Any) -> None:
@@ -95,7 +103,9 @@ def check_non_negative(name: str, value: Any) -> None:
     >>> check_non_negative("kl", 0.0)
     """
     if not (is_number(value) and value >= 0.0):
-        raise UsageError(f"{name} is {shown(value)}; expected a number of at least 0: check how it was computed")
+        raise UsageError(
+            f"{name} is {shown(value)}; expected a number of at least 0: check how it was computed"
+        )
 
 
 def check_at_least(name: str, value: Any, least: float) -> None:
@@ -104,7 +114,9 @@ def check_at_least(name: str, value: Any, least: float) -> None:
     >>> check_at_least("largest", 2.0, 1.0)
     """
     if not (is_number(value) and value >= least):
-        raise UsageError(f"{name} is {shown(value)}; expected a number of at least {least:g}: pass a larger one")
+        raise UsageError(
+            f"{name} is {shown(value)}; expected a number of at least {least:g}: pass a larger one"
+        )
 
 
 def check_seed(name: str, value: Any) -> None:
@@ -113,7 +125,9 @@ def check_seed(name: str, value: Any) -> None:
     >>> check_seed("random_state", 0)
     """
     if not is_seed(value):
-        raise UsageError(f"{name} is {shown(value)}; expected a whole number of at least 0: the seed")
+        raise UsageError(
+            f"{name} is {shown(value)}; expected a whole number of at least 0: the seed"
+        )
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -148,7 +162,9 @@ def check_listed(name: str, values: Any) -> None:
 
     >>> check_listed("gammas", [0.1, 0.2])
     """
-    if isinstance(values, str | Mapping) or not (isinstance(values, Iterable) and isinstance(values, Sized)):
+    if isinstance(values, str | Mapping) or not (
+        isinstance(values, Iterable) and isinstance(values, Sized)
+    ):
         raise UsageError(f"{name} is {shown(values)}; expected a list")
 
 
@@ -166,10 +182,15 @@ def check_sequences(what: str, **given: Any) -> None:
 
     >>> check_sequences("bet size", bets=[0.1], scores=[0.5])
     """
-    lengths = [len(x) if isinstance(x, Sized) and not isinstance(x, str) else 0 for x in given.values()]
+    lengths = [
+        len(x) if isinstance(x, Sized) and not isinstance(x, str) else 0 for x in given.values()
+    ]
     if not lengths[0] or len(set(lengths)) > 1:
         told = ", ".join(f"{name} {shown(x)}" for name, x in given.items())
-        raise UsageError(f"{told}; expected equally many numbers, at least one: pass one of each for every {what}")
+        raise UsageError(
+            f"{told}; expected equally many numbers, at least one: pass one of each for every "
+            f"{what}"
+        )
     for name, values in given.items():
         for value in values:
             check_finite(name, value)
@@ -187,7 +208,9 @@ def numbers(name: str, values: Any, hint: str = "an array of numbers") -> npt.ND
     try:
         return real_array(values)
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{name} is {shown(values)}, which cannot be read as numbers; expected {hint}") from None
+        raise UsageError(
+            f"{name} is {shown(values)}, which cannot be read as numbers; expected {hint}"
+        ) from None
 
 
 def real_array(values: Any) -> npt.NDArray[np.float64]:
@@ -201,14 +224,16 @@ def real_array(values: Any) -> npt.NDArray[np.float64]:
     [[1.0, nan]]
     """
     found = np.asarray(values)
-    mixed = found.dtype.kind == "O" and any(isinstance(x, str | bytes | complex) for x in found.ravel())
+    mixed = found.dtype.kind == "O" and any(
+        isinstance(x, str | bytes | complex) for x in found.ravel()
+    )
     if mixed or found.dtype.kind not in "biufO":
         raise TypeError(f"values of type {found.dtype}")
     return found.astype(np.float64, copy=False)
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a real number; True and False are not.
+    """Whether a value is a real number; True and False are not.
 
     >>> is_number(0.5), is_number(True), is_number("0.5")
     (True, False, False)
@@ -217,7 +242,7 @@ def is_number(value: object) -> bool:
 
 
 def is_seed(value: object) -> bool:
-    """Return whether a value is a whole number of at least 0.
+    """Whether a value is a whole number of at least 0.
 
     >>> is_seed(0), is_seed(-1)
     (True, False)
@@ -226,7 +251,7 @@ def is_seed(value: object) -> bool:
 
 
 def is_whole(value: object) -> bool:
-    """Return whether a value is a whole number, of a type of whole numbers; True and False are not.
+    """Whether a value is a whole number, of a type of whole numbers; True and False are not.
 
     >>> is_whole(3), is_whole(3.0), is_whole(True)
     (True, False, False)

@@ -5,7 +5,15 @@ import warnings
 
 from piwo.visible import visible
 
-__all__ = ["DataError", "FileError", "NothingToLearnError", "PiwoError", "PiwoWarning", "UsageError", "warn"]
+__all__ = [
+    "DataError",
+    "FileError",
+    "NothingToLearnError",
+    "PiwoError",
+    "PiwoWarning",
+    "UsageError",
+    "warn",
+]
 
 
 class PiwoError(Exception):
@@ -59,5 +67,5 @@ def warn(text: str) -> None:
 
 
 def _inside(module: str) -> bool:
-    """Tell whether a module is ours, or stands between ours and a caller: cached properties, context managers."""
+    """Whether a module is ours, or stands between ours and a caller: cached properties, context managers."""
     return module.partition(".")[0] in {"piwo", "functools", "contextlib"}

@@ -15,7 +15,18 @@ from typing import Any, ClassVar, Self, TypeAlias
 from piwo.errors import FileError
 from piwo.policies.archive import write_file
 
-__all__ = ["Record", "Rule", "SavedRecord", "jsonable", "maybe", "now", "number", "one_of", "text", "whole"]
+__all__ = [
+    "Record",
+    "Rule",
+    "SavedRecord",
+    "jsonable",
+    "maybe",
+    "now",
+    "number",
+    "one_of",
+    "text",
+    "whole",
+]
 
 Rule: TypeAlias = Callable[[Any], bool]
 """Tells whether a field has a value that it can have."""
@@ -57,8 +68,10 @@ class SavedRecord(Record):
 
     They have `reward_range` and `notes`, and say by `rules` what each field must be.
 
-    >>> from piwo.certificates import Certificate
-    >>> made = Certificate(kind="held-out", value=0.6, value_lower=0.5, improvement_lower=0.1, logging_value=0.5)
+    >>> from piwo.certificates.certificate import Certificate
+    >>> made = Certificate(
+    ...     kind="held-out", value=0.6, value_lower=0.5, improvement_lower=0.1, logging_value=0.5
+    ... )
     >>> Certificate.from_dict(made.to_dict()) == made
     True
     """
@@ -79,7 +92,7 @@ class SavedRecord(Record):
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """Return what a record says beside its fields, which must agree with them."""
+        """What a record says beside its fields, which must agree with them."""
         return {}
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,14 +112,26 @@ class SavedRecord(Record):
             low, high = given["reward_range"]
             given["reward_range"] = (low, math.inf if high is None else high)
             rules = {"reward_range": _is_range, **cls.rules(low)}
-            wrong = next((name for name, fits in rules.items() if name in given and not fits(given[name])), None)
+            wrong = next(
+                (name for name, fits in rules.items() if name in given and not fits(given[name])),
+                None,
+            )
             if wrong is None:
                 made = cls(**{**given, "notes": tuple(given.get("notes", ()))})
-                wrong = next((name for name, fact in made.told.items() if record.get(name, fact) is not fact), None)
+                wrong = next(
+                    (
+                        name
+                        for name, fact in made.told.items()
+                        if record.get(name, fact) is not fact
+                    ),
+                    None,
+                )
         except (AttributeError, KeyError, TypeError, ValueError) as cause:
             raise FileError(f"{cls.what} is damaged ({cause!r}); {cls.remedy}") from None
         if wrong is not None:
-            raise FileError(f"{cls.what} is damaged: {wrong} is {record.get(wrong)!r:.80}; {cls.remedy}")
+            raise FileError(
+                f"{cls.what} is damaged: {wrong} is {record.get(wrong)!r:.80}; {cls.remedy}"
+            )
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -129,7 +154,9 @@ class SavedRecord(Record):
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as cause:
-            raise FileError(f"{path} cannot be read: {cause.strerror or cause}; check the path") from None
+            raise FileError(
+                f"{path} cannot be read: {cause.strerror or cause}; check the path"
+            ) from None
         except ValueError as cause:
             raise FileError(f"{path} is no JSON ({cause}); {cls.remedy}") from None
         return cls.from_dict(record)
@@ -150,7 +177,9 @@ def number(least: float = -math.inf, most: float = math.inf) -> Rule:
     >>> number(0.0)(0.5), number(0.0)(True), number(0.0)(-1)
     (True, False, False)
     """
-    return lambda value: type(value) in {int, float} and math.isfinite(value) and least <= value <= most
+    return lambda value: (
+        type(value) in {int, float} and math.isfinite(value) and least <= value <= most
+    )
 
 
 def whole(least: int) -> Rule:
@@ -172,7 +201,7 @@ def one_of(*known: Any) -> Rule:
 
 
 def text(value: Any) -> bool:
-    """Return whether a value is text.
+    """Whether a value is text.
 
     >>> text("a"), text(None)
     (True, False)

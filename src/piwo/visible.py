@@ -10,8 +10,9 @@ __all__ = ["number", "p_value", "visible", "visible_lines"]
 def visible(text: object) -> str:
     r"""Return a text with everything that does not print written as an escape.
 
-    Labels and names come from the data. Control characters in them could move the cursor or color the screen,
-    marks of writing direction could reorder a line, and half characters cannot be written as UTF-8.
+    Labels and names come from the data. Control characters in them could move the cursor or color
+    the screen, marks of writing direction could reorder a line, and half characters cannot be
+    written as UTF-8.
 
     Args:
         text: anything; its `str` is taken.
@@ -24,7 +25,9 @@ def visible(text: object) -> str:
     >>> visible("Łódź −5 %")
     'Łódź −5 %'
     """
-    return "".join(x if x.isprintable() else x.encode("unicode_escape").decode("ascii") for x in str(text))
+    return "".join(
+        x if x.isprintable() else x.encode("unicode_escape").decode("ascii") for x in str(text)
+    )
 
 
 def visible_lines(lines: Iterable[object]) -> str:

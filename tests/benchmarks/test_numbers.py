@@ -6,7 +6,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmarks.statistics import adaptive, anytime, grid, improvements, regret_certificates, violations
+from benchmarks.statistics import (
+    adaptive,
+    anytime,
+    grid,
+    improvements,
+    regret_certificates,
+    violations,
+)
 from benchmarks.statistics.catalogue import _ends
 from benchmarks.statistics.grid import DELTA, PEAK, POLICIES, RareBest
 from benchmarks.statistics.intervals import CASES, Case
@@ -39,14 +46,19 @@ def test_lemmas_and_regret_theorems_fail_as_often_as_they_may(delta: float) -> N
 def test_looking_at_every_n() -> None:
     """A fair coin, 2000 looks a log: with bets fixed beforehand the bound is above the value in 2-5 % of the logs."""
     logs = 300
-    found = {name: float(crossed.mean()) for name, crossed in anytime.crossings(anytime.COIN, logs).items()}
+    found = {
+        name: float(crossed.mean())
+        for name, crossed in anytime.crossings(anytime.COIN, logs).items()
+    }
     assert found["one look"] < found["universal"] < found["horizon"] <= allowed(anytime.DELTA, logs)
     # near delta: whoever looks at every n spends most of what there is
     assert 0.01 < found["horizon"] < found["anew at each look"]
     for bandit in adversarial_bandits():
         if bandit.name in anytime.SEEN:
             some = anytime.crossings(bandit, 60, seed=1)
-            assert max(some["horizon"].mean(), some["universal"].mean()) <= allowed(anytime.DELTA, 60)
+            assert max(some["horizon"].mean(), some["universal"].mean()) <= allowed(
+                anytime.DELTA, 60
+            )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +71,9 @@ def improved() -> list:
     [("small", 1000, -0.088, 0.0086), ("full", 1000, -0.028, 0.069), ("small", 10_000, -0.0075, 0.0226),
      ("full", 10_000, 0.191, 0.225)],
 )  # fmt: skip
-def test_improvement_over_the_logger(improved: list, shift: str, n: int, naive: float, one: float) -> None:
+def test_improvement_over_the_logger(
+    improved: list, shift: str, n: int, naive: float, one: float
+) -> None:
     """Lower bounds near those of another bandit of three actions; certified on the same rows, not by two bounds."""
     row = next(x for x in improved if (x["shift"], x["n"]) == (shift, n))
     assert row["naive"] == pytest.approx(naive, abs=0.015)
@@ -70,7 +84,7 @@ def test_improvement_over_the_logger(improved: list, shift: str, n: int, naive: 
 
 
 def test_the_grid_finds_what_one_gamma_smooths_away() -> None:
-    """A logger that favours one of the others: regrets as published, within .05, over 60 logs."""
+    """A logger that favors one of the others: regrets as published, within .05, over 60 logs."""
     published = {
         ("ix", 10_000): (0.098, 0.512), ("ls-linear", 10_000): (0.065, 0.482),
         ("ix", 100_000): (0.0, 0.4423), ("ls-linear", 100_000): (0.0, 0.0525),
@@ -87,15 +101,24 @@ def test_the_grid_finds_what_one_gamma_smooths_away() -> None:
             found.append((best - bandit.values[learned.policy], best - bandit.values[alone]))
         assert np.mean(found, axis=0) == pytest.approx(expected, abs=0.05)
     # the separation: one gamma loses more than the theorem lets the grid lose
-    assert bounds.regret_bound_grid(grid.GRIDS["ix"](100_000, SIZE, DELTA), bandit.coverage) < 0.41 < 0.4423
+    assert (
+        bounds.regret_bound_grid(grid.GRIDS["ix"](100_000, SIZE, DELTA), bandit.coverage)
+        < 0.41
+        < 0.4423
+    )
 
 
 @pytest.mark.parametrize(
-    ("eps", "by_variance", "by_coverage"), [(0.9, 0.044, 0.099), (0.5, 0.098, 0.131), (0.1, 0.267, 0.283)]
+    ("eps", "by_variance", "by_coverage"),
+    [(0.9, 0.044, 0.099), (0.5, 0.098, 0.131), (0.1, 0.267, 0.283)],
 )
-def test_the_variance_in_place_of_the_coverage(eps: float, by_variance: float, by_coverage: float) -> None:
+def test_the_variance_in_place_of_the_coverage(
+    eps: float, by_variance: float, by_coverage: float
+) -> None:
     bandit = RareBest(eps)
-    second = bounds.regret_bound_grid_variance(grid.GRIDS["ls-linear"](10_000, SIZE, DELTA), bandit.variance, value=0.9)
+    second = bounds.regret_bound_grid_variance(
+        grid.GRIDS["ls-linear"](10_000, SIZE, DELTA), bandit.variance, value=0.9
+    )
     first = bounds.regret_bound_grid(grid.GRIDS["ix"](10_000, SIZE, DELTA), bandit.coverage)
     assert (second, first) == pytest.approx((by_variance, by_coverage), rel=0.07)
 
@@ -109,8 +132,16 @@ def test_certificates_of_the_grid() -> None:
         train, test = bandit.counts(5000, rng), bandit.counts(5000, rng)
         path = bandit.learn(train, "ls-linear").path
         each = bounds.log_inv_delta(DELTA, statements=len(path))
-        split = max(mixture(bandit, test, policy, each) for policy in {policy for policy, _ in path.values()})
-        whole = mixture(bandit, counts, learned.policy, bounds.log_inv_delta(DELTA, statements=2, log_class_size=SIZE))
+        split = max(
+            mixture(bandit, test, policy, each)
+            for policy in {policy for policy, _ in path.values()}
+        )
+        whole = mixture(
+            bandit,
+            counts,
+            learned.policy,
+            bounds.log_inv_delta(DELTA, statements=2, log_class_size=SIZE),
+        )
         regret, of_class, of_one = regret_certificates.certificates(bandit, counts)
         assert regret <= of_one < of_class
         found.append((learned.lower, whole, split, of_class))
@@ -157,7 +188,9 @@ UNIONS = (0.114, 0.358, 0.936, 0.196, 0.075, 0.451, 0.039)
 """Widths of LS with a union over the bets, case by case."""
 
 
-@pytest.mark.parametrize(("case", "width"), [*zip(CASES, UNIONS, strict=True)], ids=[one.bandit.name for one in CASES])
+@pytest.mark.parametrize(
+    ("case", "width"), [*zip(CASES, UNIONS, strict=True)], ids=[one.bandit.name for one in CASES]
+)
 def test_mixture_union_and_implicit_exploration_in_this_order(case: Case, width: float) -> None:
     """100 logs: a mixture over the bets is narrower than the best bet that paid for all of them, and that than IX."""
     bandit, n, penalty = case.bandit, 3000, bounds.log_inv_delta(0.05)
@@ -173,6 +206,11 @@ def test_mixture_union_and_implicit_exploration_in_this_order(case: Case, width:
     assert case.mixture < union < mean_width(bounds.ix_interval, ix, bets / 2, penalty)
 
 
-def mean_width(interval: Callable[..., bounds.Interval], means: list, settings: np.ndarray, penalty: float) -> float:
-    ends = [interval(list(w), list(f), list(settings), 3000, penalty) for w, f in zip(*means, strict=True)]
+def mean_width(
+    interval: Callable[..., bounds.Interval], means: list, settings: np.ndarray, penalty: float
+) -> float:
+    ends = [
+        interval(list(w), list(f), list(settings), 3000, penalty)
+        for w, f in zip(*means, strict=True)
+    ]
     return float(np.mean([min(1.0, one.upper or 1.0) - max(0.0, one.lower or 0.0) for one in ends]))

@@ -18,7 +18,9 @@ def written(path, gains, logged=0.5, best=0.9):
         value = logged + gains[number % len(gains)] * (best - logged)
         values = dict.fromkeys(quality.LEARNERS, (logged + best) / 2) | {quality.AUTO: value}
         chosen = "logging" if value == logged else "ridge"
-        lines.append({**vars(case), "logged": logged, "best": best, "chosen": chosen, "values": values})
+        lines.append(
+            {**vars(case), "logged": logged, "best": best, "chosen": chosen, "values": values}
+        )
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     return ["--seeds", "1", "--out", str(path)]
 
@@ -37,7 +39,9 @@ def written(path, gains, logged=0.5, best=0.9):
 def test_the_exit_code_says_whether_auto_is_good_enough(gains, code, says, tmp_path, capsys):
     assert quality.main(written(tmp_path / "done.jsonl", gains)) == code
     out = capsys.readouterr().out
-    assert [line for line in out.splitlines() if line.startswith("missed: ")] == ([f"missed: {says}"] if says else [])
+    assert [line for line in out.splitlines() if line.startswith("missed: ")] == (
+        [f"missed: {says}"] if says else []
+    )
 
 
 def test_the_tables_by_hand(tmp_path, capsys):
@@ -46,7 +50,15 @@ def test_the_tables_by_hand(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "70 logs; auto keeps the logging policy in 14 % of them"
     by_logger = {line.split("|")[1].strip(): line for line in lines if line.startswith("|")}
-    kinds = ["epsilon-greedy", "reversed", "softmax 1", "softmax 10", "softmax 30", "softmax 5", "uniform"]
+    kinds = [
+        "epsilon-greedy",
+        "reversed",
+        "softmax 1",
+        "softmax 10",
+        "softmax 30",
+        "softmax 5",
+        "uniform",
+    ]
     heads = [line for line in lines if line.startswith("| learner")]
     assert heads[1] == f"| learner | gain | harm | {' | '.join(kinds)} |"
     rows = [line for line in lines if line.startswith("| auto |")]
@@ -67,11 +79,22 @@ def test_a_case_is_run_and_kept(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(160, 2)), rng.integers(0, 3, 160)
     x[np.arange(160), y % 2] += 3.0 * (y < 2)
-    pq.write_table(pa.table({"a": x[:, 0], "b": x[:, 1], "label": y}), tmp_path / "sup_tiny.parquet")
+    pq.write_table(
+        pa.table({"a": x[:, 0], "b": x[:, 1], "label": y}), tmp_path / "sup_tiny.parquet"
+    )
     monkeypatch.setattr(quality, "SETS", ("tiny",))
     monkeypatch.setattr(quality, "REWARDS", ("sharp",))
     monkeypatch.setattr(quality, "LOGGERS", ("uniform",))
-    words = ["--seeds", "1", "--jobs", "1", "--data", str(tmp_path), "--out", str(tmp_path / "done.jsonl")]
+    words = [
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+        "--data",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "done.jsonl"),
+    ]
     with threadpool_limits(1, "openmp"):
         quality.main(words)
     (line,) = (tmp_path / "done.jsonl").read_text("utf-8").splitlines()

@@ -9,7 +9,7 @@ from scipy import optimize, stats
 
 from piwo import bounds
 from piwo.errors import UsageError
-from piwo.estimators.intervals import INTERVALS
+from piwo.intervals import INTERVALS
 
 LID = math.log(20)
 
@@ -17,13 +17,20 @@ LID = math.log(20)
 def test_the_catalogue_lists_every_method_that_is_one() -> None:
     listed = {one.name: one for one in bounds.catalogue()}
     assert set(listed) == set(INTERVALS) - {"auto"}
-    assert all(listed[name].guarantee == method.guarantee for name, method in INTERVALS.items() if name != "auto")
+    assert all(
+        listed[name].guarantee == method.guarantee
+        for name, method in INTERVALS.items()
+        if name != "auto"
+    )
 
 
 def test_the_page_has_the_catalogue() -> None:
     page = (Path(__file__).parents[2] / "docs" / "bounds.md").read_text(encoding="utf-8")
     for one in bounds.catalogue():
-        assert f"| `{one.name}` | {one.guarantee} | {one.needs} | {one.upper_end} | {one.source} |" in page
+        assert (
+            f"| `{one.name}` | {one.guarantee} | {one.needs} | {one.upper_end} | {one.source} |"
+            in page
+        )
 
 
 def test_hoeffding_by_hand() -> None:
@@ -58,17 +65,25 @@ def test_cressie_read_solves_its_quadratic_programme() -> None:
     n = 12
     w = rng.uniform(0.2, 2.0, n)
     y = w * rng.random(n)
-    found = bounds.cressie_read_interval(n, w.sum(), (w * w).sum(), y.sum(), (w * y).sum(), (y * y).sum(), delta=0.1)
+    found = bounds.cressie_read_interval(
+        n, w.sum(), (w * w).sum(), y.sum(), (w * y).sum(), (y * y).sum(), delta=0.1
+    )
 
     def divergence(q: np.ndarray) -> float:
         return float(((n * q - 1) ** 2).sum())
 
-    linear = [{"type": "eq", "fun": lambda q: q.sum() - 1}, {"type": "eq", "fun": lambda q: q @ w - 1}]
+    linear = [
+        {"type": "eq", "fun": lambda q: q.sum() - 1},
+        {"type": "eq", "fun": lambda q: q @ w - 1},
+    ]
     least = optimize.minimize(divergence, np.full(n, 1 / n), constraints=linear).fun
     most = least + stats.f.isf(0.1, 1, n - 1)
     within = [*linear, {"type": "ineq", "fun": lambda q: most - divergence(q)}]
     ends = [
-        sign * optimize.minimize(lambda q, s=sign: s * (q @ y), np.full(n, 1 / n), constraints=within, tol=1e-12).fun
+        sign
+        * optimize.minimize(
+            lambda q, s=sign: s * (q @ y), np.full(n, 1 / n), constraints=within, tol=1e-12
+        ).fun
         for sign in (1, -1)
     ]
     assert (found.lower, found.upper) == pytest.approx(ends, abs=1e-5)
@@ -100,14 +115,19 @@ def test_violations_are_rarer_than_delta_with_the_declared_weight_only(name: str
 
     declared = np.array([lower(m, v, y[1]) for m, v in zip(mean, variance, strict=True)])
     assert (declared > value).mean() <= delta
-    # upper bounds by symmetry, b - Y: with the largest value SEEN they are wrong whenever it was not seen at all
+    # upper bounds by symmetry, b - Y: with the largest value SEEN they are wrong whenever it was
+    # not seen at all
     seen = np.where(hits > 0, y[1], y[0])
-    upper = np.array([b - lower(max(0.0, b - m), v, b) for m, v, b in zip(mean, variance, seen, strict=True)])
+    upper = np.array(
+        [b - lower(max(0.0, b - m), v, b) for m, v, b in zip(mean, variance, seen, strict=True)]
+    )
     assert (upper < value).mean() > 0.3
 
 
 @pytest.mark.parametrize("name", ["hoeffding", "empirical-bernstein"])
-def test_on_coins_they_are_wrong_now_and_then_and_with_next_to_no_penalty_too_often(name: str) -> None:
+def test_on_coins_they_are_wrong_now_and_then_and_with_next_to_no_penalty_too_often(
+    name: str,
+) -> None:
     n, logs, delta = 4000, 4000, 0.05
     mean = np.random.default_rng(5).binomial(n, 0.5, size=logs) / n
 

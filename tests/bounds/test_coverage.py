@@ -30,8 +30,8 @@ def allowed(delta, logs=LOGS):
 class Bandit:
     """Contexts x actions with rewards of two values; everything is discrete, so a log is a table of counts.
 
-    log_mu: (C, K) log-propensities, -inf where an action is never taken; pi: (C, K); rewards are `high` with
-    probability `chance`, else 0, both (C, K); context: (C,) probabilities.
+    log_mu: (C, K) log-propensities, -inf where an action is never taken; pi: (C, K); rewards are
+    `high` with probability `chance`, else 0, both (C, K); context: (C,) probabilities.
     """
 
     context: np.ndarray
@@ -50,7 +50,15 @@ class Bandit:
 
     def coverage(self, gamma):
         """C_gamma(pi)."""
-        return float((self.context[:, None] * self.pi * self.high * self.chance / (np.exp(self.log_mu) + gamma)).sum())
+        return float(
+            (
+                self.context[:, None]
+                * self.pi
+                * self.high
+                * self.chance
+                / (np.exp(self.log_mu) + gamma)
+            ).sum()
+        )
 
     def cells(self):
         """What a row can be: probability, log mu, pi, reward; (2CK,) each."""
@@ -108,7 +116,9 @@ def ladder(n):
     mu = 2.0 ** -np.arange(1, 19)[:, None] * np.array([1.0, 0.0]) + np.array([0.0, 1.0])
     mu[:, 1] -= mu[:, 0]
     pi = np.tile([0.9, 0.1], (18, 1))
-    return Bandit(np.full(18, 1 / 18), np.log(mu), pi, np.ones((18, 2)), np.tile([0.8, 0.2], (18, 1)))
+    return Bandit(
+        np.full(18, 1 / 18), np.log(mu), pi, np.ones((18, 2)), np.tile([0.8, 0.2], (18, 1))
+    )
 
 
 def small_rewards(n):
@@ -116,7 +126,15 @@ def small_rewards(n):
     return one_context([0.7, 0.28, 0.02], [0.6, 0.3, 0.1], [0.5, 0.9, 0.6], high=0.05)
 
 
-BANDITS = [rare_action, underflowing_propensity, clicks, on_policy, missing_support, ladder, small_rewards]
+BANDITS = [
+    rare_action,
+    underflowing_propensity,
+    clicks,
+    on_policy,
+    missing_support,
+    ladder,
+    small_rewards,
+]
 everywhere = pytest.mark.parametrize("n", [100, 2000])
 every_bandit = pytest.mark.parametrize("make", BANDITS, ids=lambda make: make.__name__)
 
@@ -154,7 +172,8 @@ def score_intervals(scores, counts, log_mu, pi, rewards, n, settings, penalty, i
     wins = np.stack([scores(counts, log_mu, pi, rewards, n, s) for s in settings])
     fails = np.stack([scores(counts, log_mu, pi, 1 - rewards, n, s) for s in settings])
     intervals = [
-        interval(list(win), list(fail), settings, n, penalty) for win, fail in zip(wins.T, fails.T, strict=True)
+        interval(list(win), list(fail), settings, n, penalty)
+        for win, fail in zip(wins.T, fails.T, strict=True)
     ]
     return np.array([i.lower for i in intervals]), np.array([i.upper for i in intervals])
 
@@ -190,7 +209,9 @@ def test_ix_interval(make, n):
     counts, log_mu, pi, rewards = bandit.logs(n, seed=n + 1)
     best = math.sqrt((penalty + math.log(2)) / n)
     for gammas in ([best], [best / 4], [4 * best], [best / 4, best, 4 * best]):
-        low, high = score_intervals(ix_scores, counts, log_mu, pi, rewards, n, gammas, penalty, bounds.ix_interval)
+        low, high = score_intervals(
+            ix_scores, counts, log_mu, pi, rewards, n, gammas, penalty, bounds.ix_interval
+        )
         assert np.mean((low > bandit.value) | (bandit.value > high)) <= allowed(DELTA)
 
 
@@ -199,10 +220,16 @@ def test_ix_interval(make, n):
 def test_ix_estimate_is_not_far_below_the_value(make, n):
     bandit, penalty = make(n), bounds.log_inv_delta(DELTA)
     counts, log_mu, pi, rewards = bandit.logs(n, seed=n + 2)
-    for gamma in (0.25 * math.sqrt(penalty / n), math.sqrt(penalty / n), 4 * math.sqrt(penalty / n)):
+    for gamma in (
+        0.25 * math.sqrt(penalty / n),
+        math.sqrt(penalty / n),
+        4 * math.sqrt(penalty / n),
+    ):
         below = bandit.value - ix_scores(counts, log_mu, pi, rewards, n, gamma)
         for deviation in (bounds.ix_upper_deviation, bounds.ix_upper_deviation_sqrt):
-            assert np.mean(below > deviation(bandit.coverage(gamma), n, gamma, penalty)) <= allowed(DELTA)
+            assert np.mean(below > deviation(bandit.coverage(gamma), n, gamma, penalty)) <= allowed(
+                DELTA
+            )
 
 
 @everywhere
@@ -212,7 +239,9 @@ def test_ls_interval(make, n):
     counts, log_mu, pi, rewards = bandit.logs(n, seed=n + 3)
     best = 2 * math.sqrt((penalty + math.log(2)) / n)
     for lambdas in ([best], [best / 4], [4 * best], [best / 4, best, 4 * best]):
-        low, high = score_intervals(ls_scores, counts, log_mu, pi, rewards, n, lambdas, penalty, bounds.ls_interval)
+        low, high = score_intervals(
+            ls_scores, counts, log_mu, pi, rewards, n, lambdas, penalty, bounds.ls_interval
+        )
         assert np.mean((low > bandit.value) | (bandit.value > high)) <= allowed(DELTA)
 
 
@@ -242,8 +271,9 @@ UNIT_BET = 2 * math.sqrt(PENALTY / EXACT_N)
 def worst_violation(lower, propensities):
     """Largest probability, over propensities and rewards, that a bound exceeds the value; not sampled.
 
-    lower(hits, mu, reward): the bound when the action was logged `hits` times in n rows, always with this
-    reward. It rises with the hits, so it fails from some number of hits on, and these are a binomial tail.
+    lower(hits, mu, reward): the bound when the action was logged `hits` times in n rows, always
+    with this reward. It rises with the hits, so it fails from some number of hits on, and these are
+    a binomial tail.
     """
     worst = 0.0
     for mu in np.geomspace(1e-3 / EXACT_N, 0.95, propensities):
@@ -263,7 +293,9 @@ def scan(score, penalty=PENALTY):
 
     def worst(bet):
         def lower(hits, mu, reward):
-            return bounds.score_lower(hits * score(mu, reward, bet) / EXACT_N, EXACT_N, bet, penalty)
+            return bounds.score_lower(
+                hits * score(mu, reward, bet) / EXACT_N, EXACT_N, bet, penalty
+            )
 
         return worst_violation(lower, propensities=400)
 
@@ -287,7 +319,9 @@ def mixture_scan(penalty):
     size = bounds.grid_size(EXACT_N, PENALTY)
 
     def lower(hits, mu, reward):
-        return bounds.lower(hits * np.log1p(BETS * reward / mu), EXACT_N, penalty, prior=np.full(size, 1 / size))
+        return bounds.lower(
+            hits * np.log1p(BETS * reward / mu), EXACT_N, penalty, prior=np.full(size, 1 / size)
+        )
 
     return worst_violation(lower, propensities=60)
 
@@ -329,7 +363,10 @@ def test_normal_interval_on_clicks_is_caught():
     y = pi * rewards / np.exp(log_mu)
     means = counts @ y / n
     errors = np.sqrt((counts @ y**2 / n - means**2) / (n - 1))
-    intervals = [bounds.normal_interval(mean, error, DELTA) for mean, error in zip(means, errors, strict=True)]
+    intervals = [
+        bounds.normal_interval(mean, error, DELTA)
+        for mean, error in zip(means, errors, strict=True)
+    ]
     missed = np.mean([not i.lower <= bandit.value <= i.upper for i in intervals])
     assert missed > 0.5
     low, high = mixture_interval(counts, log_mu, pi, rewards, n, bounds.log_inv_delta(DELTA))

@@ -23,7 +23,8 @@ def make_log(mu: np.ndarray, chance: np.ndarray, seed: int) -> piwo.Log:
 
 
 def test_by_hand() -> None:
-    # x = 3 + log 3 = 4.098612, e = sqrt(.008 (4.098612 + .346574)) = .188578, h = sqrt(.002049306) = .045269
+    # x = 3 + log 3 = 4.098612, e = sqrt(.008 (4.098612 + .346574)) = .188578, h = sqrt(.002049306)
+    # = .045269
     found = bounds.efron_stein_interval(0.5, 1000.0, 0.002, 0.002, 1.25, n=1000, log_inv_delta=3.0)
     assert found.lower == pytest.approx(0.8 * (0.5 - 0.188578) - 0.045269, abs=1e-6)
     assert found.upper == pytest.approx(1 - 0.8 * (0.5 - 0.188578) + 0.045269, abs=1e-6)
@@ -56,7 +57,10 @@ def test_the_moments_are_expectations_over_all_that_the_logger_could_have_done()
     )
     expected = 2 * expect(lambda drawn: sum(share(x, sum(drawn) - x) for x in drawn), range(n))
     least = [w[i][w[i] > 0].min() for i in range(n)]
-    left_out = [expect(lambda rest, i=i: 1 / (least[i] + sum(rest)), [j for j in range(n) if j != i]) for i in range(n)]
+    left_out = [
+        expect(lambda rest, i=i: 1 / (least[i] + sum(rest)), [j for j in range(n) if j != i])
+        for i in range(n)
+    ]
     found = reduce(log, EfronSteinSums(RowWise(pi, log.actions))).moments()
     assert found is not None
     assert found.changes == pytest.approx(changes, rel=1e-7)
@@ -89,7 +93,7 @@ def test_a_row_moves_the_estimate_by_no_more_than_its_larger_share() -> None:
 
 
 def test_the_estimate_exceeds_the_value_by_no_more_than_the_inflation() -> None:
-    """Rewards go to the actions of small weight, where self-normalising favours them most. E S is over all logs."""
+    """Rewards go to the actions of small weight, where self-normalizing favors them most. E S is over all logs."""
     rng, above = np.random.default_rng(3), 0
     for _ in range(20):
         n, k = 4, 2
@@ -98,7 +102,10 @@ def test_the_estimate_exceeds_the_value_by_no_more_than_the_inflation() -> None:
         pays = w == w.min(axis=1, keepdims=True)
         logs = np.array(list(itertools.product(range(k), repeat=n)))
         drawn = w[rows, logs]
-        mean = float(mu[rows, logs].prod(axis=1) @ ((drawn * pays[rows, logs]).sum(axis=1) / drawn.sum(axis=1)))
+        mean = float(
+            mu[rows, logs].prod(axis=1)
+            @ ((drawn * pays[rows, logs]).sum(axis=1) / drawn.sum(axis=1))
+        )
         value = float((pi * pays).sum(axis=1).mean())
         log = make_log(mu, pays * 1.0, 0)
         moments = reduce(log, EfronSteinSums(RowWise(pi, log.actions))).moments()
@@ -112,7 +119,8 @@ def test_the_estimate_exceeds_the_value_by_no_more_than_the_inflation() -> None:
 def test_violations_are_rarer_than_delta(kind: str) -> None:
     """Logs that hold an answer: both ends are inside (0, 1). The bound is wide; a twelfth of it would be too narrow.
 
-    Where all weights are 1, V + U = 4/n: half the width is some 13 standard errors of the mean of a coin.
+    Where all weights are 1, V + U = 4/n: half the width is some 13 standard errors of the mean of a
+    coin.
     """
     n, logs, delta = 400, 60, 0.1
     mu = np.tile([0.5, 0.5], (n, 1))
@@ -126,7 +134,10 @@ def test_violations_are_rarer_than_delta(kind: str) -> None:
         assert found.upper_raw is not None
         assert 0.0 < found.lower_raw < found.upper_raw < 1.0
         wrong += not found.lower_raw <= value <= found.upper_raw
-        middle, half = (found.lower_raw + found.upper_raw) / 2, (found.upper_raw - found.lower_raw) / 2
+        middle, half = (
+            (found.lower_raw + found.upper_raw) / 2,
+            (found.upper_raw - found.lower_raw) / 2,
+        )
         missed += abs(value - middle) > half / 12
     assert wrong / logs <= delta < missed / logs
 
@@ -138,7 +149,10 @@ def test_a_policy_that_was_hardly_ever_seen_is_not_called_worthless(reward: floa
     sums, wrong = EfronSteinSums(piwo.policies.Constant(0, [0, 1])), 0
     for action in (np.random.default_rng(5).random((60, n)) > mu[0]) * 1:
         log = piwo.Log.from_arrays(
-            action=action, reward=np.full(n, reward), propensities=np.tile(mu, (n, 1)), actions=[0, 1]
+            action=action,
+            reward=np.full(n, reward),
+            propensities=np.tile(mu, (n, 1)),
+            actions=[0, 1],
         )
         w = (action == 0) / mu[0]
         moments = reduce(log, sums).moments()
@@ -169,10 +183,14 @@ def test_it_becomes_narrower_with_rows() -> None:
 
 def test_weights_beyond_its_sums_say_nothing() -> None:
     mu = np.tile([1e-200, 1.0], (20, 1))
-    log = piwo.Log.from_arrays(action=[0] + [1] * 19, reward=[1.0] * 20, propensities=mu, actions=[0, 1])
+    log = piwo.Log.from_arrays(
+        action=[0] + [1] * 19, reward=[1.0] * 20, propensities=mu, actions=[0, 1]
+    )
     found = piwo.evaluate(log, piwo.policies.Constant(0, log.actions), interval="eslb")
     assert (found.lower, found.upper) == (0.0, 1.0) or found.guarantee == "none"
-    never = piwo.Log.from_arrays(action=[1] * 9, reward=[1.0] * 9, propensities=[[0.0, 1.0]] * 9, actions=[0, 1])
+    never = piwo.Log.from_arrays(
+        action=[1] * 9, reward=[1.0] * 9, propensities=[[0.0, 1.0]] * 9, actions=[0, 1]
+    )
     found = piwo.evaluate(never, piwo.policies.Constant(0, never.actions), interval="eslb")
     assert (found.lower, found.upper) == (0.0, 1.0)
 
@@ -182,10 +200,16 @@ def test_what_it_needs() -> None:
     with pytest.raises(UsageError, match="propensity of the logged action only"):
         piwo.evaluate(log, piwo.policies.Uniform(log.actions), interval="eslb")
     full = piwo.Log.from_arrays(
-        action=[0, 1], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=[0, 1], reward_range=(0, math.inf)
+        action=[0, 1],
+        reward=[1, 0],
+        propensities=[[0.5, 0.5]] * 2,
+        actions=[0, 1],
+        reward_range=(0, math.inf),
     )
     with pytest.raises(UsageError, match="upper end"):
         piwo.evaluate(full, piwo.policies.Uniform(full.actions), interval="eslb")
-    full = piwo.Log.from_arrays(action=[0, 1], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=[0, 1])
+    full = piwo.Log.from_arrays(
+        action=[0, 1], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=[0, 1]
+    )
     with pytest.raises(UsageError, match="horizon"):
         piwo.evaluate(full, piwo.policies.Uniform(full.actions), interval="eslb", horizon=100)

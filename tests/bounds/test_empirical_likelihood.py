@@ -11,7 +11,8 @@ from piwo.errors import UsageError
 
 
 def test_by_hand() -> None:
-    # n rows of weight 1 and reward 1: sum log(n q) >= -F/2 with sum q = v gives v = exp(-F / (2 n)); no loss was seen
+    # n rows of weight 1 and reward 1: sum log(n q) >= -F/2 with sum q = v gives v = exp(-F / (2
+    # n)); no loss was seen
     n = 100
     limit = stats.f.isf(0.05, 1, n - 1)
     found = bounds.empirical_likelihood_interval([1.0], [1.0], 0.05, count=[n])
@@ -20,7 +21,9 @@ def test_by_hand() -> None:
     assert found.guarantee == "asymptotic"
 
 
-@pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # the optimiser of older versions of SciPy
+@pytest.mark.filterwarnings(
+    "ignore:Values in x were outside bounds"
+)  # the optimizer of older versions of SciPy
 @pytest.mark.parametrize("largest", [4.0, 12.0])
 @pytest.mark.parametrize("side", [1, -1])
 def test_the_ends_are_extremes_over_laws(largest: float, side: int) -> None:
@@ -32,17 +35,26 @@ def test_the_ends_are_extremes_over_laws(largest: float, side: int) -> None:
     all_w, all_r = np.concatenate([w, corners[:, 0]]), np.concatenate([r, corners[:, 1]])
     start = np.concatenate([np.full(n, 0.9 / n), np.full(4, 0.025)])
     limits = [(1e-12, 1.0)] * n + [(0.0, 1.0)] * 4
-    linear = [{"type": "eq", "fun": lambda q: q.sum() - 1}, {"type": "eq", "fun": lambda q: q @ all_w - 1}]
+    linear = [
+        {"type": "eq", "fun": lambda q: q.sum() - 1},
+        {"type": "eq", "fun": lambda q: q @ all_w - 1},
+    ]
 
     def ratio(q: np.ndarray) -> float:
         return float(np.log(n * np.maximum(q[:n], 1e-300)).sum())
 
     options = {"maxiter": 300, "ftol": 1e-12}
-    best = optimize.minimize(lambda q: -ratio(q), start, bounds=limits, constraints=linear, options=options)
+    best = optimize.minimize(
+        lambda q: -ratio(q), start, bounds=limits, constraints=linear, options=options
+    )
     least = ratio(best.x) - stats.f.isf(0.1, 1, n - 1) / 2
     likely = [*linear, {"type": "ineq", "fun": lambda q: ratio(q) - least}]
     solved = optimize.minimize(
-        lambda q: side * (q @ (all_w * all_r)), best.x, bounds=limits, constraints=likely, options=options
+        lambda q: side * (q @ (all_w * all_r)),
+        best.x,
+        bounds=limits,
+        constraints=likely,
+        options=options,
     )
     found = bounds.empirical_likelihood_interval(w, r, 0.1, largest=largest)
     assert (found.lower if side == 1 else found.upper) == pytest.approx(side * solved.fun, abs=1e-4)
@@ -51,7 +63,10 @@ def test_the_ends_are_extremes_over_laws(largest: float, side: int) -> None:
 def test_a_largest_weight_makes_it_narrower_and_infinity_is_its_limit() -> None:
     rng = np.random.default_rng(6)
     w, r = np.where(rng.random(500) < 0.1, 10.0, 0.0), (rng.random(500) < 0.4) * 1.0
-    ends = [bounds.empirical_likelihood_interval(w, r, 0.05, largest=x) for x in (10.0, 100.0, 1e9, math.inf)]
+    ends = [
+        bounds.empirical_likelihood_interval(w, r, 0.05, largest=x)
+        for x in (10.0, 100.0, 1e9, math.inf)
+    ]
     widths = [one.upper - one.lower for one in ends]
     assert widths == sorted(widths)
     assert widths[2] == pytest.approx(widths[3], abs=1e-6)
@@ -66,8 +81,12 @@ def test_repeated_pairs_are_counted() -> None:
     assert (one.lower, one.upper) == pytest.approx((other.lower, other.upper), abs=1e-9)
 
 
-@pytest.mark.parametrize(("mu", "chance", "most"), [(0.5, 0.5, 0.09), (0.05, 0.5, 0.12), (0.002, 0.9, 0.12)])
-def test_with_the_largest_weight_it_is_wrong_about_as_often_as_it_says(mu: float, chance: float, most: float) -> None:
+@pytest.mark.parametrize(
+    ("mu", "chance", "most"), [(0.5, 0.5, 0.09), (0.05, 0.5, 0.12), (0.002, 0.9, 0.12)]
+)
+def test_with_the_largest_weight_it_is_wrong_about_as_often_as_it_says(
+    mu: float, chance: float, most: float
+) -> None:
     rng = np.random.default_rng(8)
     logs, wrong = 150, 0
     cells = [mu * chance, mu * (1 - chance), 1 - mu]

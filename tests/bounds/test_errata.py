@@ -23,7 +23,11 @@ def test_a_missing_action_biases_importance_weighting_and_not_the_identity_of_ix
     """E5, E6: E V_gamma = v - gamma C_gamma, support or not."""
     mu, r, pi, gamma = np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([0.0, 1.0]), 0.1
     value, coverage = float(pi @ r), float((pi * r / (mu + gamma)).sum())
-    assert value - gamma * coverage == pytest.approx(float((mu * pi * r / (mu + gamma)).sum()), abs=1e-12) == 0.0
+    assert (
+        value - gamma * coverage
+        == pytest.approx(float((mu * pi * r / (mu + gamma)).sum()), abs=1e-12)
+        == 0.0
+    )
 
 
 def test_the_average_coverage_does_not_bound_the_regret_of_adaptive_logs():
@@ -40,12 +44,15 @@ def test_the_average_coverage_does_not_bound_the_regret_of_adaptive_logs():
     first, second = taken / (mu + gamma), paid / (1 - mu + gamma)
     regret = np.where(first >= second, 0.0, 0.99)
     assert 0.08 < (regret > averaged).mean() < 0.12  # more than delta
-    predictable = [piwo.bounds.regret_bound(n, gamma, bad if b else good, math.log(2), delta) for b in (False, True)]
+    predictable = [
+        piwo.bounds.regret_bound(n, gamma, bad if b else good, math.log(2), delta)
+        for b in (False, True)
+    ]
     assert (regret <= np.where(fell_badly, predictable[1], predictable[0])).all()
 
 
 def test_one_tail_alone_bounds_no_regret():
-    """E4: V = 0, B = 0 never exceeds a value; its maximiser may lose everything, 2B = 0."""
+    """E4: V = 0, B = 0 never exceeds a value; its maximizer may lose everything, 2B = 0."""
     values = np.array([0.0, 1.0])
     estimate = penalty = np.zeros(2)
     assert (estimate - penalty <= values).all()

@@ -30,7 +30,9 @@ def test_golden_ix():
     assert value == pytest.approx(2.1527777778, abs=1e-9)
     # 2 gamma V - log(20)/6 = 0.430556 - 0.499289 = -0.068733157;  (exp(-0.068733157) - 1)/0.2
     assert bounds.ix_lower(value, 6, 0.1, LOG20) == pytest.approx(-0.33212117, abs=1e-8)
-    assert bounds.ix_linear_lower(value, 6, 0.1, LOG20) == pytest.approx(2.1527777778 - LOG20 / 1.2, abs=1e-9)
+    assert bounds.ix_linear_lower(value, 6, 0.1, LOG20) == pytest.approx(
+        2.1527777778 - LOG20 / 1.2, abs=1e-9
+    )
 
 
 def test_one_row_keeps_its_raw_bound():
@@ -52,7 +54,9 @@ def test_best_of_a_thousand_policies():
     picks = rng.integers(0, 10, (1000, 500))
     best = float(((picks == actions) * rewards / 0.12).mean(axis=1).max())
     assert best == pytest.approx(0.716667, abs=1e-6)
-    assert bounds.ix_linear_lower(best, 500, 0.02, bounds.log_inv_delta(0.05)) == pytest.approx(0.566880, abs=1e-6)
+    assert bounds.ix_linear_lower(best, 500, 0.02, bounds.log_inv_delta(0.05)) == pytest.approx(
+        0.566880, abs=1e-6
+    )
     paid = bounds.log_inv_delta(0.05, log_class_size=math.log(1000))
     assert bounds.ix_linear_lower(best, 500, 0.02, paid) == pytest.approx(0.221492, abs=1e-6)
     assert bounds.ix_lower(best, 500, 0.02, paid) < 0.5
@@ -66,7 +70,8 @@ def test_exact_inverse_is_never_below_the_linear_form(score, n, bet, penalty):
     )
     assert exact >= linear - 1e-12 * (1 + abs(linear))
     assert exact >= -1 / bet
-    # log(1 + lambda v) of the exact bound is lambda times the linear one, wherever that can be resolved
+    # log(1 + lambda v) of the exact bound is lambda times the linear one, wherever that can be
+    # resolved
     if bet * linear > -20:
         assert math.log1p(bet * exact) == pytest.approx(bet * linear, rel=1e-6, abs=1e-7)
 
@@ -89,12 +94,16 @@ def test_scales_with_the_unit(score, n, bet, penalty, octaves):
 
 @given(scores, counts, bets, penalties)
 def test_ix_is_the_bet_twice_gamma(score, n, gamma, penalty):
-    assert bounds.ix_lower(score, n, gamma, penalty) == bounds.score_lower(score, n, 2 * gamma, penalty)
+    assert bounds.ix_lower(score, n, gamma, penalty) == bounds.score_lower(
+        score, n, 2 * gamma, penalty
+    )
     assert bounds.ls_lower(score, n, gamma, penalty) == bounds.score_lower(score, n, gamma, penalty)
 
 
 def test_extreme_penalties_and_scores():
-    assert bounds.ix_lower(0.5, 1000, 0.05, 1e4) == pytest.approx(math.expm1(0.05 - 10.0) / 0.1, rel=1e-12)
+    assert bounds.ix_lower(0.5, 1000, 0.05, 1e4) == pytest.approx(
+        math.expm1(0.05 - 10.0) / 0.1, rel=1e-12
+    )
     assert bounds.score_lower(1.0, 10, 0.1, 1e6) == -10.0
     assert bounds.score_lower(1e5, 10, 0.1, 1.0) == np.finfo(float).max
     assert bounds.score_lower(0.5, 10**9, 1e-9, 1e-9) == pytest.approx(0.5, rel=1e-6)
@@ -103,7 +112,9 @@ def test_extreme_penalties_and_scores():
 def test_upper_deviation_by_hand():
     # 3/(2 * .05 * 1000) + 2 * .05 * 2 = .03 + .2;   .05 * 2 + sqrt(2 * 2 * 3/1000)
     assert bounds.ix_upper_deviation(2.0, 1000, 0.05, 3.0) == pytest.approx(0.23)
-    assert bounds.ix_upper_deviation_sqrt(2.0, 1000, 0.05, 3.0) == pytest.approx(0.1 + math.sqrt(0.012))
+    assert bounds.ix_upper_deviation_sqrt(2.0, 1000, 0.05, 3.0) == pytest.approx(
+        0.1 + math.sqrt(0.012)
+    )
     assert bounds.ix_upper_deviation(0.0, 1000, 0.05, 3.0) == pytest.approx(0.03)
     assert bounds.ix_upper_deviation_sqrt(0.0, 1000, 0.05, 3.0) == 0.0
     assert bounds.ix_upper_deviation(math.inf, 1000, 0.05, 3.0) == math.inf

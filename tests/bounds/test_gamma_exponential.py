@@ -24,8 +24,9 @@ def log_wealth(y: np.ndarray, mean: float) -> float:
 
 
 def test_by_hand() -> None:
-    # n rows of 1: s = n d, V = n d^2 at the mean 1 - d. With n = 1 and m = 0: s = V = 1,
-    # W = integral of u exp(2 (1 - u)) exp(-u) du / (1 - 1/e) = e^2 (1/9)(1 - 4 e^-3) / (1 - 1/e) = 1.040156
+    # n rows of 1: s = n d, V = n d^2 at the mean 1 - d. With n = 1 and m = 0: s = V = 1, W =
+    # integral of u exp(2 (1 - u)) exp(-u) du / (1 - 1/e) = e^2 (1/9)(1 - 4 e^-3) / (1 - 1/e) =
+    # 1.040156
     assert log_wealth(np.array([1.0]), 0.0) == pytest.approx(math.log(1.040156), abs=1e-6)
     assert bounds.gamma_exponential_lower(1.0, 1.0, 1, math.log(1.0401)) > 0.0
     assert bounds.gamma_exponential_lower(1.0, 1.0, 1, math.log(1.0402)) == 0.0
@@ -55,7 +56,9 @@ def test_the_means_ruled_out_are_one_stretch_that_begins_at_0() -> None:
 
 
 def test_more_rows_and_a_larger_delta_make_it_narrower() -> None:
-    found = [bounds.gamma_exponential_lower(0.5 * n, 0.5 * n, n, 3.0) for n in (100, 1000, 10**4, 10**9)]
+    found = [
+        bounds.gamma_exponential_lower(0.5 * n, 0.5 * n, n, 3.0) for n in (100, 1000, 10**4, 10**9)
+    ]
     assert found == sorted(found)
     assert 0.4999 < found[-1] < 0.5
     assert bounds.gamma_exponential_lower(500.0, 500.0, 1000, 2.0) > bounds.gamma_exponential_lower(
@@ -71,8 +74,12 @@ def test_what_leaves_float64_says_nothing() -> None:
         bounds.gamma_exponential_lower(-1.0, 1.0, 10, 3.0)
 
 
-@pytest.mark.parametrize("bandit", [x for x in adversarial_bandits() if min(x.log_mu) > -500], ids=lambda one: one.name)
-def test_the_bound_exceeds_the_value_at_any_look_with_probability_delta_at_most(bandit: Bandit) -> None:
+@pytest.mark.parametrize(
+    "bandit", [x for x in adversarial_bandits() if min(x.log_mu) > -500], ids=lambda one: one.name
+)
+def test_the_bound_exceeds_the_value_at_any_look_with_probability_delta_at_most(
+    bandit: Bandit,
+) -> None:
     rng = np.random.default_rng(12)
     logs, n, delta = 100, 600, 0.2
     kinds = bandit.cells
@@ -81,7 +88,10 @@ def test_the_bound_exceeds_the_value_at_any_look_with_probability_delta_at_most(
     sums, squares = y.cumsum(axis=1), (y * y).cumsum(axis=1)
     wrong = 0
     for i in range(logs):
-        looks = (bounds.gamma_exponential_lower(sums[i, t], squares[i, t], t + 1, -math.log(delta)) for t in LOOKS)
+        looks = (
+            bounds.gamma_exponential_lower(sums[i, t], squares[i, t], t + 1, -math.log(delta))
+            for t in LOOKS
+        )
         wrong += any(lower > bandit.value for lower in looks)
     assert wrong / logs <= delta
 

@@ -15,7 +15,8 @@ grids = st.sampled_from([bounds.gamma_grid_ix, bounds.gamma_grid_ls])
 
 
 def test_by_hand():
-    # floor(log2 1000) + 1 = 10; mixture: log(2 * 200/.05) = 8.987197, ceil(log2(32 * 1000/8.987197)) + 1 = 13
+    # floor(log2 1000) + 1 = 10; mixture: log(2 * 200/.05) = 8.987197, ceil(log2(32 *
+    # 1000/8.987197)) + 1 = 13
     grid = bounds.gamma_grid_ix(1000, CLASS, 0.05)
     assert grid.penalty == pytest.approx(8.987197 + math.log(13), abs=1e-6)
     # L/n = .0115: 2^-6 = .0156 is in, 2^-7 = .0078 is not
@@ -49,23 +50,32 @@ def test_regret_by_hand():
     # 5/100 + 2 * .6 = 1.25;  5/50 + .6 = .7;  5/25 + .5 * .6 = .5
     assert bounds.regret_bound_grid(grid, 0.6) == pytest.approx(0.5)
     assert bounds.regret_bound_grid(grid, 0.01) == 0.01  # no regret exceeds a value, no value C_0
-    # C_gamma = .3/(.5 + gamma) = .2, .3, .4 at 1, .5, .25: .45, .4, .4; no more than (1 + gamma) C_gamma = .4, .45, .5
+    # C_gamma = .3/(.5 + gamma) = .2, .3, .4 at 1, .5, .25: .45, .4, .4; no more than (1 + gamma)
+    # C_gamma = .4, .45, .5
     assert bounds.regret_bound_grid(grid, lambda gamma: 0.3 / (0.5 + gamma)) == pytest.approx(0.4)
     smoothed = bounds.GammaGrid((1.0, 0.5, 0.25), penalty=5.0, rows=100, largest=1.0, smoothing=2.0)
     # C at 2 gamma = .12, .2, .3: .29, .3, .35
-    assert bounds.regret_bound_grid(smoothed, lambda gamma: 0.3 / (0.5 + gamma)) == pytest.approx(0.29)
+    assert bounds.regret_bound_grid(smoothed, lambda gamma: 0.3 / (0.5 + gamma)) == pytest.approx(
+        0.29
+    )
     assert bounds.regret_bound_grid_root(grid, 0.3) == pytest.approx(3 * math.sqrt(0.3 * 5 / 100))
     # (5 + log(2/.05))/2 = 4.34444: 4.34444/25 + .5 * .6 = .473778
-    assert bounds.regret_bound_grid_one_comparator(grid, 0.6, 0.05) == pytest.approx(0.473778, abs=1e-6)
+    assert bounds.regret_bound_grid_one_comparator(grid, 0.6, 0.05) == pytest.approx(
+        0.473778, abs=1e-6
+    )
     # bets 2, 1, .5: 10/200 + .4 = .45, .1 + .2 = .3, .2 + .1 = .3; 2 * .8 * 5/100 = .08
-    assert bounds.regret_bound_grid_variance(smoothed, 0.2, value=0.8, missing=0.1) == pytest.approx(0.48)
+    assert bounds.regret_bound_grid_variance(
+        smoothed, 0.2, value=0.8, missing=0.1
+    ) == pytest.approx(0.48)
 
 
 def test_the_figures_of_a_rare_comparator():
     """A comparator of value .9 that the logger plays with probability eps, among 200 policies."""
 
     def bound(n, eps):
-        return bounds.regret_bound_grid(bounds.gamma_grid_ix(n, CLASS, 0.05), lambda gamma: 0.9 / (eps + gamma))
+        return bounds.regret_bound_grid(
+            bounds.gamma_grid_ix(n, CLASS, 0.05), lambda gamma: 0.9 / (eps + gamma)
+        )
 
     # .592 and .402 with L = log(2|Pi| m/delta) for the grid alone; L also pays for the mixture here
     assert bound(10_000, 0.02) == pytest.approx(0.592, abs=0.01)
@@ -76,9 +86,16 @@ def test_the_figures_of_a_rare_comparator():
 def test_the_closed_forms_are_never_below(plan, make, coverage, value):
     grid = make(*plan)
     one = bounds.regret_bound_grid_one_comparator(grid, coverage, plan[2])
-    assert one <= bounds.regret_bound_grid(grid, coverage) <= bounds.regret_bound_grid_root(grid, coverage) * (1 + 1e-9)
+    assert (
+        one
+        <= bounds.regret_bound_grid(grid, coverage)
+        <= bounds.regret_bound_grid_root(grid, coverage) * (1 + 1e-9)
+    )
     if make is bounds.gamma_grid_ls:
-        closed = 3 * math.sqrt(coverage * grid.penalty / grid.rows) + 2 * (1 + value) * grid.penalty / grid.rows
+        closed = (
+            3 * math.sqrt(coverage * grid.penalty / grid.rows)
+            + 2 * (1 + value) * grid.penalty / grid.rows
+        )
         assert bounds.regret_bound_grid_variance(grid, coverage, value) <= closed * (1 + 1e-9)
 
 
@@ -106,8 +123,14 @@ def test_too_few_rows_say_nothing():
         (lambda: bounds.gamma_grid_ix(0, 1.0, 0.05), "n is 0"),
         (lambda: bounds.gamma_grid_ls(10, -1.0, 0.05), "log_class_size is"),
         (lambda: bounds.gamma_grid_ls(10, 1.0, 0.0), "delta is"),
-        (lambda: bounds.regret_bound_grid(bounds.gamma_grid_ix(100, 1.0, 0.05), lambda _: -1.0), "coverage is -1"),
-        (lambda: bounds.regret_bound_grid_variance(bounds.gamma_grid_ix(100, 1.0, 0.05), 1.0), "gamma_grid_ls"),
+        (
+            lambda: bounds.regret_bound_grid(bounds.gamma_grid_ix(100, 1.0, 0.05), lambda _: -1.0),
+            "coverage is -1",
+        ),
+        (
+            lambda: bounds.regret_bound_grid_variance(bounds.gamma_grid_ix(100, 1.0, 0.05), 1.0),
+            "gamma_grid_ls",
+        ),
     ],
 )
 def test_refuses(call, said):

@@ -17,7 +17,9 @@ R = np.tile([1.0, 1.0, 0.25, 0.0, 1.0], N // 5)
 def test_value_lower_is_the_mixture_of_weighted_rewards():
     sums = bet_sums(W * R)
     assert bounds.value_lower(sums, N, LOG20) == bounds.lower(sums, N, LOG20)
-    assert bounds.value_lower(sums, N, LOG20, horizon=10**6) == bounds.lower(sums, N, LOG20, horizon=10**6)
+    assert bounds.value_lower(sums, N, LOG20, horizon=10**6) == bounds.lower(
+        sums, N, LOG20, horizon=10**6
+    )
 
 
 def test_value_upper_by_hand():
@@ -41,7 +43,9 @@ def test_value_interval_gives_half_of_delta_to_each_side():
 def test_mirror():
     """A policy's losses are the rewards of the opposite question."""
     rewards, losses = bet_sums(W * R), bet_sums(W * (1 - R))
-    there, back = (bounds.value_interval(a, b, N, LOG20) for a, b in [(rewards, losses), (losses, rewards)])
+    there, back = (
+        bounds.value_interval(a, b, N, LOG20) for a, b in [(rewards, losses), (losses, rewards)]
+    )
     assert (back.lower, back.upper) == pytest.approx((1 - there.upper, 1 - there.lower), abs=1e-15)
 
 

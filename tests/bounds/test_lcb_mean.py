@@ -16,7 +16,9 @@ def test_golden_value():
 def test_order_type_and_container_do_not_matter():
     y = np.tile(SIX, 100)
     bound = lcb_mean(y, 0.05)
-    assert lcb_mean(np.random.default_rng(0).permutation(y), 0.05) == pytest.approx(bound, rel=1e-12)
+    assert lcb_mean(np.random.default_rng(0).permutation(y), 0.05) == pytest.approx(
+        bound, rel=1e-12
+    )
     assert lcb_mean(y.tolist(), 0.05) == bound
     assert lcb_mean(np.repeat(y, 2)[::2], 0.05) == bound
     assert lcb_mean(np.tile([1, 0, 3], 50), 0.05) == lcb_mean(np.tile([1.0, 0.0, 3.0], 50), 0.05)

@@ -33,25 +33,33 @@ def naive_lower(y, delta, bets):
     y = [float(value) for value in y]
     if naive_wealth(y, 0.0, bets) <= 1 / delta:
         return 0.0
-    return brentq(lambda v: naive_wealth(y, v, bets) - 1 / delta, 0.0, max(y), xtol=1e-15, rtol=1e-14)
+    return brentq(
+        lambda v: naive_wealth(y, v, bets) - 1 / delta, 0.0, max(y), xtol=1e-15, rtol=1e-14
+    )
 
 
 def test_golden_value():
     sums = bet_sums(np.tile(SIX, 100))
     assert bounds.grid_size(600, LOG20) == 14
     assert bounds.lower(sums, 600, LOG20) == pytest.approx(6.11626306, abs=1e-8)
-    assert bounds.lower(sums, 600, LOG20, prior=np.full(14, 1 / 14)) == bounds.lower(sums, 600, LOG20)
+    assert bounds.lower(sums, 600, LOG20, prior=np.full(14, 1 / 14)) == bounds.lower(
+        sums, 600, LOG20
+    )
 
 
 def test_one_bet_by_hand():
     # (1 + 32)/(1 + 32 v) = 2  =>  v = (33/2 - 1)/32
-    assert bounds.lower(bet_sums([1.0]), 1, math.log(2), prior=[1.0]) == pytest.approx(0.484375, rel=1e-12)
+    assert bounds.lower(bet_sums([1.0]), 1, math.log(2), prior=[1.0]) == pytest.approx(
+        0.484375, rel=1e-12
+    )
 
 
 def test_two_bets_by_hand():
     # (33/(1 + 32 v) + 17/(1 + 16 v))/2 = 2  =>  2048 v^2 - 880 v - 46 = 0
     by_hand = (880 + math.sqrt(880**2 + 4 * 2048 * 46)) / 4096
-    assert bounds.lower(bet_sums([1.0]), 1, math.log(2), prior=[0.5, 0.5]) == pytest.approx(by_hand, rel=1e-12)
+    assert bounds.lower(bet_sums([1.0]), 1, math.log(2), prior=[0.5, 0.5]) == pytest.approx(
+        by_hand, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,13 +211,21 @@ def test_horizon_fixes_the_grid():
     declared = bounds.lower(sums, 600, LOG20, horizon=10**6)
     size = bounds.grid_size(10**6, LOG20)
     assert declared == bounds.lower(sums, 600, LOG20, prior=np.full(size, 1 / size))
-    assert bounds.lower(sums, 600, LOG20, horizon="universal") < declared < bounds.lower(sums, 600, LOG20)
+    assert (
+        bounds.lower(sums, 600, LOG20, horizon="universal")
+        < declared
+        < bounds.lower(sums, 600, LOG20)
+    )
 
 
 def test_e_value_by_hand():
     y, null = np.array([3.0, 0.5]), 0.7
-    assert bounds.log_e_value(bet_sums(y), 2, null) == pytest.approx(math.log(naive_wealth(y, null, BETS)), rel=1e-12)
-    assert bounds.log_e_value(bet_sums(y), 2, 0.0) == pytest.approx(math.log(naive_wealth(y, 0.0, BETS)), rel=1e-12)
+    assert bounds.log_e_value(bet_sums(y), 2, null) == pytest.approx(
+        math.log(naive_wealth(y, null, BETS)), rel=1e-12
+    )
+    assert bounds.log_e_value(bet_sums(y), 2, 0.0) == pytest.approx(
+        math.log(naive_wealth(y, 0.0, BETS)), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(

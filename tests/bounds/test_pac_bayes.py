@@ -14,7 +14,10 @@ DELTA = 0.05
 def test_the_gibbs_posterior_by_hand():
     """exp(2 * 2 * log(3)/4) = 3: prior 1/2 1/2 gives 1/4 3/4, prior 3/4 1/4 gives 1/2 1/2."""
     values = [0.0, math.log(3) / 4]
-    for prior, weights, partition in (([0.5, 0.5], [0.25, 0.75], 2.0), ([0.75, 0.25], [0.5, 0.5], 1.5)):
+    for prior, weights, partition in (
+        ([0.5, 0.5], [0.25, 0.75], 2.0),
+        ([0.75, 0.25], [0.5, 0.5], 1.5),
+    ):
         gibbs = bounds.gibbs_posterior(values, prior, n=2, bet=2.0)
         assert gibbs.weights == pytest.approx(weights, rel=1e-12)
         assert gibbs.log_partition == pytest.approx(math.log(partition), rel=1e-12)
@@ -27,7 +30,9 @@ def test_no_posterior_reaches_more_than_gibbs():
     values, prior = rng.random(5), rng.dirichlet(np.ones(5))
     best = bounds.gibbs_posterior(values, prior, n=30, bet=0.2)
     for other in rng.dirichlet(np.full(5, 0.3), 200):
-        assert 6.0 * values @ other - bounds.kl_divergence(other, prior) <= best.log_partition + 1e-12
+        assert (
+            6.0 * values @ other - bounds.kl_divergence(other, prior) <= best.log_partition + 1e-12
+        )
     assert 6.0 * best.value - best.kl == pytest.approx(best.log_partition, rel=1e-12)
 
 
@@ -36,7 +41,10 @@ def test_one_policy_under_a_uniform_prior_pays_the_union_bound():
     kl = bounds.kl_divergence(point, uniform)
     assert kl == pytest.approx(math.log(200), rel=1e-12)
     assert bounds.pac_bayes_lower(0.5, kl, 1000, 0.1, math.log(20)) == pytest.approx(
-        bounds.score_lower(0.5, 1000, 0.1, bounds.log_inv_delta(DELTA, log_class_size=math.log(200))), rel=1e-12
+        bounds.score_lower(
+            0.5, 1000, 0.1, bounds.log_inv_delta(DELTA, log_class_size=math.log(200))
+        ),
+        rel=1e-12,
     )
 
 
@@ -82,7 +90,7 @@ def test_bad_arguments():
 
 
 def policies_of(bandit):
-    """Every single action, the target, and the logger, with a prior that favours the last of them."""
+    """Every single action, the target, and the logger, with a prior that favors the last of them."""
     size = len(bandit.pi)
     pi = np.vstack([np.eye(size), bandit.pi, np.exp(bandit.log_mu)])
     prior = np.arange(1.0, len(pi) + 1)
@@ -104,8 +112,9 @@ def mean_scores(bandit, pi, counts, n, score, lam):
 def test_the_certificate_holds_for_all_posteriors_together(score, n):
     """sup over Q of what would break it has a closed form, log E_P exp(lam n V - n log(1 + lam v)).
 
-    E exp of it is at most 1, so it exceeds log(1/delta) in at most delta of the logs. With the lower tail D likewise,
-    (U + D)/2, on which the regret rests, exceeds log(1/delta) in at most delta too.
+    E exp of it is at most 1, so it exceeds log(1/delta) in at most delta of the logs. With the
+    lower tail D likewise, (U + D)/2, on which the regret rests, exceeds log(1/delta) in at most
+    delta too.
     """
     logs = 4000
     for number, bandit in enumerate(adversarial_bandits()):
@@ -115,12 +124,15 @@ def test_the_certificate_holds_for_all_posteriors_together(score, n):
         for lam in (0.05, 0.5):
             counts = bandit.counts(n, logs, np.random.default_rng([number, n]))
             means = mean_scores(bandit, pi, counts, n, score, lam)
-            coverage = pi @ (chance / (bandit.mu + (lam if score == "ls" else lam / 2)))  # C_{2 gamma} or C_gamma
+            coverage = pi @ (
+                chance / (bandit.mu + (lam if score == "ls" else lam / 2))
+            )  # C_{2 gamma} or C_gamma
             up = log_mean_exp(lam * n * means - n * np.log1p(lam * value), prior)
             down = log_mean_exp(lam * n * (value - means - lam * coverage), prior)
             for sup in (up, down, (up + down) / 2):
                 assert (sup > math.log(1 / DELTA)).mean() <= DELTA, bandit.name
-                # a mean of 4000 numbers with a heavy tail: half as much again is not a chance to be missed
+                # a mean of 4000 numbers with a heavy tail: half as much again is not a chance to be
+                # missed
                 assert np.exp(sup).mean() <= 1.5, bandit.name
 
 
@@ -151,12 +163,14 @@ def test_regret_bounds_are_those_of_classes_with_kl_for_log_size():
     assert bounds.regret_bound_pac_bayes(10_000, 0.01, 3.0, kl, DELTA) == pytest.approx(
         (kl + math.log(20)) / 100 + 0.06, rel=1e-12
     )
-    assert bounds.regret_bound_pac_bayes_one_comparator(10_000, 0.01, 3.0, kl, DELTA) == pytest.approx(
-        (kl / 2 + math.log(20)) / 100 + 0.06, rel=1e-12
-    )
+    assert bounds.regret_bound_pac_bayes_one_comparator(
+        10_000, 0.01, 3.0, kl, DELTA
+    ) == pytest.approx((kl / 2 + math.log(20)) / 100 + 0.06, rel=1e-12)
     grid = bounds.gamma_grid_ix(100_000, 0.0, DELTA)
     near = bounds.regret_bound_pac_bayes_grid(grid, 2.0, 0.0)
     assert near < bounds.regret_bound_pac_bayes_grid(grid, 2.0, kl)
     each = [(kl + grid.penalty) / (g * 100_000) + 4 * g for g in grid.gammas]
     assert bounds.regret_bound_pac_bayes_grid(grid, 2.0, kl) == pytest.approx(min(each), rel=1e-12)
-    assert bounds.regret_bound_pac_bayes_grid(grid, 2.0, kl) <= 3 * math.sqrt(2 * (kl + grid.penalty) / 100_000)
+    assert bounds.regret_bound_pac_bayes_grid(grid, 2.0, kl) <= 3 * math.sqrt(
+        2 * (kl + grid.penalty) / 100_000
+    )

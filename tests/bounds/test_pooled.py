@@ -13,7 +13,9 @@ from piwo.reductions import BETS, bet_sums
 def test_one_quantity_without_a_shift_is_the_plain_bound() -> None:
     y = np.random.default_rng(0).gamma(0.3, 3.0, 500)
     sums = bet_sums(y)
-    assert bounds.pooled_lower(sums[None], [0], [1], 500, 3.0) == pytest.approx(bounds.lower(sums, 500, 3.0), rel=1e-12)
+    assert bounds.pooled_lower(sums[None], [0], [1], 500, 3.0) == pytest.approx(
+        bounds.lower(sums, 500, 3.0), rel=1e-12
+    )
 
 
 def test_one_bet_by_hand() -> None:
@@ -27,7 +29,9 @@ def test_one_bet_by_hand() -> None:
 
 def test_against_a_naive_search() -> None:
     rng = np.random.default_rng(1)
-    phi = np.stack([rng.gamma(0.5, 1.0, 400), 0.5 + rng.normal(0, 0.1, 400), rng.uniform(0, 1, 400)])
+    phi = np.stack(
+        [rng.gamma(0.5, 1.0, 400), 0.5 + rng.normal(0, 0.1, 400), rng.uniform(0, 1, 400)]
+    )
     shifts, weights, n, penalty = np.array([0.0, 1.0, 4.0]), np.array([0.5, 0.3, 0.2]), 400, 4.0
     sums = np.stack([bet_sums(row) for row in phi + shifts[:, None]])
     size = bounds.grid_size(n, penalty)

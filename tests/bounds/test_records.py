@@ -12,13 +12,17 @@ from piwo.errors import UsageError
 
 def test_union_by_hand():
     assert bounds.log_inv_delta(0.05) == pytest.approx(math.log(20))
-    assert bounds.log_inv_delta(0.05, statements=2, log_class_size=math.log(50)) == pytest.approx(math.log(2000))
+    assert bounds.log_inv_delta(0.05, statements=2, log_class_size=math.log(50)) == pytest.approx(
+        math.log(2000)
+    )
 
 
 def test_class_too_large_for_floating_point():
     log_size = 1e4
     assert math.exp(-log_size) * 0.05 == 0.0
-    assert bounds.log_inv_delta(0.05, statements=2, log_class_size=log_size) == pytest.approx(1e4 + math.log(40))
+    assert bounds.log_inv_delta(0.05, statements=2, log_class_size=log_size) == pytest.approx(
+        1e4 + math.log(40)
+    )
     assert bounds.log_inv_delta(5e-324) == pytest.approx(744.44, abs=0.01)
 
 

@@ -29,7 +29,9 @@ def test_by_hand():
     assert bounds.regret_bound_alone(**PLAN) == pytest.approx(0.6907755 + 0.4, abs=1e-7)
     # log(50)/2 + log(20) = 1.956012 + 2.995732
     assert bounds.regret_bound_one_comparator(**PLAN) == pytest.approx(0.4951744 + 0.4, abs=1e-7)
-    assert bounds.regret_bound_ls(**{**PLAN, "coverage": 1.5}) == pytest.approx(0.6907755 + 0.3, abs=1e-7)
+    assert bounds.regret_bound_ls(**{**PLAN, "coverage": 1.5}) == pytest.approx(
+        0.6907755 + 0.3, abs=1e-7
+    )
 
 
 @given(plans)
@@ -41,7 +43,11 @@ def test_each_sharper_statement_is_sharper(plan):
 
 @given(plans)
 def test_rises_with_coverage_and_class_and_falls_with_rows_and_delta(plan):
-    for bound in (bounds.regret_bound, bounds.regret_bound_alone, bounds.regret_bound_one_comparator):
+    for bound in (
+        bounds.regret_bound,
+        bounds.regret_bound_alone,
+        bounds.regret_bound_one_comparator,
+    ):
         middle = bound(**plan)
         assert bound(**{**plan, "coverage": plan["coverage"] + 1}) > middle
         assert bound(**{**plan, "log_class_size": plan["log_class_size"] + 1}) > middle
@@ -50,7 +56,9 @@ def test_rises_with_coverage_and_class_and_falls_with_rows_and_delta(plan):
 
 
 def test_gamma_by_hand():
-    assert bounds.gamma_auto(100, math.log(50), 0.05) == pytest.approx(math.sqrt(0.07600902), abs=1e-8)
+    assert bounds.gamma_auto(100, math.log(50), 0.05) == pytest.approx(
+        math.sqrt(0.07600902), abs=1e-8
+    )
     assert bounds.gamma_auto(100, 1e4, 0.05) == pytest.approx(math.sqrt((1e4 + math.log(40)) / 100))
     assert bounds.gamma_linear(1_000_000, 17) == pytest.approx(math.sqrt(17e-6))
 
@@ -70,7 +78,11 @@ def test_no_coverage_no_regret_bound():
     ],
 )
 def test_refuses(change, said):
-    for bound in (bounds.regret_bound, bounds.regret_bound_alone, bounds.regret_bound_one_comparator):
+    for bound in (
+        bounds.regret_bound,
+        bounds.regret_bound_alone,
+        bounds.regret_bound_one_comparator,
+    ):
         with pytest.raises(UsageError, match=said):
             bound(**{**PLAN, **change})
 

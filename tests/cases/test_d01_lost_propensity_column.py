@@ -13,7 +13,10 @@ ROWS = {"action": ["a", "b", "a", "b"], "propensity": [0.8, 0.2, 0.8, 0.2], "rew
 
 
 def test_a_missing_propensity_is_refused_and_the_columns_are_listed() -> None:
-    with pytest.raises(DataError, match=r"no column 'pscore' for the propensity; .*'action', 'propensity', 'reward'"):
+    with pytest.raises(
+        DataError,
+        match=r"no column 'pscore' for the propensity; .*'action', 'propensity', 'reward'",
+    ):
         read(ROWS, propensity="pscore")
     with pytest.raises(DataError, match="no column 'propensity'"):
         read({x: ROWS[x] for x in ("action", "reward")})

@@ -15,7 +15,9 @@ def only(log: Log) -> Batch:
 
 
 def test_a_hair_above_one_is_one_and_is_counted_once() -> None:
-    log = Log.from_arrays(action=["a"] * 3, reward=[1] * 3, propensity=[1.00000978, 0.5, 1.00000978])
+    log = Log.from_arrays(
+        action=["a"] * 3, reward=[1] * 3, propensity=[1.00000978, 0.5, 1.00000978]
+    )
     with pytest.warns(PiwoWarning, match=r"above 1 by no more than 0.0001 in 2 rows") as caught:
         assert only(log).propensity.tolist() == [1.0, 0.5, 1.0]
     assert len(caught) == 1
@@ -36,12 +38,14 @@ def test_row_sums_of_float32_vectors_are_taken_in_float64() -> None:
 
 @pytest.mark.parametrize("k", [2, 7, 100_000])
 def test_a_row_of_zeros_is_refused_for_every_k(k: int) -> None:
-    log = Log.from_arrays(action=[1], reward=[1], propensity=[0.5], propensities=np.zeros((1, k)), actions=range(k))
+    log = Log.from_arrays(
+        action=[1], reward=[1], propensity=[0.5], propensities=np.zeros((1, k)), actions=range(k)
+    )
     with pytest.raises(DataError, match="does not sum to 1"):
         only(log)
 
 
-def test_rounded_vectors_are_normalised_only_when_asked() -> None:
+def test_rounded_vectors_are_normalized_only_when_asked() -> None:
     given: dict[str, Any] = {
         "action": [0],
         "reward": [1],
@@ -51,4 +55,6 @@ def test_rounded_vectors_are_normalised_only_when_asked() -> None:
     with pytest.raises(DataError, match=r"sum of 1.02; .*normalize=True"):
         only(Log.from_arrays(**given))
     with pytest.warns(PiwoWarning, match="divided by its sum as asked"):
-        assert only(Log.from_arrays(**given, normalize=True)).propensity[0] == pytest.approx(0.15 / 1.02)
+        assert only(Log.from_arrays(**given, normalize=True)).propensity[0] == pytest.approx(
+            0.15 / 1.02
+        )

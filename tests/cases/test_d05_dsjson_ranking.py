@@ -28,7 +28,9 @@ def written(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def test_the_probabilities_are_put_back_in_the_order_of_the_actions(tmp_path: Path, value: Any) -> None:
+def test_the_probabilities_are_put_back_in_the_order_of_the_actions(
+    tmp_path: Path, value: Any
+) -> None:
     log = read(written(tmp_path))
     batch = next(log.each_batch(propensities=True))
     assert len(log.actions) == 3
@@ -46,7 +48,11 @@ def test_the_probabilities_are_put_back_in_the_order_of_the_actions(tmp_path: Pa
     assert np.allclose(Uniform(log.actions).probability(None, batch.action), 1 / 3)
 
 
-@pytest.mark.parametrize("changes", [{"_label_probability": 0.1}, {"_label_Action": 1, "_labelIndex": 0}])
-def test_a_label_that_disagrees_with_the_ranking_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "changes", [{"_label_probability": 0.1}, {"_label_Action": 1, "_labelIndex": 0}]
+)
+def test_a_label_that_disagrees_with_the_ranking_is_refused(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=r"that is not the first of .*line 1"):
         read(written(tmp_path, **changes))

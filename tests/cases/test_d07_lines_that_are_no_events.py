@@ -36,7 +36,9 @@ def written(folder: Path, lines: list[str]) -> Path:
 
 
 def test_what_is_no_event_is_counted_by_reason(tmp_path: Path, value: Any) -> None:
-    with pytest.warns(PiwoWarning, match=r"3 of 6 lines are no events \(blank 1, not JSON 1, skip-learn 1\)"):
+    with pytest.warns(
+        PiwoWarning, match=r"3 of 6 lines are no events \(blank 1, not JSON 1, skip-learn 1\)"
+    ):
         log = read(written(tmp_path, LINES))
     assert len(log) == 3
     assert value(log, Logging(log.actions)) == pytest.approx(2 / 3)  # not 1/3 and not 1/2

@@ -16,7 +16,9 @@ MU = np.where(ACTION == "bad", 0.1, 0.9)
 
 def test_negative_rewards_without_a_range_are_refused(value: Any) -> None:
     log = Log.from_arrays(action=ACTION, reward=REWARD, propensity=MU)
-    with pytest.raises(DataError, match=r"outside the declared range \[0, 1\] in 100 rows .*reward_range=.*cost="):
+    with pytest.raises(
+        DataError, match=r"outside the declared range \[0, 1\] in 100 rows .*reward_range=.*cost="
+    ):
         value(log, Constant("bad", log.actions), 0.1)
 
 
@@ -31,7 +33,8 @@ def test_the_declared_range_puts_zero_at_the_floor(value: Any) -> None:
 def test_costs_are_negative_rewards(value: Any) -> None:
     frame = {"action": ACTION, "cost": -REWARD, "propensity": MU}
     with pytest.raises(
-        DataError, match=r"reward \(the negative cost\) outside the declared range \[0, 1\] in 100 rows"
+        DataError,
+        match=r"reward \(the negative cost\) outside the declared range \[0, 1\] in 100 rows",
     ):
         value(read(frame, cost="cost"), Constant("bad", ["bad", "good"]))
     log = read(frame, cost="cost", reward_range=(-1, 0))

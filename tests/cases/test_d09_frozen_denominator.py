@@ -1,10 +1,10 @@
-"""D09: the interval of a self-normalised estimate, its denominator drawn anew in each replicate."""
+"""D09: the interval of a self-normalized estimate, its denominator drawn anew in each replicate."""
 
 import numpy as np
 import pytest
 
 import piwo
-from piwo.estimators import bootstrap
+from piwo.intervals import bootstrap
 
 MU = [0.2, 0.5, 0.8, 0.8, 0.5, 0.5]
 PI = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]
@@ -21,7 +21,9 @@ def test_the_estimate_and_its_delta_method_error() -> None:
     assert result.value == pytest.approx(0.657895, abs=1e-6)
     assert result.standard_error == pytest.approx(0.247231, abs=1e-6)
     frozen = WEIGHTS * np.array([1, 1, 0, 1, 0, 0]) / WEIGHTS.mean()
-    assert frozen.std(ddof=1) / np.sqrt(6) == pytest.approx(0.516353, abs=1e-6)  # what must not be reported
+    assert frozen.std(ddof=1) / np.sqrt(6) == pytest.approx(
+        0.516353, abs=1e-6
+    )  # what must not be reported
 
 
 def test_equal_rewards_have_no_error_at_all() -> None:

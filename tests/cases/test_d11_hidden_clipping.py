@@ -16,8 +16,15 @@ def test_by_default_nothing_is_clipped() -> None:
 
 
 def test_clipping_is_named_with_its_threshold_and_count() -> None:
-    result = piwo.evaluate(piwo.Log.from_arrays(**LOG), PI, estimator="clip", gamma=0.05, interval="normal")
-    assert (result.value, result.estimator, result.gamma, result.changed_rows) == (5.5, "clip", 0.05, 1)
+    result = piwo.evaluate(
+        piwo.Log.from_arrays(**LOG), PI, estimator="clip", gamma=0.05, interval="normal"
+    )
+    assert (result.value, result.estimator, result.gamma, result.changed_rows) == (
+        5.5,
+        "clip",
+        0.05,
+        1,
+    )
     assert result.ess_used == pytest.approx(1.641, abs=5e-4)
     assert result.ess == pytest.approx(1.122, abs=5e-4)
     assert any("clipping at propensity 0.05 changed 1 row" in note for note in result.notes)

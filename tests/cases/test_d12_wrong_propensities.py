@@ -6,7 +6,9 @@ import piwo
 
 
 def lying() -> piwo.Log:
-    return piwo.Log.from_arrays(action=[1] * 900 + [2] * 100, reward=[1] * 1000, propensity=[0.5] * 1000)
+    return piwo.Log.from_arrays(
+        action=[1] * 900 + [2] * 100, reward=[1] * 1000, propensity=[0.5] * 1000
+    )
 
 
 def test_evaluate_warns() -> None:
@@ -38,7 +40,9 @@ def test_check_finds_the_action_although_the_mean_weight_is_right() -> None:
 
 
 def test_the_same_log_with_the_right_propensities_is_fit() -> None:
-    log = piwo.Log.from_arrays(action=[1] * 900 + [2] * 100, reward=[1, 0] * 500, propensity=[0.9] * 900 + [0.1] * 100)
+    log = piwo.Log.from_arrays(
+        action=[1] * 900 + [2] * 100, reward=[1, 0] * 500, propensity=[0.9] * 900 + [0.1] * 100
+    )
     assert piwo.check(log).verdict == "fit"
     result = piwo.evaluate(log, piwo.policies.Constant(1, log.actions))
     assert not any("do not match" in note for note in result.notes)

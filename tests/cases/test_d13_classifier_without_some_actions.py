@@ -19,10 +19,16 @@ class Fitted:
         return np.tile([0.3, 0.7], (len(X), 1))
 
 
-@pytest.mark.parametrize(("classes", "actions"), [([0, 2], [0, 1, 2]), (["a", "c"], ["a", "b", "c"])])
+@pytest.mark.parametrize(
+    ("classes", "actions"), [([0, 2], [0, 1, 2]), (["a", "c"], ["a", "b", "c"])]
+)
 def test_columns_are_matched_by_label(classes, actions):
-    policy = piwo.policies.Classifier(Fitted(classes), actions, piwo.Features.numeric(1), greedy=False)
-    assert policy.probabilities([[0.0]]).tolist() == [[0.3, 0.0, 0.7]]  # by position: [0.3, 0.7, 0.0]
+    policy = piwo.policies.Classifier(
+        Fitted(classes), actions, piwo.Features.numeric(1), greedy=False
+    )
+    assert policy.probabilities([[0.0]]).tolist() == [
+        [0.3, 0.0, 0.7]
+    ]  # by position: [0.3, 0.7, 0.0]
 
 
 def test_an_action_logged_once_cannot_be_on_both_sides_of_a_split():

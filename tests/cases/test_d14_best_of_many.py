@@ -28,15 +28,21 @@ def test_the_winner_of_a_thousand_guesses() -> None:
     assert winner.value == pytest.approx(0.716667, abs=1e-6)
     assert piwo.evaluate(log, policies[best]).value == pytest.approx(0.86)
     # the one-sided linear forms that the case states
-    assert bounds.ix_linear_lower(winner.value, 500, 0.02, math.log(20)) == pytest.approx(0.566880, abs=1e-6)
+    assert bounds.ix_linear_lower(winner.value, 500, 0.02, math.log(20)) == pytest.approx(
+        0.566880, abs=1e-6
+    )
     union = bounds.log_inv_delta(0.05, log_class_size=math.log(1000))
-    assert bounds.ix_linear_lower(winner.value, 500, 0.02, union) == pytest.approx(0.221492, abs=1e-6)
+    assert bounds.ix_linear_lower(winner.value, 500, 0.02, union) == pytest.approx(
+        0.221492, abs=1e-6
+    )
     # what users get: alone it claims more than the truth, .5; among all it does not
     alone = piwo.evaluate(log, policies[best], estimator="ix", gamma=0.02, interval="ix")
     assert alone.lower is not None
     assert alone.lower > 0.5
     assert winner.simultaneous == 1000
-    assert winner.lower == pytest.approx(bounds.ix_lower(winner.value, 500, 0.02, math.log(1000 * 2 / 0.05)), rel=1e-9)
+    assert winner.lower == pytest.approx(
+        bounds.ix_lower(winner.value, 500, 0.02, math.log(1000 * 2 / 0.05)), rel=1e-9
+    )
     assert winner.lower is not None
     assert winner.lower < 0.5
 

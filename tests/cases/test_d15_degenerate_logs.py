@@ -24,7 +24,9 @@ def refuse(token: str) -> NoReturn:
 
 def run(*words: object, **environment: str) -> "subprocess.CompletedProcess[bytes]":
     command = [sys.executable, "-m", "piwo", *map(str, words)]
-    return subprocess.run(command, capture_output=True, check=False, env={**os.environ, **environment})
+    return subprocess.run(
+        command, capture_output=True, check=False, env={**os.environ, **environment}
+    )
 
 
 def test_a_header_without_rows(tmp_path: Path) -> None:
@@ -64,9 +66,14 @@ def test_one_row(tmp_path: Path) -> None:
     (found,) = page["policies"]
     assert found["value"] == pytest.approx(1.666667, abs=5e-7)
     assert found["standard_error"] is None
-    # ln(1/.05) / (2 * .1 * 1) below 1.666667 in the linear form; reported is the exact inverse, which is higher
-    assert bounds.score_linear_lower(found["value"], 1, 0.2, math.log(20)) == pytest.approx(-13.311995, abs=5e-7)
-    assert found["lower_raw"] == pytest.approx(math.expm1(0.2 / 0.6 - math.log(20)) / 0.2, rel=1e-12)
+    # ln(1/.05) / (2 * .1 * 1) below 1.666667 in the linear form; reported is the exact inverse,
+    # which is higher
+    assert bounds.score_linear_lower(found["value"], 1, 0.2, math.log(20)) == pytest.approx(
+        -13.311995, abs=5e-7
+    )
+    assert found["lower_raw"] == pytest.approx(
+        math.expm1(0.2 / 0.6 - math.log(20)) / 0.2, rel=1e-12
+    )
     assert found["lower"] == 0
     assert b"NaN" not in done.stdout
     for line in done.stderr.decode().splitlines():

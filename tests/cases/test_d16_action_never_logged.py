@@ -54,7 +54,11 @@ def test_an_action_missing_in_the_middle() -> None:
 
 
 def test_check_names_the_action() -> None:
-    log = piwo.Log.from_arrays(**{name: values * 100 for name, values in ROWS.items()}, actions=["a", "b", "c"])
+    log = piwo.Log.from_arrays(
+        **{name: values * 100 for name, values in ROWS.items()}, actions=["a", "b", "c"]
+    )
     health = piwo.check(log)
     assert health.never_logged == ("c",)
-    assert any("1 of 3 actions were never logged ('c')" in finding.text for finding in health.findings)
+    assert any(
+        "1 of 3 actions were never logged ('c')" in finding.text for finding in health.findings
+    )

@@ -24,7 +24,9 @@ def propensities_of(log: Log) -> Any:
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 @given(order=st.permutations(LABELS), columns=st.permutations(LABELS))
-def test_named_columns_are_matched_by_name(frame: Any, order: list[str], columns: list[str]) -> None:
+def test_named_columns_are_matched_by_name(
+    frame: Any, order: list[str], columns: list[str]
+) -> None:
     named = frame({name: [ROW[LABELS.index(name)]] for name in columns})
     log = Log.from_arrays(action=["10"], reward=[1], propensities=named, actions=order)
     batch, vectors = propensities_of(log)
@@ -37,7 +39,9 @@ def test_named_columns_are_matched_by_name(frame: Any, order: list[str], columns
 def test_arrays_without_names_need_the_action_list() -> None:
     with pytest.raises(UsageError, match=r"need actions=\[...\]"):
         Log.from_arrays(action=["10"], reward=[1], propensities=np.array([ROW]))
-    batch, _ = propensities_of(Log.from_arrays(action=["10"], reward=[1], propensities=np.array([ROW]), actions=LABELS))
+    batch, _ = propensities_of(
+        Log.from_arrays(action=["10"], reward=[1], propensities=np.array([ROW]), actions=LABELS)
+    )
     assert batch.propensity.tolist() == [0.1]
 
 

@@ -23,7 +23,9 @@ def log_of(text: str, folder: Path) -> Log:
 
 
 def test_64_bit_ids_keep_every_digit_and_a_blank_is_refused(tmp_path: Path, value: Any) -> None:
-    with pytest.raises(DataError, match=r"column 'action' is missing in 1 row \(row numbers from 0: 1\)"):
+    with pytest.raises(
+        DataError, match=r"column 'action' is missing in 1 row \(row numbers from 0: 1\)"
+    ):
         list(log_of(IDS, tmp_path).each_batch())
     log = log_of(IDS.replace(",1,0.5\n1582", "1582", 1), tmp_path)
     assert log.actions.labels == ("1582218195625938944", "1582218195625938945")

@@ -14,7 +14,9 @@ PI, MU, R = [1, 0, 0.5], [0.5, 0.5, 0.25], [1, 0, 1]
 
 
 def log_of(pi: Any, mu: Any, reward: Any, **more: Any) -> Log:
-    return Log.from_arrays(action=["a"] * 3, reward=reward, propensity=mu, policies={"pi": pi}, **more)
+    return Log.from_arrays(
+        action=["a"] * 3, reward=reward, propensity=mu, policies={"pi": pi}, **more
+    )
 
 
 @pytest.mark.parametrize("index", [([0, 1, 2], [2, 1, 0]), ([5, 3, 9], [7, 3, 5])])
@@ -47,11 +49,15 @@ def test_partly_overlapping_labels_would_have_been_dropped() -> None:
         pd.Series(MU, index=[7, 3, 5]),
         pd.Series(R, index=[7, 3, 5]),
     )
-    assert (pi / mu * reward).mean() == pytest.approx(2.0)  # the naive answer, from two of four rows
+    assert (pi / mu * reward).mean() == pytest.approx(
+        2.0
+    )  # the naive answer, from two of four rows
 
 
 def test_the_same_odd_labels_in_the_same_order_pass(value: Any) -> None:
     index = ["x", "x", "y"]
     log = log_of(*(pd.Series(x, index=index) for x in (PI, MU, R)))
     assert value(log, Column("pi", ["a"])) == pytest.approx(1.333333, abs=1e-6)
-    assert value(log_of(pd.Series(PI, index=index), np.array(MU), R), Column("pi", ["a"])) == pytest.approx(4 / 3)
+    assert value(
+        log_of(pd.Series(PI, index=index), np.array(MU), R), Column("pi", ["a"])
+    ) == pytest.approx(4 / 3)

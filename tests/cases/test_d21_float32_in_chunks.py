@@ -38,7 +38,14 @@ def test_three_policies_side_by_side_are_no_worse_than_one() -> None:
     naive = np.repeat(1.0 / mu[:, None], 3, axis=1).mean(axis=0)
     assert abs(naive[0] - 1 / 0.3) > 0.05  # a running float32 sum is off by percents
     columns = {name: np.ones(n, np.float32) for name in ("one", "two", "three")}
-    table = pa.table({"action": np.zeros(n, np.int8), "reward": np.ones(n, np.float32), "propensity": mu, **columns})
+    table = pa.table(
+        {
+            "action": np.zeros(n, np.int8),
+            "reward": np.ones(n, np.float32),
+            "propensity": mu,
+            **columns,
+        }
+    )
     log = read(table, policy_columns=list(columns))
     for found in (
         piwo.compare(log, {name: Column(name) for name in columns}).values(),

@@ -79,7 +79,9 @@ def peak(work: Callable[[], Any]) -> tuple[Any, float]:
 def few() -> piwo.Log:
     """Rows on which imports and compiled code are paid for, so that they are not counted."""
     context = np.arange(80.0).reshape(40, 2)
-    return piwo.Log.from_arrays(action=[0, 1] * 20, reward=[0, 1] * 20, propensity=[0.5] * 40, context=context)
+    return piwo.Log.from_arrays(
+        action=[0, 1] * 20, reward=[0, 1] * 20, propensity=[0.5] * 40, context=context
+    )
 
 
 def test_ridge_over_1000_actions_and_100_columns_holds_sums_alone() -> None:
@@ -88,15 +90,19 @@ def test_ridge_over_1000_actions_and_100_columns_holds_sums_alone() -> None:
     action[::10] = planted
     mu = np.where(action == planted, 0.1 + 0.9 / actions, 0.9 / actions)
     reward = np.where((action == planted) == (context[:, 0] > 0), 1.0, 0.0)
-    log = piwo.Log.from_arrays(action=action, reward=reward, propensity=mu, context=context, actions=range(actions))
+    log = piwo.Log.from_arrays(
+        action=action, reward=reward, propensity=mu, context=context, actions=range(actions)
+    )
     ridge = piwo.oracles.Ridge(alpha=10.0)
     ridge.solve(few(), piwo.IX(0.1))
     policy, most = peak(lambda: ridge.solve(log, piwo.IX(0.001)))
-    assert most < 60e6  # a table of rows x actions has 160 MB, and 1.6 GB for the log that is ten times as long
+    assert (
+        most < 60e6
+    )  # a table of rows x actions has 160 MB, and 1.6 GB for the log that is ten times as long
     # the same coefficients from the normal equations, for one action
     gain = np.where(action == planted, reward / (mu + 0.001), 0.0)
-    centred = context - context.mean(axis=0)
-    expected = np.linalg.solve(centred.T @ centred + 10.0 * np.eye(width), centred.T @ gain)
+    centered = context - context.mean(axis=0)
+    expected = np.linalg.solve(centered.T @ centered + 10.0 * np.eye(width), centered.T @ gain)
     assert policy.coef[planted] == pytest.approx(expected, rel=1e-9, abs=1e-12)
     # it is played where it pays: to the right
     taken = policy.act(np.eye(width)[[0, 0]] * [[3.0], [-3.0]]).actions
@@ -107,7 +113,16 @@ def test_20000_hostile_labels_from_learning_to_a_report() -> None:
     from piwo.report import page, summarize
 
     rng, n = np.random.default_rng(0), 20_000
-    marks = ["</script><img src=x onerror=alert(1)>", "a\0b", "Łódź", "x" * 500, "=1+1", "\n", "a,b", '"']
+    marks = [
+        "</script><img src=x onerror=alert(1)>",
+        "a\0b",
+        "Łódź",
+        "x" * 500,
+        "=1+1",
+        "\n",
+        "a,b",
+        '"',
+    ]
     labels = [f"{marks[i % len(marks)]}{i}" for i in range(K)]
     log = piwo.Log.from_arrays(
         action=np.array(labels, object)[np.arange(n) % K],
@@ -120,8 +135,14 @@ def test_20000_hostile_labels_from_learning_to_a_report() -> None:
     learner = piwo.PIWO(piwo.IX(1 / K), oracle=piwo.oracles.Ridge())
     learner.fit(first)
     uniform = piwo.policies.Uniform(log.actions)
-    page(summarize(first, [piwo.evaluate(first, piwo.policies.Uniform(first.actions))], piwo.check(first)))
-    with pytest.warns(piwo.errors.PiwoWarning, match=r"(held-out|learn from)"):  # many actions are on one side alone
+    page(
+        summarize(
+            first, [piwo.evaluate(first, piwo.policies.Uniform(first.actions))], piwo.check(first)
+        )
+    )
+    with pytest.warns(
+        piwo.errors.PiwoWarning, match=r"(held-out|learn from)"
+    ):  # many actions are on one side alone
         fitted, most = peak(lambda: learner.fit(log))
     assert most < 100e6
     assert fitted.policy_.act([[0.5]]).actions[0] in labels

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import piwo
-from piwo.estimators import bootstrap, bootstrap_interval
-from piwo.estimators.point import estimator_named
+from piwo.intervals import bootstrap, bootstrap_interval
+from piwo.intervals.point import estimator_named
 from piwo.scores import IW
 
 REPEAT = 100
@@ -34,14 +34,18 @@ def test_a_large_log_too() -> None:
     # Above a megabyte joblib hands columns over as memory maps.
     rng = np.random.default_rng(0)
     n = 60_000
-    log = piwo.Log.from_arrays(action=[0] * n, reward=rng.random(n), propensity=rng.uniform(0.1, 1, n))
+    log = piwo.Log.from_arrays(
+        action=[0] * n, reward=rng.random(n), propensity=rng.uniform(0.1, 1, n)
+    )
     one = bootstrap(log, np.ones(n), random_state=1, replicates=50, n_jobs=1)
     assert bootstrap(log, np.ones(n), random_state=1, replicates=50, n_jobs=2) == one
 
 
 def test_replicates_are_not_copies_of_each_other() -> None:
     policy = piwo.policies.RowWise(PI)
-    found = bootstrap_interval(log_of(), policy, IW(), estimator_named("snips"), n_jobs=2, random_state=0)
+    found = bootstrap_interval(
+        log_of(), policy, IW(), estimator_named("snips"), n_jobs=2, random_state=0
+    )
     assert len(found.estimates) == 400
     assert len(np.unique(found.estimates)) > 360
 

@@ -51,7 +51,9 @@ def report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Report:
         def cell(text: str) -> str:
             return '"' + text.replace('"', '""') + '"'
 
-        rows = [f"{cell(label)},{i % 2},0.5,{i}" for i in range(4)] + [f"{cell(other)},1,0.5,{i}" for i in range(4)]
+        rows = [f"{cell(label)},{i % 2},0.5,{i}" for i in range(4)] + [
+            f"{cell(other)},1,0.5,{i}" for i in range(4)
+        ]
         log.write_text("\n".join([f"item,click,p,{cell(column)}", *rows]) + "\n", encoding="utf-8")
         piwo.policies.Constant(label, [label, other]).save(policy)
         words = ["report", str(log), "--action", "item", "--reward", "click", "--propensity", "p"]
@@ -99,7 +101,9 @@ def test_no_element_or_attribute_beyond_the_templates_own(report: Report) -> Non
         {"script", "img", "iframe", "object", "link", "base", "form"}
     )
     assert not any(
-        name.startswith("on") or name in ("style", "href", "src") for _, names in hostile.elements for name in names
+        name.startswith("on") or name in ("style", "href", "src")
+        for _, names in hostile.elements
+        for name in names
     )
 
 
@@ -108,7 +112,8 @@ def test_every_name_can_still_be_read(report: Report) -> None:
     assert LABEL in texts
     assert COLUMN in texts
     assert any(text.endswith(FILE) for text in texts)
-    # mathematics and templates are not interpreted; a mark of writing direction is shown, not obeyed
+    # mathematics and templates are not interpreted; a mark of writing direction is shown, not
+    # obeyed
     assert DOLLARS.replace("\u202e", "\\u202e") in texts
 
 

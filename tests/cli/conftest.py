@@ -37,7 +37,9 @@ Command = Callable[..., Ran]
 
 
 @pytest.fixture
-def piwo(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+def piwo(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Command:
     """Run a command in an empty folder, so that no settings file is found."""
     monkeypatch.chdir(tmp_path)
 
@@ -87,5 +89,7 @@ def roles() -> tuple[str, ...]:
 def small(tmp_path: Path) -> Path:
     """Four rows that can be worked by hand: uniform over a and b, a pays 1 half the time."""
     path = tmp_path / "small.csv"
-    path.write_text("item,click,p,new\na,1,0.5,1\nb,0,0.5,0\na,0,0.5,1\nb,0,0.5,0\n", encoding="utf-8")
+    path.write_text(
+        "item,click,p,new\na,1,0.5,1\nb,0,0.5,0\na,0,0.5,1\nb,0,0.5,0\n", encoding="utf-8"
+    )
     return path

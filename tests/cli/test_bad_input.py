@@ -43,7 +43,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize("command", ["evaluate", "check"])
-@pytest.mark.parametrize(("row", "says"), [case[1:] for case in ROWS], ids=[case[0] for case in ROWS])
+@pytest.mark.parametrize(
+    ("row", "says"), [case[1:] for case in ROWS], ids=[case[0] for case in ROWS]
+)
 def test_a_bad_row(piwo, roles, tmp_path: Path, command, row, says) -> None:
     log = tmp_path / "log.csv"
     log.write_text(f"{HEADER}\n{GOOD_ROW}\n{row}\n{GOOD_ROW}\n", encoding="utf-8")
@@ -62,14 +64,23 @@ def test_a_bad_row(piwo, roles, tmp_path: Path, command, row, says) -> None:
 )
 def test_a_bad_number_in_parquet(piwo, roles, tmp_path: Path, value, says) -> None:
     log = tmp_path / "log.parquet"
-    pq.write_table(pa.table({"item": ["a", "b"], "click": pa.array([1.0, value]), "p": [0.5, 0.5]}), log)
-    refused(piwo("evaluate", log, *roles, "--policy", "uniform"), "'click'", says, "(row numbers from 0: 1)")
+    pq.write_table(
+        pa.table({"item": ["a", "b"], "click": pa.array([1.0, value]), "p": [0.5, 0.5]}), log
+    )
+    refused(
+        piwo("evaluate", log, *roles, "--policy", "uniform"),
+        "'click'",
+        says,
+        "(row numbers from 0: 1)",
+    )
 
 
 def test_every_row_is_counted(piwo, roles, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text(f"{HEADER}\n" + "a,2,0.5\n" * 200_000, encoding="utf-8")
-    refused(piwo("evaluate", log, *roles, "--policy", "uniform"), "in 200000 rows", "0, 1, 2, 3, 4, ...")
+    refused(
+        piwo("evaluate", log, *roles, "--policy", "uniform"), "in 200000 rows", "0, 1, 2, 3, 4, ..."
+    )
 
 
 def test_no_such_file(piwo) -> None:
@@ -86,7 +97,11 @@ def test_an_empty_file(piwo, name, tmp_path: Path) -> None:
 def test_a_damaged_parquet_file(piwo, learnable: Path, tmp_path: Path, roles) -> None:
     log = tmp_path / "cut.parquet"
     log.write_bytes(learnable.read_bytes()[:5000])
-    refused(piwo("evaluate", log, *roles, "--policy", "uniform"), "cut.parquet", "cannot be read as Parquet")
+    refused(
+        piwo("evaluate", log, *roles, "--policy", "uniform"),
+        "cut.parquet",
+        "cannot be read as Parquet",
+    )
 
 
 def test_a_wrong_column_shows_near_names(piwo, small: Path) -> None:
@@ -96,9 +111,15 @@ def test_a_wrong_column_shows_near_names(piwo, small: Path) -> None:
 
 def test_a_lost_propensity_never_becomes_a_default(piwo, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
-    log.write_text("action,propensity,reward\na,0.8,1\nb,0.2,1\na,0.8,0\nb,0.2,0\n", encoding="utf-8")
+    log.write_text(
+        "action,propensity,reward\na,0.8,1\nb,0.2,1\na,0.8,0\nb,0.2,0\n", encoding="utf-8"
+    )
     words = ("evaluate", log, "--policy", "constant:b")
-    refused(piwo(*words, "--propensity", "pscore"), "'pscore'", "the columns are 'action', 'propensity', 'reward'")
+    refused(
+        piwo(*words, "--propensity", "pscore"),
+        "'pscore'",
+        "the columns are 'action', 'propensity', 'reward'",
+    )
     refused(piwo(*words, "--reward", "p"), "no column 'p'")
     (found,) = piwo(*words, "--json").document["policies"]
     assert found["value"] == 1.25
@@ -113,7 +134,9 @@ def test_rows_that_do_not_sum_to_one(piwo, tmp_path: Path) -> None:
     assert piwo(*words, "--normalize").code == 0
 
 
-@pytest.mark.parametrize("words", [["--policy", "constant:c"], ["--policy", "uniform", "--actions", "a,c"]])
+@pytest.mark.parametrize(
+    "words", [["--policy", "constant:c"], ["--policy", "uniform", "--actions", "a,c"]]
+)
 def test_an_unknown_action(piwo, small: Path, roles, words) -> None:
     refused(piwo("evaluate", small, *roles, *words), "'c'", "2 actions")
 
@@ -128,7 +151,10 @@ def policy_file(tmp_path: Path) -> Path:
 
 def test_a_truncated_policy_file(piwo, small: Path, roles, policy_file: Path) -> None:
     policy_file.write_bytes(policy_file.read_bytes()[:-40])
-    for words in (["evaluate", small, *roles, "--policy", policy_file], ["policy", "show", policy_file]):
+    for words in (
+        ["evaluate", small, *roles, "--policy", policy_file],
+        ["policy", "show", policy_file],
+    ):
         refused(piwo(*words), "p.piwo", "damaged")
 
 
@@ -140,7 +166,9 @@ def test_a_policy_file_from_a_newer_version(piwo, small: Path, roles, policy_fil
     with zipfile.ZipFile(policy_file, "w") as new:
         for name, data in members.items():
             new.writestr(name, data)
-    refused(piwo("evaluate", small, *roles, "--policy", policy_file), "format version 99", "update piwo")
+    refused(
+        piwo("evaluate", small, *roles, "--policy", policy_file), "format version 99", "update piwo"
+    )
 
 
 def test_a_policy_for_other_features(piwo, small: Path, roles, policy_file: Path) -> None:
@@ -255,7 +283,10 @@ def test_only_ordinary_files_are_written(piwo, writers, tmp_path: Path) -> None:
 def test_one_line_whatever_the_data_holds(piwo, tmp_path: Path) -> None:
     log = tmp_path / "log.parquet"
     pq.write_table(
-        pa.table({"action": ["a\nb\x1b[31m\u202e", "c"], "reward": [1.0, 0.0], "propensity": [0.5, 0.5]}), log
+        pa.table(
+            {"action": ["a\nb\x1b[31m\u202e", "c"], "reward": [1.0, 0.0], "propensity": [0.5, 0.5]}
+        ),
+        log,
     )
     done = piwo("evaluate", log, "--policy", "uniform", "--actions", "c,d")
     refused(done, "\\n", "\\x1b[31m", "\\u202e")

@@ -14,7 +14,10 @@ def test_a_fit_log(piwo, learnable: Path, roles) -> None:
     done = piwo("check", learnable, *roles)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("verdict: fit\n")
-    assert done.out.splitlines()[-1] == f"next: piwo evaluate {learnable} {' '.join(roles)} --policy uniform"
+    assert (
+        done.out.splitlines()[-1]
+        == f"next: piwo evaluate {learnable} {' '.join(roles)} --policy uniform"
+    )
     page = piwo("check", learnable, *roles, "--json").document
     assert page["verdict"] == "fit"
     assert page["rows"] == page["log"]["rows"] == 3000
@@ -24,7 +27,9 @@ def test_an_unfit_log_is_a_no(piwo, tmp_path: Path) -> None:
     # the log says 1/2 each, but took one action nine times in ten
     log = tmp_path / "log.parquet"
     action = np.repeat(["a", "b"], [900, 100])
-    pq.write_table(pa.table({"action": action, "reward": np.ones(1000), "propensity": np.full(1000, 0.5)}), log)
+    pq.write_table(
+        pa.table({"action": action, "reward": np.ones(1000), "propensity": np.full(1000, 0.5)}), log
+    )
     done = piwo("check", log)
     assert (done.code, done.err) == (1, "")
     assert done.out.startswith("verdict: unfit\n")
@@ -61,23 +66,53 @@ def test_the_open_bandit_log_that_rests_on_two_rows(piwo, shared_data: Path) -> 
     assert page["heaviest"][0]["row"] == int(np.argmin(heavy))
 
 
-def test_the_context_that_is_named_is_looked_at_and_the_next_command_keeps_what_was_typed(piwo, tmp_path: Path) -> None:
+def test_the_context_that_is_named_is_looked_at_and_the_next_command_keeps_what_was_typed(
+    piwo, tmp_path: Path
+) -> None:
     path = tmp_path / "log.csv"
     lines = [f"{i % 2},{i // 2 % 2},.5,{'' if i % 4 == 0 else 30},{i % 7}" for i in range(400)]
     path.write_text("\n".join(["arm,won,p,user_age,user_hour", *lines]))
-    roles = ("--action", "arm", "--reward", "won", "--propensity", "p", "--actions", "0,1", "--where", "user_hour < 6")
+    roles = (
+        "--action",
+        "arm",
+        "--reward",
+        "won",
+        "--propensity",
+        "p",
+        "--actions",
+        "0,1",
+        "--where",
+        "user_hour < 6",
+    )
     plain = piwo("check", path, *roles)
     assert (plain.code, "missing" in plain.out) == (0, False)
     done = piwo("check", path, *roles, "--context", "user_*", "--policy", "constant:1")
     assert done.code == 0
     assert "verdict: fit with care" in done.out
-    assert "context values are missing, of 343 rows: 'user_age' in 86; learning refuses such rows" in done.out
+    assert (
+        "context values are missing, of 343 rows: 'user_age' in 86; learning refuses such rows"
+        in done.out
+    )
     assert "read the log with --missing indicator" in done.out
     step = shlex.split(done.out.splitlines()[-1].removeprefix("next: piwo "))
     assert step[:2] == ["evaluate", str(path)]
-    for words in (*zip(roles[::2], roles[1::2], strict=True), ("--context", "user_*"), ("--missing", "indicator")):
+    for words in (
+        *zip(roles[::2], roles[1::2], strict=True),
+        ("--context", "user_*"),
+        ("--missing", "indicator"),
+    ):
         assert step[step.index(words[0]) + 1] == words[1]
     assert step[-2:] == ["--policy", "constant:1"]
     assert piwo(*step).code == 0
-    learned = piwo("learn", path, *roles, "--context", "user_*", "--oracle", "ridge", "--out", tmp_path / "p.piwo")
+    learned = piwo(
+        "learn",
+        path,
+        *roles,
+        "--context",
+        "user_*",
+        "--oracle",
+        "ridge",
+        "--out",
+        tmp_path / "p.piwo",
+    )
     assert "column 'user_age' has" in learned.err

@@ -17,7 +17,12 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mu = pa.FixedSizeListArray.from_arrays(pa.array(np.tile([0.1, 0.9], 3000)), 2)
     path = tmp_path_factory.mktemp("clicks") / "clicks.parquet"
     action = np.repeat(["a", "b"], [300, 2700])
-    columns = {"action": action, "reward": reward, "propensity": np.where(action == "a", 0.1, 0.9), "mu": mu}
+    columns = {
+        "action": action,
+        "reward": reward,
+        "propensity": np.where(action == "a", 0.1, 0.9),
+        "mu": mu,
+    }
     pq.write_table(pa.table(columns), path)
     return path
 
@@ -53,8 +58,20 @@ def test_what_all_policies_share_is_noted_once(piwo: Any, clicks: Path) -> None:
 
 
 def test_a_reward_model_by_name(piwo: Any, clicks: Path) -> None:
-    words = ["evaluate", clicks, "--actions", "a,b", "--policy", "constant:a", "--propensities", "mu", "--json"]
-    (alone,), (helped,) = (piwo(*words, *more).document["policies"] for more in ([], ["--reward-model", "forward"]))
+    words = [
+        "evaluate",
+        clicks,
+        "--actions",
+        "a,b",
+        "--policy",
+        "constant:a",
+        "--propensities",
+        "mu",
+        "--json",
+    ]
+    (alone,), (helped,) = (
+        piwo(*words, *more).document["policies"] for more in ([], ["--reward-model", "forward"])
+    )
     assert helped["interval"] == alone["interval"] == "mixture-cv"
     assert helped["value"] == alone["value"]
     assert helped["upper"] != alone["upper"]
@@ -63,6 +80,11 @@ def test_a_reward_model_by_name(piwo: Any, clicks: Path) -> None:
     assert "--reward-model got 'crystal ball', expected forward" in wrong.err
     unused = piwo(*words[:6], "--reward-model", "forward")
     assert unused.code != 0
-    assert "--reward-model serves control variates: the log has the propensity of the logged action only" in unused.err
+    assert (
+        "--reward-model serves control variates: the log has the propensity of the logged action "
+        "only" in unused.err
+    )
     assert "(--propensities), or leave --reward-model out" in unused.err
-    assert "takes no reward model" in piwo(*words, "--reward-model", "forward", "--interval", "ix").err
+    assert (
+        "takes no reward model" in piwo(*words, "--reward-model", "forward", "--interval", "ix").err
+    )

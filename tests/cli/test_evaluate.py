@@ -28,7 +28,14 @@ TABLE = [
 
 @pytest.mark.parametrize(("log", "k", "estimator", "gamma", "value"), TABLE)
 def test_the_open_bandit_table(piwo, shared_data: Path, log, k, estimator, gamma, value) -> None:
-    words = ["evaluate", shared_data / f"{log}.parquet", *OPEN_BANDIT, "--policy", "uniform", "--json"]
+    words = [
+        "evaluate",
+        shared_data / f"{log}.parquet",
+        *OPEN_BANDIT,
+        "--policy",
+        "uniform",
+        "--json",
+    ]
     words += ["--actions", f"0..{k - 1}", "--estimator", estimator]
     words += [] if gamma is None else ["--gamma", gamma]
     (found,) = piwo(*words).document["policies"]
@@ -49,7 +56,9 @@ def test_the_open_bandit_intervals_contain_the_truth(
     piwo, shared_data: Path, log, policy, ends, ess, mean_weight, truth
 ) -> None:
     path = shared_data / f"{log}.parquet"
-    (found,) = piwo("evaluate", path, *OPEN_BANDIT, "--policy", policy, "--json").document["policies"]
+    (found,) = piwo("evaluate", path, *OPEN_BANDIT, "--policy", policy, "--json").document[
+        "policies"
+    ]
     # to one unit of the last digit: the expected ends were rounded outwards
     low_unit, high_unit = (1e-7, 1e-7) if log == "obd_random_all" else (1e-5, 1e-4)
     assert found["lower"] == pytest.approx(ends[0], abs=low_unit)
@@ -60,7 +69,9 @@ def test_the_open_bandit_intervals_contain_the_truth(
 
 
 def test_a_small_log_by_hand(piwo, small: Path, roles) -> None:
-    done = piwo("evaluate", small, *roles, "--policy", "constant:a", "--policy", "uniform", "--json")
+    done = piwo(
+        "evaluate", small, *roles, "--policy", "constant:a", "--policy", "uniform", "--json"
+    )
     assert (done.code, done.err) == (0, "")
     page = done.document
     assert page["piwo"] == __version__
@@ -139,7 +150,10 @@ def test_the_next_line_can_be_typed(piwo, learnable: Path, roles, monkeypatch) -
 def test_the_next_line_is_one_line(piwo, small: Path, roles, tmp_path: Path) -> None:
     odd = tmp_path / "a\x1b[31m\nb.csv"
     odd.write_bytes(small.read_bytes())
-    for words in (["check", odd, *roles, "--policy", "logging"], ["evaluate", odd, *roles, "--policy", "uniform"]):
+    for words in (
+        ["check", odd, *roles, "--policy", "logging"],
+        ["evaluate", odd, *roles, "--policy", "uniform"],
+    ):
         done = piwo(*words)
         assert "\x1b" not in done.out
         assert done.out.splitlines()[-1].startswith("next: ")
@@ -147,7 +161,9 @@ def test_the_next_line_is_one_line(piwo, small: Path, roles, tmp_path: Path) -> 
 
 def test_costs_are_negative_rewards(piwo, small: Path) -> None:
     words = ["--action", "item", "--cost", "click", "--propensity", "p", "--reward-range", "-1,0"]
-    (found,) = piwo("evaluate", small, *words, "--policy", "constant:a", "--json").document["policies"]
+    (found,) = piwo("evaluate", small, *words, "--policy", "constant:a", "--json").document[
+        "policies"
+    ]
     assert found["cost"] is True
     assert found["reward_range"] == [-1.0, 0.0]
     assert found["lower"] >= -1.0
@@ -189,7 +205,9 @@ def test_warnings_are_single_lines_and_notes(piwo, tmp_path: Path) -> None:
     done = piwo(*words)
     assert done.code == 0
     (line,) = done.err.splitlines()
-    assert line.startswith("piwo: warning: column 'propensity' is above 1 by no more than 0.0001 in 1 row")
+    assert line.startswith(
+        "piwo: warning: column 'propensity' is above 1 by no more than 0.0001 in 1 row"
+    )
     quiet = piwo(*words, "--quiet")
     assert quiet.err == ""
     assert any("is above 1" in note for note in quiet.document["notes"])
@@ -198,7 +216,9 @@ def test_warnings_are_single_lines_and_notes(piwo, tmp_path: Path) -> None:
 def test_numbers_keep_every_digit(piwo, learnable: Path, roles) -> None:
     import piwo as library
 
-    (found,) = piwo("evaluate", learnable, *roles, "--policy", "uniform", "--json").document["policies"]
+    (found,) = piwo("evaluate", learnable, *roles, "--policy", "uniform", "--json").document[
+        "policies"
+    ]
     log = library.read(str(learnable), action="item", reward="click", propensity="p")
     assert found["lower"] == library.evaluate(log, library.policies.Uniform(log.actions)).lower
 
@@ -229,7 +249,10 @@ def test_horizon(piwo, learnable: Path, roles) -> None:
     words = ["evaluate", learnable, *roles, "--policy", "uniform"]
     told = piwo(*words, "--horizon", "universal").out
     assert "at all looks together (horizon universal)" in told
-    once, often = (piwo(*words, *more, "--json").document["policies"][0] for more in ((), ("--horizon", "100000")))
+    once, often = (
+        piwo(*words, *more, "--json").document["policies"][0]
+        for more in ((), ("--horizon", "100000"))
+    )
     assert often["lower"] < once["lower"]
     assert (once["horizon"], often["horizon"]) == (None, 100_000)
     for wrong in ("0", "hour", "-3", "1.5"):
@@ -238,7 +261,9 @@ def test_horizon(piwo, learnable: Path, roles) -> None:
         assert f"--horizon got '{wrong}'" in ran.err
 
 
-def test_the_gate_asks_whether_every_policy_is_certified_better(piwo, tmp_path: Path, roles) -> None:
+def test_the_gate_asks_whether_every_policy_is_certified_better(
+    piwo, tmp_path: Path, roles
+) -> None:
     log = tmp_path / "log.csv"
     rows = "".join(f"{'ab'[i % 2]},{(i % 2 == 0) * 1},0.5\n" for i in range(400))
     log.write_text("item,click,p\n" + rows)
@@ -248,14 +273,19 @@ def test_the_gate_asks_whether_every_policy_is_certified_better(piwo, tmp_path: 
     refused = piwo(*words, "--policy", "constant:b")
     assert (refused.code, refused.err) == (1, "")
     assert "gate: not certified better than the logging policy: constant:b" in refused.out
-    assert [one["certified"] for one in piwo(*words, "--policy", "constant:b", "--json").document["policies"]] == [
+    assert [
+        one["certified"]
+        for one in piwo(*words, "--policy", "constant:b", "--json").document["policies"]
+    ] == [
         True,
         False,
     ]
     assert piwo(*words[:-3], "--policy", "constant:b").code == 0
 
 
-def test_the_gate_believes_no_log_that_contradicts_its_propensities(piwo, tmp_path: Path, roles) -> None:
+def test_the_gate_believes_no_log_that_contradicts_its_propensities(
+    piwo, tmp_path: Path, roles
+) -> None:
     log = tmp_path / "log.csv"
     rows = "".join(f"{'ab'[i % 2]},{(i % 2 == 0) * 1},0.1\n" for i in range(400))
     log.write_text("item,click,p\n" + rows)
@@ -281,7 +311,10 @@ def test_the_gate_with_an_incumbent(piwo, tmp_path: Path, roles) -> None:
     assert found["improvement_lower"] < -0.4
     # named twice, it is one of those compared, and not asked to beat itself
     twice = piwo(*words, "constant:c", "--policy", "constant:c")
-    assert (twice.code, "gate: passed (the baseline constant:c itself is exempt)" in twice.out) == (0, True)
+    assert (twice.code, "gate: passed (the baseline constant:c itself is exempt)" in twice.out) == (
+        0,
+        True,
+    )
     found = piwo(*words, "constant:c", "--policy", "constant:c", "--json").document["policies"]
     assert found[1]["improvement_lower"] == 0.0  # it is known to be as good as itself
     missing = piwo(*words, "nowhere.piwo")
@@ -289,17 +322,34 @@ def test_the_gate_with_an_incumbent(piwo, tmp_path: Path, roles) -> None:
     assert "no policy and no file 'nowhere.piwo'" in missing.err
 
 
-def test_a_baseline_learned_from_the_same_rows_certifies_nothing(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+def test_a_baseline_learned_from_the_same_rows_certifies_nothing(
+    piwo, learnable: Path, roles, tmp_path: Path
+) -> None:
     old = tmp_path / "old.piwo"
-    done = piwo("learn", learnable, *roles, "--context", "user x,shop", "--oracle", "ridge", "--out", old)
+    done = piwo(
+        "learn", learnable, *roles, "--context", "user x,shop", "--oracle", "ridge", "--out", old
+    )
     assert done.code == 0, done.err
     told = piwo("evaluate", learnable, *roles, "--gate", "--policy", "uniform", "--baseline", old)
     assert told.code == 1
     assert "in-sample: the baseline was learned from part of this log" in told.out
-    words = ("evaluate", learnable, *roles, "--policy-column", "greedy", "--baseline", old, "--json")
+    words = (
+        "evaluate",
+        learnable,
+        *roles,
+        "--policy-column",
+        "greedy",
+        "--baseline",
+        old,
+        "--json",
+    )
     (found,) = piwo(*words).document["policies"]
     # the policy was made without these rows: its own interval holds
-    assert (found["in_sample"], found["improvement_lower"], found["certified"]) == (False, None, False)
+    assert (found["in_sample"], found["improvement_lower"], found["certified"]) == (
+        False,
+        None,
+        False,
+    )
     assert 0 < found["lower"] < found["upper"]
 
 
@@ -308,7 +358,16 @@ def test_what_the_first_lines_say(piwo, small: Path, roles, tmp_path: Path) -> N
     for name in ("one.csv", "two.csv"):
         text = small.read_text("utf-8").replace("click", "reward")
         (tmp_path / name).write_text(text, encoding="utf-8")
-    words = ("--action", "item", "--propensity", "p", "--policy", "uniform", "--where", "reward < 2")
+    words = (
+        "--action",
+        "item",
+        "--propensity",
+        "p",
+        "--policy",
+        "uniform",
+        "--where",
+        "reward < 2",
+    )
     first, second = piwo("evaluate", tmp_path / "*o*.csv", *words).out.splitlines()[:2]
     assert first.endswith("one.csv and 1 more where reward < 2: 8 rows, 2 actions")
     assert second.startswith("reward in [0, 1]; logged: ")

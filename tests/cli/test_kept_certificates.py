@@ -25,7 +25,18 @@ def test_a_price_below_nothing_is_shown(piwo, rare: Path, roles, tmp_path: Path)
     pytest.importorskip("jinja2")
     out, page, prices = tmp_path / "p.piwo", tmp_path / "page.html", []
     for seed in (0, 1):
-        words = ("--context", "x", "--actions", "0,1,2", "--oracle", "pac-bayes", "--seed", seed, "--out", out)
+        words = (
+            "--context",
+            "x",
+            "--actions",
+            "0,1,2",
+            "--oracle",
+            "pac-bayes",
+            "--seed",
+            seed,
+            "--out",
+            out,
+        )
         made = piwo("learn", rare, *roles, *words, "--json").document["certificate"]
         prices.append(made["log_ratio"])
         assert made["kl"] >= 0
@@ -40,13 +51,17 @@ def test_a_price_below_nothing_is_shown(piwo, rare: Path, roles, tmp_path: Path)
 
 
 @pytest.mark.parametrize("oracle", ["ridge", "auto"])
-def test_every_kind_is_shown(piwo, learnable: Path, roles, oracle, tmp_path: Path, monkeypatch) -> None:
+def test_every_kind_is_shown(
+    piwo, learnable: Path, roles, oracle, tmp_path: Path, monkeypatch
+) -> None:
     pytest.importorskip("jinja2")
     few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
     monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
     out, page = tmp_path / "p.piwo", tmp_path / "page.html"
     small = f"select * from '{learnable}' limit 600"
-    done = piwo("learn", small, *roles, "--context", "user x", "--oracle", oracle, "--out", out, "--json")
+    done = piwo(
+        "learn", small, *roles, "--context", "user x", "--oracle", oracle, "--out", out, "--json"
+    )
     made = done.document["certificate"]
     assert piwo("policy", "show", out, "--json").document["certificate"] == made
     assert f"{made['bound']} bound" in piwo("policy", "show", out).out
@@ -56,8 +71,8 @@ def test_every_kind_is_shown(piwo, learnable: Path, roles, oracle, tmp_path: Pat
 
 
 OLD_NOTE = (
-    "the certificate is of the policy learned from 300 rows; the one to run was learned again from all of them, and "
-    "nothing is proved of that one (refit=False keeps the certified)"
+    "the certificate is of the policy learned from 300 rows; the one to run was learned again "
+    "from all of them, and nothing is proved of that one (refit=False keeps the certified)"
 )
 
 
@@ -94,11 +109,15 @@ def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, m
     policy.save(again, metadata={"certificate": {**old, "certified": True, "notes": [OLD_NOTE]}})
     found = piwo("policy", "show", again, "--json").document["certificate"]
     assert found["certified"] is None
-    assert found["about"].startswith("the policy learned from 300 rows; the one to run was learned again")
+    assert found["about"].startswith(
+        "the policy learned from 300 rows; the one to run was learned again"
+    )
     assert "that one is certified better" in piwo("policy", "show", again).out
 
 
-def test_a_report_claims_nothing_of_policies_made_from_its_rows(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+def test_a_report_claims_nothing_of_policies_made_from_its_rows(
+    piwo, learnable: Path, roles, tmp_path: Path
+) -> None:
     """The headline, the picture and the table are about the others; the page is grey, and says why, for these."""
     pytest.importorskip("jinja2")
     out, page = tmp_path / "p.piwo", tmp_path / "page.html"
@@ -106,9 +125,10 @@ def test_a_report_claims_nothing_of_policies_made_from_its_rows(piwo, learnable:
     words = ("report", learnable, *roles, "--policy", out, "--out", page)
     (made,) = piwo(*words, "--json").document["policies"]
     assert (made["in_sample"], made["certified"], made["guarantee"]) == (True, False, "none")
-    assert {made[x] for x in ("lower", "upper", "lower_raw", "upper_raw", "improvement_lower", "log_e_better")} == {
-        None
-    }
+    assert {
+        made[x]
+        for x in ("lower", "upper", "lower_raw", "upper_raw", "improvement_lower", "log_e_better")
+    } == {None}
     alone = page.read_text("utf-8")
     assert "No interval can be given" in alone
     assert "with probability at least" not in alone
@@ -128,7 +148,16 @@ def test_a_report_claims_nothing_of_policies_made_from_its_rows(piwo, learnable:
 def test_a_report_compares_with_a_baseline(piwo, learnable: Path, roles, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     page = tmp_path / "page.html"
-    words = (learnable, *roles, "--policy-column", "greedy", "--policy", "uniform", "--baseline", "uniform")
+    words = (
+        learnable,
+        *roles,
+        "--policy-column",
+        "greedy",
+        "--policy",
+        "uniform",
+        "--baseline",
+        "uniform",
+    )
     made = piwo("report", *words, "--out", page, "--json").document["policies"]
     assert made == piwo("evaluate", *words, "--json").document["policies"]
     assert "better than the baseline uniform" in page.read_text("utf-8")

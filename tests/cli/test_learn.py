@@ -27,12 +27,17 @@ def act_elsewhere(*words: object) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("oracle", ["classifier", "ridge"])
-def test_learn_certify_save_and_act_in_a_new_process(piwo, learnable: Path, roles, oracle, tmp_path: Path) -> None:
+def test_learn_certify_save_and_act_in_a_new_process(
+    piwo, learnable: Path, roles, oracle, tmp_path: Path
+) -> None:
     out = tmp_path / "policy.piwo"
     done = piwo("learn", learnable, *roles, *CONTEXT, "--oracle", oracle, "--out", out, "--gate")
     assert (done.code, done.err) == (0, "")
     assert "certified better" in done.out
-    assert done.out.splitlines()[-1] == f"next: piwo policy act {out} {learnable} --epsilon 0.05 --seed 0"
+    assert (
+        done.out.splitlines()[-1]
+        == f"next: piwo policy act {out} {learnable} --epsilon 0.05 --seed 0"
+    )
 
     saved = library.policies.load_with_metadata(out)
     certificate = library.Certificate.from_dict(saved.metadata["certificate"])
@@ -51,7 +56,9 @@ def test_learn_certify_save_and_act_in_a_new_process(piwo, learnable: Path, role
     assert np.mean([row["action"] for row in rows] == right) > 0.8
 
 
-def test_a_value_on_the_log_of_learning_is_called_in_sample(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+def test_a_value_on_the_log_of_learning_is_called_in_sample(
+    piwo, learnable: Path, roles, tmp_path: Path
+) -> None:
     out = tmp_path / "p.piwo"
     piwo("learn", learnable, *roles, *CONTEXT, "--oracle", "ridge", "--out", out)
     words = (*roles, "--policy", out, "--policy", "uniform")
@@ -68,7 +75,17 @@ def test_a_value_on_the_log_of_learning_is_called_in_sample(piwo, learnable: Pat
 
 
 def test_what_is_printed_is_also_json(piwo, learnable: Path, roles, tmp_path: Path) -> None:
-    words = ("learn", learnable, *roles, *CONTEXT, "--oracle", "ridge", "--out", tmp_path / "p.piwo", "--json")
+    words = (
+        "learn",
+        learnable,
+        *roles,
+        *CONTEXT,
+        "--oracle",
+        "ridge",
+        "--out",
+        tmp_path / "p.piwo",
+        "--json",
+    )
     page = piwo(*words).document
     kept = library.policies.load_with_metadata(tmp_path / "p.piwo").metadata
     assert page["certificate"] == kept["certificate"]
@@ -93,7 +110,9 @@ def test_every_score(piwo, learnable: Path, roles, score, gamma, parameter, tmp_
     assert page["training"]["score"] == score
     if "," in gamma:
         assert page["training"]["parameter"] in (0.01, 0.1)
-        assert page["certificate"]["candidates"] == 1  # uniform logger, rewards of 0 and 1: gamma changes nothing
+        assert (
+            page["certificate"]["candidates"] == 1
+        )  # uniform logger, rewards of 0 and 1: gamma changes nothing
         assert [one["gamma"] for one in page["path"]] == [0.01, 0.1]
     else:
         assert page["training"]["parameter"] == parameter
@@ -103,17 +122,26 @@ def skewed(learnable: Path, tmp_path: Path) -> Path:
     """The learnable log with other propensities: rows of one action weigh more."""
     table = pq.read_table(learnable)
     p = np.where(np.array(table["item"]) == "apple", 0.3, 0.35)
-    pq.write_table(table.set_column(table.column_names.index("p"), "p", pa.array(p)), tmp_path / "skewed.parquet")
+    pq.write_table(
+        table.set_column(table.column_names.index("p"), "p", pa.array(p)),
+        tmp_path / "skewed.parquet",
+    )
     return tmp_path / "skewed.parquet"
 
 
-@pytest.mark.parametrize(("words", "score"), [((), "ls-linear"), (("--score", "ix", "--gamma", "grid"), "ix")])
+@pytest.mark.parametrize(
+    ("words", "score"), [((), "ls-linear"), (("--score", "ix", "--gamma", "grid"), "ix")]
+)
 @pytest.mark.parametrize("oracle", ["classifier", "ridge"])
-def test_the_grid_is_the_default(piwo, learnable: Path, roles, words, score, oracle, tmp_path: Path) -> None:
+def test_the_grid_is_the_default(
+    piwo, learnable: Path, roles, words, score, oracle, tmp_path: Path
+) -> None:
     log, out = skewed(learnable, tmp_path), tmp_path / "p.piwo"
     asked = ("learn", log, *roles, *CONTEXT, "--oracle", oracle, *words, "--out", out)
     told, page = piwo(*asked).out.splitlines(), piwo(*asked, "--json").document
-    rows = library.read(log, action="item", reward="click", propensity="p", context=["user x", "shop"])
+    rows = library.read(
+        log, action="item", reward="click", propensity="p", context=["user x", "shop"]
+    )
     kinds = {"ridge": library.oracles.Ridge, "classifier": library.oracles.Classifier}
     scores = {"ls-linear": library.LSLinear, "ix": library.IX}
     twin = library.PIWOGrid(scores[score](), kinds[oracle]()).fit(rows)
@@ -125,7 +153,9 @@ def test_the_grid_is_the_default(piwo, learnable: Path, roles, words, score, ora
     own = [point.score.value for point in twin.path_.values()]
     assert [float(line[0]) for line in lines] == pytest.approx(own, rel=1e-3)
     assert [one["parameter"] for one in page["path"]] == own
-    assert [float(line[2]) for line in lines] == pytest.approx([x.lower for x in twin.path_.values()], abs=1e-4)
+    assert [float(line[2]) for line in lines] == pytest.approx(
+        [x.lower for x in twin.path_.values()], abs=1e-4
+    )
     marked = [gamma for gamma, line in zip(twin.path_, lines, strict=True) if line[-1] == "chosen"]
     assert marked == [twin.score_.gamma_equivalent]
 
@@ -149,8 +179,9 @@ def test_scores_without_a_grid(piwo, learnable: Path, roles, tmp_path: Path) -> 
     done = piwo(*words, "--gamma", "grid")
     assert done.code == 2
     assert done.err == (
-        "piwo: error: --gamma got 'grid', but only ix, baseline, dr-ls, freezing-linear, global-clip-linear, ix"
-        "-reward, ls-linear, log-clip-linear have one; give clip a number, or auto\n"
+        "piwo: error: --gamma got 'grid', but only ix, baseline, dr-ls, freezing-linear, "
+        "global-clip-linear, ix-reward, ls-linear, log-clip-linear have one; give clip a number, "
+        "or auto\n"
     )
 
 
@@ -213,7 +244,9 @@ def test_the_gate_says_no_to_noise(piwo, tmp_path: Path, roles) -> None:
     assert out.read_bytes() != before
 
 
-def test_an_old_file_is_replaced_whole_or_not_at_all(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+def test_an_old_file_is_replaced_whole_or_not_at_all(
+    piwo, learnable: Path, roles, tmp_path: Path
+) -> None:
     out = tmp_path / "p.piwo"
     library.policies.Uniform(["a"]).save(out)
     before = out.read_bytes()
@@ -242,7 +275,12 @@ def test_the_open_bandit_log(piwo, shared_data: Path, oracle, tmp_path: Path) ->
     shown = piwo("policy", "show", out, "--json").document
     assert len(shown["context"]) == 84
     assert json.dumps(shown["certificate"]) == json.dumps(certificate)
-    assert piwo("evaluate", log, *OPEN_BANDIT, "--policy", out, "--json").document["policies"][0]["rows"] == 10_000
+    assert (
+        piwo("evaluate", log, *OPEN_BANDIT, "--policy", out, "--json").document["policies"][0][
+            "rows"
+        ]
+        == 10_000
+    )
 
 
 def test_auto_is_the_default(piwo, learnable: Path, roles, tmp_path: Path) -> None:
@@ -258,24 +296,36 @@ def test_auto_is_the_default(piwo, learnable: Path, roles, tmp_path: Path) -> No
     assert chosen == [page["training"]["chosen"]]
     certified = [one for one in page["path"] if one["improvement_lower"] > 0]
     assert chosen == [max(certified, key=lambda one: one["standing"])["candidate"]]
-    assert f"  {chosen[0]}: the highest estimate, less its standard error, of those certified better" in again.out
-    assert "nothing is proved of the policy to run (--no-refit keeps the certified one)" in again.out
+    assert (
+        f"  {chosen[0]}: the highest estimate, less its standard error, of those certified better"
+        in again.out
+    )
+    assert (
+        "nothing is proved of the policy to run (--no-refit keeps the certified one)" in again.out
+    )
     assert library.load(out) is not None
 
 
-def test_an_oracle_that_uses_no_score_is_recorded_without_one(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+def test_an_oracle_that_uses_no_score_is_recorded_without_one(
+    piwo, learnable: Path, roles, tmp_path: Path
+) -> None:
     out = tmp_path / "p.piwo"
     words = ("learn", learnable, *roles, *CONTEXT, "--oracle", "direct", "--out", out)
     assert piwo(*words).out.splitlines()[0].endswith(" rows: oracle direct")
     page = piwo(*words, "--json").document
-    assert [page[part][name] for part in ("certificate", "training") for name in ("score", "parameter")] == [None] * 4
+    assert [
+        page[part][name] for part in ("certificate", "training") for name in ("score", "parameter")
+    ] == [None] * 4
     assert page["training"]["rule"] == "the direct oracle uses no score"
     assert [(one["gamma"], one["chosen"]) for one in page["path"]] == [(None, True)]
     assert page["certificate"]["candidates"] == 1
     for option, given in (("--score", "ix"), ("--gamma", "0.1"), ("--reward-model", "forward")):
         refused = piwo(*words, option, given)
         assert refused.code == 2
-        assert f"{option} got '{given}', but the direct oracle uses no score; leave it out" in refused.err
+        assert (
+            f"{option} got '{given}', but the direct oracle uses no score; leave it out"
+            in refused.err
+        )
 
 
 def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) -> None:
@@ -296,8 +346,14 @@ def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) ->
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--oracle", "auto", "--score", "ix"), "--score got 'ix', but --oracle auto tries several itself"),
-        (("--oracle", "auto", "--gamma", "grid"), "--gamma got 'grid', but --oracle auto tries several itself"),
+        (
+            ("--oracle", "auto", "--score", "ix"),
+            "--score got 'ix', but --oracle auto tries several itself",
+        ),
+        (
+            ("--oracle", "auto", "--gamma", "grid"),
+            "--gamma got 'grid', but --oracle auto tries several itself",
+        ),
         (("--oracle", "ridge", "--refit"), "--refit is for --oracle auto, not for ridge"),
         (
             ("--refit", "--gate"),
@@ -305,17 +361,23 @@ def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) ->
         ),
     ],
 )
-def test_what_auto_leaves_no_room_for(piwo, learnable: Path, roles, words, says, tmp_path: Path) -> None:
+def test_what_auto_leaves_no_room_for(
+    piwo, learnable: Path, roles, words, says, tmp_path: Path
+) -> None:
     done = piwo("learn", learnable, *roles, *CONTEXT, *words, "--out", tmp_path / "p.piwo")
     assert done.code == 2
     assert says in done.err
 
 
-def test_learning_against_an_incumbent(piwo, learnable: Path, roles, tmp_path: Path, monkeypatch) -> None:
+def test_learning_against_an_incumbent(
+    piwo, learnable: Path, roles, tmp_path: Path, monkeypatch
+) -> None:
     """What was learned already cannot be beaten; one action for all can."""
     few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
     monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
-    out, old, early, other = (tmp_path / x for x in ("p.piwo", "old.piwo", "early.parquet", "later.parquet"))
+    out, old, early, other = (
+        tmp_path / x for x in ("p.piwo", "old.piwo", "early.parquet", "later.parquet")
+    )
     pq.write_table(pq.read_table(learnable).slice(0, 1500), early)
     pq.write_table(pq.read_table(learnable).slice(1500), other)
     assert piwo("learn", early, *roles, *CONTEXT, "--oracle", "ridge", "--out", old).code == 0
@@ -323,8 +385,8 @@ def test_learning_against_an_incumbent(piwo, learnable: Path, roles, tmp_path: P
     stays = piwo(*words, old)
     assert (stays.code, stays.err) == (0, "")
     assert (
-        "incumbent: none of 2 different policies (1 from one part of the rows, 1 from the other) is certified"
-        in stays.out
+        "incumbent: none of 2 different policies (1 from one part of the rows, 1 from the other) "
+        "is certified" in stays.out
     )
     assert "nothing better was found: saved the incumbent to" in stays.out
     assert piwo(*words, old, "--gate").code == 1
@@ -338,11 +400,24 @@ def test_learning_against_an_incumbent(piwo, learnable: Path, roles, tmp_path: P
     assert "--baseline is for --oracle auto, not for ridge" in told.err
 
 
-def test_rewards_predicted_by_a_model_that_is_fitted_first(piwo, learnable: Path, roles, tmp_path: Path) -> None:
+def test_rewards_predicted_by_a_model_that_is_fitted_first(
+    piwo, learnable: Path, roles, tmp_path: Path
+) -> None:
     table = pq.read_table(learnable)
     log, out = tmp_path / "full.parquet", tmp_path / "p.piwo"
     pq.write_table(table.append_column("mu", pa.array([[1 / 3] * 3] * table.num_rows)), log)
-    words = ["learn", log, *roles, *CONTEXT, "--propensities", "mu", "--actions", "apple,bread,01", "--out", out]
+    words = [
+        "learn",
+        log,
+        *roles,
+        *CONTEXT,
+        "--propensities",
+        "mu",
+        "--actions",
+        "apple,bread,01",
+        "--out",
+        out,
+    ]
     words += ["--oracle", "ridge", "--score"]
     done = piwo(*words, "dr-ls", "--reward-model", "forward", "--gate", "--json")
     assert (done.code, done.err) == (0, "")
@@ -352,7 +427,10 @@ def test_rewards_predicted_by_a_model_that_is_fitted_first(piwo, learnable: Path
     assert len(grid["path"]) > 5
     for more, said in (
         (["ix", "--reward-model", "forward"], "IX takes no reward model"),
-        (["dr-ls", "--reward-model", "backward"], "--reward-model got 'backward', expected forward"),
+        (
+            ["dr-ls", "--reward-model", "backward"],
+            "--reward-model got 'backward', expected forward",
+        ),
     ):
         told = piwo(*words, *more)
         assert told.code == 2
@@ -360,7 +438,9 @@ def test_rewards_predicted_by_a_model_that_is_fitted_first(piwo, learnable: Path
 
 
 @pytest.mark.parametrize("oracle", ["pac-bayes", "gibbs"])
-def test_a_mixture_drawn_from_a_posterior(piwo, learnable: Path, roles, oracle, tmp_path: Path) -> None:
+def test_a_mixture_drawn_from_a_posterior(
+    piwo, learnable: Path, roles, oracle, tmp_path: Path
+) -> None:
     if oracle == "gibbs":
         pytest.importorskip("nutpie", reason="sampling needs the extra piwo[sampler]")
     out = tmp_path / "policy.piwo"
@@ -375,7 +455,9 @@ def test_a_mixture_drawn_from_a_posterior(piwo, learnable: Path, roles, oracle, 
         assert (made["kind"], training["chains"]["divergences"]) == ("held-out", 0)
         assert training["chains"]["rhat"] < 1.05
     else:
-        log = library.read(learnable, action="item", reward="click", propensity="p", context=["user x", "shop"])
+        log = library.read(
+            learnable, action="item", reward="click", propensity="p", context=["user x", "shop"]
+        )
         twin = library.PACBayesLinear(delta=0.1, random_state=3).fit(log)
         assert (made["kind"], made["bound"]) == ("in-sample", "PAC-Bayes")
         assert made["value_lower"] == twin.certificate_.value_lower
@@ -387,7 +469,9 @@ def test_a_mixture_drawn_from_a_posterior(piwo, learnable: Path, roles, oracle, 
 
 
 def test_what_is_said_of_a_posterior(piwo, learnable: Path, roles, tmp_path: Path) -> None:
-    done = piwo("learn", learnable, *roles, *CONTEXT, "--oracle", "pac-bayes", "--out", tmp_path / "p.piwo")
+    done = piwo(
+        "learn", learnable, *roles, *CONTEXT, "--oracle", "pac-bayes", "--out", tmp_path / "p.piwo"
+    )
     first, second, third, *_ = done.out.splitlines()
     assert first == "learned from 3000 rows: score ls-linear, oracle normal posterior, softmax"
     assert "for the certificate; posterior fitted at lam = 2 sqrt(d/n)" in second
@@ -413,8 +497,19 @@ def test_what_posteriors_do_not_take(piwo, learnable: Path, roles, tmp_path: Pat
         assert done.err.count("\n") == 1
 
 
-def test_candidates_that_are_one_policy_say_so(piwo, learnable: Path, roles, tmp_path: Path) -> None:
-    words = ["learn", learnable, *roles, *CONTEXT, "--oracle", "ridge", "--out", tmp_path / "p.piwo"]
+def test_candidates_that_are_one_policy_say_so(
+    piwo, learnable: Path, roles, tmp_path: Path
+) -> None:
+    words = [
+        "learn",
+        learnable,
+        *roles,
+        *CONTEXT,
+        "--oracle",
+        "ridge",
+        "--out",
+        tmp_path / "p.piwo",
+    ]
     page, shown = piwo(*words, "--json").document, piwo(*words).out
     same = [one["same_as"] for one in page["path"]]
     assert same[0] is None
@@ -425,8 +520,19 @@ def test_candidates_that_are_one_policy_say_so(piwo, learnable: Path, roles, tmp
     assert shown.count("<- chosen") == 1
 
 
-def test_the_table_of_a_path_is_in_the_terms_of_the_score(piwo, learnable: Path, roles, tmp_path: Path) -> None:
-    words = ["learn", learnable, *roles, *CONTEXT, "--oracle", "ridge", "--out", tmp_path / "p.piwo"]
+def test_the_table_of_a_path_is_in_the_terms_of_the_score(
+    piwo, learnable: Path, roles, tmp_path: Path
+) -> None:
+    words = [
+        "learn",
+        learnable,
+        *roles,
+        *CONTEXT,
+        "--oracle",
+        "ridge",
+        "--out",
+        tmp_path / "p.piwo",
+    ]
     told, page = piwo(*words).out, piwo(*words, "--json").document
     (chosen,) = (one for one in page["path"] if one["chosen"])
     assert chosen["parameter"] == 2 * chosen["gamma"] == page["training"]["parameter"]

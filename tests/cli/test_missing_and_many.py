@@ -25,7 +25,18 @@ def visits(tmp_path: Path) -> Path:
 
 
 def test_learn_and_act(piwo, visits: Path, tmp_path: Path) -> None:
-    learn = ("learn", visits, "--context", "age,shop", "--oracle", "ridge", "--score", "ix", "--gamma", "0.05")
+    learn = (
+        "learn",
+        visits,
+        "--context",
+        "age,shop",
+        "--oracle",
+        "ridge",
+        "--score",
+        "ix",
+        "--gamma",
+        "0.05",
+    )
     refused = piwo(*learn, "--out", tmp_path / "p.piwo")
     assert refused.code == 2
     assert "column 'age' has missing context values" in refused.err
@@ -42,7 +53,10 @@ def test_learn_and_act(piwo, visits: Path, tmp_path: Path) -> None:
     assert (acted.code, acted.err) == (0, "")
     assert [row["action"] for row in csv.DictReader(io.StringIO(acted.out))] == ["0", "1"]
     contexts.write_text("shop,age\n,0.5\n", encoding="utf-8")
-    assert "context column 'shop' is missing at row 0" in piwo("policy", "act", tmp_path / "p.piwo", contexts).err
+    assert (
+        "context column 'shop' is missing at row 0"
+        in piwo("policy", "act", tmp_path / "p.piwo", contexts).err
+    )
     valued = piwo("evaluate", visits, "--policy", tmp_path / "p.piwo", "--json")
     assert valued.code == 0, valued.err
     assert json.loads(valued.out)["policies"][0]["value"] > 0.9
@@ -56,7 +70,9 @@ def test_learn_and_act(piwo, visits: Path, tmp_path: Path) -> None:
         ("--hash-size", "100", "--hash-size is 100, expected a power of two"),
     ],
 )
-def test_wrong_choices_end_in_one_line(piwo, visits: Path, option: str, value: str, words: str) -> None:
+def test_wrong_choices_end_in_one_line(
+    piwo, visits: Path, option: str, value: str, words: str
+) -> None:
     done = piwo("check", visits, "--context", "age", option, value)
     assert done.code == 2
     assert words in done.err
@@ -67,6 +83,8 @@ def test_missing_values_are_told_once(piwo, visits: Path, tmp_path: Path, monkey
     """Both parts of the rows lack some, too."""
     few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
     monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
-    done = piwo("learn", visits, "--context", "age", "--missing", "indicator", "--out", tmp_path / "p.piwo")
+    done = piwo(
+        "learn", visits, "--context", "age", "--missing", "indicator", "--out", tmp_path / "p.piwo"
+    )
     assert done.code == 0, done.err
     assert done.err.count("context values are missing") == 1

@@ -28,7 +28,10 @@ def decisions(text: str) -> list[tuple[str, float]]:
 
 @pytest.mark.parametrize("columns", ["a,b,shop", "shop,b,a", "b,extra,shop,a"])
 def test_columns_are_matched_by_name(piwo, greedy: Path, tmp_path: Path, columns) -> None:
-    rows = [{"a": "1", "b": "0", "shop": "07", "extra": "x"}, {"a": "0", "b": "1", "shop": "7", "extra": "y"}]
+    rows = [
+        {"a": "1", "b": "0", "shop": "07", "extra": "x"},
+        {"a": "0", "b": "1", "shop": "7", "extra": "y"},
+    ]
     lines = [columns, *(",".join(row[name] for name in columns.split(",")) for row in rows)]
     (tmp_path / "contexts.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     done = piwo("policy", "act", greedy, tmp_path / "contexts.csv")
@@ -45,7 +48,9 @@ def test_a_missing_column_is_named(piwo, greedy: Path, tmp_path: Path) -> None:
 
 def test_levels_keep_their_zeros(piwo, tmp_path: Path) -> None:
     features = Features((Feature("shop", "levels", ("07", "7")),))
-    library.policies.LinearGreedy(np.eye(2), np.zeros(2), ["first", "second"], features).save(tmp_path / "p.piwo")
+    library.policies.LinearGreedy(np.eye(2), np.zeros(2), ["first", "second"], features).save(
+        tmp_path / "p.piwo"
+    )
     (tmp_path / "contexts.csv").write_text("shop\n07\n7\n", encoding="utf-8")
     done = piwo("policy", "act", tmp_path / "p.piwo", tmp_path / "contexts.csv")
     assert decisions(done.out) == [("first", 1.0), ("second", 1.0)]
@@ -95,7 +100,9 @@ def test_json_is_one_document_and_jsonl_many(piwo, uniform: Path, tmp_path: Path
     assert lines == page["decisions"]
     written = piwo(*words, "--out", tmp_path / "acts.jsonl", "--json")
     assert written.document["out"] == str(tmp_path / "acts.jsonl")
-    assert [json.loads(x) for x in (tmp_path / "acts.jsonl").read_text("utf-8").splitlines()] == lines
+    assert [
+        json.loads(x) for x in (tmp_path / "acts.jsonl").read_text("utf-8").splitlines()
+    ] == lines
     piwo(*words, "--out", tmp_path / "acts.csv")
     assert len(decisions((tmp_path / "acts.csv").read_text("utf-8"))) == 50
 
@@ -116,7 +123,9 @@ def test_show(piwo, greedy: Path, uniform: Path) -> None:
     assert "no certificate" in piwo("policy", "show", uniform).out
 
 
-@pytest.mark.parametrize("metadata", [{"certificate": 7}, {"training": "x"}, {"certificate": {"kind": 1}}])
+@pytest.mark.parametrize(
+    "metadata", [{"certificate": 7}, {"training": "x"}, {"certificate": {"kind": 1}}]
+)
 def test_a_damaged_record_is_one_line(piwo, tmp_path: Path, metadata) -> None:
     library.policies.Uniform(["a"]).save(tmp_path / "p.piwo", metadata)
     done = piwo("policy", "show", tmp_path / "p.piwo")
@@ -138,13 +147,19 @@ def unable() -> dict[str, library.policies.Policy]:
         "logging": policies.Logging(),
         "column": policies.Column("new"),
         "epsilon-greedy": policies.EpsilonGreedy(policies.Logging(listed), 0.1),
-        "mixture": policies.Mixture([policies.Logging(listed), policies.Uniform(listed)], [0.5, 0.5]),
+        "mixture": policies.Mixture(
+            [policies.Logging(listed), policies.Uniform(listed)], [0.5, 0.5]
+        ),
         "linear-greedy": policies.LinearGreedy([[1.0], [0.0]], [0.0, 0.0], listed),
     }
 
 
-@pytest.mark.parametrize("kind", ["logging", "column", "epsilon-greedy", "mixture", "linear-greedy"])
-def test_a_policy_that_cannot_act_on_a_file_says_so_in_words_of_the_command_line(piwo, tmp_path: Path, kind) -> None:
+@pytest.mark.parametrize(
+    "kind", ["logging", "column", "epsilon-greedy", "mixture", "linear-greedy"]
+)
+def test_a_policy_that_cannot_act_on_a_file_says_so_in_words_of_the_command_line(
+    piwo, tmp_path: Path, kind
+) -> None:
     unable()[kind].save(tmp_path / "p.piwo")
     (tmp_path / "log.csv").write_text("x\n1\n")
     done = piwo("policy", "act", tmp_path / "p.piwo", tmp_path / "log.csv")
@@ -161,6 +176,14 @@ def test_exploring(piwo, greedy: Path, tmp_path: Path) -> None:
     found = decisions(piwo("policy", "act", greedy, path, "--epsilon", 0.2, "--seed", 0).out)
     assert {(label, round(p, 12)) for label, p in found} == {("01", 0.9), ("é", 0.1)}
     assert abs(np.mean([label == "01" for label, _ in found]) - 0.9) < 4 * np.sqrt(0.09 / 400)
-    assert piwo("policy", "act", greedy, path, "--epsilon", 0, "--json").document["decisions"][0]["propensity"] == 1.0
+    assert (
+        piwo("policy", "act", greedy, path, "--epsilon", 0, "--json").document["decisions"][0][
+            "propensity"
+        ]
+        == 1.0
+    )
     wrong = piwo("policy", "act", greedy, path, "--epsilon", 1.5)
-    assert (wrong.code, wrong.err) == (2, "piwo: error: --epsilon is 1.5, expected a share from 0 to 1\n")
+    assert (wrong.code, wrong.err) == (
+        2,
+        "piwo: error: --epsilon is 1.5, expected a share from 0 to 1\n",
+    )

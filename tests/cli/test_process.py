@@ -13,8 +13,12 @@ ENDLESS = "select 'a' as action, 1 as reward, 0.5 as propensity from range(10000
 READY = "import sys; from piwo.cli.main import main; print('ready', flush=True); sys.exit(main(sys.argv[1:]))"
 
 
-@pytest.mark.parametrize("words", [["evaluate", ENDLESS, "--policy", "uniform"], ["check", ENDLESS]])
-@pytest.mark.parametrize("actions", [[], ["--actions", "a,b"]], ids=["seeking actions", "in a pass"])
+@pytest.mark.parametrize(
+    "words", [["evaluate", ENDLESS, "--policy", "uniform"], ["check", ENDLESS]]
+)
+@pytest.mark.parametrize(
+    "actions", [[], ["--actions", "a,b"]], ids=["seeking actions", "in a pass"]
+)
 def test_interrupt(words: list[str], actions: list[str]) -> None:
     command = [sys.executable, "-c", READY, *words, *actions]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -39,7 +43,9 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("module", ["piwo", "numpy", "piwo.learners", "piwo.cli.main", "piwo.cli.app"])
+@pytest.mark.parametrize(
+    "module", ["piwo", "numpy", "piwo.learners", "piwo.cli.main", "piwo.cli.app"]
+)
 def test_interrupt_while_it_is_imported(module: str) -> None:
     code = IMPORTING.replace("sys.argv[1]", repr(module))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
@@ -47,7 +53,9 @@ def test_interrupt_while_it_is_imported(module: str) -> None:
 
 
 def test_an_interrupt_that_the_shell_takes_away_does_nothing() -> None:
-    code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + IMPORTING.replace("sys.argv[1]", "'numpy'")
+    code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + IMPORTING.replace(
+        "sys.argv[1]", "'numpy'"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -73,7 +81,10 @@ def test_the_gate_is_not_opened_by_a_closed_pipe(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, "-m", "piwo", "check", str(log)], stdout=write, stderr=subprocess.PIPE, check=False
+        [sys.executable, "-m", "piwo", "check", str(log)],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"")
@@ -97,8 +108,12 @@ PIWO = f"'{sys.executable}' -m piwo"
     ],
 )
 def test_odd_surroundings(line: str, code: int, tmp_path: Path) -> None:
-    (tmp_path / "log.csv").write_text("action,reward,propensity\n" + "a,1,0.5\nb,0,0.5\n" * 500, "utf-8")
-    done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    (tmp_path / "log.csv").write_text(
+        "action,reward,propensity\n" + "a,1,0.5\nb,0,0.5\n" * 500, "utf-8"
+    )
+    done = subprocess.run(
+        line, shell=True, cwd=tmp_path, capture_output=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 
@@ -122,14 +137,22 @@ def test_interrupt_while_libraries_load() -> None:
         "assert 'piwo.cli.app' not in sys.modules\n"
         "sys.meta_path.insert(0, Pressed())\nsys.exit(main(['--help']))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_alone_it_prints_help() -> None:
-    done = subprocess.run([sys.executable, "-m", "piwo"], capture_output=True, text=True, encoding="utf-8", check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "piwo"], capture_output=True, text=True, encoding="utf-8", check=True
+    )
     asked = subprocess.run(
-        [sys.executable, "-m", "piwo", "--help"], capture_output=True, text=True, encoding="utf-8", check=True
+        [sys.executable, "-m", "piwo", "--help"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
     )
     assert done.stdout == asked.stdout
     assert done.stderr == ""
@@ -206,7 +229,9 @@ def test_progress_starts_anew_with_each_pass(monkeypatch: pytest.MonkeyPatch) ->
     bar.stop()
 
 
-def test_progress_of_a_query_knows_its_rows_from_the_pass_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_of_a_query_knows_its_rows_from_the_pass_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import io
 
     from rich.console import Console

@@ -22,7 +22,9 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     right = action == (x > 0)
     reward = (rng.random(2000) < 0.3 + 0.5 * right) * 1
     path = tmp_path_factory.mktemp("logs") / "visits.parquet"
-    pq.write_table(pa.table({"x": x, "action": action, "reward": reward, "right": right * 1.0}), path)
+    pq.write_table(
+        pa.table({"x": x, "action": action, "reward": reward, "right": right * 1.0}), path
+    )
     return path
 
 
@@ -37,7 +39,9 @@ def commands(log: Path, out: Path) -> dict[str, tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", ["check", "evaluate", "select", "learn", "report"])
-def test_estimated_propensities_are_told_in_every_result(piwo, visits: Path, tmp_path: Path, name: str) -> None:
+def test_estimated_propensities_are_told_in_every_result(
+    piwo, visits: Path, tmp_path: Path, name: str
+) -> None:
     out = tmp_path / "out"
     words = commands(visits, out)[name]
     done = piwo(*words, *ESTIMATED)
@@ -56,9 +60,19 @@ def test_estimated_propensities_are_told_in_every_result(piwo, visits: Path, tmp
 
 
 def test_what_is_estimated_is_what_the_library_estimates(piwo, visits: Path) -> None:
-    log = library.estimate_propensities(str(visits), context="x", policy_columns="right", forward=True)
+    log = library.estimate_propensities(
+        str(visits), context="x", policy_columns="right", forward=True
+    )
     twin = library.evaluate(log, library.policies.Column("right"))
-    words = ("--policy-column", "right", "--context", "x", "--estimate-propensities", "forward", "--json")
+    words = (
+        "--policy-column",
+        "right",
+        "--context",
+        "x",
+        "--estimate-propensities",
+        "forward",
+        "--json",
+    )
     (found,) = piwo("evaluate", visits, *words).document["policies"]
     assert (found["value"], found["lower"], found["rows"]) == (twin.value, twin.lower, 1600)
     # what the logger did is known here: the policy earns .8 on all rows
@@ -66,15 +80,24 @@ def test_what_is_estimated_is_what_the_library_estimates(piwo, visits: Path) -> 
 
 
 @pytest.mark.parametrize("option", [("--propensity-factor", 1.2), ("--sensitivity", 1.5)])
-def test_doubt_is_the_same_option_everywhere(piwo, visits: Path, tmp_path: Path, option: tuple[object, ...]) -> None:
-    words = {name: piwo(*x, *ESTIMATED, "--json").document for name, x in commands(visits, tmp_path / "p").items()}
+def test_doubt_is_the_same_option_everywhere(
+    piwo, visits: Path, tmp_path: Path, option: tuple[object, ...]
+) -> None:
+    words = {
+        name: piwo(*x, *ESTIMATED, "--json").document
+        for name, x in commands(visits, tmp_path / "p").items()
+    }
     doubted = {
-        name: piwo(*x, *ESTIMATED, *option, "--json").document for name, x in commands(visits, tmp_path / "p").items()
+        name: piwo(*x, *ESTIMATED, *option, "--json").document
+        for name, x in commands(visits, tmp_path / "p").items()
     }
     field = str(option[0]).removeprefix("--propensity-").removeprefix("--")
     assert {page["log"]["propensities"][field] for page in doubted.values()} == {option[1]}
     assert doubted["evaluate"]["policies"][0]["lower"] < words["evaluate"]["policies"][0]["lower"]
-    assert doubted["learn"]["certificate"]["value_lower"] < words["learn"]["certificate"]["value_lower"]
+    assert (
+        doubted["learn"]["certificate"]["value_lower"]
+        < words["learn"]["certificate"]["value_lower"]
+    )
     assert "are allowed to be larger" in " ".join(doubted["learn"]["certificate"]["notes"])
     assert doubted["check"]["mean_weight"] < words["check"]["mean_weight"]
 
@@ -88,10 +111,19 @@ def test_what_is_suggested_next_estimates_again(piwo, visits: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--estimate-propensities", "yes"), "--estimate-propensities got 'yes', expected folds or forward"),
-        (("--estimate-propensities", "folds", "--propensity", "right"), "goes without --propensity"),
+        (
+            ("--estimate-propensities", "yes"),
+            "--estimate-propensities got 'yes', expected folds or forward",
+        ),
+        (
+            ("--estimate-propensities", "folds", "--propensity", "right"),
+            "goes without --propensity",
+        ),
         (("--estimate-propensities", "folds", "--weight", "right"), "goes without --weight"),
-        (("--estimate-propensities", "folds", "--propensity-factor", 0.5), "--propensity-factor is 0.5"),
+        (
+            ("--estimate-propensities", "folds", "--propensity-factor", 0.5),
+            "--propensity-factor is 0.5",
+        ),
         (("--estimate-propensities", "folds", "--sensitivity", "nan"), "--sensitivity is nan"),
     ],
 )
@@ -103,7 +135,9 @@ def test_options_that_do_not_go_together(piwo, visits: Path, words, says) -> Non
 
 
 @pytest.mark.parametrize("command", ["evaluate", "learn"])
-def test_no_gate_passes_on_estimates_that_nobody_vouches_for(piwo, visits: Path, tmp_path: Path, command: str) -> None:
+def test_no_gate_passes_on_estimates_that_nobody_vouches_for(
+    piwo, visits: Path, tmp_path: Path, command: str
+) -> None:
     out = tmp_path / "p"
     words = {
         "evaluate": ("evaluate", visits, "--policy-column", "right", "--gate"),
@@ -114,11 +148,17 @@ def test_no_gate_passes_on_estimates_that_nobody_vouches_for(piwo, visits: Path,
     assert "--gate got estimated propensities" in refused.err
     assert "--propensity-factor or --sensitivity" in refused.err
     assert not out.exists()
-    for declared in (("--propensity-factor", 1), ("--sensitivity", 1), ("--propensity-factor", 1.05)):
+    for declared in (
+        ("--propensity-factor", 1),
+        ("--sensitivity", 1),
+        ("--propensity-factor", 1.05),
+    ):
         assert piwo(*words, *ESTIMATED, *declared).code == 0
 
 
-def test_what_rests_on_estimates_says_so_where_it_claims(piwo, visits: Path, tmp_path: Path) -> None:
+def test_what_rests_on_estimates_says_so_where_it_claims(
+    piwo, visits: Path, tmp_path: Path
+) -> None:
     pytest.importorskip("jinja2")
     out, page = tmp_path / "p", tmp_path / "page.html"
     told = piwo(*commands(visits, out)["learn"], *ESTIMATED).out
@@ -132,7 +172,10 @@ def test_what_rests_on_estimates_says_so_where_it_claims(piwo, visits: Path, tmp
     piwo("report", visits, *ESTIMATED, "--policy", "uniform", "--policy", out, "--out", page)
     text = page.read_text("utf-8")
     assert "%, if the estimated propensities are right (" in text
-    assert '"care">Certified better than the logging policy, if the estimated propensities are right (' in text
+    assert (
+        '"care">Certified better than the logging policy, if the estimated propensities are right ('
+        in text
+    )
     assert "propensity_factor=" not in text.split("<h2>Health")[0]
     logged = piwo("evaluate", visits, *ESTIMATED, "--policy", "uniform", "--propensity-factor", 1.5)
     assert "95 %, if the true propensities are at most 1.5 times the estimated ones\n" in logged.out

@@ -15,7 +15,9 @@ def test_piwo_toml(piwo, small: Path, tmp_path: Path) -> None:
     assert [(x["name"], x["delta"]) for x in found] == [("uniform", 0.1), ("constant:a", 0.1)]
     # a key for all commands may be unknown to this one, a table is for its command alone
     assert piwo("check", small).code in (0, 1)
-    assert piwo("evaluate", small, "--delta", ".2", "--json").document["policies"][0]["delta"] == 0.2
+    assert (
+        piwo("evaluate", small, "--delta", ".2", "--json").document["policies"][0]["delta"] == 0.2
+    )
 
 
 def test_pyproject_in_a_folder_above(piwo, small: Path, tmp_path: Path, monkeypatch) -> None:
@@ -38,17 +40,24 @@ def test_subcommands_have_tables_too(piwo, tmp_path: Path) -> None:
     library.policies.Uniform(["a", "b"]).save(tmp_path / "p.piwo")
     (tmp_path / "c.csv").write_text("x\n" + "1\n" * 30, "utf-8")
     (tmp_path / "piwo.toml").write_text("[policy.act]\nseed = 3\n", "utf-8")
-    assert piwo("policy", "act", "p.piwo", "c.csv").out == piwo("policy", "act", "p.piwo", "c.csv", "--seed", 3).out
+    assert (
+        piwo("policy", "act", "p.piwo", "c.csv").out
+        == piwo("policy", "act", "p.piwo", "c.csv", "--seed", 3).out
+    )
 
 
-def test_variables_win_over_files_and_words_over_variables(piwo, small: Path, tmp_path: Path, monkeypatch) -> None:
+def test_variables_win_over_files_and_words_over_variables(
+    piwo, small: Path, tmp_path: Path, monkeypatch
+) -> None:
     (tmp_path / "piwo.toml").write_text(ROLES + "delta = 0.1\n", "utf-8")
     monkeypatch.setenv("PIWO_DELTA", "0.2")
     monkeypatch.setenv("PIWO_LOG", f"select * from '{small}'")
     monkeypatch.setenv("PIWO_UNRELATED", "x")
     (found,) = piwo("evaluate", "--policy", "uniform", "--json").document["policies"]
     assert found["delta"] == 0.2
-    (found,) = piwo("evaluate", "--policy", "uniform", "--delta", ".3", "--json").document["policies"]
+    (found,) = piwo("evaluate", "--policy", "uniform", "--delta", ".3", "--json").document[
+        "policies"
+    ]
     assert found["delta"] == 0.3
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from piwo.cli.progress import spark_starts
-from piwo.logs import spark_session
+from piwo.sources import spark_session
 from tests.cli.conftest import ROLES, Command
 
 CONTEXT = ("--context", "user x,shop")
@@ -21,7 +21,9 @@ CONTEXT = ("--context", "user x,shop")
 def view(spark: Any, learnable: Path) -> str:
     """The rows of a file as a view of the session."""
     rows = pq.read_table(learnable)
-    spark.createDataFrame(rows.append_column("id", [range(len(rows))])).createOrReplaceTempView("decisions")
+    spark.createDataFrame(rows.append_column("id", [range(len(rows))])).createOrReplaceTempView(
+        "decisions"
+    )
     return "decisions"
 
 
@@ -51,7 +53,9 @@ def test_a_query_is_a_log_and_errors_are_one_line(piwo: Command, view: str) -> N
         assert words in done.err
 
 
-def test_a_policy_is_learned_there_with_a_key_alone(piwo: Command, view: str, tmp_path: Path) -> None:
+def test_a_policy_is_learned_there_with_a_key_alone(
+    piwo: Command, view: str, tmp_path: Path
+) -> None:
     out = tmp_path / "p.piwo"
     words = ("learn", f"spark:{view}", *ROLES, *CONTEXT, "--oracle", "ridge")
     refused = piwo(*words, "--out", out)
@@ -63,14 +67,18 @@ def test_a_policy_is_learned_there_with_a_key_alone(piwo: Command, view: str, tm
 
 
 @pytest.mark.parametrize(("active", "starts"), [(None, True), (object(), False)])
-def test_one_line_tells_that_spark_starts(monkeypatch: pytest.MonkeyPatch, active: object, starts: bool) -> None:
+def test_one_line_tells_that_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, active: object, starts: bool
+) -> None:
     sql = SimpleNamespace(SparkSession=SimpleNamespace(getActiveSession=lambda: active))
     monkeypatch.setitem(sys.modules, "pyspark.sql", sql)
     assert spark_starts(["spark:shop.decisions"]) == starts
     assert not spark_starts(["log.parquet"])
 
 
-def test_without_spark_the_way_to_it_is_told(piwo: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_spark_the_way_to_it_is_told(
+    piwo: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     done = piwo("check", "spark:decisions", *ROLES)
     assert done.code == 2
@@ -78,7 +86,9 @@ def test_without_spark_the_way_to_it_is_told(piwo: Command, monkeypatch: pytest.
     assert "starting" not in done.err
 
 
-def test_a_spark_that_starts_here_logs_errors_alone_unless_there_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spark_that_starts_here_logs_errors_alone_unless_there_are_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("pyspark", reason="needs Spark: pip install 'piwo[spark]'")
     for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)

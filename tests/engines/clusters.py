@@ -25,7 +25,9 @@ def plain(table: pa.Table) -> pa.Table:
     """Lists of a fixed size as lists: neither Spark nor pandas has the former."""
     for i, field in enumerate(table.schema):
         if pa.types.is_fixed_size_list(field.type):
-            table = table.set_column(i, field.name, table[field.name].cast(pa.list_(field.type.value_type)))
+            table = table.set_column(
+                i, field.name, table[field.name].cast(pa.list_(field.type.value_type))
+            )
     return table
 
 
@@ -33,7 +35,9 @@ def pandas(table: pa.Table) -> Any:
     """Lists in columns of Arrow's own type: Dask takes those of objects for text."""
     import pandas as pd
 
-    return table.to_pandas(types_mapper=lambda kind: pd.ArrowDtype(kind) if pa.types.is_list(kind) else None)
+    return table.to_pandas(
+        types_mapper=lambda kind: pd.ArrowDtype(kind) if pa.types.is_list(kind) else None
+    )
 
 
 def go_wrong_once(accident: Accident | None, once: str) -> None:
@@ -116,7 +120,12 @@ class DaskHome:
                 go_wrong_once(accident, once)
             return pandas(parts[i])
 
-        return dd.from_map(rows, range(len(parts)), meta=pandas(parts[0].slice(0, 0)), label=f"rows-{Path(once).name}")
+        return dd.from_map(
+            rows,
+            range(len(parts)),
+            meta=pandas(parts[0].slice(0, 0)),
+            label=f"rows-{Path(once).name}",
+        )
 
     @contextmanager
     def chosen(self) -> Iterator[None]:

@@ -28,10 +28,10 @@ from piwo.engines.checkpoint import _FORMAT
 from piwo.engines.identity import identity
 from piwo.errors import FileError, PiwoWarning, UsageError
 from piwo.logs import read
-from piwo.logs import sources as sources_module
 from piwo.policies import Classifier, Constant, Deterministic, RowWise, Tabular, Uniform
 from piwo.reductions import Digest, Gram, PolicySums, Reduction, Together, packed, unpacked
 from piwo.scores import IW, IX
+from piwo.sources import source as sources_module
 
 N = 2_000
 
@@ -64,7 +64,9 @@ def log(files: Any) -> piwo.Log:
     return read(files, actions=range(3), context="x")
 
 
-WORK = Together((Digest(), PolicySums(Uniform(range(3)), IX(0.1)), Gram((IX(0.1),), 3, np.zeros(1))))
+WORK = Together(
+    (Digest(), PolicySums(Uniform(range(3)), IX(0.1)), Gram((IX(0.1),), 3, np.zeros(1)))
+)
 
 
 class Killed(BaseException):
@@ -100,7 +102,9 @@ class Fatal(Reduction[Any]):
 
 @pytest.mark.parametrize("source", ["parquet", "csv", "table", "where"])
 @pytest.mark.parametrize("batches", [1, 13, 39])
-def test_what_was_killed_goes_on_to_the_same_bits(source: str, batches: int, files: list[str], tmp_path: Path) -> None:
+def test_what_was_killed_goes_on_to_the_same_bits(
+    source: str, batches: int, files: list[str], tmp_path: Path
+) -> None:
     kept = tmp_path / "kept"
     if source == "csv":
         table().to_pandas().to_csv(tmp_path / "log.csv", index=False)
@@ -157,7 +161,9 @@ def test_another_log_is_refused(files: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_a_file_with_its_old_size_and_time_is_another_where_its_end_is(kind: str, tmp_path: Path) -> None:
+def test_a_file_with_its_old_size_and_time_is_another_where_its_end_is(
+    kind: str, tmp_path: Path
+) -> None:
     path, rows = tmp_path / f"log.{kind}", table().slice(0, 200)
 
     def write(rewards: float) -> os.stat_result:
@@ -182,14 +188,23 @@ def test_another_computation_is_refused(files: list[str], tmp_path: Path) -> Non
     kept = tmp_path / "kept"
     with pytest.raises(Killed), checkpointing(kept, every=0):
         reduce(log(files), Fatal(PolicySums(Uniform(range(3)), IX(0.1)), 30))
-    for other in (PolicySums(Uniform(range(3)), IX(0.2)), PolicySums(Constant(1, range(3)), IX(0.1)), Digest()):
-        with pytest.raises(FileError, match="checkpoint of another computation"), checkpointing(kept):
+    for other in (
+        PolicySums(Uniform(range(3)), IX(0.2)),
+        PolicySums(Constant(1, range(3)), IX(0.1)),
+        Digest(),
+    ):
+        with (
+            pytest.raises(FileError, match="checkpoint of another computation"),
+            checkpointing(kept),
+        ):
             reduce(log(files), Fatal(other, 10**9))
     with pytest.raises(FileError, match="checkpoint of another"), checkpointing(kept):
         reduce(log(f"from '{files[0]}'"), Fatal(PolicySums(Uniform(range(3)), IX(0.1)), 10**9))
 
 
-def test_damaged_and_foreign_files_are_refused_and_left_alone(files: list[str], tmp_path: Path) -> None:
+def test_damaged_and_foreign_files_are_refused_and_left_alone(
+    files: list[str], tmp_path: Path
+) -> None:
     kept = tmp_path / "kept"
     with pytest.raises(Killed), checkpointing(kept, every=0):
         reduce(log(files), Fatal(WORK, 30))
@@ -198,13 +213,25 @@ def test_damaged_and_foreign_files_are_refused_and_left_alone(files: list[str], 
     np.savez(pickled, tree=np.array([{}], object))
     half = packed((_FORMAT, piwo.__version__, 3))
     foreign = (b"", b"my precious notes", table_of, pickle.dumps(3), pickled.getvalue())
-    for bad in (good[:-9], good[:4], *foreign, packed(("something", 1)), packed(()), packed(3), half):
+    for bad in (
+        good[:-9],
+        good[:4],
+        *foreign,
+        packed(("something", 1)),
+        packed(()),
+        packed(3),
+        half,
+    ):
         kept.write_bytes(bad)
-        with pytest.raises(FileError, match="is no checkpoint, or cut short or damaged; name") as caught:
+        with pytest.raises(
+            FileError, match="is no checkpoint, or cut short or damaged; name"
+        ) as caught:
             checkpointing(kept).__enter__()
         assert "pickle" not in str(caught.value)
         assert kept.read_bytes() == bad
-    kept.write_bytes(good.replace(f'"{piwo.__version__}"'.encode(), f'"{"9" * len(piwo.__version__)}"'.encode()))
+    kept.write_bytes(
+        good.replace(f'"{piwo.__version__}"'.encode(), f'"{"9" * len(piwo.__version__)}"'.encode())
+    )
     with pytest.raises(FileError, match=r"no checkpoint|of piwo 9"), checkpointing(kept):
         pass
     with pytest.raises(FileError, match="no folder"), checkpointing(tmp_path / "no" / "kept"):
@@ -214,7 +241,9 @@ def test_damaged_and_foreign_files_are_refused_and_left_alone(files: list[str], 
 
 
 def test_a_flipped_bit_is_one_line() -> None:
-    data = packed((_FORMAT, "1", ("log", 1.5, None), np.arange(6.0).reshape(2, 3), np.ones((2, 2), np.int8)))
+    data = packed(
+        (_FORMAT, "1", ("log", 1.5, None), np.arange(6.0).reshape(2, 3), np.ones((2, 2), np.int8))
+    )
     for bit in range(8 * len(data)):
         damaged = bytearray(data)
         damaged[bit // 8] ^= 1 << bit % 8
@@ -243,10 +272,15 @@ def test_other_mappers_keep_checkpoints_too(files: list[str], tmp_path: Path) ->
 
 
 def test_findings_are_kept(tmp_path: Path) -> None:
-    hair = table().set_column(2, "propensity", pa.array(np.where(np.arange(N) % 10 == 0, 1.00001, 0.5)))
+    hair = table().set_column(
+        2, "propensity", pa.array(np.where(np.arange(N) % 10 == 0, 1.00001, 0.5))
+    )
     with pytest.raises(Killed), checkpointing(tmp_path / "kept", every=0):
         reduce(log(hair), Fatal(Digest(), 39))
-    with pytest.warns(PiwoWarning, match=r"in 200 rows .*: 0, 10, 20, 30, 40, "), checkpointing(tmp_path / "kept"):
+    with (
+        pytest.warns(PiwoWarning, match=r"in 200 rows .*: 0, 10, 20, 30, 40, "),
+        checkpointing(tmp_path / "kept"),
+    ):
         reduce(log(hair), Fatal(Digest(), 10**9))
 
 
@@ -284,8 +318,29 @@ def things() -> Iterator[Any]:
     from sklearn.linear_model import LogisticRegression
 
     x = np.linspace(-1, 1, 40).reshape(-1, 1)
-    yield from (None, 0, 0.0, -0.0, False, "0", b"0", (), [], {"b": {"é", "a", "c"}, "a": 1}, np.zeros(2), np.zeros(3))
-    yield from (np.zeros((2, 1)), np.zeros(2, np.float32), np.array(["a"], object), int, rule, len, np.exp)
+    yield from (
+        None,
+        0,
+        0.0,
+        -0.0,
+        False,
+        "0",
+        b"0",
+        (),
+        [],
+        {"b": {"é", "a", "c"}, "a": 1},
+        np.zeros(2),
+        np.zeros(3),
+    )
+    yield from (
+        np.zeros((2, 1)),
+        np.zeros(2, np.float32),
+        np.array(["a"], object),
+        int,
+        rule,
+        len,
+        np.exp,
+    )
     yield Uniform(["a", "b"])
     yield Uniform(["a", "c"])
     yield Tabular(np.full((1, 2), 0.5), actions=["a", "b"])
@@ -398,7 +453,9 @@ def test_many_functions_that_call_each_other_take_no_time() -> None:
     assert identity(place["f0"]) != identity(place["f1"])
 
 
-def test_a_changed_rule_does_not_go_on(files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_rule_does_not_go_on(
+    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = tmp_path / "kept"
     policy = Deterministic(lambda x: above(x[:, 0]) * 1, range(3))
     with pytest.raises(Killed), checkpointing(kept, every=0):
@@ -438,13 +495,10 @@ def big(tmp_path: Path) -> Path:
 def start(big: Path, kept: Path) -> subprocess.Popen[str]:
     """The command, slowed down so that there is time to kill it, with a checkpoint after every piece."""
     code = (
-        "import sys, time, functools\n"
-        "from piwo import engines\n"
-        "from piwo.reductions import PolicySums\n"
-        "plain = PolicySums.update\n"
-        "PolicySums.update = lambda self, state, batch: (time.sleep(0.05), plain(self, state, batch))[1]\n"
-        "engines.checkpointing = functools.partial(engines.checkpointing, every=0)\n"
-        "from piwo.cli.main import main\n"
+        "import sys, time, functools\nfrom piwo import engines\nfrom piwo.reductions import "
+        "PolicySums\nplain = PolicySums.update\nPolicySums.update = lambda self, state, batch: "
+        "(time.sleep(0.05), plain(self, state, batch))[1]\nengines.checkpointing = "
+        "functools.partial(engines.checkpointing, every=0)\nfrom piwo.cli.main import main\n"
         "sys.exit(main(sys.argv[1:]))"
     )
     words = ["evaluate", str(big), "--policy", "uniform", "--json", "--checkpoint", str(kept)]
@@ -525,5 +579,7 @@ def test_every_long_command_goes_on_after_an_interrupt(
 
 def without_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {x: without_times(y) for x, y in value.items() if x not in {"created", "made", "time"}}
+        return {
+            x: without_times(y) for x, y in value.items() if x not in {"created", "made", "time"}
+        }
     return [without_times(x) for x in value] if isinstance(value, list) else value

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import piwo
-from piwo.logs.clusters import Cluster, Partition
+from piwo.sources.clusters import Cluster, Partition
 
 N = 3000
 RNG = np.random.default_rng(0)
@@ -29,7 +29,12 @@ class Counting(Cluster):
     def fold(self, columns, one, merge):
         self.passes += 1
         rows = TABLE.select(list(columns))
-        return merge([one(Partition(i, tuple(columns), rows.slice(i * 1000, 1000).to_batches())) for i in range(3)])
+        return merge(
+            [
+                one(Partition(i, tuple(columns), rows.slice(i * 1000, 1000).to_batches()))
+                for i in range(3)
+            ]
+        )
 
     def head(self, columns):
         return Partition(0, tuple(columns), TABLE.select(list(columns)).slice(0, 100).to_batches())

@@ -16,9 +16,9 @@ import piwo
 from piwo.engines import reduce, reporting
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs import Log, read
-from piwo.logs.spark_session import cancelled_by_interrupts
 from piwo.reductions import Digest, Gram, Together
 from piwo.scores import PseudoLoss
+from piwo.sources.spark_session import canceled_by_interrupts
 from tests.engines.clusters import DaskHome, Home, SparkFilesHome, SparkHome, layouts, plain
 from tests.reductions import test_laws as laws
 
@@ -43,7 +43,12 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def log_of(frame: Any, **more: Any) -> Log:
-    roles = {"propensity": "propensity", "propensities": "mu", "weight": "weight", "policy_columns": "pi"}
+    roles = {
+        "propensity": "propensity",
+        "propensities": "mu",
+        "weight": "weight",
+        "policy_columns": "pi",
+    }
     return read(frame, **({"context": "x*", "actions": range(laws.ACTIONS)} | roles | more))
 
 
@@ -70,7 +75,9 @@ def test_every_reduction_gives_the_same_numbers_for_every_layout(home: Home, lay
 
 @pytest.mark.parametrize("accident", ["raises", "killed"])
 @pytest.mark.parametrize("home", ["spark", "dask, cluster"], indirect=True)
-def test_a_task_that_fails_and_a_worker_that_dies_change_nothing(home: Home, accident: Any, tmp_path: Path) -> None:
+def test_a_task_that_fails_and_a_worker_that_dies_change_nothing(
+    home: Home, accident: Any, tmp_path: Path
+) -> None:
     parts, once = layouts(laws.table())["reordered"], tmp_path / f"{type(home).__name__}-{accident}"
     log = log_of(home.frame(parts, accident, str(once)))
     with warnings.catch_warnings():
@@ -117,7 +124,10 @@ def near(value: Any) -> Any:
 def test_check_evaluate_compare_and_certify_say_the_same(home: Home) -> None:
     table = story()
     here = read(table, context=["x*", "shop"])
-    there = read(home.frame([table.slice(1000, 2000), table.slice(0, 0), table.slice(0, 1000)]), context=["x*", "shop"])
+    there = read(
+        home.frame([table.slice(1000, 2000), table.slice(0, 0), table.slice(0, 1000)]),
+        context=["x*", "shop"],
+    )
     assert there.actions == here.actions
     assert there.features == here.features
     assert len(there) == len(here)
@@ -143,7 +153,9 @@ def test_a_condition_keeps_the_rows_that_it_keeps_on_one_machine(home: Home, whe
     table = story()
     roles = {"context": ["x*", "shop"], "where": where}
     here = read(table, **roles)
-    there = read(home.frame([table.slice(0, 1000), table.slice(0, 0), table.slice(1000, 2000)]), **roles)
+    there = read(
+        home.frame([table.slice(0, 1000), table.slice(0, 0), table.slice(1000, 2000)]), **roles
+    )
     assert (there.actions, there.features, len(there)) == (here.actions, here.features, len(here))
     assert len(here) > 0
     assert said(piwo.check(there)) == near(said(piwo.check(here)))
@@ -154,7 +166,11 @@ def test_a_condition_keeps_the_rows_that_it_keeps_on_one_machine(home: Home, whe
 
 def test_conditions_that_are_none_are_refused_there_too(home: Home) -> None:
     frame = home.frame([story(50)])
-    for where, what in (("random() < 0.5", "other rows at every pass"), ("nosuch > 1", "nosuch"), ("1; 2", "not one")):
+    for where, what in (
+        ("random() < 0.5", "other rows at every pass"),
+        ("nosuch > 1", "nosuch"),
+        ("1; 2", "not one"),
+    ):
         with pytest.raises(piwo.PiwoError, match=what):
             read(frame, where=where)
     nothing = read(frame, where="reward > 7")
@@ -162,7 +178,9 @@ def test_conditions_that_are_none_are_refused_there_too(home: Home) -> None:
         piwo.check(nothing)
 
 
-def test_a_grid_learned_there_is_the_same_file_with_the_same_certificate(home: Home, tmp_path: Path) -> None:
+def test_a_grid_learned_there_is_the_same_file_with_the_same_certificate(
+    home: Home, tmp_path: Path
+) -> None:
     table = story()
     roles = {"context": ["x*", "shop"], "key": "event"}
     here = piwo.PIWOGrid(oracle=piwo.oracles.Ridge()).fit(read(table, **roles))
@@ -197,8 +215,8 @@ def test_rows_that_break_a_rule_are_named_in_one_line(home: Home) -> None:
     words = str(caught.value)
     assert "\n" not in words
     assert words.startswith(
-        "column 'propensity' is 0, which cannot happen for an action that was taken, in 3 rows (counted from 0: "
-        "row 10 of partition 1, row 499 of partition 1, row 3 of partition 2)"
+        "column 'propensity' is 0, which cannot happen for an action that was taken, in 3 rows "
+        "(counted from 0: row 10 of partition 1, row 499 of partition 1, row 3 of partition 2)"
     )
 
 
@@ -213,7 +231,10 @@ def test_errors_of_sums_come_back_as_they_are(home: Home) -> None:
 def test_harmless_findings_are_one_warning_and_rows_are_told_once(home: Home) -> None:
     told: list[int] = []
     log = log_of(home.frame(broken("pi", 1.00001, 10, 600)))
-    with reporting(lambda rows, total: told.append(rows)), pytest.warns(PiwoWarning, match="in 2 rows") as caught:
+    with (
+        reporting(lambda rows, total: told.append(rows)),
+        pytest.warns(PiwoWarning, match="in 2 rows") as caught,
+    ):
         reduce(log, Digest())
     assert len(caught) == 1
     assert sum(told) == laws.N
@@ -294,9 +315,9 @@ def test_an_interrupt_is_one_whatever_spark_makes_of_it() -> None:
         finally:
             raise errors.Py4JError("Answer from Java side is empty")
 
-    with pytest.raises(KeyboardInterrupt), cancelled_by_interrupts(Session()):
+    with pytest.raises(KeyboardInterrupt), canceled_by_interrupts(Session()):
         collect()
     assert called == ["add", "cancel", "cancel", "remove"]
-    with pytest.raises(ValueError, match="other"), cancelled_by_interrupts(Session()):
+    with pytest.raises(ValueError, match="other"), canceled_by_interrupts(Session()):
         raise ValueError("other")
     assert called[4:] == ["add", "remove"]

@@ -16,10 +16,10 @@ import pytest
 from piwo.engines import reduce, reporting, using
 from piwo.errors import DataError, PiwoWarning
 from piwo.logs import Log, read
-from piwo.logs import sources as sources_module
 from piwo.policies import Uniform
 from piwo.reductions import ActionTable, Digest, PolicySums
 from piwo.scores import IX
+from piwo.sources import source as sources_module
 
 
 def table(n: int = 1000) -> pa.Table:
@@ -44,7 +44,9 @@ def test_every_source_gives_the_same_state(tmp_path: Path, small_batches: None) 
     for i in range(4):
         pq.write_table(rows.slice(250 * i, 250), tmp_path / f"part{i}.parquet", row_group_size=60)
     rows.to_pandas().to_csv(tmp_path / "log.csv", index=False)
-    rows.to_pandas().to_json(tmp_path / "log.jsonl", orient="records", lines=True, double_precision=15)
+    rows.to_pandas().to_json(
+        tmp_path / "log.jsonl", orient="records", lines=True, double_precision=15
+    )
     expected = reduce(read(rows), PolicySums(Uniform(range(4)), IX(0.1)))
     for source in (
         tmp_path / "one.parquet",
@@ -61,7 +63,9 @@ def test_every_source_gives_the_same_state(tmp_path: Path, small_batches: None) 
 
 
 def test_a_refusal_in_a_worker_is_the_refusal_of_the_whole_log(small_batches: None) -> None:
-    bad = table().set_column(2, "propensity", pa.array(np.where(np.arange(1000) % 400 == 399, 0.0, 0.5)))
+    bad = table().set_column(
+        2, "propensity", pa.array(np.where(np.arange(1000) % 400 == 399, 0.0, 0.5))
+    )
     words = r"column 'propensity' is 0, .* in 2 rows \(row numbers from 0: 399, 799\)"
     with pytest.raises(DataError, match=words):
         reduce(read(bad), Digest())
@@ -76,12 +80,18 @@ def test_a_refusal_in_a_worker_is_the_refusal_of_the_whole_log(small_batches: No
 
 
 def test_harmless_findings_become_one_warning(small_batches: None) -> None:
-    hair = table().set_column(2, "propensity", pa.array(np.where(np.arange(1000) % 10 == 0, 1.00001, 0.5)))
+    hair = table().set_column(
+        2, "propensity", pa.array(np.where(np.arange(1000) % 10 == 0, 1.00001, 0.5))
+    )
     log, words = read(hair), r"in 100 rows .*: 0, 10, 20, 30, 40, "
     with pytest.warns(PiwoWarning, match=words) as caught:
         reduce(log, Digest())
     assert len(caught) == 1
-    with ThreadPoolExecutor(3) as pool, using(pool), pytest.warns(PiwoWarning, match=words) as caught:
+    with (
+        ThreadPoolExecutor(3) as pool,
+        using(pool),
+        pytest.warns(PiwoWarning, match=words) as caught,
+    ):
         reduce(log, Digest())
     assert len(caught) == 1
 

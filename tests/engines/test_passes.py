@@ -27,7 +27,9 @@ def log() -> piwo.Log:
     rng = np.random.default_rng(0)
     x, a = rng.normal(size=4000), rng.integers(0, 3, 4000)
     reward = (rng.random(4000) < 0.3 + 0.3 * (a == (x > 0))) * 1.0
-    return piwo.Log.from_arrays(context=x[:, None], action=a, reward=reward, propensity=np.full(4000, 1 / 3))
+    return piwo.Log.from_arrays(
+        context=x[:, None], action=a, reward=reward, propensity=np.full(4000, 1 / 3)
+    )
 
 
 def constants(log: piwo.Log) -> list[piwo.policies.Policy]:
@@ -38,12 +40,24 @@ def constants(log: piwo.Log) -> list[piwo.policies.Policy]:
     ("ask", "passes"),
     [
         pytest.param(piwo.check, 1, id="check"),
-        pytest.param(lambda log: piwo.evaluate(log, piwo.policies.Uniform(log.actions)), 1, id="evaluate"),
         pytest.param(
-            lambda log: piwo.compare(log, {str(i): x for i, x in enumerate(constants(log))}), 1, id="many policies"
+            lambda log: piwo.evaluate(log, piwo.policies.Uniform(log.actions)), 1, id="evaluate"
         ),
-        pytest.param(lambda log: Ridge().solve_path(log, [piwo.IX(g) for g in (0.01, 0.1, 1.0)]), 1, id="ridge path"),
-        pytest.param(lambda log: piwo.PIWOGrid(oracle=Ridge()).fit(log), 2, id="grid held-out: learn all, certify all"),
+        pytest.param(
+            lambda log: piwo.compare(log, {str(i): x for i, x in enumerate(constants(log))}),
+            1,
+            id="many policies",
+        ),
+        pytest.param(
+            lambda log: Ridge().solve_path(log, [piwo.IX(g) for g in (0.01, 0.1, 1.0)]),
+            1,
+            id="ridge path",
+        ),
+        pytest.param(
+            lambda log: piwo.PIWOGrid(oracle=Ridge()).fit(log),
+            2,
+            id="grid held-out: learn all, certify all",
+        ),
         pytest.param(
             lambda log: piwo.PIWOGrid(oracle=Exhaustive(constants(log))).fit(log),
             2,

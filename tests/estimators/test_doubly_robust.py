@@ -57,7 +57,9 @@ def test_a_model_that_is_right_on_the_logged_actions_is_not_corrected() -> None:
     log, pi, q, data = made()
     q[np.arange(300), data["action"]] = data["reward"]
     for gamma in (0.0, 0.1, 3.0):
-        assert doubly_robust(log, pi, q, gamma).value == pytest.approx(direct_method(log, pi, q).value)
+        assert doubly_robust(log, pi, q, gamma).value == pytest.approx(
+            direct_method(log, pi, q).value
+        )
 
 
 def test_a_constant_zero_model_is_importance_weighting() -> None:
@@ -70,7 +72,9 @@ def test_a_constant_zero_model_is_importance_weighting() -> None:
 def test_the_reward_s_own_unit_and_the_prediction_s_are_the_same() -> None:
     log, pi, q, data = made()
     options = {k: v for k, v in data.items() if k != "reward"}
-    wide = piwo.Log.from_arrays(**options, reward=8 * data["reward"] - 2, reward_range=(-2, 6), actions=range(K))
+    wide = piwo.Log.from_arrays(
+        **options, reward=8 * data["reward"] - 2, reward_range=(-2, 6), actions=range(K)
+    )
     one, other = doubly_robust(log, pi, q), doubly_robust(wide, pi, 8 * q - 2)
     assert other.value == pytest.approx(8 * one.value - 2)
     assert one.standard_error is not None
@@ -140,11 +144,15 @@ def test_what_cannot_be_used() -> None:
     with pytest.raises(piwo.UsageError, match="context"):
         doubly_robust(piwo.Log.from_arrays(**plain, actions=range(K)), pi, lambda x: x)
     with pytest.raises(piwo.UsageError, match=r"actions=\[\.\.\.\]"):
-        doubly_robust(piwo.Log.from_arrays(**plain), piwo.policies.Uniform(range(K)), np.zeros((300, K)))
+        doubly_robust(
+            piwo.Log.from_arrays(**plain), piwo.policies.Uniform(range(K)), np.zeros((300, K))
+        )
 
 
 def test_weights_beyond_float64_ask_for_gamma() -> None:
-    log = piwo.Log.from_arrays(action=[0, 1], reward=[1, 1], log_propensity=[-2000.0, -1.0], actions=[0, 1])
+    log = piwo.Log.from_arrays(
+        action=[0, 1], reward=[1, 1], log_propensity=[-2000.0, -1.0], actions=[0, 1]
+    )
     policy, q = piwo.policies.Uniform(log.actions), np.zeros((2, 2))
     with pytest.raises(piwo.DataError, match="gamma > 0"):
         doubly_robust(log, policy, q)

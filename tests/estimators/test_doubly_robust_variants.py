@@ -1,4 +1,4 @@
-"""SWITCH-DR, DRos, self-normalised DR and MRDR: against their definitions, and by what they are for."""
+"""SWITCH-DR, DRos, self-normalized DR and MRDR: against their definitions, and by what they are for."""
 
 import numpy as np
 import pytest
@@ -18,8 +18,12 @@ W = PI / MU
 
 
 def test_golden_values_without_a_model() -> None:
-    assert doubly_robust(ROWS, POLICY, NOTHING, weights=Shrinkage(10.0)).value == pytest.approx(0.5034684368, abs=1e-9)
-    assert doubly_robust(ROWS, POLICY, NOTHING, weights=Switch(5.0)).value == pytest.approx(0.6111111111, abs=1e-9)
+    assert doubly_robust(ROWS, POLICY, NOTHING, weights=Shrinkage(10.0)).value == pytest.approx(
+        0.5034684368, abs=1e-9
+    )
+    assert doubly_robust(ROWS, POLICY, NOTHING, weights=Switch(5.0)).value == pytest.approx(
+        0.6111111111, abs=1e-9
+    )
     snips = doubly_robust(ROWS, POLICY, NOTHING, self_normalized=True)
     assert snips.value == pytest.approx(0.8621966269, abs=1e-9)
     reference = piwo.evaluate(ROWS, piwo.policies.RowWise(POLICY, ROWS.actions), estimator="snips")
@@ -37,7 +41,9 @@ def test_golden_values_without_a_model() -> None:
         ({"weights": Shrinkage(10.0)}, 10 * W / (W**2 + 10), "dr-shrinkage"),
     ],
 )
-def test_credits_are_those_of_the_definition(arguments: dict[str, object], u: np.ndarray, name: str) -> None:
+def test_credits_are_those_of_the_definition(
+    arguments: dict[str, object], u: np.ndarray, name: str
+) -> None:
     direct = (POLICY * Q).sum(axis=1)
     credit = direct + u * (REWARD - Q[:, 0])
     found = doubly_robust(ROWS, POLICY, Q, **arguments)  # type: ignore[arg-type]
@@ -50,7 +56,7 @@ def test_credits_are_those_of_the_definition(arguments: dict[str, object], u: np
     assert normal.estimator == "sndr"
 
 
-def test_normalising_stays_within_the_residuals() -> None:
+def test_normalizing_stays_within_the_residuals() -> None:
     q = np.full((6, 2), 0.3)
     found = doubly_robust(ROWS, POLICY, q, self_normalized=True)
     assert 0.0 <= found.value <= 1.0
@@ -105,7 +111,9 @@ def test_mrdr_lowers_the_variance() -> None:
         rows = batch.action == action
         x = np.column_stack([batch.context[rows], np.ones(rows.sum())])
         fits.append(np.linalg.lstsq(x, batch.reward[rows], rcond=None)[0])
-    plain = doubly_robust(test, policy, lambda x: np.column_stack([x[:, 0] * f[0] + f[1] for f in fits]))
+    plain = doubly_robust(
+        test, policy, lambda x: np.column_stack([x[:, 0] * f[0] + f[1] for f in fits])
+    )
     robust = doubly_robust(test, policy, mrdr_model(train, policy))
     assert robust.value == pytest.approx(0.25, abs=0.05)
     assert (robust.standard_error or 1.0) < 0.98 * (plain.standard_error or 0.0)

@@ -46,7 +46,9 @@ def test_no_row_is_seen_by_the_classifier_that_judges_it() -> None:
 
     frame, _ = rows(300)
     for forward in (False, True):
-        log = piwo.estimate_propensities(frame, context="x", model=KNeighborsClassifier(1), forward=forward)
+        log = piwo.estimate_propensities(
+            frame, context="x", model=KNeighborsClassifier(1), forward=forward
+        )
         p = estimated(log)
         assert (p < 0.01).mean() > 0.1  # its own row would always be its nearest
 
@@ -86,10 +88,15 @@ def test_every_result_says_it() -> None:
         learner = piwo.PIWO().fit(log)
     assert learner.certificate_ is not None
     assert word in learner.certificate_.notes[0]
-    assert word in piwo.estimators.bootstrap(log, piwo.policies.Uniform(log.actions), replicates=9).notes[0]
+    assert (
+        word
+        in piwo.intervals.bootstrap(log, piwo.policies.Uniform(log.actions), replicates=9).notes[0]
+    )
     q = np.full((4000, 2), 0.5)
     declared = piwo.estimate_propensities(frame, context="x", actions=[0, 1])
-    assert word in piwo.estimators.doubly_robust(declared, piwo.policies.Uniform([0, 1]), q).notes[0]
+    assert (
+        word in piwo.estimators.doubly_robust(declared, piwo.policies.Uniform([0, 1]), q).notes[0]
+    )
 
 
 def test_wrong_arguments() -> None:
@@ -105,7 +112,8 @@ def test_wrong_arguments() -> None:
 def test_the_order_of_folds_is_in_the_seed() -> None:
     frame, _ = rows(200)
     one, same, other = (
-        estimated(piwo.estimate_propensities(frame, context="x", random_state=seed)) for seed in (1, 1, 2)
+        estimated(piwo.estimate_propensities(frame, context="x", random_state=seed))
+        for seed in (1, 1, 2)
     )
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
@@ -119,12 +127,16 @@ def shop(n: int = 400) -> dict[str, Any]:
     rng = np.random.default_rng(4)
     city = np.array(["A", "B", "C"], object)[rng.integers(0, 3, n)]
     x = rng.normal(size=n)
-    action = np.array(["a", "b"], object)[(rng.random(n) < 0.3 + 0.3 * (x > 0) + 0.2 * (city == "A")) * 1]
+    action = np.array(["a", "b"], object)[
+        (rng.random(n) < 0.3 + 0.3 * (x > 0) + 0.2 * (city == "A")) * 1
+    ]
     return {"x": x, "city": city, "action": action, "reward": (rng.random(n) < 0.5) * 1.0}
 
 
 def read_and_divided(rows: dict[str, Any], forward: bool, tail: bool, factor: float = 1.0) -> Rows:
-    log = piwo.estimate_propensities(rows, context=["x", "city"], forward=forward, model=GaussianNB())
+    log = piwo.estimate_propensities(
+        rows, context=["x", "city"], forward=forward, model=GaussianNB()
+    )
     return divide(log.doubted(factor), "held-out", 0.4, 0, tail)
 
 
@@ -152,7 +164,10 @@ def all_that_a_learner_sees(log: piwo.Log) -> tuple[Any, ...]:
         log.actions.labels,
         log.features,
         log.doubt,
-        *(np.concatenate([getattr(x, name) for x in batches]).tolist() for name in ("propensity", "action", "context")),
+        *(
+            np.concatenate([getattr(x, name) for x in batches]).tolist()
+            for name in ("propensity", "action", "context")
+        ),
     )
 
 
@@ -177,15 +192,23 @@ def test_nor_does_it_where_the_sides_are_exchanged(forward: bool) -> None:
     rows = shop()
     one = read_and_divided(rows, forward, tail=False)
     left_out = np.arange(len(rows["x"])) < (len(rows["x"]) // 5 if forward else 0)
-    other = read_and_divided(changed(rows, ~held_out(rows, one, forward) & ~left_out), forward, tail=False)
-    assert all_that_a_learner_sees(one.exchanged().training) == all_that_a_learner_sees(other.exchanged().training)
+    other = read_and_divided(
+        changed(rows, ~held_out(rows, one, forward) & ~left_out), forward, tail=False
+    )
+    assert all_that_a_learner_sees(one.exchanged().training) == all_that_a_learner_sees(
+        other.exchanged().training
+    )
 
 
 RIDGE = piwo.oracles.Ridge()
 LEARNED: dict[str, Callable[[piwo.Log], np.ndarray]] = {
     "PIWO": lambda log: piwo.PIWO(oracle=RIDGE).fit(log).policy_.coef,
-    "PIWOGrid": lambda log: np.stack([x.policy.coef for x in piwo.PIWOGrid(oracle=RIDGE).fit(log).path_.values()]),
-    "Auto": lambda log: next(iter(piwo.Auto([RIDGE], exchange=False).fit(log).path_.values())).policy.coef,
+    "PIWOGrid": lambda log: np.stack(
+        [x.policy.coef for x in piwo.PIWOGrid(oracle=RIDGE).fit(log).path_.values()]
+    ),
+    "Auto": lambda log: (
+        next(iter(piwo.Auto([RIDGE], exchange=False).fit(log).path_.values())).policy.coef
+    ),
     "PACBayesLinear": lambda log: piwo.PACBayesLinear(draws=2, steps=3).fit(log).prior_.mean,
 }
 
@@ -241,7 +264,9 @@ class Partners(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        tilt = np.array([{None: 0.0, 0: -1e-3, 1: 1e-3}[self.seen_.get(x)] for x in X[:, 0].tolist()])
+        tilt = np.array(
+            [{None: 0.0, 0: -1e-3, 1: 1e-3}[self.seen_.get(x)] for x in X[:, 0].tolist()]
+        )
         return np.stack([0.5 - tilt, 0.5 + tilt], axis=1)
 
 
@@ -249,9 +274,10 @@ class Partners(ClassifierMixin, BaseEstimator):
 def test_certificates_of_who_listens_to_propensities_hold(forward: bool) -> None:
     """Users come twice; half of them reward anything, so that every policy is worth .5.
 
-    True propensities are 1/2, and no estimate is below 1/2.02 or so: with the factor allowed for, certificates must
-    hold. Where a training row's propensity tells what its user did the other time, a policy that repeats it for the
-    rewarding ones, and avoids it for others, is certified near 1 by rows whose mean weight is 1.
+    True propensities are 1/2, and no estimate is below 1/2.02 or so: with the factor allowed for,
+    certificates must hold. Where a training row's propensity tells what its user did the other
+    time, a policy that repeats it for the rewarding ones, and avoids it for others, is certified
+    near 1 by rows whose mean weight is 1.
     """
     n, wrong, factor, delta = 400, 0, 1.02, 0.2
     for seed in range(20):
@@ -266,7 +292,9 @@ def test_certificates_of_who_listens_to_propensities_hold(forward: bool) -> None
         for batch in parts.train.each_batch(context=True):
             assert batch.context is not None
             who, tilt = batch.context[:, 0].astype(int), batch.propensity / factor - 0.5
-            again = np.where(np.abs(tilt) < 1e-4, -1, np.where(tilt > 0, batch.action, 1 - batch.action))
+            again = np.where(
+                np.abs(tilt) < 1e-4, -1, np.where(tilt > 0, batch.action, 1 - batch.action)
+            )
             for one, what in zip(who[again >= 0], again[again >= 0], strict=True):
                 pi[user == one] = np.eye(2)[what if one % 2 else 1 - what]
         policy = RowWise(pi[first:], log.actions)

@@ -17,13 +17,19 @@ def made(n: int, seed: int, width: int = 2) -> dict[str, Any]:
     """Return a contextual log of four actions with its true rewards, and a policy that is good but not greedy."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, width))
-    r = np.clip(0.5 + 0.2 * x[:, :1] * np.array([1.0, -1.0, 0.5, 0.0]) + np.array([0.3, 0.0, -0.3, -0.4]), 0.0, 1.0)
+    r = np.clip(
+        0.5 + 0.2 * x[:, :1] * np.array([1.0, -1.0, 0.5, 0.0]) + np.array([0.3, 0.0, -0.3, -0.4]),
+        0.0,
+        1.0,
+    )
     mu = np.where(np.arange(4) == rng.integers(0, 4, n)[:, None], 0.55, 0.15)
     pi = np.full((n, 4), 0.1)
     pi[np.arange(n), r.argmax(axis=1)] = 0.7
     action = (rng.random(n)[:, None] > np.cumsum(mu, axis=1)).sum(axis=1).clip(0, 3)
     reward = (rng.random(n) < r[np.arange(n), action]).astype(float)
-    log = piwo.Log.from_arrays(action=action, reward=reward, propensities=mu, context=x, actions=range(4))
+    log = piwo.Log.from_arrays(
+        action=action, reward=reward, propensities=mu, context=x, actions=range(4)
+    )
     return {"log": log, "pi": pi, "mu": mu, "r": r, "action": action, "reward": reward, "x": x}
 
 
@@ -35,7 +41,9 @@ def predicted(log: piwo.Log) -> Any:
 def test_means_by_hand() -> None:
     """256 rows of action a: 128 hits; the mean is drawn to itself, and b, never seen, gets it too."""
     reward = [1, 0] * 128 + [0] * 256
-    log = piwo.Log.from_arrays(action=["a"] * 512, reward=reward, propensity=[0.5] * 512, actions=["a", "b"])
+    log = piwo.Log.from_arrays(
+        action=["a"] * 512, reward=reward, propensity=[0.5] * 512, actions=["a", "b"]
+    )
     q = predicted(log)
     assert (q == 0.5).all()
     uneven = piwo.Log.from_arrays(
@@ -46,7 +54,17 @@ def test_means_by_hand() -> None:
 
 
 def test_chunks_double() -> None:
-    assert chunks_of(np.array([0, 255, 256, 511, 512, 1023, 1024, 2047, 2048])).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4]
+    assert chunks_of(np.array([0, 255, 256, 511, 512, 1023, 1024, 2047, 2048])).tolist() == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+        4,
+    ]
 
 
 def test_each_chunk_is_a_ridge_regression_on_all_rows_before() -> None:
@@ -73,7 +91,11 @@ def test_no_row_is_predicted_from_itself_or_from_later_ones(row: int) -> None:
     other = data["reward"].copy()
     other[row:] = 1 - other[row:]
     changed = piwo.Log.from_arrays(
-        action=data["action"], reward=other, propensities=data["mu"], context=data["x"], actions=range(4)
+        action=data["action"],
+        reward=other,
+        propensities=data["mu"],
+        context=data["x"],
+        actions=range(4),
     )
     np.testing.assert_array_equal(predicted(data["log"])[: row + 1], predicted(changed)[: row + 1])
 
@@ -87,12 +109,19 @@ def test_the_credits_are_the_naive_ones() -> None:
     t = np.arange(900)
     w = data["pi"] / data["mu"]
     for i, k in enumerate(CUTS):
-        for side, (reward, guess) in {"value": (data["reward"], q), "loss": (1 - data["reward"], 1 - q)}.items():
+        for side, (reward, guess) in {
+            "value": (data["reward"], q),
+            "loss": (1 - data["reward"], 1 - q),
+        }.items():
             b = np.minimum(np.maximum(guess, 0), k / w)
-            phi = w[t, data["action"]] * (reward - b[t, data["action"]]) + (data["pi"] * b).sum(axis=1)
+            phi = w[t, data["action"]] * (reward - b[t, data["action"]]) + (data["pi"] * b).sum(
+                axis=1
+            )
             np.testing.assert_allclose(getattr(state, side)[i], bet_sums(phi + k), rtol=1e-11)
             if side == "value":
-                np.testing.assert_allclose(state.improvement[i], bet_sums(phi + k + 1 - reward), rtol=1e-11)
+                np.testing.assert_allclose(
+                    state.improvement[i], bet_sums(phi + k + 1 - reward), rtol=1e-11
+                )
 
 
 class Table:
@@ -133,7 +162,9 @@ def test_weights_beyond_float64() -> None:
     batch = type(batch)(**{**vars(batch), "propensities": np.array([[0.0, 1.0]])})
     policy = piwo.policies.Tabular([0.6, 0.4], [0, 1])
     for q, expected in (([0.5, 0.5], 0.2), ([0.0, 0.5], 1.2)):
-        reduction = ModelVariates(policy, Table(np.array([q]), piwo.estimators.ForwardModel(np.zeros((1, 2, 1)))))
+        reduction = ModelVariates(
+            policy, Table(np.array([q]), piwo.estimators.ForwardModel(np.zeros((1, 2, 1))))
+        )
         state = reduction.update(reduction.empty(), batch)
         assert np.expm1(state.value[0, 5]) == pytest.approx(expected, rel=1e-12)
 
@@ -144,14 +175,20 @@ def test_methods_that_take_no_model() -> None:
         piwo.evaluate(data["log"], data["pi"], q="forward", interval="mixture")
     alone = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
     uniform = piwo.policies.Uniform(["a", "b"])
-    with pytest.raises(UsageError, match=r"q is a reward model .* propensity of the logged action only"):
+    with pytest.raises(
+        UsageError, match=r"q is a reward model .* propensity of the logged action only"
+    ):
         piwo.evaluate(alone, uniform, q="forward")
     with pytest.raises(UsageError, match=r"logged actions only; give full vectors.*leave q out"):
         piwo.evaluate(data["log"], np.full(300, 0.5), q="forward")
-    thinned = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0], weight=[2.0], actions=["a", "b"])
+    thinned = piwo.Log.from_arrays(
+        action=["a"], reward=[1], propensity=[1.0], weight=[2.0], actions=["a", "b"]
+    )
     with pytest.raises(UsageError, match=r"q is a reward model"):
         piwo.evaluate(thinned, uniform, q="forward")
-    mixed = piwo.compare(data["log"], {"full": data["pi"], "logged": np.full(300, 0.5)}, q="forward")
+    mixed = piwo.compare(
+        data["log"], {"full": data["pi"], "logged": np.full(300, 0.5)}, q="forward"
+    )
     assert [one.interval for one in mixed.values()] == ["mixture-cv", "mixture"]
     with pytest.raises(UsageError, match=r"q is str, expected"):
         piwo.evaluate(data["log"], data["pi"], q="backward")

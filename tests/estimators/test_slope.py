@@ -13,7 +13,9 @@ from piwo.simulate import Bandit
 
 def test_the_rule_by_hand() -> None:
     """Two rows in three have weight 2: clip at .5 changes nothing, at .8 divides by .8 where IW divides by .5."""
-    log = piwo.Log.from_arrays(action=["a", "a", "b"] * 20, reward=[1, 0, 1] * 20, propensity=[0.5] * 60)
+    log = piwo.Log.from_arrays(
+        action=["a", "a", "b"] * 20, reward=[1, 0, 1] * 20, propensity=[0.5] * 60
+    )
     policy = piwo.policies.Constant("a", log.actions)
     found = slope(log, policy, "clip", [0.8, 0.25, 1.0], delta=0.1)
     assert [point.gamma for point in found.path] == [0.25, 0.8, 1.0]  # widest first
@@ -22,13 +24,16 @@ def test_the_rule_by_hand() -> None:
         width = stats.t.ppf(0.95, 59) * credit.std(ddof=1) / math.sqrt(60)
         assert point.value == pytest.approx(credit.mean())
         assert point.half_width == pytest.approx(width)
-    # .667 -+ .205, .417 -+ .128, .333 -+ .103: |.667 - .417| <= .128 + 1.449 .205, |.667 - .333| <= .103 + .297
+    # .667 -+ .205, .417 -+ .128, .333 -+ .103: |.667 - .417| <= .128 + 1.449 .205, |.667 - .333| <=
+    # .103 + .297
     assert found.gamma == 1.0
     assert found.guarantee == "none"
 
 
 def test_it_stops_where_bias_shows() -> None:
-    log = piwo.Log.from_arrays(action=["a", "b"] * 2000, reward=[1, 0] * 2000, propensity=[0.5] * 4000)
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 2000, reward=[1, 0] * 2000, propensity=[0.5] * 4000
+    )
     found = slope(log, piwo.policies.Constant("a", log.actions), "clip", [0.25, 0.5, 0.6, 1.0])
     assert found.gamma == 0.5
     assert [point.kept for point in found.path] == [True, True, False, False]

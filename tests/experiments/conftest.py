@@ -25,11 +25,17 @@ def like_the_paper(name: str, algorithm: str, eta: float, h: float) -> float:
     greedy = step(6 * (np.log10(eta) - 1.25))
     if name == "bad":
         if algorithm == "PIWO-PL":
-            return 0.69 - 0.35 * step(2 * (power + 4)) * step(5 * (np.log10(eta) - 0.3)) - 0.3 * greedy
-        return 0.69 - 0.33 * step(2 * (power + 1.3)) * step(5 * (np.log10(eta) - 0.3)) - 0.2 * greedy
+            return (
+                0.69 - 0.35 * step(2 * (power + 4)) * step(5 * (np.log10(eta) - 0.3)) - 0.3 * greedy
+            )
+        return (
+            0.69 - 0.33 * step(2 * (power + 1.3)) * step(5 * (np.log10(eta) - 0.3)) - 0.2 * greedy
+        )
     if algorithm == "PIWO-PL":
         return 0.715 - greedy * (0.12 + 0.1 * step(power + 4))
-    return 0.715 - 0.2 * greedy * step(-2 * (power + 6.5)) - 0.01 * (algorithm == "PIWO-Clip") * greedy
+    return (
+        0.715 - 0.2 * greedy * step(-2 * (power + 6.5)) - 0.01 * (algorithm == "PIWO-Clip") * greedy
+    )
 
 
 def behavior(name: str, eta: float) -> float:
@@ -53,12 +59,28 @@ def fabricated(
         for eta in etas:
             shift = noise * rng.standard_normal(folds)
             for fold in range(folds):
-                values = {"behavior": behavior(name, eta), "best_fixed": 0.55, "full_information": 0.73}
+                values = {
+                    "behavior": behavior(name, eta),
+                    "best_fixed": 0.55,
+                    "full_information": 0.73,
+                }
                 moved = {key: value + shift[fold] for key, value in values.items()}
                 smallest = max(-399.0, -1.4 - 0.4 * eta)
-                loggers.append({"set": name, "eta": eta, "fold": fold, **moved, "log10_min_propensity": smallest})
-            means = np.array([[shape(name, algorithm, eta, h) for h in hs] for algorithm in algorithms])
-            reward = (means[:, :, None] + shift + own_noise * rng.standard_normal((*means.shape, folds))).ravel()
+                loggers.append(
+                    {
+                        "set": name,
+                        "eta": eta,
+                        "fold": fold,
+                        **moved,
+                        "log10_min_propensity": smallest,
+                    }
+                )
+            means = np.array(
+                [[shape(name, algorithm, eta, h) for h in hs] for algorithm in algorithms]
+            )
+            reward = (
+                means[:, :, None] + shift + own_noise * rng.standard_normal((*means.shape, folds))
+            ).ravel()
             each = len(hs) * folds
             cells = {
                 "set": [name] * len(reward),

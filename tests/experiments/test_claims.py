@@ -34,7 +34,11 @@ def test_every_claim_holds_on_results_like_the_papers(fabricate):
     table = check_claims(*fabricate(), STAR)
     assert table.column_names == ["claim", "holds", "evidence", "rule"]
     assert table["holds"].to_pylist() == [True] * len(CLAIMS)
-    assert all(text.endswith(".") for name in ("claim", "evidence", "rule") for text in table[name].to_pylist())
+    assert all(
+        text.endswith(".")
+        for name in ("claim", "evidence", "rule")
+        for text in table[name].to_pylist()
+    )
 
 
 def at(algorithm, where):
@@ -53,7 +57,9 @@ BROKEN = {
         {IX_BEST, IX_LOGGER, CLIP_NEAR, CLIP_ALL},
     ),
     "a far gamma is better than all near ones": (
-        lambda *cell: 0.05 * (cell[1] != "PIWO-PL" and cell[0] == "good" and cell[2] < 1 and cell[3] <= 1e-9),
+        lambda *cell: (
+            0.05 * (cell[1] != "PIWO-PL" and cell[0] == "good" and cell[2] < 1 and cell[3] <= 1e-9)
+        ),
         {IX_BEST},
     ),
     "no gamma comes up to the logger": (
@@ -64,7 +70,10 @@ BROKEN = {
         lambda name, algorithm, eta, h: -0.2 * (name == "good" and eta < 1),
         {IX_LOGGER},
     ),
-    "Clip differs near sqrt(d/n)": (lambda *cell: -0.05 * at("PIWO-Clip", HERE)(*cell), {CLIP_NEAR, CLIP_ALL}),
+    "Clip differs near sqrt(d/n)": (
+        lambda *cell: -0.05 * at("PIWO-Clip", HERE)(*cell),
+        {CLIP_NEAR, CLIP_ALL},
+    ),
     "Clip differs far from it": (
         lambda *cell: 0.05 * at("PIWO-Clip", lambda eta, h: eta < 0.2 and h < 2e-10)(*cell),
         {CLIP_ALL},
@@ -74,20 +83,33 @@ BROKEN = {
         {PL_FALLS, PL_BELOW},
     ),
     "one beta saves PL": (
-        lambda *cell: 0.12 * at("PIWO-PL", lambda eta, h: np.isclose(eta, 1000) and h < 2e-10)(*cell),
+        lambda *cell: (
+            0.12 * at("PIWO-PL", lambda eta, h: np.isclose(eta, 1000) and h < 2e-10)(*cell)
+        ),
         {PL_BELOW},
     ),
-    "PL was never better": (lambda *cell: -0.3 * at("PIWO-PL", lambda eta, h: eta < 30)(*cell), {PL_FALLS}),
+    "PL was never better": (
+        lambda *cell: -0.3 * at("PIWO-PL", lambda eta, h: eta < 30)(*cell),
+        {PL_FALLS},
+    ),
     "one bad logger gains by a larger gamma": (
-        lambda name, algorithm, eta, h: 0.2 * (name == "bad" and np.isclose(eta, 1000) and h > 1e-7 and h < 1e-3),
+        lambda name, algorithm, eta, h: (
+            0.2 * (name == "bad" and np.isclose(eta, 1000) and h > 1e-7 and h < 1e-3)
+        ),
         {LARGER_EACH},
     ),
     "all bad loggers gain by a larger gamma": (
         lambda name, algorithm, eta, h: 0.05 * (name == "bad" and h > 1e-7),
         {LARGER_MEAN, LARGER_EACH},
     ),
-    "LS is behind near sqrt(d/n), with one logger": (lambda *cell: -0.02 * at("PIWO-LS", HERE)(*cell), {LS}),
-    "LS is behind far from it": (lambda *cell: -0.2 * at("PIWO-LS", lambda eta, h: not NEAR(h))(*cell), set()),
+    "LS is behind near sqrt(d/n), with one logger": (
+        lambda *cell: -0.02 * at("PIWO-LS", HERE)(*cell),
+        {LS},
+    ),
+    "LS is behind far from it": (
+        lambda *cell: -0.2 * at("PIWO-LS", lambda eta, h: not NEAR(h))(*cell),
+        set(),
+    ),
     "LS is behind by less than matters": (lambda *cell: -0.007 * at("PIWO-LS", HERE)(*cell), set()),
 }
 
@@ -119,10 +141,16 @@ def test_ls_behind_within_its_noise_is_not_behind(fabricate, paper_shape):
         ({"etas": [40.0, 100.0]}, {PL_FALLS}, "no good logger with eta below 30"),
         ({"algorithms": ["PIWO-IX", "PIWO-Clip", "PIWO-PL"]}, {LS}, "no PIWO-LS"),
         ({"algorithms": ["PIWO-IX", "PIWO-LS"]}, {2, 3, 4, 5, 6, 7}, "no PIWO-"),
-        ({"hs": [1e-10, 1e-9, 1.0]}, {IX_BEST, IX_LOGGER, CLIP_NEAR, LS}, "no hyper-parameter within a factor 10"),
+        (
+            {"hs": [1e-10, 1e-9, 1.0]},
+            {IX_BEST, IX_LOGGER, CLIP_NEAR, LS},
+            "no hyper-parameter within a factor 10",
+        ),
     ],
 )
-def test_a_claim_is_left_open_where_the_run_lacks_what_it_is_about(fabricate, lacking, left_open, because):
+def test_a_claim_is_left_open_where_the_run_lacks_what_it_is_about(
+    fabricate, lacking, left_open, because
+):
     table = check_claims(*fabricate(**lacking), STAR).to_pylist()
     assert {i for i, row in enumerate(table) if row["holds"] is None} == left_open
     assert all(because in table[i]["evidence"] for i in left_open)
@@ -137,19 +165,30 @@ def test_evidence_by_hand(fabricate):
     )  # fmt: skip
     said = check_claims(*tables, 0.01)["evidence"].to_pylist()
     assert said[IX_BEST] == (
-        "Near sqrt(d/n) the largest gap to the best gamma is 0.200: 0.500 against 0.700, at eta = 10 and gamma = 0.01. "
-        "Over the whole grid it is 0.600."
+        "Near sqrt(d/n) the largest gap to the best gamma is 0.200: 0.500 against 0.700, at eta = "
+        "10 and gamma = 0.01. Over the whole grid it is 0.600."
     )
     assert (
-        "0.500, at eta = 10 and gamma = 0.01, where the logger has 0.676 and the best fixed action 0.550"
-        in (said[IX_LOGGER])
+        "0.500, at eta = 10 and gamma = 0.01, where the logger has 0.676 and the best fixed "
+        "action 0.550" in (said[IX_LOGGER])
     )
-    assert "the largest difference is 0.100, PIWO-Clip 0.400 and PIWO-IX 0.500, at eta = 10" in said[CLIP_NEAR]
-    assert "at best 0.500 for eta below 30 (eta = 10); past it from 0.600 to 0.600 (eta = 40)" in said[PL_FALLS]
+    assert (
+        "the largest difference is 0.100, PIWO-Clip 0.400 and PIWO-IX 0.500, at eta = 10"
+        in said[CLIP_NEAR]
+    )
+    assert (
+        "at best 0.500 for eta below 30 (eta = 10); past it from 0.600 to 0.600 (eta = 40)"
+        in said[PL_FALLS]
+    )
     assert "at eta = 40 and beta = 0.01: 0.600 against 0.600" in said[PL_BELOW]
-    assert "PIWO-IX: from 0.500 at the smallest gamma to 0.100 at the largest; the largest rise" in said[LARGER_MEAN]
+    assert (
+        "PIWO-IX: from 0.500 at the smallest gamma to 0.100 at the largest; the largest rise"
+        in said[LARGER_MEAN]
+    )
     assert "PIWO-IX: the largest rise is 0.300, at eta = 40 and gamma = 0.01" in said[LARGER_EACH]
-    assert said[LS].startswith("0 of 4 cells worse. Good loggers: PIWO-LS less PIWO-IX is +0.0000 on average")
+    assert said[LS].startswith(
+        "0 of 4 cells worse. Good loggers: PIWO-LS less PIWO-IX is +0.0000 on average"
+    )
 
 
 def test_summary_table(fabricate):
@@ -157,9 +196,17 @@ def test_summary_table(fabricate):
     table = summary_table(results, loggers, STAR)
     assert table.num_rows == 2 * 20 * 4
     row = table.to_pylist()[12 + 20 * 2]
-    assert (row["set"], row["algorithm"], row["eta"]) == ("good", "PIWO-PL", pytest.approx(33.6, abs=0.03))
+    assert (row["set"], row["algorithm"], row["eta"]) == (
+        "good",
+        "PIWO-PL",
+        pytest.approx(33.6, abs=0.03),
+    )
     assert row["h_near"] == NEAREST
-    own = results.filter((pc.field("set") == "good") & (pc.field("eta") == ETA) & (pc.field("algorithm") == "PIWO-PL"))
+    own = results.filter(
+        (pc.field("set") == "good")
+        & (pc.field("eta") == ETA)
+        & (pc.field("algorithm") == "PIWO-PL")
+    )
     means = own.group_by("h").aggregate([("reward", "mean"), ("reward", "count")]).to_pylist()
     assert {mean["reward_count"] for mean in means} == {10}
     by_h = {mean["h"]: mean["reward_mean"] for mean in means}
@@ -202,13 +249,28 @@ def test_summary_page(fabricate, tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda r, lo: (r.slice(1), lo), "the good set, PIWO-IX: 3999 rows, expected one for each of 20 eta x 20 h"),
-        (lambda r, lo: (pa.concat_tables([r, r.slice(0, 1)]), lo), "the good set, PIWO-IX: 4001 rows"),
+        (
+            lambda r, lo: (r.slice(1), lo),
+            "the good set, PIWO-IX: 3999 rows, expected one for each of 20 eta x 20 h",
+        ),
+        (
+            lambda r, lo: (pa.concat_tables([r, r.slice(0, 1)]), lo),
+            "the good set, PIWO-IX: 4001 rows",
+        ),
         (lambda r, lo: (r, lo.slice(1)), "the loggers of the good set: 199 rows"),
-        (lambda r, lo: (r, lo.set_column(1, "eta", pc.multiply(lo["eta"], 1.01))), "the loggers of the good set"),
+        (
+            lambda r, lo: (r, lo.set_column(1, "eta", pc.multiply(lo["eta"], 1.01))),
+            "the loggers of the good set",
+        ),
         (lambda r, lo: (r.slice(0, 0), lo), "sets none, expected good or bad"),
-        (lambda r, lo: (r.set_column(0, "set", pa.array(["odd"] * r.num_rows)), lo), "expected good or bad"),
-        (lambda r, lo: (r.set_column(2, "algorithm", pa.array(["IX"] * r.num_rows)), lo), "algorithm IX, expected"),
+        (
+            lambda r, lo: (r.set_column(0, "set", pa.array(["odd"] * r.num_rows)), lo),
+            "expected good or bad",
+        ),
+        (
+            lambda r, lo: (r.set_column(2, "algorithm", pa.array(["IX"] * r.num_rows)), lo),
+            "algorithm IX, expected",
+        ),
     ],
 )
 def test_half_a_run_is_refused(fabricate, spoil, message):

@@ -1,6 +1,7 @@
 """`python -m experiments.paper`: words in, exit codes, one line for what is wrong, and going on after an interrupt.
 
-Run as a program, this file is the command with an experiment that does nothing but sleep, and claims about nothing.
+Run as a program, this file is the command with an experiment that does nothing but sleep, and
+claims about nothing.
 """
 
 import os
@@ -57,7 +58,11 @@ class Experiment:
     gamma_star = 0.01
 
     def loggers(self) -> list[Logger]:
-        return [Logger(kind, 1.0 + i, f"{kind}-{i:02}") for kind in self.protocol.sets for i in range(LOGGERS_A_SET)]
+        return [
+            Logger(kind, 1.0 + i, f"{kind}-{i:02}")
+            for kind in self.protocol.sets
+            for i in range(LOGGERS_A_SET)
+        ]
 
     def run(self, logger: Logger) -> Outcome:
         time.sleep(float(os.environ.get("SECONDS_A_LOGGER", "0")))
@@ -65,18 +70,38 @@ class Experiment:
         results = [logger.set], [logger.eta], ["PIWO-IX"], [0.1], [0], [reward], [1 - reward]
         return Outcome(
             pa.table(dict(zip(RESULTS.names, results, strict=True))),
-            pa.table(dict(zip(LOGGERS.names, ([logger.set], [logger.eta], [0], *[[reward]] * 4), strict=True))),
+            pa.table(
+                dict(
+                    zip(
+                        LOGGERS.names,
+                        ([logger.set], [logger.eta], [0], *[[reward]] * 4),
+                        strict=True,
+                    )
+                )
+            ),
         )
 
 
 def check_claims(results: pa.Table, loggers: pa.Table, gamma_star: float) -> pa.Table:
-    return pa.table({"claim": ["the sky is blue", "pigs fly", "the moon is hollow"], "holds": [True, False, None]})
+    return pa.table(
+        {
+            "claim": ["the sky is blue", "pigs fly", "the moon is hollow"],
+            "holds": [True, False, None],
+        }
+    )
 
 
 def write_summary(
-    results: pa.Table, loggers: pa.Table, claims: pa.Table, gamma_star: float, settings: dict[str, Any], folder: Path
+    results: pa.Table,
+    loggers: pa.Table,
+    claims: pa.Table,
+    gamma_star: float,
+    settings: dict[str, Any],
+    folder: Path,
 ) -> None:
-    (folder / "summary.md").write_text(f"{results.num_rows} {loggers.num_rows} {claims.num_rows} {settings['seed']}")
+    (folder / "summary.md").write_text(
+        f"{results.num_rows} {loggers.num_rows} {claims.num_rows} {settings['seed']}"
+    )
 
 
 def fakes() -> dict[str, ModuleType]:
@@ -121,12 +146,19 @@ def command(
 def small(tmp_path: Path) -> Path:
     """Two hundred rows, three classes."""
     path = tmp_path / "small.csv"
-    path.write_text("x,y,class\n" + "".join(f"{i / 7},{i * i},{'abc'[i % 3]}\n" for i in range(200)), encoding="utf-8")
+    path.write_text(
+        "x,y,class\n" + "".join(f"{i / 7},{i * i},{'abc'[i % 3]}\n" for i in range(200)),
+        encoding="utf-8",
+    )
     return path
 
 
 def content(path: Path) -> dict[str, bytes]:
-    return {x.relative_to(path).as_posix(): x.read_bytes() for x in path.rglob("*") if x.is_file() and x.stat().st_size}
+    return {
+        x.relative_to(path).as_posix(): x.read_bytes()
+        for x in path.rglob("*")
+        if x.is_file() and x.stat().st_size
+    }
 
 
 def test_a_run_says_what_it_did(command: Command, tmp_path: Path) -> None:
@@ -134,7 +166,11 @@ def test_a_run_says_what_it_did(command: Command, tmp_path: Path) -> None:
     assert ran.code == 0
     first, *claims, few, last = ran.out.splitlines()
     assert first.startswith("small: 10 policies from 10 loggers; this run took ")
-    assert claims == ["  yes         the sky is blue", "  no          pigs fly", "  not tested  the moon is hollow"]
+    assert claims == [
+        "  yes         the sky is blue",
+        "  no          pigs fly",
+        "  not tested  the moon is hollow",
+    ]
     assert few == "  the claims are about 1,000,000 rows; with 200, some fail for want of data"
     assert last == "in out: results and loggers (.parquet, .csv), summary (.md, .csv)"
     assert ran.err.splitlines()[0].startswith("good-00: 1 of 10, ")
@@ -160,7 +196,9 @@ def test_the_order_of_the_sets_does_not_matter(command: Command, tmp_path: Path)
         (["--sets", "bad"], 'sets was ["good", "bad"], now ["bad"];'),
     ],
 )
-def test_other_settings_are_refused(words: list[str], told: str, command: Command, tmp_path: Path) -> None:
+def test_other_settings_are_refused(
+    words: list[str], told: str, command: Command, tmp_path: Path
+) -> None:
     command(*SMALL)
     before = content(tmp_path / "out")
     ran = command(*SMALL, *words)
@@ -179,16 +217,24 @@ def test_other_settings_are_refused(words: list[str], told: str, command: Comman
         (["--out", "out", "--sets", "good,ugly"], "expected good, bad, or good,bad"),
         (["--out", "out", "--sets", ""], "expected good, bad, or good,bad"),
         (["--out", "out", "--data", "nofile.csv"], "no file 'nofile.csv'"),
-        (["--out", "out", "--data", "small.csv", "--target", "x"], "column 'class' holds string (row 0: 'a')"),
+        (
+            ["--out", "out", "--data", "small.csv", "--target", "x"],
+            "column 'class' holds string (row 0: 'a')",
+        ),
         (["--out", "out", "--data", "small.csv", "--target", "z"], "no column 'z' (x, y, class)"),
         (["--out", "small.csv"], "is a file"),
         (["--out", "."], "holds other files ('small.csv')"),
-        (["--out", ".", "--data", "nofile.csv"], "holds other files ('small.csv')"),  # before data is read
+        (
+            ["--out", ".", "--data", "nofile.csv"],
+            "holds other files ('small.csv')",
+        ),  # before data is read
         (["--out", "small.csv/out"], "small.csv"),
         (["out", "--out", "out"], "out"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(words: list[str], told: str, command: Command, tmp_path: Path) -> None:
+def test_what_is_wrong_is_told_in_one_line(
+    words: list[str], told: str, command: Command, tmp_path: Path
+) -> None:
     ran = command(*words, "--no-figures")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
     assert told in ran.err
@@ -217,7 +263,16 @@ def test_a_fault_of_ours_is_one_line_too(command: Command, monkeypatch: pytest.M
 def test_help(command: Command) -> None:
     ran = command("--help")
     assert ran.code == 0
-    for option in ("--out", "--data", "--target", "--quick", "--sets", "--resample", "--seed", "--no-figures"):
+    for option in (
+        "--out",
+        "--data",
+        "--target",
+        "--quick",
+        "--sets",
+        "--resample",
+        "--seed",
+        "--no-figures",
+    ):
         assert option in ran.out
 
 
@@ -242,7 +297,9 @@ def started(out: Path, small: Path, seconds: float, **options: int) -> "subproce
     )
 
 
-def test_an_interrupt_is_one_line_and_the_command_resumes(tmp_path: Path, small: Path, command: Command) -> None:
+def test_an_interrupt_is_one_line_and_the_command_resumes(
+    tmp_path: Path, small: Path, command: Command
+) -> None:
     with started(tmp_path / "a", small, 0.3) as process:
         assert process.stderr is not None
         first = process.stderr.readline()

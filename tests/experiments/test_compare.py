@@ -34,7 +34,12 @@ def runs(fabricate: Fabricate, tmp_path: Path) -> tuple[Path, Path]:
     """Two finished runs of one set and two algorithms, which differ in three cells of PIWO-IX."""
 
     def run(name: str, shape: Any, **settings: Any) -> Path:
-        grid = {"sets": ["good"], "algorithms": ["PIWO-IX", "PIWO-Clip"], "etas": [10.0, 40.0], "hs": HS}
+        grid = {
+            "sets": ["good"],
+            "algorithms": ["PIWO-IX", "PIWO-Clip"],
+            "etas": [10.0, 40.0],
+            "hs": HS,
+        }
         tables = fabricate(shape, **grid, folds=2, noise=0.0, own_noise=0.0)
         return written(tmp_path / name, tables, **settings)
 
@@ -59,10 +64,15 @@ def test_a_comparison_by_hand(runs: tuple[Path, Path], capsys: pytest.CaptureFix
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "The runs differ in resample (False, True)."
     near, everywhere = (lines.index(title) for title in lines if title.startswith("At every h"))
-    assert lines[near + 4] == "| good, PIWO-IX | +0.0600 | 0.0600 | +0.1000 | eta = 10, h = 0.01 | 0.0000 | 0.0000 |"
+    assert (
+        lines[near + 4]
+        == "| good, PIWO-IX | +0.0600 | 0.0600 | +0.1000 | eta = 10, h = 0.01 | 0.0000 | 0.0000 |"
+    )
     assert lines[near + 5].startswith("| good, PIWO-Clip | +0.0000 | 0.0000 | +0.0000 | ")
     # six cells: (0.1 + 0.02 - 0.2) / 6, and 0.32 / 6
-    assert lines[everywhere + 4].startswith("| good, PIWO-IX | -0.0133 | 0.0533 | -0.2000 | eta = 40, h = 1e-09 | ")
+    assert lines[everywhere + 4].startswith(
+        "| good, PIWO-IX | -0.0133 | 0.0533 | -0.2000 | eta = 40, h = 1e-09 | "
+    )
     claims = [line for line in lines if line.startswith("- ")]
     assert claims[0] == "- PIWO-Clip is close to PIWO-IX near sqrt(d/n). yes, then **no**"
 
@@ -74,7 +84,15 @@ def test_a_run_equals_itself(runs: tuple[Path, Path], capsys: pytest.CaptureFixt
 
 
 def test_deviations_are_those_over_folds(fabricate: Fabricate) -> None:
-    shaken = fabricate(sets=["bad"], etas=[1.0], hs=[1e-2], algorithms=["PIWO-IX"], folds=3, noise=0.1, own_noise=0.0)
+    shaken = fabricate(
+        sets=["bad"],
+        etas=[1.0],
+        hs=[1e-2],
+        algorithms=["PIWO-IX"],
+        folds=3,
+        noise=0.1,
+        own_noise=0.0,
+    )
     (apart,) = compare.differences(*[gather(*shaken)] * 2, near=None)
     rewards = shaken[0]["reward"].to_pylist()
     mean = sum(rewards) / 3
@@ -82,9 +100,14 @@ def test_deviations_are_those_over_folds(fabricate: Fabricate) -> None:
 
 
 def test_what_cannot_be_compared_is_one_line(
-    runs: tuple[Path, Path], fabricate: Fabricate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: tuple[Path, Path],
+    fabricate: Fabricate,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    bad_set = fabricate(sets=["bad"], algorithms=["PIWO-IX", "PIWO-Clip"], etas=[10.0, 40.0], hs=HS, folds=2)
+    bad_set = fabricate(
+        sets=["bad"], algorithms=["PIWO-IX", "PIWO-Clip"], etas=[10.0, 40.0], hs=HS, folds=2
+    )
     other_size = written(tmp_path / "other size", bad_set, n=100_000)
     others = written(tmp_path / "other set", bad_set)
     damaged = written(tmp_path / "damaged", bad_set)

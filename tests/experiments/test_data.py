@@ -24,7 +24,13 @@ def table() -> pa.Table:
     """Numbers that float32 holds exactly, and labels that look like numbers and like nothing."""
     rng = np.random.default_rng(0)
     labels = rng.choice(["01", "1", "NA", "ä"], ROWS)
-    return pa.table({"a": rng.normal(size=ROWS).astype(np.float32), "class": labels, "b": rng.integers(-5, 5, ROWS)})
+    return pa.table(
+        {
+            "a": rng.normal(size=ROWS).astype(np.float32),
+            "class": labels,
+            "b": rng.integers(-5, 5, ROWS),
+        }
+    )
 
 
 def written(table: pa.Table, path: Path) -> str:
@@ -41,7 +47,11 @@ def written(table: pa.Table, path: Path) -> str:
 def test_synthetic_rows_are_the_same_on_every_machine() -> None:
     """Worked once; sums, products and square roots of uniform numbers leave no room for another answer."""
     made = load("synthetic", 1000, 0)
-    assert (made.X.shape, made.labels, made.synthetic) == ((1000, 16), tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), True)
+    assert (made.X.shape, made.labels, made.synthetic) == (
+        (1000, 16),
+        tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+        True,
+    )
     assert made.digest == "0090d547c7d4a6bbd59290431794262f4da86ddaafcf0dfbbd6aeeffb18003d8"
 
 
@@ -59,9 +69,13 @@ def test_blocks_leave_no_seam() -> None:
 def test_synthetic_rows_behave_like_letters(seed: int) -> None:
     """Linear ridge is mediocre: some .7 under the paper's rewards, above the best fixed action, far from 1."""
     made = load("synthetic", 20_000, seed)
-    bandit = ClassificationBandit(made.X, made.y, rewards=ClassificationBandit.paper_rewards(26, seed))
+    bandit = ClassificationBandit(
+        made.X, made.y, rewards=ClassificationBandit.paper_rewards(26, seed)
+    )
     logger = bandit.softmax_logger(1.0)
-    greedy = bandit.value(LinearGreedy(logger.coef, logger.intercept, bandit.actions, bandit.features))
+    greedy = bandit.value(
+        LinearGreedy(logger.coef, logger.intercept, bandit.actions, bandit.features)
+    )
     assert 0.66 < greedy < 0.78
     assert bandit.rewards[:, bandit.classes].mean(axis=1).max() < greedy
 
@@ -83,7 +97,9 @@ def test_the_digest_is_of_the_values_not_of_the_file(table: pa.Table, tmp_path: 
     found = [load(path, None, 0) for path in paths]
     assert len({one.digest for one in found}) == 1
     for one in found:
-        np.testing.assert_array_equal(one.X, np.column_stack([table["a"].to_numpy(), table["b"].to_numpy()]))
+        np.testing.assert_array_equal(
+            one.X, np.column_stack([table["a"].to_numpy(), table["b"].to_numpy()])
+        )
         assert one.y.to_pylist() == table["class"].to_pylist()
         assert one.labels == ("01", "1", "NA", "ä")
 
@@ -104,7 +120,10 @@ def test_the_digest_tells_other_rows_apart(change: str, table: pa.Table, tmp_pat
 
 def test_whole_numbers_as_labels_are_the_same_in_both_formats(tmp_path: Path) -> None:
     table = pa.table({"x": np.arange(ROWS) / 8, "digit": np.arange(ROWS) % 10})
-    csv, parquet = (load(written(table, tmp_path / f"a.{kind}"), None, 0, "digit") for kind in ("csv", "parquet"))
+    csv, parquet = (
+        load(written(table, tmp_path / f"a.{kind}"), None, 0, "digit")
+        for kind in ("csv", "parquet")
+    )
     assert csv.digest == parquet.digest
     assert csv.labels == tuple("0123456789")
 
@@ -122,11 +141,16 @@ def test_a_draw_is_without_replacement_and_by_seed(table: pa.Table, tmp_path: Pa
     assert (np.diff(rows) > 0).all()
     assert drawn.y.to_pylist() == [table["class"][int(row)].as_py() for row in rows]
     assert drawn.digest == load(path, 120, 0).digest != load(path, 120, 1).digest
-    assert load(path, ROWS, 0).digest == load(path, 10 * ROWS, 1).digest == load(path, None, 2).digest
+    assert (
+        load(path, ROWS, 0).digest == load(path, 10 * ROWS, 1).digest == load(path, None, 2).digest
+    )
 
 
 def test_the_name_on_figures(table: pa.Table, tmp_path: Path) -> None:
-    names = {load(written(table, tmp_path / file), None, 0).name for file in ("bng_letter_1m.parquet", "mine.csv")}
+    names = {
+        load(written(table, tmp_path / file), None, 0).name
+        for file in ("bng_letter_1m.parquet", "mine.csv")
+    }
     assert names == {"BNG(letter)", "mine"}
 
 
@@ -173,14 +197,18 @@ def test_openml(table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ImportError("pandas"),
     ],
 )
-def test_a_closed_network_says_how_to_give_a_file(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_network_says_how_to_give_a_file(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fetcher(monkeypatch, error)
     with pytest.raises(FileError, match="--data FILE") as caught:
         load("openml:247", None, 0)
     assert "\n" not in str(caught.value)
 
 
-def test_letter_is_fetched_where_no_file_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_letter_is_fetched_where_no_file_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PIWO_SHARED", str(tmp_path))
     asked = fetcher(monkeypatch, OSError("closed"))
     with pytest.raises(FileError, match="openml:6"):
@@ -197,7 +225,11 @@ BAD_CSV = {
     "few rows": ("x,y,class\n" + LINE * 9, DataError, "9 rows"),
     "no class": ("x,y,label\n" + LINE * ROWS, DataError, "no column 'class' (x, y, label)"),
     "a word": ("x,y,class\n" + LINE * ROWS + "oops,2,b\n", DataError, f"row {ROWS}: 'oops'"),
-    "a gap": ("x,y,class\n" + LINE * ROWS + ",2,b\n", DataError, f"1 value is missing, first in row {ROWS}"),
+    "a gap": (
+        "x,y,class\n" + LINE * ROWS + ",2,b\n",
+        DataError,
+        f"1 value is missing, first in row {ROWS}",
+    ),
     "infinite": ("x,y,class\n" + LINE * ROWS + "inf,2,b\n", DataError, f"first in row {ROWS}"),
     "ragged": ("x,y,class\n" + LINE * ROWS + "1,2\n", FileError, "as CSV"),
     "twice": ("x,x,class\n" + LINE * ROWS, DataError, "several columns 'x'"),
@@ -235,8 +267,14 @@ def parquet_case(case: str) -> tuple[Any, Any]:
         "truth values": ({"x": x > 0.5, "class": y}, "'x' holds bool"),
         "missing class": ({"x": x, "class": [None, *y[1:].tolist()]}, "row 0 has no label"),
         "beyond float64": ({"x": np.full(ROWS, 2**53 + 1), "class": y}, "does not fit float64"),
-        "NaN": ({"x": np.where(y == 2, np.nan, x), "class": y}, "100 values are NaN or infinite, first in row 2"),
-        "enormous": ({"x": -x * 1e160, "class": y}, "'x' holds 1e+160, expected at most 1e+150 in size"),
+        "NaN": (
+            {"x": np.where(y == 2, np.nan, x), "class": y},
+            "100 values are NaN or infinite, first in row 2",
+        ),
+        "enormous": (
+            {"x": -x * 1e160, "class": y},
+            "'x' holds 1e+160, expected at most 1e+150 in size",
+        ),
         "too many": ({"x": np.arange(2000), "class": np.arange(2000)}, "2000 different labels"),
     }[case]
 
@@ -258,7 +296,9 @@ def test_a_name_is_fit_to_print(table: pa.Table, tmp_path: Path) -> None:
     assert load(written(table, tmp_path / "a\x1b[31m γ.parquet"), None, 0).name == r"a\x1b[31m γ"
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1", b"x,class\n1,a\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1", b"x,class\n1,a\n"]
+)
 def test_bad_parquet(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bad.parquet"
     path.write_bytes(content)
@@ -271,7 +311,12 @@ def test_bad_parquet(content: bytes, tmp_path: Path) -> None:
     ("source", "target", "kind", "told"),
     [
         ("nofile.parquet", None, FileError, "no file 'nofile.parquet'"),
-        ("nothing", None, UsageError, "expected a .parquet or .csv file, openml:NUMBER, letter or synthetic"),
+        (
+            "nothing",
+            None,
+            UsageError,
+            "expected a .parquet or .csv file, openml:NUMBER, letter or synthetic",
+        ),
         ("a.xlsx", None, UsageError, "of no known kind"),
         ("openml:letter", None, UsageError, "expected a number"),
         ("openml:", None, UsageError, "expected a number"),

@@ -44,7 +44,10 @@ def written(small, tmp_path_factory):
 
 def lines(points, field):
     """Panel to the values that tell its lines apart."""
-    return {panel: {point[field] for point in points if point["panel"] == panel and "low" in point} for panel in PANELS}
+    return {
+        panel: {point[field] for point in points if point["panel"] == panel and "low" in point}
+        for panel in PANELS
+    }
 
 
 def test_the_rows_of_each_figure(specs):
@@ -55,17 +58,25 @@ def test_the_rows_of_each_figure(specs):
     }
     for name, spec in specs.items():
         assert len(spec["vconcat"]) == len(spec["datasets"])
-        assert [row["facet"]["column"]["sort"] for row in spec["vconcat"]] == [PANELS] * len(spec["vconcat"])
+        assert [row["facet"]["column"]["sort"] for row in spec["vconcat"]] == [PANELS] * len(
+            spec["vconcat"]
+        )
         assert ("bad" if name == "figure-3" else "good") in spec["title"]["text"]
-        assert spec["title"]["subtitle"] == "BNG(letter); mean ± one standard deviation over 10 folds"
+        assert (
+            spec["title"]["subtitle"] == "BNG(letter); mean ± one standard deviation over 10 folds"
+        )
     assert specs["figure-1"]["vconcat"][0]["spec"] == specs["figure-2"]["vconcat"][0]["spec"]
     assert specs["figure-1"]["datasets"]["rewards"] == specs["figure-2"]["datasets"]["rewards"]
 
 
 def test_one_line_a_hyper_parameter_and_one_a_logger(specs):
     rewards, regrets = specs["figure-3"]["datasets"].values()
-    assert {panel: len(found) for panel, found in lines(rewards, "h").items()} == dict.fromkeys(PANELS, 20)
-    assert {panel: len(found) for panel, found in lines(regrets, "eta").items()} == dict.fromkeys(PANELS, 20)
+    assert {panel: len(found) for panel, found in lines(rewards, "h").items()} == dict.fromkeys(
+        PANELS, 20
+    )
+    assert {panel: len(found) for panel, found in lines(regrets, "eta").items()} == dict.fromkeys(
+        PANELS, 20
+    )
     assert len([point for point in rewards if point["kind"] == drawn.NEAREST]) == 4 * 20
     assert {point["h"] for point in rewards if point["kind"] == drawn.NEAREST} == {0.0078476}
     below = {point["h"] for point in rewards if point["kind"] == drawn.BELOW}
@@ -83,13 +94,22 @@ def test_points_are_means_and_deviations_over_folds(run, specs):
     cell = run[0].filter(where & (pc.field("algorithm") == "PIWO-PL"))["reward"].to_numpy()
     assert len(cell) == 10
     here = {"panel": PANELS[2], "eta": float(f"{eta:.5g}"), "h": float(f"{h:.5g}")}
-    (reward,), (regret,) = ([p for p in points if here.items() <= p.items()] for points in (rewards, regrets))
+    (reward,), (regret,) = (
+        [p for p in points if here.items() <= p.items()] for points in (rewards, regrets)
+    )
     mean, sd = cell.mean(), cell.std(ddof=1)
-    assert (reward["mean"], reward["low"], reward["high"]) == pytest.approx((mean, mean - sd, mean + sd), abs=1e-5)
+    assert (reward["mean"], reward["low"], reward["high"]) == pytest.approx(
+        (mean, mean - sd, mean + sd), abs=1e-5
+    )
     assert (regret["mean"], regret["low"], regret["high"]) == pytest.approx(
         (1 - mean, 1 - mean - sd, 1 - mean + sd), abs=1e-5
     )
-    assert all(value == float(f"{value:.5g}") for p in rewards for value in p.values() if isinstance(value, float))
+    assert all(
+        value == float(f"{value:.5g}")
+        for p in rewards
+        for value in p.values()
+        if isinstance(value, float)
+    )
 
 
 def test_panels_share_logarithmic_x_and_one_y(specs):
@@ -98,7 +118,9 @@ def test_panels_share_logarithmic_x_and_one_y(specs):
             encodings = [layer["encoding"] for layer in row["spec"]["layer"]]
             assert {encoding["x"]["scale"]["type"] for encoding in encodings} == {"log"}
             ((low, high),) = {tuple(encoding["y"]["scale"]["domain"]) for encoding in encodings}
-            values = [point[name] for point in points for name in ("mean", "low", "high") if name in point]
+            values = [
+                point[name] for point in points for name in ("mean", "low", "high") if name in point
+            ]
             assert low <= min(values) < max(values) <= high
             shades = [encoding["color"]["scale"] for encoding in encodings if "color" in encoding]
             assert shades
@@ -135,8 +157,13 @@ def test_no_mark_at_sqrt_d_n_where_it_is_outside_the_grid(fabricate):
     for hs, marks in (([1e-3, 1e-2], 4 * 2), ([1e-10, 1e-5], 0)):
         tables = fabricate(sets=["bad"], etas=[1.0, 10.0], hs=hs, folds=2)
         spec = figures(*tables, "x", synthetic=False, gamma_star=STAR)["figure-3"]
-        assert len([point for point in spec["datasets"]["regrets"] if point["kind"] == drawn.STAR]) == marks
-        assert len([1 for layer in spec["vconcat"][1]["spec"]["layer"] if "stroke" in layer["encoding"]]) == (marks > 0)
+        assert (
+            len([point for point in spec["datasets"]["regrets"] if point["kind"] == drawn.STAR])
+            == marks
+        )
+        assert len(
+            [1 for layer in spec["vconcat"][1]["spec"]["layer"] if "stroke" in layer["encoding"]]
+        ) == (marks > 0)
 
 
 def test_a_single_logger_fold_and_hyper_parameter_can_be_drawn(fabricate, tmp_path):
@@ -164,17 +191,32 @@ def test_real_data_are_not_called_synthetic(small):
     specs = figures(*small, "BNG(letter)", synthetic=False, gamma_star=STAR)
     assert not any("synthetic" in spec["title"]["subtitle"] for spec in specs.values())
     specs = figures(*small, "synthetic data", synthetic=True, gamma_star=STAR)
-    assert all(s["title"]["subtitle"].startswith("synthetic data, not BNG(letter); ") for s in specs.values())
+    assert all(
+        s["title"]["subtitle"].startswith("synthetic data, not BNG(letter); ")
+        for s in specs.values()
+    )
 
 
 def test_drawn_lines_and_words(written):
     """What came out at the end of the drawing: lines, bands, panels, and words for orange and dashes."""
     for svg in written[::2]:
         text = svg.read_text(encoding="utf-8")
-        words = {"".join(node.itertext()) for node in ET.fromstring(text).iter() if node.tag.endswith("text")}
-        assert {*PANELS, "expected reward", drawn.NEAREST, drawn.BELOW, drawn.BEHAVIOR, drawn.BEST_FIXED} <= words
+        words = {
+            "".join(node.itertext())
+            for node in ET.fromstring(text).iter()
+            if node.tag.endswith("text")
+        }
+        assert {
+            *PANELS,
+            "expected reward",
+            drawn.NEAREST,
+            drawn.BELOW,
+            drawn.BEHAVIOR,
+            drawn.BEST_FIXED,
+        } <= words
         assert ("expected regret" in words) == ("figure-1" not in svg.name)
-        # Per panel: 5 hyper-parameters and 2 references; below, 5 loggers and the line at sqrt(d/n).
+        # Per panel: 5 hyper-parameters and 2 references; below, 5 loggers and the line at
+        # sqrt(d/n).
         rows = 1 if "figure-1" in svg.name else 2
         paths = re.findall(r'<path [^>]*d="M[^"]*"[^>]*>', text)
         long_lines = [path for path in paths if 'fill="none"' in path or "fill=" not in path]
@@ -199,5 +241,7 @@ def test_a_figure_of_a_full_run_is_small_enough(specs):
 def test_same_input_same_bytes(small, written, tmp_path):
     rng = np.random.default_rng(1)
     results, loggers = (table.take(pa.array(rng.permutation(table.num_rows))) for table in small)
-    again = write_figures(results, loggers, "made-up letters", synthetic=True, gamma_star=STAR, folder=tmp_path)
+    again = write_figures(
+        results, loggers, "made-up letters", synthetic=True, gamma_star=STAR, folder=tmp_path
+    )
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in written]

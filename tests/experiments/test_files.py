@@ -41,7 +41,9 @@ def test_pages_and_figures_are_written_like_that_too(
     fabricate: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the disk is full, not even half of a summary or of a figure is left."""
-    tables = fabricate(sets=["bad"], algorithms=["PIWO-IX"], etas=[1.0, 10.0], hs=[1e-3, 1e-2], folds=2)
+    tables = fabricate(
+        sets=["bad"], algorithms=["PIWO-IX"], etas=[1.0, 10.0], hs=[1e-3, 1e-2], folds=2
+    )
     original = files.replace
     monkeypatch.setattr(files, "replace", lambda path, write_to: original(path, full))
     with pytest.raises(OSError, match="No space left"):

@@ -14,9 +14,21 @@ def test_a_row_by_hand() -> None:
     first = [[0.4, 0.6], [0.5, 0.7], [0.7, 0.7]]
     second = [[0.6, 0.8], [0.6, 0.6], [0.7, 0.7]]
     found = Behind(4.833, 20_000, np.array([first, second]), [0, 1], 0.65).row()
-    # means (.5, .6, .7) and (.7, .6, .7): near .6 and .6; behind .2 and .1; over logs sd .1414 and 0
-    # over folds every deviation is .1414 but one, which is 0; the square root of two makes them .1
-    assert found == ["4.83", "20,000", "2", "0.600 to 0.600", "0.700", "0.650", "0.150", "0.071", "0.071", "0.075"]
+    # means (.5, .6, .7) and (.7, .6, .7): near .6 and .6; behind .2 and .1; over logs sd .1414 and
+    # 0 over folds every deviation is .1414 but one, which is 0; the square root of two makes them
+    # .1
+    assert found == [
+        "4.83",
+        "20,000",
+        "2",
+        "0.600 to 0.600",
+        "0.700",
+        "0.650",
+        "0.150",
+        "0.071",
+        "0.071",
+        "0.075",
+    ]
 
 
 def test_logs_are_drawn_anew_and_valued_like_those_of_a_run() -> None:

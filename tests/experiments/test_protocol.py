@@ -36,13 +36,19 @@ def dense_gains(algorithm, h, log_mu, action, reward):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize(("kind", "number", "h", "fold"), [("good", 8, 12, 0), ("bad", 9, 16, 7), ("good", 12, 19, 9)])
-def test_policies_and_rewards_are_those_of_the_obvious_loop(experiment, algorithm, kind, number, h, fold):
+@pytest.mark.parametrize(
+    ("kind", "number", "h", "fold"), [("good", 8, 12, 0), ("bad", 9, 16, 7), ("good", 12, 19, 9)]
+)
+def test_policies_and_rewards_are_those_of_the_obvious_loop(
+    experiment, algorithm, kind, number, h, fold
+):
     logger = Logger(kind, number)
     behavior = experiment.policy(logger)
     log = experiment.log(experiment.bandit, behavior, [3, 1 + (kind == "bad"), number])
     batches = list(log.each_batch(context=True))
-    action, reward = (np.concatenate([getattr(b, x) for b in batches]) for x in ("action", "reward"))
+    action, reward = (
+        np.concatenate([getattr(b, x) for b in batches]) for x in ("action", "reward")
+    )
     train, test, X = experiment.fold != fold, experiment.tests[fold], experiment.bandit.context
     log_mu = behavior.log_probabilities(X[train])
     gains = dense_gains(algorithm, PARAMETERS[h], log_mu, action[train], reward[train])
@@ -50,7 +56,11 @@ def test_policies_and_rewards_are_those_of_the_obvious_loop(experiment, algorith
     policy = experiment.learned(logger)[fold][ALGORITHMS.index(algorithm) * HS + h]
     assert (policy.decide(test.context, len(test)) == chosen).all()
     table = experiment.run(logger).results.to_pandas()
-    cell = table[(table.algorithm == algorithm) & (table.fold == fold) & np.isclose(table.h, PARAMETERS[h], rtol=1e-12)]
+    cell = table[
+        (table.algorithm == algorithm)
+        & (table.fold == fold)
+        & np.isclose(table.h, PARAMETERS[h], rtol=1e-12)
+    ]
     assert len(cell) == 1
     assert cell.reward.item() == pytest.approx(test.rewards[chosen, test.classes].mean(), abs=1e-12)
     assert cell.regret.item() == pytest.approx(1 - cell.reward.item(), abs=1e-15)
@@ -97,7 +107,9 @@ def test_the_loggers_are_those_of_the_paper(experiment):
     assert len(experiment.loggers()) == 40
 
 
-@pytest.mark.parametrize("fold", [np.zeros(4500), np.zeros(10, int), np.zeros(4500, int), np.arange(4500) % 3 + 1])
+@pytest.mark.parametrize(
+    "fold", [np.zeros(4500), np.zeros(10, int), np.zeros(4500, int), np.arange(4500) % 3 + 1]
+)
 def test_fold_numbers_that_are_none_are_refused(experiment, fold):
     log = experiment.log(experiment.bandit, experiment.policy(Logger("good", 0)), [0])
     with pytest.raises(piwo.UsageError, match="fold"):

@@ -29,7 +29,13 @@ from piwo.errors import FileError
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("good-00", "good-01", "good-02", "bad-00")
 FOLDS, H = 3, np.logspace(-10, 0, 4)
-SETTINGS = {"seed": 3, "sets": ["good", "bad"], "data": "made up", "digest": "0" * 64, "version": "1.2.3"}
+SETTINGS = {
+    "seed": 3,
+    "sets": ["good", "bad"],
+    "data": "made up",
+    "digest": "0" * 64,
+    "version": "1.2.3",
+}
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,9 @@ def run_in(path: Path, experiment: Any = None, heard: Heard | None = None, **set
 def content(path: Path) -> dict[str, bytes]:
     """All that lies in a folder, but for the lock."""
     return {
-        x.relative_to(path).as_posix(): x.read_bytes() for x in path.rglob("*") if x.is_file() and x.name != ".lock"
+        x.relative_to(path).as_posix(): x.read_bytes()
+        for x in path.rglob("*")
+        if x.is_file() and x.name != ".lock"
     }
 
 
@@ -128,11 +136,19 @@ def test_what_a_run_leaves(tmp_path: Path) -> None:
         assert found.schema.equals(schema)
         assert found.equals(getattr(run, kind))
         metadata = {key.decode(): value.decode() for key, value in found.schema.metadata.items()}
-        assert metadata == {key: str(SETTINGS[key]) for key in ("seed", "data", "digest", "version")}
+        assert metadata == {
+            key: str(SETTINGS[key]) for key in ("seed", "data", "digest", "version")
+        }
         csv = pyarrow.csv.read_csv(tmp_path / f"{kind}.csv").cast(schema)
         assert csv.equals(found)
     top = {name for name in content(tmp_path) if "/" not in name}
-    assert top == {"settings.json", "results.parquet", "results.csv", "loggers.parquet", "loggers.csv"}
+    assert top == {
+        "settings.json",
+        "results.parquet",
+        "results.csv",
+        "loggers.parquet",
+        "loggers.csv",
+    }
 
 
 def test_rows_are_sorted(tmp_path: Path) -> None:
@@ -183,7 +199,9 @@ def test_killed_at_any_file(
     for fatal in range(len(whole)):
         path, written = tmp_path / f"killed at {fatal}", []
 
-        def replace(file: Path, write: Any, fatal: int = fatal, written: list[Path] = written) -> None:
+        def replace(
+            file: Path, write: Any, fatal: int = fatal, written: list[Path] = written
+        ) -> None:
             written.append(file)
             if len(written) <= fatal:
                 original(file, write)
@@ -200,7 +218,9 @@ def test_killed_at_any_file(
         with monkeypatch.context() as patch:
             patch.setattr(files, "replace", replace)
             patch.setattr(module, "replace", replace)
-            patch.setattr(module, "_remove_partial", lambda path: None)  # nobody tidies up after a kill
+            patch.setattr(
+                module, "_remove_partial", lambda path: None
+            )  # nobody tidies up after a kill
             with pytest.raises(Killed):
                 run_in(path)
         before = sum(x.parent.name == module.PARTS for x in written[:fatal])
@@ -232,7 +252,9 @@ def test_killed_for_good(tmp_path: Path, whole: dict[str, bytes]) -> None:
     assert content(path) == whole
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "of another logger", "of other settings", "a folder"])
+@pytest.mark.parametrize(
+    "damage", ["empty", "cut", "flipped", "of another logger", "of other settings", "a folder"]
+)
 def test_a_damaged_file_is_noticed(damage: str, tmp_path: Path, whole: dict[str, bytes]) -> None:
     path = tmp_path / "whole"
     part = path / module.PARTS / "good-01.results.parquet"
@@ -260,11 +282,15 @@ def test_a_damaged_file_is_noticed(damage: str, tmp_path: Path, whole: dict[str,
     experiment, heard = Experiment(), Heard()
     run_in(path, experiment, heard)
     assert experiment.ran == ["good-01"]
-    assert heard.warnings == ([] if damage == "a folder" else [f"{part.name} is damaged; computing good-01 again"])
+    assert heard.warnings == (
+        [] if damage == "a folder" else [f"{part.name} is damaged; computing good-01 again"]
+    )
     assert content(path) == whole
 
 
-def test_any_flipped_byte_is_noticed_or_means_nothing(tmp_path: Path, whole: dict[str, bytes]) -> None:
+def test_any_flipped_byte_is_noticed_or_means_nothing(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
     path = tmp_path / "whole"
     part = path / module.PARTS / "good-01.loggers.parquet"
     good = part.read_bytes()
@@ -299,7 +325,9 @@ def test_settings_name_all_that_results_depend_on() -> None:
         ({"resample": True}, ": resample was absent, now true;"),
     ],
 )
-def test_other_settings_are_refused(change: dict[str, Any], told: str, tmp_path: Path, whole: dict[str, bytes]) -> None:
+def test_other_settings_are_refused(
+    change: dict[str, Any], told: str, tmp_path: Path, whole: dict[str, bytes]
+) -> None:
     with pytest.raises(FileError) as caught:
         run_in(tmp_path / "whole", **change)
     assert told in str(caught.value)
@@ -323,7 +351,9 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
         run_in(tmp_path / "thesis.txt")
 
 
-def test_an_empty_folder_and_one_within_others_will_do(tmp_path: Path, whole: dict[str, bytes]) -> None:
+def test_an_empty_folder_and_one_within_others_will_do(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
     (tmp_path / "empty").mkdir()
     for path in (tmp_path / "empty", tmp_path / "a" / "b" / "c"):
         run_in(path)
@@ -344,7 +374,11 @@ def test_another_process_is_kept_out(tmp_path: Path) -> None:
     with open_folder(tmp_path, SETTINGS):
         command = [sys.executable, __file__, str(tmp_path), "0"]
         done = subprocess.run(
-            command, env=os.environ | {"PYTHONPATH": here}, capture_output=True, text=True, check=False
+            command,
+            env=os.environ | {"PYTHONPATH": here},
+            capture_output=True,
+            text=True,
+            check=False,
         )
     assert done.returncode == 1
     assert "in use by another run" in done.stderr

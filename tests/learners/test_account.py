@@ -15,12 +15,24 @@ RIDGE = piwo.oracles.Ridge()
 LEARNERS: dict[str, tuple[Callable[[], Learner], int, str]] = {
     "PIWO": (lambda: piwo.PIWO(piwo.IX((0.1, 0.2)), RIDGE), 2, "score ix, oracle ridge"),
     "PIWO, no score": (lambda: piwo.PIWO(oracle=piwo.oracles.Direct()), 1, "oracle direct"),
-    "PIWO, no certificate": (lambda: piwo.PIWO(piwo.IX(0.1), RIDGE, certificate=None), 0, "score ix"),
+    "PIWO, no certificate": (
+        lambda: piwo.PIWO(piwo.IX(0.1), RIDGE, certificate=None),
+        0,
+        "score ix",
+    ),
     "PIWOGrid": (lambda: piwo.PIWOGrid(oracle=BOTH), 10, "score ls-linear, oracle exhaustive"),
     "Auto": (lambda: piwo.Auto([RIDGE]), 4, "certified on"),
     "PACBayes": (lambda: piwo.PACBayes(PAIR), 1, "score ls-linear, oracle Gibbs"),
-    "PACBayesLinear": (lambda: piwo.PACBayesLinear(draws=5), 1, "score ls-linear, oracle normal posterior, softmax"),
-    "CoverageScaled": (lambda: piwo.learners.CoverageScaled(BOTH, [2.0, 2.0]), 1, "score ix, oracle exhaustive"),
+    "PACBayesLinear": (
+        lambda: piwo.PACBayesLinear(draws=5),
+        1,
+        "score ls-linear, oracle normal posterior, softmax",
+    ),
+    "CoverageScaled": (
+        lambda: piwo.learners.CoverageScaled(BOTH, [2.0, 2.0]),
+        1,
+        "score ix, oracle exhaustive",
+    ),
 }
 
 
@@ -29,7 +41,11 @@ def make_log(reward: int = 0) -> piwo.Log:
     A = rng.integers(0, 2, 400)
     mu = np.where(A == 0, 0.4, 0.6)
     return piwo.Log.from_arrays(
-        context=rng.normal(size=(400, 2)), action=A, reward=1.0 * (reward == A), propensity=mu, actions=[0, 1]
+        context=rng.normal(size=(400, 2)),
+        action=A,
+        reward=1.0 * (reward == A),
+        propensity=mu,
+        actions=[0, 1],
     )
 
 
@@ -65,7 +81,11 @@ def test_what_stays_is_told() -> None:
     log = make_log()
     assert piwo.Auto([RIDGE], incumbent=PAIR[0]).fit(log).describe().stays == "the incumbent"
     nothing = piwo.Log.from_arrays(
-        context=[[0.0]] * 60, action=[0, 1] * 30, reward=[0] * 60, propensity=[0.5] * 60, reward_range=(0, 1)
+        context=[[0.0]] * 60,
+        action=[0, 1] * 30,
+        reward=[0] * 60,
+        propensity=[0.5] * 60,
+        reward_range=(0, 1),
     )
     told = piwo.Auto([RIDGE]).fit(nothing).describe()
     assert told.stays == "the logging policy"

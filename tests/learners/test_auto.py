@@ -45,17 +45,22 @@ def test_the_usual_pool_is_learned_certified_and_saved(tmp_path):
     for name, point in learner.path_.items():
         if name != "logging":
             point.policy.save(tmp_path / "p.piwo")
-            assert (piwo.load(tmp_path / "p.piwo").act(X).actions == point.policy.act(X).actions).all()
+            assert (
+                piwo.load(tmp_path / "p.piwo").act(X).actions == point.policy.act(X).actions
+            ).all()
 
 
 def parts_of(log):
     """The log in two, by hand."""
     parts = log.split(0.5, 0)
-    return [(parts.train, parts.test), (log.where(parts.test.selector), log.where(parts.train.selector))]
+    return [
+        (parts.train, parts.test),
+        (log.where(parts.test.selector), log.where(parts.train.selector)),
+    ]
 
 
 def estimate(sides):
-    """The self-normalised estimate less its standard error, of pairs (weights, rewards)."""
+    """The self-normalized estimate less its standard error, of pairs (weights, rewards)."""
     w, r = (np.concatenate(x) for x in zip(*sides, strict=True))
     value = (w * r).sum() / w.sum()
     return value - math.sqrt((w**2 * (r - value) ** 2).sum()) / w.sum()
@@ -69,7 +74,10 @@ def test_every_candidate_is_learned_from_each_part_and_certified_on_the_other(po
     log = make_log()
     learner = piwo.Auto(pool).fit(log)
     path = learner.path_
-    weights = {name: 1.0 if point.candidate is None else point.candidate.weight for name, point in path.items()}
+    weights = {
+        name: 1.0 if point.candidate is None else point.candidate.weight
+        for name, point in path.items()
+    }
     each = {name: 0.5 * weight / sum(weights.values()) for name, weight in weights.items()}
     looks, seen = [], {name: [] for name in path}
     for train, test in parts_of(log):
@@ -80,7 +88,9 @@ def test_every_candidate_is_learned_from_each_part_and_certified_on_the_other(po
             for batch in test.each_batch(context=True):
                 seen[name].append((policy.logged(batch) / batch.propensity, batch.reward))
     for name, point in path.items():
-        assert point.certificate.improvement_lower == max(look[name].improvement_lower for look in looks)
+        assert point.certificate.improvement_lower == max(
+            look[name].improvement_lower for look in looks
+        )
         assert point.standing == pytest.approx(estimate(seen[name]), rel=1e-12)
     certified = [name for name, point in path.items() if point.certificate.certified]
     assert learner.chosen_ == max(certified, key=lambda name: path[name].standing)
@@ -105,11 +115,16 @@ def test_rows_that_contradict_their_propensities_one_way_are_not_believed_the_ot
 def test_one_way_alone():
     """Without exchange, and for the last rows of a log, all of delta is spent on one part."""
     log = make_log()
-    for options, parts in (({"exchange": False}, log.split(0.5, 0)), ({"tail": True}, log.split(0.5, 0, tail=True))):
+    for options, parts in (
+        ({"exchange": False}, log.split(0.5, 0)),
+        ({"tail": True}, log.split(0.5, 0, tail=True)),
+    ):
         path = piwo.Auto(QUICK, **options).fit(log).path_
         twin = piwo.certify(parts.test, {name: point.policy for name, point in path.items()})
         for name, point in path.items():
-            assert point.certificate.improvement_lower == pytest.approx(twin[name].improvement_lower, rel=1e-9)
+            assert point.certificate.improvement_lower == pytest.approx(
+                twin[name].improvement_lower, rel=1e-9
+            )
             assert point.certificate.training_rows == len(parts.train)
             assert point.certificate.share == pytest.approx(0.2)
 
@@ -124,15 +139,21 @@ def test_refit_says_that_nothing_is_proved_of_what_is_returned():
     whole = best.candidate.oracle.solve(log, best.candidate.credit(log))
     assert (again.policy_.coef == whole.coef).all()
     assert not np.array_equal(again.policy_.coef, again.certified_policy_.coef)
-    assert any("nothing is proved of the policy to run" in note for note in again.certificate_.notes)
+    assert any(
+        "nothing is proved of the policy to run" in note for note in again.certificate_.notes
+    )
     assert certified.certificate_.notes == ()
     # one certificate, beside two policies
     assert (again.certificate_.certified, certified.certificate_.certified) == (None, True)
     assert again.certificate_.improves
     rows = again.certificate_.training_rows
-    assert again.certificate_.about.startswith(f"the policy learned from {rows} of 1200 rows, not the one to run")
+    assert again.certificate_.about.startswith(
+        f"the policy learned from {rows} of 1200 rows, not the one to run"
+    )
     assert certified.certificate_.about is None
-    assert again.path_[again.chosen_].certificate == replace(certified.certificate_, created=best.certificate.created)
+    assert again.path_[again.chosen_].certificate == replace(
+        certified.certificate_, created=best.certificate.created
+    )
     assert certified.certificate_.improvement_lower == again.certificate_.improvement_lower
 
 
@@ -167,7 +188,11 @@ def test_an_incumbent_stays_where_nothing_is_certified_better_than_it():
     log = make_log()
     assert piwo.Auto(QUICK).fit(log).certificate_.improves
     learner = piwo.Auto(QUICK, incumbent=good).fit(log)
-    assert (learner.chosen_, learner.policy_ is good, learner.refitted_) == ("incumbent", True, False)
+    assert (learner.chosen_, learner.policy_ is good, learner.refitted_) == (
+        "incumbent",
+        True,
+        False,
+    )
     assert learner.certificate_.baseline == "incumbent"
     assert not learner.certificate_.certified
     tried = "8 different policies (4 from one part of the rows, 4 from the other)"
@@ -183,10 +208,15 @@ def test_what_is_better_than_the_incumbent_replaces_it():
     policies = {name: point.policy for name, point in learner.path_.items()}
     twin = piwo.certify(test, policies, baseline=weak)
     for name, point in learner.path_.items():
-        assert point.certificate.improvement_lower == pytest.approx(twin[name].improvement_lower, rel=1e-9)
+        assert point.certificate.improvement_lower == pytest.approx(
+            twin[name].improvement_lower, rel=1e-9
+        )
     # the truth: .9 of the contexts' rewards against .6
     assert 0 < learner.certificate_.improvement_lower < 0.31
-    assert piwo.Auto(QUICK, incumbent=piwo.policies.Logging()).fit(make_log()).certificate_.baseline is None
+    assert (
+        piwo.Auto(QUICK, incumbent=piwo.policies.Logging()).fit(make_log()).certificate_.baseline
+        is None
+    )
 
 
 def test_gains_over_an_incumbent_hold():
@@ -195,7 +225,8 @@ def test_gains_over_an_incumbent_hold():
     for seed in range(40):
         log = make_log(800, seed=seed, signal=0.3)
         mostly = piwo.policies.EpsilonGreedy(
-            piwo.policies.Deterministic(lambda X: (np.asarray(X)[:, 0] > 0).astype(int), [0, 1, 2]), 0.5
+            piwo.policies.Deterministic(lambda X: (np.asarray(X)[:, 0] > 0).astype(int), [0, 1, 2]),
+            0.5,
         )
         learner = piwo.Auto(QUICK, incumbent=mostly, refit=False, random_state=seed).fit(log)
         gain = value(learner.policy_, 0.3) - (0.3 + 0.3 * (0.5 + 0.5 / 3))
@@ -221,7 +252,11 @@ def test_an_incumbent_from_an_older_log_brings_its_encoding(tmp_path):
         }
         return piwo.read(table, action="a", reward="r", propensity="p", context=["x", "shop"])
 
-    old = piwo.PIWO(oracle=piwo.oracles.Ridge(), certificate=None).fit(shops(300, ["north", "south"], 0)).policy_
+    old = (
+        piwo.PIWO(oracle=piwo.oracles.Ridge(), certificate=None)
+        .fit(shops(300, ["north", "south"], 0))
+        .policy_
+    )
     old.save(tmp_path / "old.piwo")
     log = shops(600, ["north", "south", "west"], 1)
     with pytest.warns(piwo.PiwoWarning, match="west|level"):
@@ -229,9 +264,14 @@ def test_an_incumbent_from_an_older_log_brings_its_encoding(tmp_path):
     assert learner.certificate_.baseline == "incumbent"
     other = piwo.read({"x": [1.0] * 9, "a": [0, 1, 0] * 3, "r": [0, 1, 1] * 3, "p": [0.5] * 9}, action="a", reward="r",
                       propensity="p", context=["x"])  # fmt: skip
-    with pytest.raises(piwo.UsageError, match="the incumbent was made from the context columns x, shop, and the log"):
+    with pytest.raises(
+        piwo.UsageError,
+        match="the incumbent was made from the context columns x, shop, and the log",
+    ):
         piwo.Auto(QUICK, incumbent=old).fit(other)
-    with pytest.raises(piwo.UsageError, match=r"incumbent is 'old.piwo', expected a policy, such as piwo.load"):
+    with pytest.raises(
+        piwo.UsageError, match=r"incumbent is 'old.piwo', expected a policy, such as piwo.load"
+    ):
         piwo.Auto(QUICK, incumbent="old.piwo").fit(log)
 
 
@@ -243,7 +283,9 @@ class Guess(piwo.oracles.Oracle):
     column: int
 
     def solve_path(self, log, scores):
-        policy = piwo.policies.Deterministic(lambda X: np.asarray(X)[:, self.column].astype(int), log.actions)
+        policy = piwo.policies.Deterministic(
+            lambda X: np.asarray(X)[:, self.column].astype(int), log.actions
+        )
         return [policy] * len(scores)
 
 
@@ -257,17 +299,21 @@ def guessers_log(seed, n, often=0.5, gap=0.0):
     right = rng.random(n) < often  # what the logger plays
     R = (rng.random(n) < 0.6 - gap * ~right) * 1.0
     A = np.where(right, X[:, -1], 1 - X[:, -1])
-    return piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=np.where(right, often, 1 - often))
+    return piwo.Log.from_arrays(
+        context=X, action=A, reward=R, propensity=np.where(right, often, 1 - often)
+    )
 
 
 def test_luck_among_many_is_paid_for():
     """Every policy is worth .6, so all that is certified better is wrong, of 24 guesses, each both ways.
 
-    delta is a half, where one bound alone would be wrong in one log of twenty, and the best of 48 in most.
+    delta is a half, where one bound alone would be wrong in one log of twenty, and the best of 48
+    in most.
     """
     logs, delta = 24, 0.5
     wrong = sum(
-        piwo.Auto(GUESSES, delta=delta).fit(guessers_log(seed, 200)).certificate_.improves for seed in range(logs)
+        piwo.Auto(GUESSES, delta=delta).fit(guessers_log(seed, 200)).certificate_.improves
+        for seed in range(logs)
     )
     assert wrong <= delta * logs
 
@@ -282,7 +328,8 @@ def test_it_hardly_ever_harms():
         path = learner.path_
         X = np.random.default_rng(98).integers(0, 2, (2000, len(GUESSES) + 1))
         worse = {
-            name: name != "logging" and (point.policy.act(X).actions == X[:, -1]).mean() < often - 0.01 / gap
+            name: name != "logging"
+            and (point.policy.act(X).actions == X[:, -1]).mean() < often - 0.01 / gap
             for name, point in path.items()
         }
         chosen += learner.chosen_ != "logging"
@@ -299,7 +346,9 @@ def test_what_is_certified_holds():
     # the logger plays actions 0 and 1 half of the time, each right on half of the contexts
     logged = 0.3 + 0.3 * 0.25
     for seed in range(40):
-        learner = piwo.Auto(QUICK, refit=False, random_state=seed).fit(make_log(800, seed=seed, signal=0.3))
+        learner = piwo.Auto(QUICK, refit=False, random_state=seed).fit(
+            make_log(800, seed=seed, signal=0.3)
+        )
         if learner.chosen_ != "logging":
             certified += 1
             misses += learner.certificate_.improvement_lower > value(learner.policy_, 0.3) - logged
@@ -308,7 +357,9 @@ def test_what_is_certified_holds():
 
 
 def test_any_classifier_may_be_added():
-    learner = piwo.Auto(QUICK, [GaussianNB(), DecisionTreeClassifier(max_depth=2, random_state=0)]).fit(make_log())
+    learner = piwo.Auto(
+        QUICK, [GaussianNB(), DecisionTreeClassifier(max_depth=2, random_state=0)]
+    ).fit(make_log())
     names = {name.split(",")[0] for name in learner.path_}
     assert names == {"ridge", "direct", "GaussianNB", "DecisionTreeClassifier", "logging"}
     alone = piwo.Auto([DecisionTreeClassifier(max_depth=2, random_state=0)]).fit(make_log())
@@ -333,15 +384,26 @@ def test_what_uses_no_score_is_recorded_without_one():
     )
     assert alone.path_["direct"].candidate.score is None
     tried = "2 different policies (1 from one part of the rows, 1 from the other)"
-    assert alone.rule_ == f"the highest estimate, less its standard error, of those certified better among {tried}"
+    assert (
+        alone.rule_
+        == f"the highest estimate, less its standard error, of those certified better among {tried}"
+    )
     assert made.paid_for == "2 candidates, a share of 0.25 of delta"
     assert "2 candidates, a share of 0.25 of delta" in str(made)
     ridge = piwo.Auto([Candidate("r", piwo.oracles.Ridge(), piwo.IX(0.1))], exchange=False).fit(log)
-    assert (ridge.certificate_.score, ridge.certificate_.parameter, ridge.score_) == ("ix", 0.1, piwo.IX(0.1))
+    assert (ridge.certificate_.score, ridge.certificate_.parameter, ridge.score_) == (
+        "ix",
+        0.1,
+        piwo.IX(0.1),
+    )
     assert ridge.rule_.endswith("among 1 different policy")
     assert ridge.certificate_.paid_for == "2 candidates, a share of 0.5 of delta"
     path = piwo.PIWO(oracle=piwo.oracles.Direct()).fit(log)
-    assert (path.score_, path.certificate_.score, path.rule_) == (None, None, "the direct oracle uses no score")
+    assert (path.score_, path.certificate_.score, path.rule_) == (
+        None,
+        None,
+        "the direct oracle uses no score",
+    )
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, math.inf, math.nan, "x", None])
@@ -356,9 +418,14 @@ def test_a_score_that_nothing_uses_is_refused():
         Candidate("d", piwo.oracles.Direct(), piwo.IX(0.1))
     with pytest.raises(piwo.UsageError, match=unused):
         piwo.PIWO(piwo.IX(0.1), piwo.oracles.Direct()).fit(make_log(60))
-    with pytest.raises(piwo.UsageError, match="the direct oracle uses no score, so there is no grid for it; use PIWO"):
+    with pytest.raises(
+        piwo.UsageError,
+        match="the direct oracle uses no score, so there is no grid for it; use PIWO",
+    ):
         piwo.PIWOGrid(oracle=piwo.oracles.Direct()).fit(make_log(60))
-    with pytest.raises(piwo.UsageError, match=r"the ridge oracle needs a score; give one, such as IX\(0.1\)"):
+    with pytest.raises(
+        piwo.UsageError, match=r"the ridge oracle needs a score; give one, such as IX\(0.1\)"
+    ):
         Candidate("r", piwo.oracles.Ridge())
 
 
@@ -368,7 +435,10 @@ def test_the_same_log_and_seed_give_the_same_policy():
     assert (one.policy_.coef == two.policy_.coef).all()
     first, second = ({k: v.certificate.value_lower for k, v in x.path_.items()} for x in (one, two))
     assert first == second
-    assert piwo.Auto(QUICK, random_state=4).fit(make_log()).certificate_.value_lower != one.certificate_.value_lower
+    assert (
+        piwo.Auto(QUICK, random_state=4).fit(make_log()).certificate_.value_lower
+        != one.certificate_.value_lower
+    )
 
 
 def test_the_unit_of_the_reward_does_not_matter():
@@ -381,12 +451,16 @@ def test_the_unit_of_the_reward_does_not_matter():
     )
     one, two = piwo.Auto(QUICK).fit(log), piwo.Auto(QUICK).fit(cents)
     assert one.chosen_ == two.chosen_
-    assert two.certificate_.improvement_lower == pytest.approx(250.0 * one.certificate_.improvement_lower)
+    assert two.certificate_.improvement_lower == pytest.approx(
+        250.0 * one.certificate_.improvement_lower
+    )
 
 
 def test_propensities_that_underflow():
     log = make_log()
-    parts = [(x.context, x.action, x.reward, np.log(x.propensity)) for x in log.each_batch(context=True)]
+    parts = [
+        (x.context, x.action, x.reward, np.log(x.propensity)) for x in log.each_batch(context=True)
+    ]
     X, A, R, logs = (np.concatenate(x) for x in zip(*parts, strict=True))
     logs[:3] = -800.0
     R[:3] = 1.0
@@ -406,8 +480,14 @@ def test_propensities_that_underflow():
             {"extra": [Candidate("r", piwo.oracles.Ridge(), piwo.IX(0.1))] * 2},
             "two candidates are called 'r, IX gamma=0.1'",
         ),
-        ({"pool": [piwo.oracles.Ridge(), piwo.oracles.Ridge(2.0)]}, "two candidates are called 'ridge, IX gamma=1'"),
-        ({"pool": [Candidate("r", piwo.oracles.Ridge(), piwo.LS(0.1))]}, "not linear in the policy"),
+        (
+            {"pool": [piwo.oracles.Ridge(), piwo.oracles.Ridge(2.0)]},
+            "two candidates are called 'ridge, IX gamma=1'",
+        ),
+        (
+            {"pool": [Candidate("r", piwo.oracles.Ridge(), piwo.LS(0.1))]},
+            "not linear in the policy",
+        ),
     ],
 )
 def test_bad_arguments(arguments, says):
@@ -436,7 +516,9 @@ def rare_log(where, n=600):
 
 @pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
 @pytest.mark.parametrize(
-    ("options", "which"), [({}, "no row"), ({"tail": True}, "no row that was held out")], ids=["both ways", "one way"]
+    ("options", "which"),
+    [({}, "no row"), ({"tail": True}, "no row that was held out")],
+    ids=["both ways", "one way"],
 )
 def test_without_any_reward_the_logging_policy_stays(pool, options, which):
     with threadpool_limits(1, "openmp"):
@@ -457,13 +539,17 @@ def test_one_part_without_rewards(pool):
     assert learner.chosen_ == "logging"
     assert set(learner.path_) > {"logging"}
     assert learner.rule_.startswith("none of ")
-    told = "stays; no row of one part has a reward above the lowest, so it has nothing to learn from"
+    told = (
+        "stays; no row of one part has a reward above the lowest, so it has nothing to learn from"
+    )
     assert learner.rule_.endswith(told)
 
 
 def test_rows_to_learn_from_without_rewards():
     """All rewards are among the last rows, which are held out."""
-    learner = piwo.Auto([piwo.oracles.Classifier(), piwo.oracles.Ridge()], tail=True).fit(rare_log(slice(300, 500)))
+    learner = piwo.Auto([piwo.oracles.Classifier(), piwo.oracles.Ridge()], tail=True).fit(
+        rare_log(slice(300, 500))
+    )
     assert learner.chosen_ == "logging"
     assert "so it has nothing to learn from" in learner.rule_
     for name, point in learner.path_.items():

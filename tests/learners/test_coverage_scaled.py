@@ -24,7 +24,9 @@ def naive(bandit, counts, delta=0.05, paid=1.0):
     for a, (mu, r) in enumerate(zip(bandit.mu, bandit.chance, strict=True)):
         gamma = math.sqrt(L / (2 * (bandit.high * r / mu) * n))
         own = cells.action == a
-        values.append((counts[own] * cells.reward[own]).sum() / (mu + gamma) / n - paid * L / (2 * gamma * n))
+        values.append(
+            (counts[own] * cells.reward[own]).sum() / (mu + gamma) / n - paid * L / (2 * gamma * n)
+        )
     return np.array(values)
 
 
@@ -70,7 +72,9 @@ def test_bounds_and_regret_hold():
 
 def test_tuned_regret_by_hand():
     # 2 sqrt(2 * .5 * log(2 * 5/.05)/1000) = 2 sqrt(.0052983) = .14558
-    assert piwo.bounds.regret_bound_tuned(1000, 0.5, math.log(5), 0.05) == pytest.approx(0.145579, abs=1e-6)
+    assert piwo.bounds.regret_bound_tuned(1000, 0.5, math.log(5), 0.05) == pytest.approx(
+        0.145579, abs=1e-6
+    )
     assert piwo.bounds.regret_bound_tuned(1000, math.inf, 1.0, 0.05) == 1.0
     grid = piwo.bounds.gamma_grid_ix(10**6, math.log(5), 0.05)
     tuned = piwo.bounds.regret_bound_tuned(10**6, 0.5, math.log(5), 0.05)
@@ -107,15 +111,23 @@ def test_refuses(coverage, said):
         CoverageScaled(both, coverage).fit(log)
 
 
-def test_coverage_of_labelled_data_by_hand():
+def test_coverage_of_labeled_data_by_hand():
     # three rows; M = identity; the logger plays the right action with probability .5, .25 and 1
     bandit = piwo.simulate.ClassificationBandit([[0.0], [1.0], [2.0]], ["a", "b", "a"])
-    logger = piwo.policies.Tabular([[0.5, 0.5], [0.75, 0.25], [1.0, 0.0]], bandit.actions, [[0.0], [1.0], [2.0]])
-    right = piwo.policies.Tabular([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], bandit.actions, [[0.0], [1.0], [2.0]])
+    logger = piwo.policies.Tabular(
+        [[0.5, 0.5], [0.75, 0.25], [1.0, 0.0]], bandit.actions, [[0.0], [1.0], [2.0]]
+    )
+    right = piwo.policies.Tabular(
+        [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], bandit.actions, [[0.0], [1.0], [2.0]]
+    )
     assert bandit.coverage(right, logger) == pytest.approx((2 + 4 + 1) / 3)
-    assert bandit.coverage(right, logger, gamma=0.25) == pytest.approx((1 / 0.75 + 1 / 0.5 + 1 / 1.25) / 3)
+    assert bandit.coverage(right, logger, gamma=0.25) == pytest.approx(
+        (1 / 0.75 + 1 / 0.5 + 1 / 1.25) / 3
+    )
     always = piwo.policies.Constant("b", bandit.actions)
-    assert bandit.coverage(always, logger) == pytest.approx(4 / 3)  # 0 where it earns nothing, support or not
+    assert bandit.coverage(always, logger) == pytest.approx(
+        4 / 3
+    )  # 0 where it earns nothing, support or not
     never = piwo.policies.Constant("a", bandit.actions)
     assert bandit.coverage(right, never) == math.inf
     missing = next(x for x in piwo.simulate.adversarial_bandits() if x.name == "missing support")

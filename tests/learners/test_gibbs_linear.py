@@ -21,7 +21,9 @@ from piwo.simulate import adversarial_bandits
 
 pytest.importorskip("nutpie", reason="sampling needs the extra piwo[sampler]")
 # short chains: what is doubted of them depends on the version of the sampler
-pytestmark = pytest.mark.filterwarnings("ignore:.*the certificate holds all the same:piwo.PiwoWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*the certificate holds all the same:piwo.PiwoWarning"
+)
 
 
 def world(n, seed, actions=2, width=1):
@@ -34,7 +36,9 @@ def world(n, seed, actions=2, width=1):
 
 def log_of(X, A, R, actions=2, **options):
     mu = np.full(len(A), 1 / actions)
-    return piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=mu, actions=range(actions), **options)
+    return piwo.Log.from_arrays(
+        context=X, action=A, reward=R, propensity=mu, actions=range(actions), **options
+    )
 
 
 def density_of(log, score, scale):
@@ -69,13 +73,18 @@ def test_the_gradient_is_that_of_finite_differences():
     theta = np.random.default_rng(0).normal(size=9)
     slope = density(theta)[1]
     for k, step in enumerate(1e-5 * np.eye(9)):
-        assert slope[k] == pytest.approx((density(theta + step)[0] - density(theta - step)[0]) / 2e-5, rel=1e-6)
+        assert slope[k] == pytest.approx(
+            (density(theta + step)[0] - density(theta - step)[0]) / 2e-5, rel=1e-6
+        )
 
 
 def test_the_density_does_not_know_the_order_of_the_rows():
     X, A, R = world(500, 1)
     mixed = np.random.default_rng(0).permutation(500)
-    one, two = (density_of(log_of(X[rows], A[rows], R[rows]), piwo.LSLinear(0.1), 1.0) for rows in (slice(None), mixed))
+    one, two = (
+        density_of(log_of(X[rows], A[rows], R[rows]), piwo.LSLinear(0.1), 1.0)
+        for rows in (slice(None), mixed)
+    )
     theta = np.array([0.3, -0.2, 0.1, 0.5])
     assert one(theta)[0] == pytest.approx(two(theta)[0], rel=1e-12)
     assert one(theta)[1] == pytest.approx(two(theta)[1], rel=1e-9)
@@ -115,10 +124,14 @@ def test_diagnostics_by_hand_for_chains_that_disagree():
     rng = np.random.default_rng(0)
     apart = rng.normal(size=(2, 400, 1)) + np.array([0.0, 10.0])[:, None, None]
     stats = {"diverging": np.array([True, False, True]), "n_steps": np.array([3, 4])}
-    fields = {name: SimpleNamespace(values=values) for name, values in {"place": apart, **stats}.items()}
+    fields = {
+        name: SimpleNamespace(values=values) for name, values in {"place": apart, **stats}.items()
+    }
     made = nuts._chains(SimpleNamespace(posterior=fields, sample_stats=fields))
     # halves of normal scores: means -+sqrt(2/pi) in four half chains, variance 1 - 2/pi in each
-    assert made.rhat == pytest.approx(math.sqrt(1 + (4 / 3) * (2 / math.pi) / (1 - 2 / math.pi)), rel=0.01)
+    assert made.rhat == pytest.approx(
+        math.sqrt(1 + (4 / 3) * (2 / math.pi) / (1 - 2 / math.pi)), rel=0.01
+    )
     assert made.ess < 5
     assert (made.divergences, made.gradients) == (2, 7)
     assert [doubt.split()[0] for doubt in made.doubts(100)] == ["the", "the", "2"]
@@ -213,12 +226,20 @@ def test_the_mixture_is_certified_on_the_other_rows():
     learner = piwo.GibbsLinear(draws=30, warmup=150, samples=100).fit(log)
     made = learner.certificate_
     again = piwo.certify(log.split(holdout=0.5, seed=0).test, {0: learner.policy_}, delta=0.05)[0]
-    assert (made.value_lower, made.improvement_lower) == (again.value_lower, again.improvement_lower)
+    assert (made.value_lower, made.improvement_lower) == (
+        again.value_lower,
+        again.improvement_lower,
+    )
     assert (made.kind, made.kl, made.rows + made.training_rows) == ("held-out", None, 2000)
-    assert (made.score, made.parameter) == ("ls-linear", pytest.approx(2 * math.sqrt(1 / made.training_rows)))
+    assert (made.score, made.parameter) == (
+        "ls-linear",
+        pytest.approx(2 * math.sqrt(1 / made.training_rows)),
+    )
     assert made.certified
     table = learner.policy_.probabilities(X)
-    twin = softmax(np.einsum("nj,mkj->mnk", learner.prior_.inputs(X), learner.coefficients_)).mean(axis=0)
+    twin = softmax(np.einsum("nj,mkj->mnk", learner.prior_.inputs(X), learner.coefficients_)).mean(
+        axis=0
+    )
     assert table == pytest.approx(twin, rel=1e-9)
     acted = learner.policy_.act(X[:50], random_state=0)
     assert acted.propensities == pytest.approx(table[np.arange(50), acted.actions], rel=1e-12)
@@ -230,7 +251,11 @@ def test_texts_as_context_and_an_action_that_only_other_rows_have():
     action[-1] = "rare"
     columns = {"shop": shop, "item": action, "click": ((action == "a") == (shop == "north")) * 1.0}
     log = piwo.read(
-        pa.table({**columns, "p": np.full(400, 0.5)}), action="item", reward="click", propensity="p", context="shop"
+        pa.table({**columns, "p": np.full(400, 0.5)}),
+        action="item",
+        reward="click",
+        propensity="p",
+        context="shop",
     )
     with pytest.warns(piwo.PiwoWarning, match="1 action"):
         learner = piwo.GibbsLinear(draws=20, warmup=100, samples=50, tail=True).fit(log)
@@ -250,7 +275,11 @@ def test_certificates_hold_whatever_the_draws_are(monkeypatch):
     wrong = boasts = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        X, A, R = rng.normal(size=(120, 20)), rng.integers(0, 2, 120), rng.integers(0, 2, 120).astype(float)
+        X, A, R = (
+            rng.normal(size=(120, 20)),
+            rng.integers(0, 2, 120),
+            rng.integers(0, 2, 120).astype(float),
+        )
         log = log_of(X, A, R)
 
         def climbing(density, *, size, rng=rng, **asked):
@@ -283,12 +312,17 @@ def test_certificates_hold_on_adversarial_bandits():
                 log_propensity=np.asarray(bandit.log_mu)[batch.action],
                 actions=bandit.actions,
             )
-            learner = piwo.GibbsLinear(draws=20, chains=2, warmup=20, samples=20, delta=0.05, tail=True)
+            learner = piwo.GibbsLinear(
+                draws=20, chains=2, warmup=20, samples=20, delta=0.05, tail=True
+            )
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", piwo.PiwoWarning)  # short chains, and actions on one side alone
+                warnings.simplefilter(
+                    "ignore", piwo.PiwoWarning
+                )  # short chains, and actions on one side alone
                 learner.fit(log)
             value = float(
-                learner.policy_.probabilities(np.zeros((1, 1)))[0] @ (bandit.high * np.asarray(bandit.chance))
+                learner.policy_.probabilities(np.zeros((1, 1)))[0]
+                @ (bandit.high * np.asarray(bandit.chance))
             )
             runs += 1
             wrong += claims(learner, value, bandit.logging_value)
@@ -297,13 +331,18 @@ def test_certificates_hold_on_adversarial_bandits():
 
 
 def test_doubts_about_the_draws_are_said():
-    with pytest.warns(piwo.PiwoWarning, match=r"have not mixed|independent draws.*the certificate holds all the same"):
+    with pytest.warns(
+        piwo.PiwoWarning,
+        match=r"have not mixed|independent draws.*the certificate holds all the same",
+    ):
         piwo.GibbsLinear(warmup=10, samples=10, chains=2, draws=20).fit(log_of(*world(100, 0)))
 
 
 @pytest.mark.parametrize("scale", [1e-50, 10.0])
 def test_priors_of_any_size(scale):
-    learner = piwo.GibbsLinear(prior_scale=scale, chains=2, warmup=60, samples=60, draws=5).fit(log_of(*world(100, 0)))
+    learner = piwo.GibbsLinear(prior_scale=scale, chains=2, warmup=60, samples=60, draws=5).fit(
+        log_of(*world(100, 0))
+    )
     assert 0.0 <= learner.certificate_.value_lower < 0.8
 
 

@@ -42,7 +42,9 @@ def index(bandit, policy):
 def test_the_naive_twin_finds_the_same(score):
     bandit, rng = RareBest(0.02), np.random.default_rng(1)
     counts = bandit.counts(5000, rng)
-    learner = piwo.PIWOGrid(score, all_policies(bandit), delta=DELTA).fit(make_rare_log(bandit, counts, rng))
+    learner = piwo.PIWOGrid(score, all_policies(bandit), delta=DELTA).fit(
+        make_rare_log(bandit, counts, rng)
+    )
     twin = bandit.learn(counts, score.name)
     assert list(learner.path_) == list(twin.path)
     for gamma, point in learner.path_.items():
@@ -50,14 +52,24 @@ def test_the_naive_twin_finds_the_same(score):
         assert index(bandit, point.policy) == policy
         assert point.lower == pytest.approx(low, rel=1e-9)
         assert point.score.gamma_equivalent == point.gamma == gamma
-        assert point.certificate.value_lower >= point.lower  # the mixture is over these bets and more
+        assert (
+            point.certificate.value_lower >= point.lower
+        )  # the mixture is over these bets and more
     assert learner.score_.gamma_equivalent == twin.chosen
     assert learner.policy_ is learner.path_[twin.chosen].policy
     made = learner.certificate_
-    assert (made.kind, made.delta, made.rows, made.log_class_size) == ("in-sample", 0.025, 5000, SIZE)
+    assert (made.kind, made.delta, made.rows, made.log_class_size) == (
+        "in-sample",
+        0.025,
+        5000,
+        SIZE,
+    )
     assert "half of the learner's" in made.notes[-1]
     again = piwo.certify(
-        make_rare_log(bandit, counts, rng), {0: learner.policy_}, delta=0.025, within=all_policies(bandit)
+        make_rare_log(bandit, counts, rng),
+        {0: learner.policy_},
+        delta=0.025,
+        within=all_policies(bandit),
     )[0]
     assert made.value_lower == pytest.approx(again.value_lower, rel=1e-12)
 
@@ -85,7 +97,9 @@ def test_the_theorem_holds_and_the_separation_is_no_accident(score):
         grid = GRIDS[score](n, SIZE, DELTA)
         bound = piwo.bounds.regret_bound_grid(grid, bandit.coverage)
         if score == "ls-linear":
-            bound = min(bound, piwo.bounds.regret_bound_grid_variance(grid, bandit.variance, value=0.9))
+            bound = min(
+                bound, piwo.bounds.regret_bound_grid_variance(grid, bandit.variance, value=0.9)
+            )
         gamma = piwo.bounds.gamma_auto(n, SIZE, DELTA)
         regrets, fixed = [], []
         for _ in range(150):
@@ -94,7 +108,10 @@ def test_the_theorem_holds_and_the_separation_is_no_accident(score):
             assert found.lower <= bandit.values[found.policy]
             regrets.append(bandit.values.max() - bandit.values[found.policy])
             assert regrets[-1] <= bound
-            fixed.append(bandit.values.max() - bandit.values[int(bandit.mean_scores(counts, score, gamma).argmax())])
+            fixed.append(
+                bandit.values.max()
+                - bandit.values[int(bandit.mean_scores(counts, score, gamma).argmax())]
+            )
         if (n, eps) == (100_000, 0.005):
             assert np.mean(regrets) < 1e-3
             assert score != "ix" or 0.4 < np.mean(fixed) < 0.5
@@ -108,10 +125,16 @@ def test_lower_bounds_hold_where_chance_flatters_some_of_many():
     for _ in range(40):
         A = rng.integers(0, arms, n)
         log = piwo.Log.from_arrays(
-            action=A, reward=(rng.random(n) < 0.3) * 1.0, propensity=np.full(n, 1 / arms), actions=range(arms)
+            action=A,
+            reward=(rng.random(n) < 0.3) * 1.0,
+            propensity=np.full(n, 1 / arms),
+            actions=range(arms),
         )
         learner = piwo.PIWOGrid(oracle=oracle, delta=0.2).fit(log)
-        wrong += learner.certificate_.value_lower > 0.3 or max(x.lower for x in learner.path_.values()) > 0.3
+        wrong += (
+            learner.certificate_.value_lower > 0.3
+            or max(x.lower for x in learner.path_.values()) > 0.3
+        )
         boasts += learner.certificate_.value > 0.3
     assert wrong == 0
     assert boasts == 40
@@ -123,7 +146,13 @@ def make_log(n=2000, seed=0, **roles):
     p = np.where(X[:, 1] > 0, 0.8, 0.2)
     A = (rng.random(n) < p).astype(int)
     R = (rng.random(n) < np.where((X[:, 0] > 0) == A, 0.8, 0.3)).astype(float)
-    given = {"context": X, "action": A, "reward": R, "propensity": np.where(A == 1, p, 1 - p), **roles}
+    given = {
+        "context": X,
+        "action": A,
+        "reward": R,
+        "propensity": np.where(A == 1, p, 1 - p),
+        **roles,
+    }
     return piwo.Log.from_arrays(**given)
 
 
@@ -144,17 +173,23 @@ def test_a_class_of_unknown_size_is_certified_on_other_rows(score):
     scores = [point.score for point in learner.path_.values()]
     policies = piwo.oracles.Ridge().solve_path(parts.train, scores)
     twin = piwo.certify(parts.test, dict(enumerate(policies)))
-    assert [x.value_lower for x in twin.values()] == [point.lower for point in learner.path_.values()]
+    assert [x.value_lower for x in twin.values()] == [
+        point.lower for point in learner.path_.values()
+    ]
 
 
 def test_held_out_rows_on_request_and_the_tail():
     bandit, rng = RareBest(0.05), np.random.default_rng(5)
     log = make_rare_log(bandit, bandit.counts(3000, rng), rng)
-    learner = piwo.PIWOGrid(oracle=all_policies(bandit), certificate="held-out", holdout=0.25, tail=True).fit(log)
+    learner = piwo.PIWOGrid(
+        oracle=all_policies(bandit), certificate="held-out", holdout=0.25, tail=True
+    ).fit(log)
     assert learner.certificate_.training_rows == 2250
     assert learner.certificate_.split["tail"] is True
     # a policy that several gammas found is one candidate
-    assert learner.certificate_.candidates == len({id(point.policy) for point in learner.path_.values()})
+    assert learner.certificate_.candidates == len(
+        {id(point.policy) for point in learner.path_.values()}
+    )
     with pytest.raises(piwo.UsageError, match="promises no regret"):
         learner.regret_bound(2.0)
 
@@ -164,10 +199,16 @@ def test_neither_order_nor_threads_nor_batches_matter():
 
     bandit, rng = RareBest(0.02), np.random.default_rng(6)
     counts = bandit.counts(4000, rng)
-    one = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(make_rare_log(bandit, counts, np.random.default_rng(0)))
-    other = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(make_rare_log(bandit, counts, np.random.default_rng(1)))
+    one = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(
+        make_rare_log(bandit, counts, np.random.default_rng(0))
+    )
+    other = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(
+        make_rare_log(bandit, counts, np.random.default_rng(1))
+    )
     with ThreadPoolExecutor(3) as pool, piwo.using(pool):
-        third = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(make_rare_log(bandit, counts, np.random.default_rng(0)))
+        third = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(
+            make_rare_log(bandit, counts, np.random.default_rng(0))
+        )
     for learner in (other, third):
         assert learner.score_ == one.score_
         assert index(bandit, learner.policy_) == index(bandit, one.policy_)
@@ -180,7 +221,9 @@ def test_rewards_in_their_own_unit():
     bandit, rng = RareBest(0.05), np.random.default_rng(8)
     counts = bandit.counts(3000, rng)
     unit = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(make_rare_log(bandit, counts, rng))
-    scaled = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(make_rare_log(bandit, counts, rng, low=-2.0, high=3.0))
+    scaled = piwo.PIWOGrid(oracle=all_policies(bandit)).fit(
+        make_rare_log(bandit, counts, rng, low=-2.0, high=3.0)
+    )
     assert scaled.certificate_.value_lower == pytest.approx(-2 + 5 * unit.certificate_.value_lower)
     for gamma, point in unit.path_.items():
         assert scaled.path_[gamma].lower == pytest.approx(-2 + 5 * point.lower)
@@ -197,7 +240,9 @@ def test_equal_bounds_go_to_the_larger_gamma():
 
 def test_too_few_rows_say_so_and_certify_nothing():
     bandit, rng = RareBest(0.1), np.random.default_rng(9)
-    learner = piwo.PIWOGrid(piwo.IX(), all_policies(bandit)).fit(make_rare_log(bandit, bandit.counts(6, rng), rng))
+    learner = piwo.PIWOGrid(piwo.IX(), all_policies(bandit)).fit(
+        make_rare_log(bandit, bandit.counts(6, rng), rng)
+    )
     assert list(learner.path_) == [1.0]
     assert learner.path_[1.0].lower == 0.0
     assert "6 rows are too few for the grid" in learner.certificate_.notes[-1]

@@ -32,7 +32,13 @@ def make_log(n=1200, seed=0, **more):
 
 def some(log) -> Exhaustive:
     right = Deterministic(lambda X: (np.asarray(X)[:, 0] > 0) * 1, [0, 1, 2])
-    return Exhaustive([right, *(Constant(x, log.actions) for x in log.actions), Tabular([0.2, 0.7, 0.1], log.actions)])
+    return Exhaustive(
+        [
+            right,
+            *(Constant(x, log.actions) for x in log.actions),
+            Tabular([0.2, 0.7, 0.1], log.actions),
+        ]
+    )
 
 
 @pytest.mark.parametrize("score", ADMISSIBLE, ids=lambda score: score.name)
@@ -92,7 +98,9 @@ def test_bounds_with_a_fitted_model_are_the_naive_ones() -> None:
         lowers = naive_lowers(log, oracle.policies, 2 * gamma, q, 4.0, learner.grid_.penalty)
         assert point.lower == pytest.approx(lowers.max(), rel=1e-9)
         assert point.policy is oracle.policies[int(lowers.argmax())]
-    assert learner.rule_.endswith("values of lam; q fitted forward, each row's on earlier rows to learn from")
+    assert learner.rule_.endswith(
+        "values of lam; q fitted forward, each row's on earlier rows to learn from"
+    )
 
 
 def test_every_setting_is_paid_for() -> None:
@@ -101,7 +109,9 @@ def test_every_setting_is_paid_for() -> None:
     learner = piwo.PIWOGrid(score, some(log)).fit(log)
     grid = bounds.gamma_grid_ls(600, math.log(5) + math.log(6), 0.05)
     assert learner.grid_ == grid
-    assert set(learner.path_) == {(lam, q, k) for lam in grid.bets for q in (0.25, 0.5, 0.75) for k in (1.0, 4.0)}
+    assert set(learner.path_) == {
+        (lam, q, k) for lam in grid.bets for q in (0.25, 0.5, 0.75) for k in (1.0, 4.0)
+    }
     lam, q, k = learner.score_.key
     lowers = naive_lowers(log, learner.oracle.policies, lam, np.full((600, 3), q), k, grid.penalty)
     assert learner.path_[lam, q, k].lower == pytest.approx(lowers.max(), rel=1e-9)
@@ -126,7 +136,10 @@ def test_gains_over_the_logger_in_sample_are_the_naive_ones() -> None:
 def test_the_model_never_sees_the_held_out_rows() -> None:
     log = make_log()
     train = log.split(0.5, 0).train
-    for learner in (piwo.PIWO(piwo.DoublyRobustLS(0.1, q="forward"), Ridge()), piwo.PIWOGrid(FORWARD, Ridge())):
+    for learner in (
+        piwo.PIWO(piwo.DoublyRobustLS(0.1, q="forward"), Ridge()),
+        piwo.PIWOGrid(FORWARD, Ridge()),
+    ):
         learner.fit(log)
         np.testing.assert_array_equal(learner.score_.q.coef, forward_model(train).coef)
         assert learner.certificate_.kind == "held-out"
@@ -147,10 +160,13 @@ def test_bounds_hold_in_sample_with_a_model_that_overfits() -> None:
             action=a, reward=(rng.random(300) < chance[a]) * 1.0, propensities=np.tile(mu, (300, 1)),
             context=rng.normal(size=(300, 12)), actions=range(3),
         )  # fmt: skip
-        every = Exhaustive([*(Constant(x, log.actions) for x in range(3)), Tabular([0.5, 0.5, 0.0], log.actions)])
+        every = Exhaustive(
+            [*(Constant(x, log.actions) for x in range(3)), Tabular([0.5, 0.5, 0.0], log.actions)]
+        )
         learner = piwo.PIWOGrid(FORWARD, every, delta=delta).fit(log)
         wrong += any(
-            point.lower > float(point.policy.distribution(None, 1)[0] @ chance) for point in learner.path_.values()
+            point.lower > float(point.policy.distribution(None, 1)[0] @ chance)
+            for point in learner.path_.values()
         )
     assert wrong <= delta / 2 * logs
 
@@ -168,7 +184,11 @@ def test_a_fitted_model_learns_as_well_as_a_good_guess() -> None:
         )  # fmt: skip
         for score in (piwo.LSLinear(), piwo.DoublyRobustLS(q="forward", k=8.0)):
             learner = piwo.PIWOGrid(score, Exhaustive(bandit.choice[:, context])).fit(log)
-            at = next(i for i, row in enumerate(bandit.choice) if (row[context] == learner.policy_.codes).all())
+            at = next(
+                i
+                for i, row in enumerate(bandit.choice)
+                if (row[context] == learner.policy_.codes).all()
+            )
             regrets[score.name].append(bandit.values.max() - bandit.values[at])
             assert max(point.lower for point in learner.path_.values()) < bandit.values[at]
     assert np.mean(regrets["dr-ls"]) < np.mean(regrets["ls-linear"]) / 2
@@ -176,7 +196,9 @@ def test_a_fitted_model_learns_as_well_as_a_good_guess() -> None:
 
 def test_what_is_told_in_one_line() -> None:
     log = make_log(60)
-    with pytest.raises(UsageError, match="q of DR-LS is 'backward', expected a number, or several, or 'forward'"):
+    with pytest.raises(
+        UsageError, match="q of DR-LS is 'backward', expected a number, or several, or 'forward'"
+    ):
         piwo.DoublyRobustLS(q="backward")
     with pytest.raises(UsageError, match="which a learner fits; learn with PIWO, PIWOGrid or Auto"):
         Ridge().solve(log, piwo.DoublyRobustLS(0.1, q="forward"))

@@ -18,7 +18,9 @@ def learn(X, y, seed):
     """Return the true values of PIWO-IX over gammas, at sqrt(d/n), and of PIWO-PL over betas, on held-out rows."""
     rng = np.random.default_rng(seed)
     labels = sorted(set(y.tolist()))
-    bandit = ClassificationBandit(X, y, rewards=ClassificationBandit.paper_rewards(len(labels), rng), actions=labels)
+    bandit = ClassificationBandit(
+        X, y, rewards=ClassificationBandit.paper_rewards(len(labels), rng), actions=labels
+    )
     order = rng.permutation(len(y))
     first, train, test = np.split(order, [len(y) // 10, len(y) * 8 // 10])
     logger = bandit.take(first).softmax_logger(ETA, rows=1.0)

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 import piwo
 from piwo import oracles
 from piwo.logs import read
-from piwo.logs.clusters import Cluster
+from piwo.sources.clusters import Cluster
 
 TABLE = pa.table({"action": ["a"], "reward": [1.0], "propensity": [0.5], "x": [0.0], "event": [1]})
 
@@ -33,7 +33,9 @@ def cluster_log(**options):
 LEARNERS = {
     "the classifier oracle": piwo.PIWO(piwo.IX()),
     "the softmax oracle": piwo.PIWOGrid(oracle=oracles.Softmax()),
-    "the direct oracle": piwo.PIWO(oracle=oracles.Direct(model=LinearRegression()), certificate=None),
+    "the direct oracle": piwo.PIWO(
+        oracle=oracles.Direct(model=LinearRegression()), certificate=None
+    ),
     "GibbsLinear": piwo.GibbsLinear(),
     "PACBayesLinear": piwo.PACBayesLinear(),
     "the ": piwo.Auto(),
@@ -42,15 +44,22 @@ LEARNERS = {
 
 @pytest.mark.parametrize("what", LEARNERS)
 def test_refused_before_reading(what):
-    with pytest.raises(piwo.UsageError, match=f"{what}.*needs all rows on one machine, and rows of the cluster stay"):
+    with pytest.raises(
+        piwo.UsageError,
+        match=f"{what}.*needs all rows on one machine, and rows of the cluster stay",
+    ):
         LEARNERS[what].fit(cluster_log())
 
 
 def test_estimated_propensities_too():
-    with pytest.raises(piwo.UsageError, match="estimate_propensities needs all rows on one machine"):
+    with pytest.raises(
+        piwo.UsageError, match="estimate_propensities needs all rows on one machine"
+    ):
         piwo.estimate_propensities(Unread(), context=["x"])
 
 
-@pytest.mark.parametrize("oracle", [oracles.Ridge(), oracles.Direct(), oracles.Exhaustive(np.zeros((1, 1), int))])
+@pytest.mark.parametrize(
+    "oracle", [oracles.Ridge(), oracles.Direct(), oracles.Exhaustive(np.zeros((1, 1), int))]
+)
 def test_sums_are_enough_for_the_others(oracle):
     assert not oracle.needs_rows()

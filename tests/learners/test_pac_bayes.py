@@ -19,7 +19,9 @@ class Rare:
         rng = np.random.default_rng(8)
         self.eps = eps
         self.mu = np.array([eps, *[(1 - eps) / (ACTIONS - 1)] * (ACTIONS - 1)])
-        self.rate = np.hstack([np.full((CONTEXTS, 1), 0.9), rng.uniform(0.2, 0.5, (CONTEXTS, ACTIONS - 1))])
+        self.rate = np.hstack(
+            [np.full((CONTEXTS, 1), 0.9), rng.uniform(0.2, 0.5, (CONTEXTS, ACTIONS - 1))]
+        )
         self.choices = rng.integers(1, ACTIONS, (POLICIES, CONTEXTS))
         self.best = 117
         self.choices[self.best] = 0
@@ -50,7 +52,11 @@ class Rare:
 
 def mean_gains(bandit, counts, score, gamma):
     """Mean score of every policy, the formula written out once more."""
-    gain = 1 / (bandit.mu + gamma) if score == "ix" else np.log(1 + 2 * gamma / bandit.mu) / (2 * gamma)
+    gain = (
+        1 / (bandit.mu + gamma)
+        if score == "ix"
+        else np.log(1 + 2 * gamma / bandit.mu) / (2 * gamma)
+    )
     return (counts[:, :, 1] * gain)[np.arange(CONTEXTS), bandit.choices].sum(axis=1) / counts.sum()
 
 
@@ -100,7 +106,9 @@ def weights_kl(q, p):
 
 def test_the_mixture_acts_and_logs_what_the_posterior_says(tmp_path):
     bandit, rng = Rare(0.2), np.random.default_rng(2)
-    learner = piwo.PACBayes(bandit.policies(), score=piwo.IX(0.01)).fit(bandit.log(bandit.counts(500, rng), rng))
+    learner = piwo.PACBayes(bandit.policies(), score=piwo.IX(0.01)).fit(
+        bandit.log(bandit.counts(500, rng), rng)
+    )
     contexts = np.arange(CONTEXTS)[:, None].astype(float)
     table = np.zeros((CONTEXTS, ACTIONS))
     for weight, row in zip(learner.posterior_, bandit.choices, strict=True):
@@ -108,8 +116,12 @@ def test_the_mixture_acts_and_logs_what_the_posterior_says(tmp_path):
     assert 0.01 < learner.posterior_[bandit.best] < 0.999
     assert learner.policy_.probabilities(contexts) == pytest.approx(table, abs=1e-12)
     decisions = learner.policy_.act(contexts, random_state=0)
-    assert decisions.propensities == pytest.approx(table[np.arange(CONTEXTS), decisions.actions], abs=1e-12)
-    learner.policy_.save(tmp_path / "p.piwo", metadata={"certificate": learner.certificate_.to_dict()})
+    assert decisions.propensities == pytest.approx(
+        table[np.arange(CONTEXTS), decisions.actions], abs=1e-12
+    )
+    learner.policy_.save(
+        tmp_path / "p.piwo", metadata={"certificate": learner.certificate_.to_dict()}
+    )
     again = piwo.policies.load_with_metadata(tmp_path / "p.piwo")
     assert again.policy.probabilities(contexts) == pytest.approx(table, abs=1e-12)
     assert piwo.Certificate.from_dict(again.metadata["certificate"]) == learner.certificate_
@@ -123,7 +135,11 @@ def test_any_posterior_may_ask_for_its_certificate():
     assert learner.bound(uniform).kl == 0.0
     assert learner.bound(point).kl == pytest.approx(math.log(POLICIES))
     # at its own gamma Gibbs is the best; a point mass that pays log N comes near
-    assert learner.bound(learner.posterior_).lower >= learner.bound(point).lower > learner.bound(uniform).lower
+    assert (
+        learner.bound(learner.posterior_).lower
+        >= learner.bound(point).lower
+        > learner.bound(uniform).lower
+    )
     made = learner.certificate(uniform)
     assert made.value_lower == pytest.approx(learner.bound(uniform).lower, rel=1e-12)
     assert made.value_lower <= bandit.values.mean()
@@ -131,7 +147,10 @@ def test_any_posterior_may_ask_for_its_certificate():
     # a prior that was right saves the divergence
     right = np.full(POLICIES, 0.5 / (POLICIES - 1))
     right[bandit.best] = 0.5
-    assert piwo.PACBayes(bandit.policies(), right).fit(log).certificate_.value_lower > learner.certificate_.value_lower
+    assert (
+        piwo.PACBayes(bandit.policies(), right).fit(log).certificate_.value_lower
+        > learner.certificate_.value_lower
+    )
 
 
 @pytest.mark.parametrize(("score", "least", "most"), [("ix", 0.62, 0.45), ("ls", 0.74, 0.6)])
@@ -169,7 +188,9 @@ def test_certificates_hold_of_value_and_improvement():
 def test_the_bound_on_the_improvement_by_hand():
     """Logger 1/2 1/2, one policy that plays a; rows (a, 1), (b, 0): Y is 2 and 1, whose chord is exact at pi = 1, 0."""
     log = piwo.Log.from_arrays(action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400)
-    learner = piwo.PACBayes([piwo.policies.Constant("a", log.actions)], score=piwo.LSLinear(0.5)).fit(log)
+    learner = piwo.PACBayes(
+        [piwo.policies.Constant("a", log.actions)], score=piwo.LSLinear(0.5)
+    ).fit(log)
     mean = (math.log(1 + 0.5 * 2) + math.log(1 + 0.5)) / 2
     expected = (math.exp(mean - math.log(2 / DELTA) / 400) - 1) / 0.5 - 1
     assert learner.certificate_.improvement_lower == pytest.approx(expected, rel=1e-12)
@@ -180,11 +201,19 @@ def test_the_unit_of_the_reward_does_not_matter():
     made = []
     for low, high in ((0.0, 1.0), (-3.0, 7.0)):
         rng = np.random.default_rng(5)
-        made.append(piwo.PACBayes(bandit.policies()).fit(bandit.log(bandit.counts(900, rng), rng, low, high)))
+        made.append(
+            piwo.PACBayes(bandit.policies()).fit(
+                bandit.log(bandit.counts(900, rng), rng, low, high)
+            )
+        )
     one, other = made
     assert one.posterior_ == pytest.approx(other.posterior_, rel=1e-9, abs=1e-300)
-    assert -3 + 10 * one.certificate_.value_lower == pytest.approx(other.certificate_.value_lower, rel=1e-9)
-    assert 10 * one.certificate_.improvement_lower == pytest.approx(other.certificate_.improvement_lower, rel=1e-9)
+    assert -3 + 10 * one.certificate_.value_lower == pytest.approx(
+        other.certificate_.value_lower, rel=1e-9
+    )
+    assert 10 * one.certificate_.improvement_lower == pytest.approx(
+        other.certificate_.improvement_lower, rel=1e-9
+    )
     assert 10 * one.regret_bound(2.0, kl=1.0) == pytest.approx(other.regret_bound(2.0, kl=1.0))
 
 
@@ -230,7 +259,9 @@ def test_bad_arguments():
         piwo.PACBayes(some).certificate([1, 0, 0])
     with pytest.raises(piwo.UsageError, match="4 shares and the prior 3"):
         piwo.PACBayes(some).fit(log).certificate([0.25] * 4)
-    thinned = piwo.Log.from_arrays(action=[0], reward=[1], propensity=[1.0], weight=[2.0], actions=range(ACTIONS))
+    thinned = piwo.Log.from_arrays(
+        action=[0], reward=[1], propensity=[1.0], weight=[2.0], actions=range(ACTIONS)
+    )
     with pytest.raises(piwo.UsageError, match="thinned"):
         piwo.PACBayes([piwo.policies.Constant(0, range(ACTIONS))]).fit(thinned)
 
@@ -245,11 +276,16 @@ def test_policies_that_are_no_list(policies):
 
 
 @pytest.mark.usefixtures("wrong_types")
-@pytest.mark.parametrize("shares", ["ab", {"a": 1}, ["a", "b"], [1e308, 1e308], [0.5, None], [math.nan, 1.0]])
+@pytest.mark.parametrize(
+    "shares", ["ab", {"a": 1}, ["a", "b"], [1e308, 1e308], [0.5, None], [math.nan, 1.0]]
+)
 def test_shares_that_are_none(shares):
     log = piwo.Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
     both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
-    for wrong in (lambda: piwo.PACBayes(both, shares).fit(log), lambda: piwo.PACBayes(both).fit(log).bound(shares)):
+    for wrong in (
+        lambda: piwo.PACBayes(both, shares).fit(log),
+        lambda: piwo.PACBayes(both).fit(log).bound(shares),
+    ):
         with pytest.raises(piwo.UsageError, match="expected shares >= 0 that sum to 1"):
             wrong()
 
@@ -263,14 +299,19 @@ def test_the_smallest_logs():
         learner = piwo.PACBayes(both).fit(log)
         assert learner.certificate_.value_lower == 0.0
         assert (learner.posterior_[0] > 0.5) == (reward == 1)
-    only = piwo.Log.from_arrays(action=["a"] * 9, reward=[1] * 9, propensity=[1.0] * 9, actions=["a"])
+    only = piwo.Log.from_arrays(
+        action=["a"] * 9, reward=[1] * 9, propensity=[1.0] * 9, actions=["a"]
+    )
     learner = piwo.PACBayes([piwo.policies.Constant("a", ["a"])]).fit(only)
     assert (learner.posterior_.tolist(), learner.certificate_.kl) == ([1.0], 0.0)
 
 
 def test_rewards_without_an_upper_end():
     log = piwo.Log.from_arrays(
-        action=["a", "b"] * 90, reward=[3.0, 0.5] * 90, propensity=[0.5] * 180, reward_range=(0, math.inf)
+        action=["a", "b"] * 90,
+        reward=[3.0, 0.5] * 90,
+        propensity=[0.5] * 180,
+        reward_range=(0, math.inf),
     )
     both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
     learner = piwo.PACBayes(both).fit(log)
@@ -285,12 +326,17 @@ def test_rewards_without_an_upper_end():
 def test_rows_that_contradict_their_propensities_bound_nothing() -> None:
     # both actions claim to be taken once in a thousand rows, and one of them is taken in each
     log = piwo.Log.from_arrays(
-        context=np.arange(400.0)[:, None] % 2, action=["a", "b"] * 200, reward=[1.0, 0.0] * 200, propensity=[1e-3] * 400
+        context=np.arange(400.0)[:, None] % 2,
+        action=["a", "b"] * 200,
+        reward=[1.0, 0.0] * 200,
+        propensity=[1e-3] * 400,
     )
     learner = piwo.PACBayes([piwo.policies.Constant(x, log.actions) for x in log.actions]).fit(log)
     assert learner.certificate_.value_lower is None
     assert learner.bound([0.5, 0.5]).lower is None
     assert all(point.lower is None for point in learner.path_.values())
-    linear = piwo.PACBayesLinear(prior="zero", draws=5, steps=2).fit(replace(log, declared_actions=log.actions))
+    linear = piwo.PACBayesLinear(prior="zero", draws=5, steps=2).fit(
+        replace(log, declared_actions=log.actions)
+    )
     assert linear.certificate_.value_lower is None
     assert linear.posterior_bound_.lower is None

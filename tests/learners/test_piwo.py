@@ -17,7 +17,9 @@ def make_log(n=2000, seed=0, **roles):
     p = np.where(X[:, 1] > 0, 0.8, 0.2)
     A = (rng.random(n) < p).astype(int)
     R = (rng.random(n) < np.where((X[:, 0] > 0) == A, 0.8, 0.3)).astype(float)
-    return piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=np.where(A == 1, p, 1 - p), **roles)
+    return piwo.Log.from_arrays(
+        context=X, action=A, reward=R, propensity=np.where(A == 1, p, 1 - p), **roles
+    )
 
 
 def true_value(policy, seed=99, n=20_000):
@@ -31,7 +33,9 @@ SCORES = [piwo.IW(), piwo.IX(), piwo.Clip(), piwo.LSLinear()]
 
 
 @pytest.mark.parametrize("score", SCORES, ids=lambda s: s.label)
-@pytest.mark.parametrize("oracle", [piwo.oracles.Ridge(), piwo.oracles.Classifier()], ids=lambda o: o.name)
+@pytest.mark.parametrize(
+    "oracle", [piwo.oracles.Ridge(), piwo.oracles.Classifier()], ids=lambda o: o.name
+)
 def test_every_score_learns_and_is_certified(score, oracle):
     learner = piwo.PIWO(score, oracle).fit(make_log())
     value = true_value(learner.policy_)
@@ -59,7 +63,9 @@ def test_a_path_is_chosen_from_by_certificate_and_pays_for_it():
     learner = piwo.PIWO(piwo.IX((0.001, 0.05, 0.5)), piwo.oracles.Ridge()).fit(log)
     assert sorted(learner.path_) == [0.001, 0.05, 0.5]
     assert learner.certificate_.candidates == 3
-    assert learner.certificate_.value_lower == max(p.certificate.value_lower for p in learner.path_.values())
+    assert learner.certificate_.value_lower == max(
+        p.certificate.value_lower for p in learner.path_.values()
+    )
     alone = piwo.PIWO(learner.score_, piwo.oracles.Ridge()).fit(log)
     assert alone.certificate_.value_lower > learner.certificate_.value_lower
 
@@ -91,11 +97,17 @@ def test_held_out_certificates_hold():
     wrong = boasts = 0
     runs = 60
     for seed in range(runs):
-        learner = piwo.PIWO(piwo.IW(), piwo.oracles.Ridge(), delta=0.2).fit(make_log(120, seed=seed))
+        learner = piwo.PIWO(piwo.IW(), piwo.oracles.Ridge(), delta=0.2).fit(
+            make_log(120, seed=seed)
+        )
         value = true_value(learner.policy_, n=5000)
         wrong += learner.certificate_.value_lower > value + 0.01
-        alone = piwo.PIWO(piwo.IW(), piwo.oracles.Ridge(), certificate=None).fit(make_log(120, seed=seed))
-        boasts += piwo.evaluate(make_log(120, seed=seed), alone.policy_).value > true_value(alone.policy_, n=5000)
+        alone = piwo.PIWO(piwo.IW(), piwo.oracles.Ridge(), certificate=None).fit(
+            make_log(120, seed=seed)
+        )
+        boasts += piwo.evaluate(make_log(120, seed=seed), alone.policy_).value > true_value(
+            alone.policy_, n=5000
+        )
     assert wrong <= 0.2 * runs
     assert boasts >= 0.6 * runs  # the same rows praise the policy that was made for them
 
@@ -105,7 +117,7 @@ def test_no_in_sample_certificate_for_a_class_of_unknown_size():
         piwo.PIWO(piwo.IX(), piwo.oracles.Ridge(), certificate="in-sample").fit(make_log(200))
 
 
-def test_scores_that_no_oracle_can_maximise():
+def test_scores_that_no_oracle_can_maximize():
     with pytest.raises(piwo.UsageError, match="LSLinear"):
         piwo.PIWO(piwo.LS(0.1)).fit(make_log(200))
 
@@ -152,7 +164,10 @@ def test_the_tail_can_be_held_out_for_adaptive_logs():
     twin = piwo.PIWO(certificate=None).fit(last.train)
     assert learner.certificate_.training_rows == 750
     assert (learner.policy_.coef == twin.policy_.coef).all()
-    assert learner.certificate_.value_lower == piwo.certify(last.test, {0: twin.policy_})[0].value_lower
+    assert (
+        learner.certificate_.value_lower
+        == piwo.certify(last.test, {0: twin.policy_})[0].value_lower
+    )
 
 
 def test_nothing_is_certified_on_propensities_that_are_too_small():
@@ -161,10 +176,14 @@ def test_nothing_is_certified_on_propensities_that_are_too_small():
     n = 4000
     A, X = rng.integers(0, 4, n), rng.normal(size=(n, 1))
     roles = {"context": X, "action": A, "reward": (rng.random(n) < 0.3).astype(float)}
-    honest = piwo.PIWO().fit(piwo.Log.from_arrays(**roles, propensity=np.full(n, 0.25))).certificate_
+    honest = (
+        piwo.PIWO().fit(piwo.Log.from_arrays(**roles, propensity=np.full(n, 0.25))).certificate_
+    )
     assert not honest.certified
     assert honest.propensity_p > 0.01
-    wrong = piwo.PIWO().fit(piwo.Log.from_arrays(**roles, propensity=np.full(n, 0.125))).certificate_
+    wrong = (
+        piwo.PIWO().fit(piwo.Log.from_arrays(**roles, propensity=np.full(n, 0.125))).certificate_
+    )
     assert (wrong.value_lower, wrong.improvement_lower, wrong.certified) == (None, None, False)
     assert wrong.propensity_p < 1e-3
     assert "too small" in wrong.notes[0]
@@ -220,7 +239,10 @@ def test_equal_policies_are_one_candidate() -> None:
 
 def test_what_a_declared_class_contains():
     log = make_log(50)
-    uniform, constant = piwo.policies.Uniform(log.actions), piwo.policies.Constant(log.actions.labels[0], log.actions)
+    uniform, constant = (
+        piwo.policies.Uniform(log.actions),
+        piwo.policies.Constant(log.actions.labels[0], log.actions),
+    )
     some = piwo.oracles.Exhaustive([uniform, piwo.policies.Logging(), constant])
     assert all(some.contains(one) for one in some.candidates(log))
     assert some.contains(piwo.policies.Constant(log.actions.labels[0], log.actions))

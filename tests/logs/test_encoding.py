@@ -14,12 +14,16 @@ import pytest
 import piwo
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs import Feature, Log, read
-from piwo.logs import sources as sources_module
 from piwo.logs.encoding import _Facts
+from piwo.sources import source as sources_module
 
 
 def log_of(count: int, options: dict[str, Any] | None = None, **context: Any) -> Log:
-    rows = {"action": ["a", "b"] * (count // 2), "reward": [0.0, 1.0] * (count // 2), "propensity": [0.5] * count}
+    rows = {
+        "action": ["a", "b"] * (count // 2),
+        "reward": [0.0, 1.0] * (count // 2),
+        "propensity": [0.5] * count,
+    }
     return read({**rows, **context}, context=list(context), **(options or {}))
 
 
@@ -35,7 +39,9 @@ def test_one_hot_up_to_the_limit_and_hashed_above() -> None:
     city = [f"c{i}" for i in range(10)]
     (at,) = learned(log_of(10, {"max_levels": 10}, city=city))
     assert (at.kind, at.width) == ("levels", 10)
-    with pytest.warns(PiwoWarning, match=r"more than 9 levels: 'city'; each is hashed into 16 columns") as told:
+    with pytest.warns(
+        PiwoWarning, match=r"more than 9 levels: 'city'; each is hashed into 16 columns"
+    ) as told:
         (above,) = learned(log_of(10, {"max_levels": 9, "hash_size": 16}, city=city))
     assert above == Feature("city", "hashed", size=16)
     assert len(told) == 1
@@ -51,7 +57,11 @@ def test_levels_are_the_same_however_the_rows_are_cut(
     city = [None if x == 0 else f"c{x}" for x in rng.integers(0, 8, 60)]
     path = tmp_path / "log.parquet"
     rows = {"action": ["a", "b"] * 30, "reward": [0.0, 1.0] * 30, "propensity": [0.5] * 60}
-    pq.write_table(pa.table({**rows, "city": city, "v": [[1.0, float(i)] for i in range(60)]}), path, row_group_size=7)
+    pq.write_table(
+        pa.table({**rows, "city": city, "v": [[1.0, float(i)] for i in range(60)]}),
+        path,
+        row_group_size=7,
+    )
     monkeypatch.setattr(sources_module, "BATCH_ROWS", batch)
     for most, kind in ((7, "levels"), (6, "hashed")):
         log = read(path, context=["city", "v"], missing="indicator", max_levels=most)
@@ -122,13 +132,17 @@ def test_wrong_choices_end_in_one_line(options: dict[str, Any]) -> None:
 
 
 FRAMES = {
-    "arrow": lambda: pa.table({"age": [1.0, None, 3.0, 4.0], "city": ["x", None, "y", None], "old": [1, 2, 3, 4]}),
+    "arrow": lambda: pa.table(
+        {"age": [1.0, None, 3.0, 4.0], "city": ["x", None, "y", None], "old": [1, 2, 3, 4]}
+    ),
     "pandas": lambda: pd.DataFrame(
         {"age": [1.0, np.nan, 3.0, 4.0], "city": ["x", None, "y", np.nan], "old": [1, 2, 3, 4]}
     ),
     "pandas categorical": lambda: FRAMES["pandas"]().astype({"city": "category"}),
     "pandas nullable": lambda: FRAMES["pandas"]().convert_dtypes(),
-    "polars": lambda: pl.DataFrame({"age": [1.0, None, 3.0, 4.0], "city": ["x", None, "y", None], "old": [1, 2, 3, 4]}),
+    "polars": lambda: pl.DataFrame(
+        {"age": [1.0, None, 3.0, 4.0], "city": ["x", None, "y", None], "old": [1, 2, 3, 4]}
+    ),
 }
 
 
@@ -137,13 +151,19 @@ def test_missing_values_are_learned_from_every_frame(kind: str) -> None:
     rows = {"action": ["a", "b"] * 2, "reward": [0, 1] * 2, "propensity": [0.5] * 4}
     log = Log.from_arrays(**rows, context=FRAMES[kind](), missing="indicator")
     with pytest.warns(
-        PiwoWarning, match=r"^context values are missing: 'age' in 1 row, 'city' in 2 rows; .*'age is mis"
+        PiwoWarning,
+        match=r"^context values are missing: 'age' in 1 row, 'city' in 2 rows; .*'age is mis",
     ):
         names = log.features.names  # type: ignore[union-attr]
     assert names == ("age", "age is missing", "city=x", "city=y", "city is missing", "old")
     (batch,) = log.each_batch(context=True)
     assert batch.context is not None
-    assert batch.context.tolist() == [[1, 0, 1, 0, 0, 1], [0, 1, 0, 0, 1, 2], [3, 0, 0, 1, 0, 3], [4, 0, 0, 0, 1, 4]]
+    assert batch.context.tolist() == [
+        [1, 0, 1, 0, 0, 1],
+        [0, 1, 0, 0, 1, 2],
+        [3, 0, 0, 1, 0, 3],
+        [4, 0, 0, 0, 1, 4],
+    ]
 
 
 def test_null_and_nan_are_told_apart() -> None:
@@ -158,14 +178,21 @@ def test_null_and_nan_are_told_apart() -> None:
     ):
         assert words in str(refused.value)
     log = log_of(4, {"missing": "indicator"}, x=pa.array([np.nan, None, 1.0, np.inf]))
-    with pytest.warns(PiwoWarning, match=r"'x' in 2 rows \(1 of them NaN\)"), pytest.raises(DataError) as refused:
+    with (
+        pytest.warns(PiwoWarning, match=r"'x' in 2 rows \(1 of them NaN\)"),
+        pytest.raises(DataError) as refused,
+    ):
         list(log.each_batch(context=True))
-    assert str(refused.value).startswith("column 'x' has infinite context values in 1 row (row numbers from 0: 3);")
+    assert str(refused.value).startswith(
+        "column 'x' has infinite context values in 1 row (row numbers from 0: 3);"
+    )
 
 
 def test_arrays_with_nan() -> None:
     context = np.array([[1.0, np.nan], [2.0, 3.0]])
-    log = Log.from_arrays(action=[0, 1], reward=[0, 1], propensity=[0.5, 0.5], context=context, missing="indicator")
+    log = Log.from_arrays(
+        action=[0, 1], reward=[0, 1], propensity=[0.5, 0.5], context=context, missing="indicator"
+    )
     with pytest.warns(PiwoWarning, match="'x1' in 1 row"):
         items = learned(log)
     assert items == (Feature("x0"), Feature("x1", missing=True))
@@ -209,7 +236,10 @@ def test_a_policy_is_learned_saved_and_serves_with_missing_and_many_values(tmp_p
     learned_policy.save(tmp_path / "p.piwo")
     policy = piwo.load(tmp_path / "p.piwo")
     assert policy.features == learned_policy.features
-    assert [(x.kind, x.missing) for x in policy.features.items] == [("number", True), ("hashed", False)]  # type: ignore[union-attr]
+    assert [(x.kind, x.missing) for x in policy.features.items] == [
+        ("number", True),
+        ("hashed", False),
+    ]  # type: ignore[union-attr]
     fresh = pa.table({"user": ["never seen"] * 3, "age": [0.2, None, 0.9]})
     assert policy.act(fresh).actions.tolist() == [0, 1, 0]
     with pytest.raises(DataError, match="'user' is missing at row 1"):

@@ -13,7 +13,21 @@ from piwo.errors import DataError, FileError, PiwoWarning, UsageError
 from piwo.logs import Feature, Features
 from piwo.logs.hashing import hashed_places
 
-HOSTILE = ["", "a\0b", "\0", "Łódź −5 %", "🦊", "L" * 100_003, "</script>", "=", "c=c", "a", "ab", "abc", "abcd"]
+HOSTILE = [
+    "",
+    "a\0b",
+    "\0",
+    "Łódź −5 %",
+    "🦊",
+    "L" * 100_003,
+    "</script>",
+    "=",
+    "c=c",
+    "a",
+    "ab",
+    "abc",
+    "abcd",
+]
 
 
 def block(feature: Feature, values: Any) -> list[list[float]]:
@@ -27,14 +41,21 @@ def block(feature: Feature, values: Any) -> list[list[float]]:
 
 
 def sklearn_block(column: str, values: list[str], size: int) -> list[list[float]]:
-    return FeatureHasher(size, input_type="dict").transform([{column: x} for x in values]).toarray().tolist()
+    return (
+        FeatureHasher(size, input_type="dict")
+        .transform([{column: x} for x in values])
+        .toarray()
+        .tolist()
+    )
 
 
 @pytest.mark.parametrize("size", [2, 8, 256, 1024])
 @pytest.mark.parametrize("column", ["c", "", "city\0ł"])
 def test_texts_are_hashed_as_scikit_learn_does(size: int, column: str) -> None:
     values = [*HOSTILE, *map(str, range(500)), *HOSTILE]
-    assert block(Feature(column, "hashed", size=size), values) == sklearn_block(column, values, size)
+    assert block(Feature(column, "hashed", size=size), values) == sklearn_block(
+        column, values, size
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -44,7 +65,8 @@ def test_any_text_is_hashed_as_scikit_learn_does(values: list[str], size: int) -
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())],
 )
 def test_every_kind_of_text_is_hashed_alike(kind: pa.DataType) -> None:
     values = pa.array(["red", "", "blue", "red"])
@@ -54,7 +76,8 @@ def test_every_kind_of_text_is_hashed_alike(kind: pa.DataType) -> None:
 
 
 def test_a_hash_worked_by_hand() -> None:
-    # MurmurHash3 of the four bytes "a=bc" (one block): k = 0x63623d61 through the two multiplications
+    # MurmurHash3 of the four bytes "a=bc" (one block): k = 0x63623d61 through the two
+    # multiplications
     k = 0x63623D61 * 0xCC9E2D51 & 0xFFFFFFFF
     k = (k << 15 | k >> 17) & 0xFFFFFFFF
     h = k * 0x1B873593 & 0xFFFFFFFF
@@ -65,7 +88,10 @@ def test_a_hash_worked_by_hand() -> None:
     h ^= h >> 16
     signed = h - 2**32 if h >= 2**31 else h
     place, sign = hashed_places("a", pa.array(["bc"], pa.large_string()), 2**20)
-    assert (place.tolist(), sign.tolist()) == ([abs(signed) % 2**20], [1.0 if signed >= 0 else -1.0])
+    assert (place.tolist(), sign.tolist()) == (
+        [abs(signed) % 2**20],
+        [1.0 if signed >= 0 else -1.0],
+    )
 
 
 def test_hashed_columns_have_no_unseen_values() -> None:
@@ -76,7 +102,9 @@ def test_hashed_columns_have_no_unseen_values() -> None:
 
 def test_nothing_to_hash() -> None:
     assert block(Feature("c", "hashed", size=4), pa.array([], pa.string())) == []
-    assert block(Feature("c", "hashed", size=2, missing=True), pa.nulls(1, pa.string())) == [[0, 0, 1]]
+    assert block(Feature("c", "hashed", size=2, missing=True), pa.nulls(1, pa.string())) == [
+        [0, 0, 1]
+    ]
 
 
 # ----------------------------------------------------------------------------------------------- missing values
@@ -102,7 +130,9 @@ def test_nothing_to_hash() -> None:
          [[1, 0], [0, 1]]),
     ],
 )  # fmt: skip
-def test_a_missing_value_has_a_column_of_its_own(feature: Feature, values: Any, expected: list[list[float]]) -> None:
+def test_a_missing_value_has_a_column_of_its_own(
+    feature: Feature, values: Any, expected: list[list[float]]
+) -> None:
     assert block(feature, values) == expected
     assert len(feature.names()) == feature.width
     assert feature.names()[-1] == f"{feature.column} is missing"
@@ -111,9 +141,15 @@ def test_a_missing_value_has_a_column_of_its_own(feature: Feature, values: Any, 
 @pytest.mark.parametrize("missing", [True, False])
 @pytest.mark.parametrize(
     ("kind", "size", "values"),
-    [("number", 1, [1.0, np.inf]), ("vector", 2, [[1.0, 2.0], [-np.inf, None]]), ("vector", 2, [[1.0, 2.0], [3.0]])],
+    [
+        ("number", 1, [1.0, np.inf]),
+        ("vector", 2, [[1.0, 2.0], [-np.inf, None]]),
+        ("vector", 2, [[1.0, 2.0], [3.0]]),
+    ],
 )
-def test_infinite_values_and_wrong_lists_stay_refused(missing: bool, kind: Any, size: int, values: list[Any]) -> None:
+def test_infinite_values_and_wrong_lists_stay_refused(
+    missing: bool, kind: Any, size: int, values: list[Any]
+) -> None:
     with pytest.raises(DataError, match="at row 1") as refused:
         Features((Feature("x", kind, size=size, missing=missing),)).encode({"x": values})
     assert "\n" not in str(refused.value)
@@ -147,7 +183,11 @@ def test_arrays_of_numbers_come_encoded_or_as_one_column_each() -> None:
 
 
 def test_descriptions_come_back_and_older_ones_are_read() -> None:
-    items = (Feature("a", missing=True), Feature("c", "hashed", size=64), Feature("d", "levels", ("", "x"), 1, True))
+    items = (
+        Feature("a", missing=True),
+        Feature("c", "hashed", size=64),
+        Feature("d", "levels", ("", "x"), 1, True),
+    )
     assert Features.from_spec(Features(items).to_spec()) == Features(items)
     old = [{"column": "a", "kind": "number", "levels": [], "size": 1}]
     assert Features.from_spec(old) == Features((Feature("a"),))
@@ -155,7 +195,15 @@ def test_descriptions_come_back_and_older_ones_are_read() -> None:
 
 @pytest.mark.usefixtures("wrong_types")
 @pytest.mark.parametrize(
-    "change", [{"missing": 1}, {"missing": None}, {"size": 3}, {"size": 0}, {"size": 2**21}, {"kind": "magic"}]
+    "change",
+    [
+        {"missing": 1},
+        {"missing": None},
+        {"size": 3},
+        {"size": 0},
+        {"size": 2**21},
+        {"kind": "magic"},
+    ],
 )
 def test_damaged_descriptions(change: dict[str, Any]) -> None:
     (spec,) = Features((Feature("c", "hashed", size=64),)).to_spec()

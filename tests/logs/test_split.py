@@ -18,9 +18,9 @@ from piwo.bounds import lcb_mean
 from piwo.engines import reduce
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs import Log, read
-from piwo.logs import sources as sources_module
 from piwo.logs.hashing import scramble, uniform
 from piwo.reductions import ActionTable
+from piwo.sources import source as sources_module
 
 
 def rows_of(log: Log) -> list[int]:
@@ -28,7 +28,13 @@ def rows_of(log: Log) -> list[int]:
 
 
 def table(n: int, actions: int = 2) -> pa.Table:
-    return pa.table({"action": np.arange(n) % actions, "reward": np.arange(n) / n, "propensity": np.full(n, 0.5)})
+    return pa.table(
+        {
+            "action": np.arange(n) % actions,
+            "reward": np.arange(n) / n,
+            "propensity": np.full(n, 0.5),
+        }
+    )
 
 
 def test_the_parts_are_all_rows_once_and_do_not_depend_on_how_the_log_is_cut(
@@ -38,11 +44,17 @@ def test_the_parts_are_all_rows_once_and_do_not_depend_on_how_the_log_is_cut(
     parts = read(whole).split(0.3, seed=5)
     train, test = rows_of(parts.train), rows_of(parts.test)
     assert sorted(train + test) == list(range(3000))
-    assert (len(train), len(test)) == (parts.train_rows, parts.test_rows) == (len(parts.train), len(parts.test))
+    assert (
+        (len(train), len(test))
+        == (parts.train_rows, parts.test_rows)
+        == (len(parts.train), len(parts.test))
+    )
     assert abs(len(test) - 900) < 4 * np.sqrt(3000 * 0.3 * 0.7)
     monkeypatch.setattr(sources_module, "BATCH_ROWS", 97)
     for half in range(2):
-        pq.write_table(whole.slice(1500 * half, 1500), tmp_path / f"{half}.parquet", row_group_size=130)
+        pq.write_table(
+            whole.slice(1500 * half, 1500), tmp_path / f"{half}.parquet", row_group_size=130
+        )
     for source in (whole, str(tmp_path / "*.parquet"), f"select * from '{tmp_path}/*.parquet'"):
         assert rows_of(read(source).split(0.3, seed=5).test) == test
     assert rows_of(read(whole).split(0.3, seed=6).test) != test
@@ -87,7 +99,10 @@ def test_a_query_is_read_once_because_its_order_may_change() -> None:
     assert log.source.distinct("action").to_pylist() != log.source.distinct("action").to_pylist()
     with pytest.warns(PiwoWarning):
         parts = log.split()
-    twice = [[parts.train.actions.take(b.action).tolist() for b in parts.train.each_batch()] for _ in range(2)]
+    twice = [
+        [parts.train.actions.take(b.action).tolist() for b in parts.train.each_batch()]
+        for _ in range(2)
+    ]
     assert twice[0] == twice[1]
     assert not log.source.steady
 
@@ -144,9 +159,9 @@ def test_uniform_is_uniform_and_seeds_are_unrelated() -> None:
 
 def test_the_hash_seed_of_python_changes_nothing() -> None:
     code = (
-        "from piwo.logs import Log;"
-        "log = Log.from_arrays(action=list('abcab') * 9, reward=[0] * 45, propensity=[1] * 45);"
-        "print([int(x) for b in log.split().test.each_batch() for x in b.row_numbers], log.actions.labels)"
+        "from piwo.logs import Log;log = Log.from_arrays(action=list('abcab') * 9, reward=[0] * "
+        "45, propensity=[1] * 45);print([int(x) for b in log.split().test.each_batch() for x in "
+        "b.row_numbers], log.actions.labels)"
     )
     seen = {
         subprocess.run(
@@ -178,7 +193,11 @@ def certified(random: np.random.Generator, stratified: bool) -> float:
     """Lower bound on the value of "play evenly what was seen in training", which is 1, as every reward is."""
     actions, n = 10_000, 2_000
     action = random.integers(0, actions, n)
-    held = by_action(random, action, 0.5) if stratified else uniform(int(random.integers(2**62)), np.arange(n)) < 0.5
+    held = (
+        by_action(random, action, 0.5)
+        if stratified
+        else uniform(int(random.integers(2**62)), np.arange(n)) < 0.5
+    )
     learned = np.unique(action[~held])
     weight = np.isin(action[held], learned) * (actions / len(learned))
     return float(lcb_mean(weight, 0.05))
@@ -187,7 +206,8 @@ def certified(random: np.random.Generator, stratified: bool) -> float:
 def test_certificates_hold_on_a_split_by_row_number_and_fail_on_one_by_action() -> None:
     random = np.random.default_rng(0)
     assert np.mean([certified(random, stratified=False) > 1 for _ in range(100)]) <= 0.05
-    # with one row of an action in training, its twin is in the holdout: the policy knows what will come
+    # with one row of an action in training, its twin is in the holdout: the policy knows what will
+    # come
     assert np.mean([certified(random, stratified=True) > 1 for _ in range(20)]) >= 0.9
 
 

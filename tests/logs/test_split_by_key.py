@@ -11,13 +11,17 @@ import piwo
 from piwo.bounds import lcb_mean
 from piwo.errors import DataError, UsageError
 from piwo.logs import Log, read
-from piwo.logs import sources as sources_module
 from piwo.logs.hashing import key_numbers
+from piwo.sources import source as sources_module
 
 
 def table(n: int = 3000, key: Any = None) -> pa.Table:
     rng = np.random.default_rng(0)
-    columns = {"action": rng.integers(0, 3, n), "reward": rng.random(n), "propensity": np.full(n, 1 / 3)}
+    columns = {
+        "action": rng.integers(0, 3, n),
+        "reward": rng.random(n),
+        "propensity": np.full(n, 1 / 3),
+    }
     return pa.table({**columns, "event": [f"event-{i}" for i in range(n)] if key is None else key})
 
 
@@ -25,7 +29,9 @@ def rewards(log: Log) -> list[float]:
     return sorted(float(x) for batch in log.each_batch() for x in batch.reward)
 
 
-def test_the_same_rows_are_held_out_in_any_order_and_any_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_rows_are_held_out_in_any_order_and_any_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rows = table()
     parts = read(rows, key="event").split(0.3, seed=5)
     held = rewards(parts.test)
@@ -39,7 +45,9 @@ def test_the_same_rows_are_held_out_in_any_order_and_any_cut(monkeypatch: pytest
     assert rewards(read(coded, key="event").split(0.3, seed=5).test) == held
     assert rewards(read(rows, key="event").split(0.3, seed=6).test) != held
     # without the key it is the row numbers that count
-    assert rewards(read(mixed).split(0.3, seed=5).test) != rewards(read(rows).split(0.3, seed=5).test)
+    assert rewards(read(mixed).split(0.3, seed=5).test) != rewards(
+        read(rows).split(0.3, seed=5).test
+    )
 
 
 def test_whole_numbers_are_keys_of_any_width() -> None:
@@ -49,14 +57,18 @@ def test_whole_numbers_are_keys_of_any_width() -> None:
     ]
     assert held[0] == held[1] == held[2]
     assert len(set(key_numbers(pa.array(range(100_000)), "k").tolist())) == 100_000
-    assert len(set(key_numbers(pa.array([f"{i}" for i in range(100_000)]), "k").tolist())) == 100_000
+    assert (
+        len(set(key_numbers(pa.array([f"{i}" for i in range(100_000)]), "k").tolist())) == 100_000
+    )
 
 
 def test_texts_are_the_halves_of_two_hashes() -> None:
     """By hand, from scikit-learn's MurmurHash3."""
     from sklearn.utils import murmurhash3_32
 
-    low, top = (int(murmurhash3_32(half + "event-7", 0, positive=True)) for half in ("low:", "top:"))
+    low, top = (
+        int(murmurhash3_32(half + "event-7", 0, positive=True)) for half in ("low:", "top:")
+    )
     x = (low + (top << 32) + 0x9E3779B97F4A7C15) % 2**64
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
@@ -65,7 +77,9 @@ def test_texts_are_the_halves_of_two_hashes() -> None:
 
 def test_a_tail_goes_by_row_numbers() -> None:
     parts = read(table(), key="event").split(0.25, tail=True)
-    assert [int(x) for batch in parts.test.each_batch() for x in batch.row_numbers] == list(range(2250, 3000))
+    assert [int(x) for batch in parts.test.each_batch() for x in batch.row_numbers] == list(
+        range(2250, 3000)
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,10 +114,17 @@ def test_certificates_on_rows_held_out_by_key_hold() -> None:
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         action = rng.integers(0, 2, 120)
-        rows = {"action": action, "reward": rng.random(120) < 0.3, "propensity": np.full(120, 0.5), "n": np.arange(120)}
+        rows = {
+            "action": action,
+            "reward": rng.random(120) < 0.3,
+            "propensity": np.full(120, 0.5),
+            "n": np.arange(120),
+        }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            parts = read({**rows, "reward": rows["reward"] * 1.0}, key="n", actions=[0, 1]).split(0.5, seed=1)
+            parts = read({**rows, "reward": rows["reward"] * 1.0}, key="n", actions=[0, 1]).split(
+                0.5, seed=1
+            )
         (batch,) = parts.test.each_batch()
         (seen,) = parts.train.each_batch()
         best = int(seen.reward[seen.action == 1].sum() > seen.reward[seen.action == 0].sum())

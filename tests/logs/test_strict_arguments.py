@@ -12,7 +12,11 @@ from piwo.logs import Actions, Features, Log, read
 from piwo.logs.split import HeldOut
 
 N = 4
-GIVEN: dict[str, Any] = {"action": ["a", "b"] * 2, "reward": [0.0, 1.0] * 2, "propensity": [0.5] * N}
+GIVEN: dict[str, Any] = {
+    "action": ["a", "b"] * 2,
+    "reward": [0.0, 1.0] * 2,
+    "propensity": [0.5] * N,
+}
 MATRIX = np.ma.masked_equal(np.arange(8.0).reshape(N, 2), 5.0)
 HALVES = np.ma.masked_array(np.full((N, 2), 0.5), mask=np.eye(N, 2, dtype=bool))
 
@@ -78,7 +82,9 @@ def test_normalize_needs_vectors() -> None:
 
 def test_a_target_policy_is_no_role() -> None:
     given = {"action": ["a"], "reward": [1.0], "propensity": [0.5]}
-    assert "has another role too" in refusal(UsageError, lambda: read(given, policy_columns="reward"))
+    assert "has another role too" in refusal(
+        UsageError, lambda: read(given, policy_columns="reward")
+    )
     assert read(given, policy_columns="propensity").columns.policies == ("propensity",)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import piwo
 from piwo.logs import Feature, Features, read
-from piwo.logs import sources as sources_module
-from piwo.logs.sources import ParquetSource, cut
+from piwo.sources import source as sources_module
+from piwo.sources.source import ParquetSource, cut
 
 N, K = 300, 40
 
@@ -33,7 +33,11 @@ def rows(kind: pa.DataType) -> pa.Table:
     })  # fmt: skip
 
 
-LISTS = {"list": pa.list_(pa.float64()), "large": pa.large_list(pa.float64()), "fixed": pa.list_(pa.float64(), K)}
+LISTS = {
+    "list": pa.list_(pa.float64()),
+    "large": pa.large_list(pa.float64()),
+    "fixed": pa.list_(pa.float64(), K),
+}
 SOURCES: dict[str, Callable[[pa.Table, Path], Any]] = {
     "table": lambda table, _: table,
     "parquet": lambda table, path: _written(table, path, 7),
@@ -64,7 +68,12 @@ def test_rows_are_cut_once_each(rows_at_once: int, monkeypatch: pytest.MonkeyPat
 def test_wide_rows_say_the_same_in_small_batches(
     where: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = read(SOURCES[where](rows(LISTS[kind]), tmp_path), propensities="a.b", context=["x"], actions=range(K))
+    log = read(
+        SOURCES[where](rows(LISTS[kind]), tmp_path),
+        propensities="a.b",
+        context=["x"],
+        actions=range(K),
+    )
     policy = piwo.policies.EpsilonGreedy(piwo.policies.Constant(3, log.actions), 0.5)
     whole = piwo.evaluate(log, policy).to_dict()
     monkeypatch.setattr(sources_module, "BATCH_BYTES", 8 * K * 10)
@@ -76,7 +85,9 @@ def test_wide_rows_say_the_same_in_small_batches(
         assert again[name] == pytest.approx(whole[name], rel=1e-12, abs=1e-12), name
 
 
-def test_parquet_decodes_few_wide_rows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_decodes_few_wide_rows_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sources_module, "BATCH_BYTES", 8 * K * 10)
     for kind in LISTS.values():
         source = ParquetSource([_written(rows(kind), tmp_path, N)])
@@ -100,7 +111,10 @@ def test_a_split_of_wide_rows_keeps_its_rows(monkeypatch: pytest.MonkeyPatch) ->
     table = rows(LISTS["fixed"]).drop_columns("action").append_column("action", [np.arange(N) % 4])
     log = read(table, propensities="a.b", actions=range(K))
     parts = log.split(0.5, seed=3)
-    before = [[int(i) for x in part.each_batch() for i in x.row_numbers] for part in (parts.train, parts.test)]
+    before = [
+        [int(i) for x in part.each_batch() for i in x.row_numbers]
+        for part in (parts.train, parts.test)
+    ]
     monkeypatch.setattr(sources_module, "BATCH_BYTES", 8 * K * 7)
     after = [
         [int(i) for x in part.each_batch(propensities=True) for i in x.row_numbers]
@@ -133,7 +147,9 @@ def test_d23_vectors_of_20000_actions_are_never_all_there(tmp_path: Path) -> Non
         "mu": pa.chunked_array([one] * (n // 100), kind),
     })  # fmt: skip
     pq.write_table(table, tmp_path / "log.parquet", row_group_size=n)
-    done = subprocess.run([sys.executable, "-c", MEASURED, tmp_path / "log.parquet"], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, tmp_path / "log.parquet"], capture_output=True, check=True
+    )
     method, value, extra = done.stdout.decode().split()
     assert (method, float(value)) == ("mixture-cv", 0.5)
     assert float(extra) < 350

@@ -49,7 +49,9 @@ def test_the_unit_of_the_reward_does_not_matter():
     two, *_ = make_log(scale=50.0, reward_range=(0.0, 50.0))
     first, second = (piwo.oracles.Classifier().solve(log, piwo.IX(0.1)) for log in (one, two))
     assert np.allclose(first.coef, second.coef)
-    iw = piwo.oracles.Classifier().solve(one, piwo.IW())  # constant propensity: IW gains are IX gains times a constant
+    iw = piwo.oracles.Classifier().solve(
+        one, piwo.IW()
+    )  # constant propensity: IW gains are IX gains times a constant
     assert np.allclose(first.coef, iw.coef, atol=1e-6)
 
 
@@ -88,12 +90,16 @@ def test_an_action_never_rewarded_is_never_played():
 
 
 def test_one_rewarded_action_is_a_constant_policy():
-    log = piwo.Log.from_arrays(context=[[1.0], [2.0]], action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
+    log = piwo.Log.from_arrays(
+        context=[[1.0], [2.0]], action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5]
+    )
     assert piwo.oracles.Classifier().solve(log, piwo.IX(0.1)).act([[9.0]]).actions.tolist() == ["b"]
 
 
 def test_nothing_to_learn_from():
-    log = piwo.Log.from_arrays(context=[[1.0], [2.0]], action=["a", "b"], reward=[0, 0], propensity=[0.5, 0.5])
+    log = piwo.Log.from_arrays(
+        context=[[1.0], [2.0]], action=["a", "b"], reward=[0, 0], propensity=[0.5, 0.5]
+    )
     with pytest.raises(piwo.DataError, match="nothing to learn from"):
         piwo.oracles.Classifier().solve(log, piwo.IX(0.1))
 
@@ -125,7 +131,9 @@ def test_a_path_is_its_parts_and_proportional_gains_are_learned_once():
     log, policies = path(np.where(A == 0, 0.05, 0.4))
     alone = [piwo.oracles.Classifier().solve(log, score) for score in scores]
     for one, twin in zip(policies, alone, strict=True):
-        assert (one.act(X).actions == twin.act(X).actions).mean() > 0.99  # the same optimum, to the solver's tolerance
+        assert (
+            one.act(X).actions == twin.act(X).actions
+        ).mean() > 0.99  # the same optimum, to the solver's tolerance
     assert len({id(one) for one in policies}) == 3
     # one propensity, rewards of 0 and 1: the weights are the same whatever lam
     _, policies = path(np.full(n, 1 / 3))

@@ -13,7 +13,9 @@ def make_log(n=1200, seed=0, actions=(0, 1, 2)):
     A = rng.integers(0, 3, n)
     R = (
         rng.random(n)
-        < 0.5 + 0.4 * np.stack([np.tanh(X[:, 0]), -np.tanh(X[:, 0]), np.full(n, -0.2)], axis=1)[np.arange(n), A]
+        < 0.5
+        + 0.4
+        * np.stack([np.tanh(X[:, 0]), -np.tanh(X[:, 0]), np.full(n, -0.2)], axis=1)[np.arange(n), A]
     )
     log = piwo.Log.from_arrays(
         context=X, action=A, reward=R.astype(float), propensity=np.full(n, 1 / 3), actions=actions
@@ -22,16 +24,20 @@ def make_log(n=1200, seed=0, actions=(0, 1, 2)):
 
 
 def test_by_hand():
-    # no context to speak of: action 0 earned 2 of 2, action 1 earned 1 of 4; m = 1/2; alpha = 2 halves
+    # no context to speak of: action 0 earned 2 of 2, action 1 earned 1 of 4; m = 1/2; alpha = 2
+    # halves
     log = piwo.Log.from_arrays(
-        context=np.zeros((6, 1)), action=[0, 0, 1, 1, 1, 1], reward=[1, 1, 1, 0, 0, 0], propensity=[0.5] * 6
+        context=np.zeros((6, 1)),
+        action=[0, 0, 1, 1, 1, 1],
+        reward=[1, 1, 1, 0, 0, 0],
+        propensity=[0.5] * 6,
     )
     policy = piwo.oracles.Direct(alpha=2.0).solve(log, piwo.IW())
     # over each action: the sum of R - m, shared out over n_a + alpha rows
     assert policy.intercept == pytest.approx([1.0 / 4.0, -1.0 / 6.0])
 
 
-def test_it_is_a_penalised_regression_an_action():
+def test_it_is_a_penalized_regression_an_action():
     log, X, A, R = make_log()
     policy = piwo.oracles.Direct(alpha=3.0).solve(log, piwo.IW())
     Z = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))])

@@ -25,7 +25,9 @@ def test_the_best_of_a_matrix_of_choices():
     log, A, R, choices = noise_log(0)
     policy = piwo.oracles.Exhaustive(choices).solve(log, piwo.IX(0.02))
     naive = ((choices == A) * R / 0.12).mean(axis=1)
-    assert piwo.evaluate(log, policy, estimator="ix", gamma=0.02).value == pytest.approx(naive.max())
+    assert piwo.evaluate(log, policy, estimator="ix", gamma=0.02).value == pytest.approx(
+        naive.max()
+    )
     assert piwo.evaluate(log, policy).value == pytest.approx(0.86)
     assert naive.max() == pytest.approx(0.716667, abs=1e-6)
 
@@ -35,13 +37,18 @@ def test_d14_winner_on_its_own_log_needs_the_union_bound():
     single = union = 0
     for seed in range(40):
         log, _, _, choices = noise_log(seed)
-        learner = piwo.PIWO(piwo.IX(0.02), piwo.oracles.Exhaustive(choices), certificate="in-sample").fit(log)
+        learner = piwo.PIWO(
+            piwo.IX(0.02), piwo.oracles.Exhaustive(choices), certificate="in-sample"
+        ).fit(log)
         certificate = learner.certificate_
         assert certificate.kind == "in-sample"
         assert certificate.log_class_size == pytest.approx(math.log(1000))
         union += certificate.value_lower > 0.5
         naive = piwo.bounds.ix_linear_lower(
-            piwo.evaluate(log, learner.policy_, estimator="ix", gamma=0.02).value, 500, 0.02, math.log(20)
+            piwo.evaluate(log, learner.policy_, estimator="ix", gamma=0.02).value,
+            500,
+            0.02,
+            math.log(20),
         )
         single += naive > 0.5
         if seed == 0:
@@ -64,7 +71,8 @@ def test_nothing_to_choose_from():
 
 
 @pytest.mark.parametrize(
-    "score", [piwo.PseudoLoss(0.05), piwo.DoublyRobustLS(0.2, q=0.5, k=3.0), piwo.BaselineRelative(0.2)]
+    "score",
+    [piwo.PseudoLoss(0.05), piwo.DoublyRobustLS(0.2, q=0.5, k=3.0), piwo.BaselineRelative(0.2)],
 )
 def test_dense_gains_credit_every_action_that_a_policy_plays(score):
     from tests.oracles.test_ridge import dense_gains
@@ -85,6 +93,8 @@ def test_dense_gains_credit_every_action_that_a_policy_plays(score):
     found = piwo.engines.reduce(log, CreditSums(oracle.candidates(log), (score,))).credit[0]
     assert found == pytest.approx(naive, rel=1e-10)
 
-    short = piwo.Log.from_arrays(action=A, reward=R, propensity=mu[np.arange(n), A], actions=range(k))
+    short = piwo.Log.from_arrays(
+        action=A, reward=R, propensity=mu[np.arange(n), A], actions=range(k)
+    )
     with pytest.raises(piwo.UsageError, match="full propensity vector"):
         oracle.solve(short, score)

@@ -60,7 +60,9 @@ def test_a_path_equals_dense_ridge(alpha, intercept, offset):
     log, X, A, R, mu = make_log(offset=offset)
     oracle = piwo.oracles.Ridge(alpha=alpha, intercept=intercept)
     for score, policy in zip(SPARSE, oracle.solve_path(log, SPARSE), strict=True):
-        twin = SklearnRidge(alpha=alpha, fit_intercept=intercept).fit(X, dense_gains(score, A, R, mu))
+        twin = SklearnRidge(alpha=alpha, fit_intercept=intercept).fit(
+            X, dense_gains(score, A, R, mu)
+        )
         scale = np.abs(twin.coef_).max()
         assert np.abs(policy.coef - twin.coef_).max() <= 1e-8 * scale
         fitted = X @ policy.coef.T + policy.intercept
@@ -75,7 +77,9 @@ def test_dense_gains_are_never_formed_for_the_whole_log():
     for score, policy in zip(scores, piwo.oracles.Ridge().solve_path(log, scores), strict=True):
         twin = SklearnRidge().fit(X, dense_gains(score, A, R, mu))
         assert np.allclose(policy.coef, twin.coef_, rtol=1e-8, atol=1e-8 * np.abs(twin.coef_).max())
-        assert np.allclose(policy.intercept, twin.intercept_, rtol=1e-8, atol=1e-8 * np.abs(twin.intercept_).max())
+        assert np.allclose(
+            policy.intercept, twin.intercept_, rtol=1e-8, atol=1e-8 * np.abs(twin.intercept_).max()
+        )
 
 
 def test_pseudo_loss_needs_full_vectors_and_full_support():
@@ -93,7 +97,7 @@ def test_pseudo_loss_needs_full_vectors_and_full_support():
         piwo.oracles.Ridge().solve(zero, piwo.PseudoLoss(0.1))
 
 
-def test_standardize_equals_ridge_on_standardised_columns():
+def test_standardize_equals_ridge_on_standardized_columns():
     log, X, A, R, mu = make_log(offset=5.0)
     policy = piwo.oracles.Ridge(standardize=True).solve(log, piwo.IX(0.1))
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -124,11 +128,16 @@ def test_folds_are_merged_states():
     assert np.allclose(merged.coef[0], twin.coef_, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize(("alpha", "intercept", "offset"), [(1.0, True, 1000.0), (0.01, False, 0.0), (0.0, True, 5.0)])
+@pytest.mark.parametrize(
+    ("alpha", "intercept", "offset"), [(1.0, True, 1000.0), (0.01, False, 0.0), (0.0, True, 5.0)]
+)
 def test_proportional_policies_are_one(alpha, intercept, offset):
     """With one propensity and rewards of 0 or 1, IX only scales the gains: a path has one policy, and counts one."""
     _, X, A, R, _ = make_log(offset=offset)
-    oracle, path = piwo.oracles.Ridge(alpha, intercept), [piwo.IX(1.0), piwo.IX(0.1), piwo.LSLinear(0.3)]
+    oracle, path = (
+        piwo.oracles.Ridge(alpha, intercept),
+        [piwo.IX(1.0), piwo.IX(0.1), piwo.LSLinear(0.3)],
+    )
     constant = {
         "context": X,
         "action": A,
@@ -143,7 +152,17 @@ def test_proportional_policies_are_one(alpha, intercept, offset):
     # a single row with another propensity makes them three
     propensity = np.where(np.arange(len(A)) == np.argmax(R), 0.19, 0.2)
     assert (
-        len(set(map(id, oracle.solve_path(piwo.Log.from_arrays(**(constant | {"propensity": propensity})), path)))) == 3
+        len(
+            set(
+                map(
+                    id,
+                    oracle.solve_path(
+                        piwo.Log.from_arrays(**(constant | {"propensity": propensity})), path
+                    ),
+                )
+            )
+        )
+        == 3
     )
 
 
@@ -151,7 +170,10 @@ def test_collinear_columns_without_penalty_give_the_minimum_norm_answer():
     rng = np.random.default_rng(0)
     x = rng.normal(size=500)
     log = piwo.Log.from_arrays(
-        context=np.column_stack([x, x]), action=[0, 1] * 250, reward=np.ones(500), propensity=[0.5] * 500
+        context=np.column_stack([x, x]),
+        action=[0, 1] * 250,
+        reward=np.ones(500),
+        propensity=[0.5] * 500,
     )
     coef = piwo.oracles.Ridge(alpha=0.0).solve(log, piwo.IX(0.1)).coef
     assert np.isfinite(coef).all()

@@ -14,7 +14,9 @@ def make_log(n=1500, seed=0, scale=1.0):
     mu = np.array([0.6, 0.3, 0.1])
     A = rng.choice(3, n, p=mu)
     R = ((best == A) | (rng.random(n) < 0.1)) * scale
-    log = piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=mu[A], reward_range=(0.0, scale))
+    log = piwo.Log.from_arrays(
+        context=X, action=A, reward=R, propensity=mu[A], reward_range=(0.0, scale)
+    )
     return log, X, best
 
 
@@ -63,11 +65,15 @@ def test_it_learns_whatever_the_unit_of_the_reward():
 
 
 def test_a_variance_penalty_avoids_the_rare_action():
-    # action 1 was logged once in a hundred times and rewarded 3 of 4 times there: worth more, if one believes it
+    # action 1 was logged once in a hundred times and rewarded 3 of 4 times there: worth more, if
+    # one believes it
     action = np.array([0] * 396 + [1] * 4)
     reward = np.array([1.0, 0.0] * 198 + [1.0, 1.0, 1.0, 0.0])
     log = piwo.Log.from_arrays(
-        context=np.zeros((400, 1)), action=action, reward=reward, propensity=np.where(action == 0, 0.99, 0.01)
+        context=np.zeros((400, 1)),
+        action=action,
+        reward=reward,
+        propensity=np.where(action == 0, 0.99, 0.01),
     )
     bold, careful = (piwo.oracles.Softmax(penalty=x).solve(log, piwo.IW()) for x in (0.0, 2.0))
     assert bold.act([[0.0]]).actions.tolist() == [1]

@@ -8,7 +8,9 @@ from piwo.policies import Column, Deterministic, LinearSoftmax, Policy, Tabular,
 from piwo.policies.sampling import draw_rows
 
 
-def test_propensities_are_the_probabilities_of_the_actions(policy: Policy, contexts: np.ndarray) -> None:
+def test_propensities_are_the_probabilities_of_the_actions(
+    policy: Policy, contexts: np.ndarray
+) -> None:
     many = np.repeat(contexts, 50, axis=0)
     actions, propensities = policy.act(many, random_state=1)
     codes = policy.actions.codes(actions)
@@ -21,7 +23,9 @@ def test_frequencies_agree_with_propensities(policy: Policy, contexts: np.ndarra
     # Pearson's statistic has here at most 24 degrees of freedom; 70 is beyond 1 in 10^6.
     rows = 4_000
     table = policy.probabilities(contexts)
-    codes = policy.actions.codes(policy.act(np.repeat(contexts, rows, axis=0), random_state=7).actions)
+    codes = policy.actions.codes(
+        policy.act(np.repeat(contexts, rows, axis=0), random_state=7).actions
+    )
     seen = np.stack([np.bincount(x, minlength=table.shape[1]) for x in codes.reshape(6, rows)])
     possible = table > 0
     assert (seen[~possible] == 0).all()
@@ -40,7 +44,10 @@ def test_a_generator_advances_and_the_global_state_does_not() -> None:
     policy, rng = Uniform(range(1000)), np.random.default_rng(0)
     np.random.seed(5)  # noqa: NPY002
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    first, second = policy.act(n=50, random_state=rng).actions, policy.act(n=50, random_state=rng).actions
+    first, second = (
+        policy.act(n=50, random_state=rng).actions,
+        policy.act(n=50, random_state=rng).actions,
+    )
     assert (first != second).any()
     assert (policy.act(n=50).actions != policy.act(n=50).actions).any()
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
@@ -108,7 +115,9 @@ class First(np.random.Generator):
 
 
 def test_the_smallest_random_number_passes_by_impossible_actions() -> None:
-    assert draw_rows(np.array([[0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]), First(np.random.PCG64(0))).tolist() == [
+    assert draw_rows(
+        np.array([[0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]), First(np.random.PCG64(0))
+    ).tolist() == [
         2,
         0,
     ]

@@ -30,11 +30,15 @@ class Fixed(ClassifierMixin, BaseEstimator):
 
 def test_d13_a_class_never_seen_has_probability_0() -> None:
     x = np.zeros((1, 1))
-    assert Classifier(Fixed(), [0, 1, 2], greedy=False).probabilities(x).tolist() == [[0.3, 0.0, 0.7]]
+    assert Classifier(Fixed(), [0, 1, 2], greedy=False).probabilities(x).tolist() == [
+        [0.3, 0.0, 0.7]
+    ]
     assert Classifier(Fixed(), [0, 1, 2]).probabilities(x).tolist() == [[0.0, 0.0, 1.0]]
     texts = Classifier(Fixed(("10", "2")), ["2", "9", "10"], greedy=False)
     assert texts.probabilities(x).tolist() == [[0.7, 0.0, 0.3]]
-    assert Classifier(Fixed((0, 2)), ["0", "1", "2"], greedy=False).probabilities(x).tolist() == [[0.3, 0.0, 0.7]]
+    assert Classifier(Fixed((0, 2)), ["0", "1", "2"], greedy=False).probabilities(x).tolist() == [
+        [0.3, 0.0, 0.7]
+    ]
     unsorted = Classifier(Fixed(("b", "a")), ["a", "b"])
     assert unsorted.probabilities(x).tolist() == [[1.0, 0.0]]
 
@@ -53,7 +57,11 @@ def test_classes_that_are_codes_are_given_their_labels() -> None:
 def test_the_greedy_choice_is_what_the_model_predicts(contexts: np.ndarray) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(200, 2)), rng.choice(["a", "c"], 200)
-    for model in (LogisticRegression().fit(x, y), LinearSVC().fit(x, y), DecisionTreeClassifier().fit(x, y)):
+    for model in (
+        LogisticRegression().fit(x, y),
+        LinearSVC().fit(x, y),
+        DecisionTreeClassifier().fit(x, y),
+    ):
         policy = Classifier(model, ["c", "b", "a"])
         assert policy.act(contexts).actions.tolist() == model.predict(contexts).tolist()
     with pytest.raises(UsageError, match="LinearSVC has no predict_proba; use greedy=True"):
@@ -121,7 +129,9 @@ def test_what_cannot_be_a_classifier_policy() -> None:
     with pytest.raises(DataError, match="floating-point"):
         Classifier(Fixed((0.0, 2.0)), [0, 2])
     with pytest.raises(DataError, match="row 1"):
-        Classifier(DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "b"]), ["a", "b"]).act([[0.0], [np.nan]])
+        Classifier(DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "b"]), ["a", "b"]).act(
+            [[0.0], [np.nan]]
+        )
 
 
 def test_probabilities_that_do_not_sum_to_one_name_the_row() -> None:

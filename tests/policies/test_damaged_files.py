@@ -49,7 +49,10 @@ def refused(path: Path, *parts: str) -> str:
     for part in parts:
         assert part in message, message
     # What to do next stands at the end.
-    assert any(x in message for x in ("again", "update piwo", "policy.save", "right file", "check the path")), message
+    assert any(
+        x in message
+        for x in ("again", "update piwo", "policy.save", "right file", "check the path")
+    ), message
     return message
 
 
@@ -97,12 +100,16 @@ def test_one_byte_changed_is_seen_or_means_nothing(path: Path) -> None:
             messages.append(str(wrong))
         else:
             # Clock and comment fields of the zip have no checksum, and no meaning.
-            np.testing.assert_array_equal(found.probabilities([[1.0]]), policy.probabilities([[1.0]]))
+            np.testing.assert_array_equal(
+                found.probabilities([[1.0]]), policy.probabilities([[1.0]])
+            )
     assert len(messages) > len(whole) / 2
     assert all(str(path) in x and "\n" not in x for x in messages)
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", b"{}", b"PK\x03\x04", b"\x80\x04K\x01.", b"\0" * 100_000])
+@pytest.mark.parametrize(
+    "content", [b"", b"hello", b"{}", b"PK\x03\x04", b"\x80\x04K\x01.", b"\0" * 100_000]
+)
 def test_no_policy_file_at_all(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     refused(path, "no policy file")
@@ -187,10 +194,14 @@ BREAKS: dict[str, Callable[[Page], None]] = {
     "a temperature written as text": lambda p: p["policy"]["parameters"].update(temperature="0.5"),
     "an array too many": lambda p: p["policy"]["arrays"].update(weights="policy/coef.npy"),
     "a field too many": lambda p: p["policy"].update(clip=0.5),
-    "a part that it has not": lambda p: p["policy"].update(parts=[{"kind": "logging", "parameters": {}}]),
+    "a part that it has not": lambda p: p["policy"].update(
+        parts=[{"kind": "logging", "parameters": {}}]
+    ),
     "metadata that is a list": lambda p: p.update(metadata=[["certificate", {}]]),
     "a library that is a list": lambda p: p.update(library=[]),
-    "whole numbers written oddly": lambda p: p["policy"].update(actions={"type": "integer", "labels": ["1", "0_2"]}),
+    "whole numbers written oddly": lambda p: p["policy"].update(
+        actions={"type": "integer", "labels": ["1", "0_2"]}
+    ),
     "a model out of nowhere": lambda p: p["policy"].update(model="policy/coef.npy", sklearn="1"),
 }
 
@@ -235,7 +246,9 @@ ARRAYS = {
 @pytest.mark.parametrize("name", sorted(ARRAYS))
 def test_arrays_that_are_wrong(path: Path, name: str) -> None:
     rewrite(path, nothing, coef=ARRAYS[name])
-    refused(path, "missing" if name == "missing" else "there are" if "its bytes" in name else "damaged")
+    refused(
+        path, "missing" if name == "missing" else "there are" if "its bytes" in name else "damaged"
+    )
     assert not Path("hacked").exists()
 
 
@@ -266,7 +279,9 @@ def test_zips_that_unpack_to_too_much(path: Path, monkeypatch: pytest.MonkeyPatc
     refused(path, "1001 bytes", "right file")
 
 
-def test_a_zip_bomb_is_refused_before_it_is_unpacked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("policy.json", members(path)["policy.json"])
@@ -309,7 +324,11 @@ def test_locked_and_strangely_packed_zips(path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [21, 300, 50_000])
 def test_policies_nested_without_end(path: Path, depth: int) -> None:
-    entry: Page = {"kind": "uniform", "parameters": {}, "actions": {"type": "text", "labels": ["a"]}}
+    entry: Page = {
+        "kind": "uniform",
+        "parameters": {},
+        "actions": {"type": "text", "labels": ["a"]},
+    }
     for _ in range(depth):
         entry = {"kind": "epsilon-greedy", "parameters": {"epsilon": 0.1}, "parts": [entry]}
     if depth < 1000:
@@ -356,10 +375,18 @@ def change_model(path: Path, change: Callable[[dict[str, bytes]], None]) -> None
 def test_models_of_other_types_are_refused_by_name(model_path: Path, tmp_path: Path) -> None:
     target = tmp_path / "hacked"
 
-    def swap(module: str, name: str, loader: str, **more: object) -> Callable[[dict[str, bytes]], None]:
+    def swap(
+        module: str, name: str, loader: str, **more: object
+    ) -> Callable[[dict[str, bytes]], None]:
         def change(inner: dict[str, bytes]) -> None:
             schema = json.loads(inner["schema.json"])
-            node = {"__class__": name, "__module__": module, "__loader__": loader, "__id__": 987654, **more}
+            node = {
+                "__class__": name,
+                "__module__": module,
+                "__loader__": loader,
+                "__id__": 987654,
+                **more,
+            }
             schema["content"]["content"]["ccp_alpha"] = node
             inner["schema.json"] = json.dumps(schema).encode()
 
@@ -405,11 +432,15 @@ def test_damaged_models(model_path: Path) -> None:
         change_model(model_path, change)  # type: ignore[arg-type]
         refused(model_path, "damaged")
     held = members(model_path)
-    model_path.write_bytes(pack({name: b"PK" if name.endswith(".skops") else x for name, x in held.items()}))
+    model_path.write_bytes(
+        pack({name: b"PK" if name.endswith(".skops") else x for name, x in held.items()})
+    )
     refused(model_path, "damaged")
 
 
-def test_a_model_that_unpacks_to_too_much(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_unpacks_to_too_much(
+    model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # A bomb within: the outer zip holds the inner one as it is, which is small.
     change_model(model_path, lambda inner: inner.update({"9.npy": bytes(2**25)}))
     monkeypatch.setattr("piwo.policies.archive.MAX_BYTES", 2**24)
@@ -418,7 +449,9 @@ def test_a_model_that_unpacks_to_too_much(model_path: Path, monkeypatch: pytest.
 
 def test_trees_that_point_outside_are_refused(model_path: Path) -> None:
     held = members(model_path)
-    with zipfile.ZipFile(io.BytesIO(next(x for n, x in held.items() if n.endswith(".skops")))) as file:
+    with zipfile.ZipFile(
+        io.BytesIO(next(x for n, x in held.items() if n.endswith(".skops")))
+    ) as file:
         names = [x for x in file.namelist() if x.endswith(".npy")]
         tables = {x: np.load(io.BytesIO(file.read(x))) for x in names}
     name, nodes = next((x, a) for x, a in tables.items() if a.dtype.names)
@@ -447,7 +480,9 @@ def test_boosted_trees_that_point_outside_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "boosted.piwo"
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.normal(size=200), rng.integers(0, 3, 200)])
-    model = HistGradientBoostingClassifier(max_iter=2, categorical_features=[1]).fit(x, rng.choice(["a", "b"], 200))
+    model = HistGradientBoostingClassifier(max_iter=2, categorical_features=[1]).fit(
+        x, rng.choice(["a", "b"], 200)
+    )
     policy = Classifier(model, ["a", "b"])
     policy.save(path)
     np.testing.assert_array_equal(load(path).probabilities(x), policy.probabilities(x))

@@ -57,7 +57,9 @@ print(json.dumps(out))
 def read_elsewhere(paths: list[Path], contexts: np.ndarray) -> dict[str, list[object]]:
     """What a new process finds in the files."""
     command = [sys.executable, "-c", READER, *map(str, paths)]
-    done = subprocess.run(command, input=json.dumps(contexts.tolist()), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, input=json.dumps(contexts.tolist()), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     found: dict[str, list[object]] = json.loads(done.stdout)
     return found
@@ -137,7 +139,11 @@ def test_labels_come_back_as_they_were(path: Path) -> None:
 
 
 def test_features_come_back(path: Path) -> None:
-    items = (Feature("age"), Feature("color", "levels", ("blue", *HOSTILE)), Feature("v", "vector", size=3))
+    items = (
+        Feature("age"),
+        Feature("color", "levels", ("blue", *HOSTILE)),
+        Feature("v", "vector", size=3),
+    )
     features = Features(items)
     LinearSoftmax(np.zeros((2, features.width)), [0, 0], ["a", "b"], 1e-320, features).save(path)
     again = load(path)
@@ -146,7 +152,10 @@ def test_features_come_back(path: Path) -> None:
 
 
 def test_metadata_comes_back(path: Path) -> None:
-    metadata = {"certificate": {"lower": 0.25, "claim": "value"}, "training": {"labels": HOSTILE, "n": None}}
+    metadata = {
+        "certificate": {"lower": 0.25, "claim": "value"},
+        "training": {"labels": HOSTILE, "n": None},
+    }
     Uniform(["a"]).save(path, metadata)
     found = load_with_metadata(path)
     assert found.metadata == metadata
@@ -183,7 +192,9 @@ def test_no_clock_is_in_the_file(path: Path) -> None:
         assert {x.date_time for x in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
-def test_a_write_that_fails_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_leaves_the_old_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Constant("a", ["a", "b"]).save(path)
     old = path.read_bytes()
 
@@ -226,7 +237,9 @@ def test_a_file_is_written_where_a_link_points_and_can_be_read_by_others(path: P
 
 
 def test_where_no_file_can_be(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"missing.p: cannot|cannot be written: No such file") as wrong:
+    with pytest.raises(
+        FileError, match=r"missing.p: cannot|cannot be written: No such file"
+    ) as wrong:
         Uniform(["a"]).save(tmp_path / "missing" / "p")
     assert "\n" not in str(wrong.value)
     with pytest.raises(FileError, match="cannot be read: No such file"):
@@ -240,7 +253,11 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
 
 def models() -> dict[str, object]:
     from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier
+    from sklearn.ensemble import (
+        HistGradientBoostingClassifier,
+        RandomForestClassifier,
+        VotingClassifier,
+    )
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
     from sklearn.naive_bayes import GaussianNB
@@ -254,7 +271,9 @@ def models() -> dict[str, object]:
         "pipeline": make_pipeline(StandardScaler(), PolynomialFeatures(2), LogisticRegression()),
         "forest": forest,
         "boosting": HistGradientBoostingClassifier(max_iter=5, categorical_features=[1]),
-        "voting": VotingClassifier([("a", LogisticRegression()), ("b", GaussianNB())], voting="soft"),
+        "voting": VotingClassifier(
+            [("a", LogisticRegression()), ("b", GaussianNB())], voting="soft"
+        ),
         "calibrated": CalibratedClassifierCV(forest, cv=2),
         "neighbors": KNeighborsClassifier(algorithm="brute"),
         "search": GridSearchCV(LogisticRegression(), {"C": [1.0, 2.0]}, cv=2),
@@ -311,7 +330,9 @@ def test_models_that_would_not_be_loaded_are_not_saved(path: Path) -> None:
         Classifier(Mine(), ["a"]).save(path)
 
 
-def test_another_version_of_scikit_learn_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_scikit_learn_is_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sklearn.tree import DecisionTreeClassifier
 
     from piwo.policies import Classifier
@@ -321,7 +342,9 @@ def test_another_version_of_scikit_learn_is_told(path: Path, monkeypatch: pytest
         patched.setattr("sklearn.base.__version__", "1.8.0")
         model = DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "b"])
         Classifier(model, ["a", "b"]).save(path)
-    with pytest.warns(PiwoWarning, match=r"p\.piwo.*scikit-learn 1\.8\.0.*evaluate it again") as told:
+    with pytest.warns(
+        PiwoWarning, match=r"p\.piwo.*scikit-learn 1\.8\.0.*evaluate it again"
+    ) as told:
         load(path)
     assert len(told) == 1
 

@@ -28,7 +28,9 @@ def test_one_action_a_row_is_an_entry_of_the_table(policy: Policy, contexts: np.
 
 def test_log_probabilities_are_logarithms(policy: Policy, contexts: np.ndarray) -> None:
     table = policy.probabilities(contexts)
-    np.testing.assert_allclose(np.exp(policy.log_probabilities(contexts)), table, rtol=1e-12, atol=0)
+    np.testing.assert_allclose(
+        np.exp(policy.log_probabilities(contexts)), table, rtol=1e-12, atol=0
+    )
 
 
 def test_a_batch_is_asked_by_its_own_actions(policy: Policy, batch: Batch) -> None:
@@ -36,7 +38,9 @@ def test_a_batch_is_asked_by_its_own_actions(policy: Policy, batch: Batch) -> No
     expected = table[np.arange(6), batch.action]
     np.testing.assert_allclose(policy.logged(batch), expected, rtol=1e-14, atol=0)
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(policy.log_logged(batch), np.log(expected), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(
+            policy.log_logged(batch), np.log(expected), rtol=1e-12, atol=1e-15
+        )
     np.testing.assert_allclose(policy.full(batch), table, rtol=1e-14)
 
 
@@ -53,7 +57,9 @@ def test_no_rows_give_no_rows(policy: Policy, contexts: np.ndarray) -> None:
     assert len(policy.act(contexts[:0]).actions) == 0
 
 
-def test_a_longer_list_in_another_order_changes_no_probability(policy: Policy, contexts: np.ndarray) -> None:
+def test_a_longer_list_in_another_order_changes_no_probability(
+    policy: Policy, contexts: np.ndarray
+) -> None:
     longer = Actions(["never", *reversed(policy.actions.labels), "0"])
     moved = aligned(policy, longer)
     before, after = policy.probabilities(contexts), moved.probabilities(contexts)
@@ -83,7 +89,11 @@ def test_asking_and_acting_stores_nothing(policy: Policy, contexts: np.ndarray) 
 
 
 def test_a_policy_can_be_sent_to_another_process(policy: Policy, contexts: np.ndarray) -> None:
-    if "rule" in repr(vars(policy)) or "function" in repr(vars(policy)) or "Deterministic" in repr(policy):
+    if (
+        "rule" in repr(vars(policy))
+        or "function" in repr(vars(policy))
+        or "Deterministic" in repr(policy)
+    ):
         pytest.skip("a lambda cannot be pickled")
     again = pickle.loads(pickle.dumps(policy))
     np.testing.assert_array_equal(again.probabilities(contexts), policy.probabilities(contexts))

@@ -15,12 +15,15 @@ from piwo.policies import LinearGreedy, LinearSoftmax
 
 def scores(*rows: list[float], temperature: float = 1.0) -> np.ndarray:
     """Probabilities of a softmax policy whose scores are these rows: one context column a row."""
-    policy = LinearSoftmax(np.transpose(rows), np.zeros(len(rows[0])), range(len(rows[0])), temperature)
+    policy = LinearSoftmax(
+        np.transpose(rows), np.zeros(len(rows[0])), range(len(rows[0])), temperature
+    )
     return policy.probabilities(np.eye(len(rows)))
 
 
 def test_greedy_by_hand() -> None:
-    # Scores at (1, 2): 2, 1.5, 2.5 - the third wins; at (0, 0): intercepts 0, 0.5, -0.5 - the second.
+    # Scores at (1, 2): 2, 1.5, 2.5 - the third wins; at (0, 0): intercepts 0, 0.5, -0.5 - the
+    # second.
     policy = LinearGreedy([[0, 1], [1, 0], [1, 1]], [0, 0.5, -0.5], ["x", "y", "z"])
     assert policy.choose([[1.0, 2.0], [0.0, 0.0]]).tolist() == [2, 1]
     assert policy.probabilities([[1.0, 2.0]]).tolist() == [[0.0, 0.0, 1.0]]
@@ -49,8 +52,13 @@ def test_softmax_is_its_naive_twin(seed: int, temperature: float) -> None:
     rng = np.random.default_rng(seed)
     coef, intercept, x = rng.normal(size=(4, 3)), rng.normal(size=4), rng.normal(size=(50, 3))
     policy = LinearSoftmax(coef, intercept, range(4), temperature)
-    weights = [[math.exp(float(c @ row + b) / temperature) for c, b in zip(coef, intercept, strict=True)] for row in x]
-    np.testing.assert_allclose(policy.probabilities(x), [[v / sum(w) for v in w] for w in weights], rtol=1e-10)
+    weights = [
+        [math.exp(float(c @ row + b) / temperature) for c, b in zip(coef, intercept, strict=True)]
+        for row in x
+    ]
+    np.testing.assert_allclose(
+        policy.probabilities(x), [[v / sum(w) for v in w] for w in weights], rtol=1e-10
+    )
 
 
 @given(st.integers(0, 2**31), st.permutations(list(range(5))))
@@ -88,7 +96,12 @@ def test_d22_impossible_scores_name_the_row(kind: type[LinearGreedy] | type[Line
     x = np.zeros((2000, 1))
     # Row 1500 lies in a later block than the first.
     policy = kind(np.full((100, 1), 1e200), np.zeros(100), range(100))
-    for value, seen in ((np.nan, "nan"), (np.inf, "inf"), (1e200, "inf"), (-1e200, "every score is -inf")):
+    for value, seen in (
+        (np.nan, "nan"),
+        (np.inf, "inf"),
+        (1e200, "inf"),
+        (-1e200, "every score is -inf"),
+    ):
         x[1500] = value
         with pytest.raises(DataError, match=rf"row 1500: .*{seen}"):
             policy.probability(x, np.zeros(2000, np.int32))
@@ -112,7 +125,9 @@ def test_d19_a_frame_is_matched_by_name() -> None:
     import polars as pl
 
     # Reward 3 a - 2 b for "go", 0 for "stay": at a = 1, b = 0 go, never stay.
-    policy = LinearGreedy([[3.0, -2.0], [0, 0]], [0, 0], ["go", "stay"], Features.numeric(["a", "b"]))
+    policy = LinearGreedy(
+        [[3.0, -2.0], [0, 0]], [0, 0], ["go", "stay"], Features.numeric(["a", "b"])
+    )
     for frame in (pd.DataFrame, pl.DataFrame, dict):
         assert policy.act(frame({"b": [0.0], "a": [1.0]})).actions.tolist() == ["go"]
     with pytest.raises(DataError, match="'a'"):

@@ -10,7 +10,10 @@ from piwo.policies import LinearGreedy, LinearStack
 def stack(P=7, K=5, d=17, seed=0, **kw):
     rng = np.random.default_rng(seed)
     size = kw.get("size", 1.0)
-    return [LinearGreedy(rng.normal(size=(K, d)) * size, rng.normal(size=K) * size, range(K)) for _ in range(P)]
+    return [
+        LinearGreedy(rng.normal(size=(K, d)) * size, rng.normal(size=K) * size, range(K))
+        for _ in range(P)
+    ]
 
 
 @pytest.mark.parametrize("n", [0, 1, 255, 256, 257, 3000])

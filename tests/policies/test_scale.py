@@ -8,7 +8,15 @@ import pytest
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch
-from piwo.policies import Deterministic, EpsilonGreedy, LinearGreedy, LinearSoftmax, Mixture, Uniform, aligned
+from piwo.policies import (
+    Deterministic,
+    EpsilonGreedy,
+    LinearGreedy,
+    LinearSoftmax,
+    Mixture,
+    Uniform,
+    aligned,
+)
 from piwo.policies.blocks import row_blocks
 
 N, K = 200_000, 20_000
@@ -56,7 +64,10 @@ def test_d23_acting_needs_no_table(log: Batch) -> None:
     policy = EpsilonGreedy(Deterministic(rule, range(K)), 0.1)
     assert peak(lambda: policy.act(log.context, 0)) < 100 * MEGABYTE
     assert peak(lambda: aligned(policy, Uniform(range(K + 1)).actions).logged(log)) < 100 * MEGABYTE
-    assert peak(lambda: Mixture([policy, Uniform(range(K))], [0.5, 0.5]).act(log.context, 0)) < 100 * MEGABYTE
+    assert (
+        peak(lambda: Mixture([policy, Uniform(range(K))], [0.5, 0.5]).act(log.context, 0))
+        < 100 * MEGABYTE
+    )
 
 
 @pytest.mark.parametrize("kind", [LinearGreedy, LinearSoftmax])
@@ -88,4 +99,6 @@ def test_blocks_cover_every_row_once_and_stay_small() -> None:
             blocks = list(row_blocks(rows, actions))
             if rows * actions < 10**8:
                 assert [i for x in blocks for i in range(x.start, x.stop)] == list(range(rows))
-            assert all((x.stop - x.start) * actions * 8 <= 2**26 or x.stop - x.start == 1 for x in blocks)
+            assert all(
+                (x.stop - x.start) * actions * 8 <= 2**26 or x.stop - x.start == 1 for x in blocks
+            )

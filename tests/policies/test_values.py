@@ -9,7 +9,6 @@ from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.features import Feature, Features
-from piwo.logs.frames import same_index
 from piwo.policies import (
     Column,
     Constant,
@@ -24,6 +23,7 @@ from piwo.policies import (
     aligned,
     check_fits,
 )
+from piwo.sources.frames import same_index
 
 
 def rows(n: int, start: int = 0, **columns: object) -> Batch:
@@ -36,7 +36,9 @@ def rows(n: int, start: int = 0, **columns: object) -> Batch:
 
 def test_logging_is_the_logged_propensity(batch: Batch) -> None:
     assert Logging().logged(batch).tolist() == [0.5, 0.1, 0.02, 0.8, 0.3, 0.05]
-    np.testing.assert_allclose(Logging().log_logged(batch), np.log([0.5, 0.1, 0.02, 0.8, 0.3, 0.05]))
+    np.testing.assert_allclose(
+        Logging().log_logged(batch), np.log([0.5, 0.1, 0.02, 0.8, 0.3, 0.05])
+    )
     tiny = rows(1, propensity=np.zeros(1), log_propensity=np.array([-800.0]))
     assert Logging().log_logged(tiny).tolist() == [-800.0]
 
@@ -47,7 +49,11 @@ def test_logging_has_no_distribution_without_full_vectors(batch: Batch) -> None:
     assert "\n" not in str(wrong.value)
     full = np.array([[0.25, 0.75]])
     assert Logging().full(rows(1, propensities=full)).tolist() == [[0.25, 0.75]]
-    for ask in (lambda p: p.probabilities(n=1), lambda p: p.probability(None, [0]), lambda p: p.act(n=1)):
+    for ask in (
+        lambda p: p.probabilities(n=1),
+        lambda p: p.probability(None, [0]),
+        lambda p: p.act(n=1),
+    ):
         with pytest.raises(UsageError, match="known only on the rows of its log"):
             ask(Logging(["a", "b"]))
     with pytest.raises(UsageError, match="without its action list"):
@@ -110,7 +116,9 @@ def test_d17_columns_are_matched_by_name() -> None:
             assert pi.tolist() == [0.1]
             # w = pi / mu = 0.1 / 0.5
             assert pi[0] * one.reward[0] == pytest.approx(0.2 * one.propensity[0])
-    assert aligned(RowWise(pd.DataFrame([[0.7, 0.3]], columns=[2, 9])), log).full(one).tolist() == [[0, 0.7, 0.3]]
+    assert aligned(RowWise(pd.DataFrame([[0.7, 0.3]], columns=[2, 9])), log).full(one).tolist() == [
+        [0, 0.7, 0.3]
+    ]
 
 
 def test_d17_missing_extra_and_unnamed_columns() -> None:
@@ -123,8 +131,16 @@ def test_d17_missing_extra_and_unnamed_columns() -> None:
 
 
 @given(st.permutations(["2", "9", "10", "01", "1"]), st.permutations(["2", "9", "10", "01", "1"]))
-def test_d17_the_order_of_columns_and_actions_means_nothing(columns: list[str], listed: list[str]) -> None:
-    values = {"2": [0.1, 0.3], "9": [0.2, 0.3], "10": [0.3, 0.1], "01": [0.25, 0.3], "1": [0.15, 0.0]}
+def test_d17_the_order_of_columns_and_actions_means_nothing(
+    columns: list[str], listed: list[str]
+) -> None:
+    values = {
+        "2": [0.1, 0.3],
+        "9": [0.2, 0.3],
+        "10": [0.3, 0.1],
+        "01": [0.25, 0.3],
+        "1": [0.15, 0.0],
+    }
     log = Actions(["1", "01", "2", "9", "10"])
     batch = rows(2, action=np.array([1, 4], np.int32))
     policy = aligned(RowWise({x: values[x] for x in columns}, listed), log)
@@ -197,7 +213,9 @@ def test_epsilon_greedy_by_hand() -> None:
 def test_epsilon_greedy_around_what_the_log_knows(batch: Batch) -> None:
     labels = ["b", "a", "10", "2"]
     policy = aligned(EpsilonGreedy(Column("new", labels), 0.5), Actions(sorted(labels)))
-    np.testing.assert_allclose(policy.logged(batch), 0.125 + 0.5 * np.array([1, 0, 0.5, 0.25, 1, 1]))
+    np.testing.assert_allclose(
+        policy.logged(batch), 0.125 + 0.5 * np.array([1, 0, 0.5, 0.25, 1, 1])
+    )
     full = rows(1, propensities=np.array([[0.1, 0.2, 0.3, 0.4]]))
     served = aligned(EpsilonGreedy(Logging(labels), 0.5), Actions(sorted(labels)))
     np.testing.assert_allclose(served.full(full), [[0.175, 0.225, 0.275, 0.325]])
@@ -213,7 +231,9 @@ def test_a_mixture_with_the_logging_policy(batch: Batch) -> None:
     # The same log, its list longer and in another order: the logged part keeps what it knows.
     longer = Actions(["z", "10", "2", "a", "b"])
     moved = Batch(100, np.array([4, 3, 0, 2, 3, 4], np.int32), batch.reward, batch.propensity)
-    np.testing.assert_allclose(aligned(roll_out, longer).logged(moved), 0.9 * batch.propensity + 0.1 * taken)
+    np.testing.assert_allclose(
+        aligned(roll_out, longer).logged(moved), 0.9 * batch.propensity + 0.1 * taken
+    )
 
 
 def test_what_cannot_be_mixed() -> None:
@@ -239,18 +259,25 @@ def test_tables_are_looked_up_like_a_dictionary(seed: int, width: int, rows: int
     rng.shuffle(known)
     table = rng.dirichlet(np.ones(3), len(known))
     x = rng.integers(-2, 3, (rows, width)).astype(float)
-    policy, naive = Tabular(table, range(3), known), {tuple(c): p for c, p in zip(known, table, strict=True)}
+    policy, naive = (
+        Tabular(table, range(3), known),
+        {tuple(c): p for c, p in zip(known, table, strict=True)},
+    )
     missing = [i for i, row in enumerate(x) if tuple(row) not in naive]
     if missing:
         with pytest.raises(DataError, match=rf"row {missing[0]}: .*\({len(missing)} such rows\)"):
             policy.probabilities(x)
         x = np.delete(x, missing, axis=0)
-    np.testing.assert_allclose(policy.probabilities(x), np.reshape([naive[tuple(r)] for r in x], (-1, 3)))
+    np.testing.assert_allclose(
+        policy.probabilities(x), np.reshape([naive[tuple(r)] for r in x], (-1, 3))
+    )
 
 
 def test_tables_for_text_contexts() -> None:
     features = Features((Feature("color", "levels", ("blue", "red")),))
-    policy = Tabular({"b": [0.0, 0.5], "a": [1.0, 0.5]}, ["a", "b"], {"color": ["red", "blue"]}, features)
+    policy = Tabular(
+        {"b": [0.0, 0.5], "a": [1.0, 0.5]}, ["a", "b"], {"color": ["red", "blue"]}, features
+    )
     assert policy.probabilities({"color": ["blue", "red"]}).tolist() == [[0.5, 0.5], [1.0, 0.0]]
 
 
@@ -268,7 +295,9 @@ def test_what_cannot_be_a_table() -> None:
 def test_rules_return_labels() -> None:
     rule = Deterministic(lambda x: (x[:, 0].astype(int) % 3) + 1, [1, 2, 3])
     assert rule.choose([[0.0], [1.0], [2.0]]).tolist() == [0, 1, 2]
-    with pytest.raises(UsageError, match=r"returned 0 for row 1, expected one of the actions \(1, 2, 3\)"):
+    with pytest.raises(
+        UsageError, match=r"returned 0 for row 1, expected one of the actions \(1, 2, 3\)"
+    ):
         Deterministic(lambda x: np.array([1, 0]), [1, 2, 3]).choose(np.zeros((2, 1)))
     with pytest.raises(UsageError, match="3 labels for 2 contexts"):
         Deterministic(lambda x: [1, 2, 3], [1, 2, 3]).choose(np.zeros((2, 1)))

@@ -26,7 +26,9 @@ SIZES = [1e-300, 1e-30, 1e-9, 0.3, 1.0, 7.7, 511.9, 512.1, 1e6, 9.9e11, 1.1e12, 
 @pytest.mark.parametrize("value", SIZES)
 @pytest.mark.parametrize("count", [1, 2, 1000])
 def test_one_size_many_times(value: float, count: int) -> None:
-    assert bet_sums(np.full(count, value)) == pytest.approx(twin([value] * count), rel=1e-12, abs=1e-300)
+    assert bet_sums(np.full(count, value)) == pytest.approx(
+        twin([value] * count), rel=1e-12, abs=1e-300
+    )
 
 
 @given(

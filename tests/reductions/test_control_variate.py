@@ -7,7 +7,7 @@ import pytest
 
 import piwo
 from piwo import bounds
-from piwo.estimators.intervals.control_variate import GAIN_SHIFTS, GAIN_WEIGHTS, SHIFTS, WEIGHTS
+from piwo.intervals.control_variate import GAIN_SHIFTS, GAIN_WEIGHTS, SHIFTS, WEIGHTS
 from piwo.logs import Batch
 from piwo.reductions import BETS, ControlVariates, VariateState, bet_sums
 from piwo.reductions.control_variate import BASELINES, GAIN_BASELINES
@@ -50,7 +50,11 @@ def pooled(bandit: Bandit, logs: int, n: int, seed: int) -> tuple[Any, Any, Any,
 
     def sums(name: str, log_y: Any) -> Any:
         plain = np.logaddexp(0.0, np.log(BETS) + log_y[:, None])[:, None, :]
-        return np.einsum("lc,cqj->lqj", counts, np.concatenate([plain, [getattr(x, name) for x in states]], axis=1))
+        return np.einsum(
+            "lc,cqj->lqj",
+            counts,
+            np.concatenate([plain, [getattr(x, name) for x in states]], axis=1),
+        )
 
     better = sums("improvement", np.logaddexp(log_won, log_missed))
     low = bounds.pooled_lower_many(sums("value", log_won), SHIFTS, WEIGHTS, n, penalty)
@@ -62,7 +66,9 @@ def pooled(bandit: Bandit, logs: int, n: int, seed: int) -> tuple[Any, Any, Any,
 def test_values_by_hand() -> None:
     """pi = (.8, .2), mu = (.4, .6), A = 0, R = 1: w = 2; c = .5, k = 1: b = min(.5, .5), (.5); c = 1: b = .5, 1."""
     log = piwo.Log.from_arrays(action=[0], reward=[1], propensities=[[0.4, 0.6]], actions=[0, 1])
-    state = piwo.engines.reduce(log, ControlVariates(piwo.policies.Tabular([0.8, 0.2], log.actions)))
+    state = piwo.engines.reduce(
+        log, ControlVariates(piwo.policies.Tabular([0.8, 0.2], log.actions))
+    )
     found = dict(zip(BASELINES, bet_on(state.value), strict=True))
     # phi + k = 2 (1 - .5) + (.8 * .5 + .2 * .5) + 1; and 2 (1 - .5) + (.8 * .5 + .2 * 1) + 1
     assert found[0.5, 1.0] == pytest.approx(2.5, rel=1e-12)
@@ -96,10 +102,13 @@ def test_against_the_naive_formulas() -> None:
         np.testing.assert_allclose(state.loss[i], bet_sums(np.maximum(lost + k, 0)), rtol=1e-11)
         if i in GAIN_BASELINES:
             at = 1 + GAIN_BASELINES.index(i)
-            np.testing.assert_allclose(state.improvement[at], bet_sums(phi + k + 1 - reward), rtol=1e-11)
-    gain = (np.maximum(pi - mu, 0)[t, action] * reward + np.maximum(mu - pi, 0)[t, action] * (1 - reward)) / mu[
-        t, action
-    ]
+            np.testing.assert_allclose(
+                state.improvement[at], bet_sums(phi + k + 1 - reward), rtol=1e-11
+            )
+    gain = (
+        np.maximum(pi - mu, 0)[t, action] * reward
+        + np.maximum(mu - pi, 0)[t, action] * (1 - reward)
+    ) / mu[t, action]
     shifted = gain + 1 - np.maximum(mu - pi, 0).sum(axis=1)
     np.testing.assert_allclose(state.improvement[0], bet_sums(shifted), rtol=1e-11)
 
@@ -120,7 +129,9 @@ def test_the_mean_is_the_value_exactly(bandit: Bandit) -> None:
     np.testing.assert_allclose(loss, (pi * (1 - earns))[seen].sum(), atol=1e-9)
     gain = chance @ np.array([bet_on(x.improvement) for x in found]) - 1
     expected = (pi * earns)[seen].sum() - bandit.logging_value
-    np.testing.assert_allclose(gain - np.array([0, *shifts[list(GAIN_BASELINES)]]), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        gain - np.array([0, *shifts[list(GAIN_BASELINES)]]), expected, atol=1e-9
+    )
 
 
 @every_bandit
@@ -138,7 +149,10 @@ def test_truncation_by_the_logged_weight_is_wrong() -> None:
     mu, pi, r, c, k = np.array([0.1, 0.9]), np.array([0.9, 0.1]), np.array([0.45, 0.45]), 1.0, 1.0
     w = pi / mu
     wrong = sum(mu[a] * (w[a] * (r[a] - min(c, k / w[a])) + min(c, k / w[a])) for a in (0, 1))
-    right = sum(mu[a] * (w[a] * (r[a] - min(c, k / w[a])) + np.minimum(c * pi, k * mu).sum()) for a in (0, 1))
+    right = sum(
+        mu[a] * (w[a] * (r[a] - min(c, k / w[a])) + np.minimum(c * pi, k * mu).sum())
+        for a in (0, 1)
+    )
     assert right == pytest.approx(0.45, abs=1e-12)
     assert wrong == pytest.approx(1.161, abs=0.001)
     bandit = Bandit("steep", tuple(np.log(mu)), tuple(pi), tuple(r))

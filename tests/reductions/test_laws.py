@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from piwo.engines import reduce, using
 from piwo.errors import FileError
 from piwo.estimators import ForwardModel
-from piwo.estimators.action_evidence import ActionEvidence
-from piwo.estimators.coverage import CoverageSums
 from piwo.estimators.mrdr import WeightedSquares
 from piwo.estimators.reward_model import Correction, ModelSums, RewardModel
 from piwo.estimators.slope import PathSums
+from piwo.evaluation.coverage import CoverageSums
+from piwo.health.action_evidence import ActionEvidence
+from piwo.health.context_gaps import ContextGaps
 from piwo.logs import Batch, Log, read
-from piwo.logs import sources as sources_module
 from piwo.policies import Column, Constant, Logging, Tabular, Uniform
 from piwo.reductions import (
     BETS,
@@ -44,7 +44,6 @@ from piwo.reductions import (
 )
 from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
-from piwo.reductions.context_gaps import ContextGaps
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.efron_stein import EfronSteinSums
 from piwo.reductions.improvement_sums import ImprovementSums
@@ -52,7 +51,19 @@ from piwo.reductions.pair_sums import PairSums
 from piwo.reductions.row_sample import RowSample
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.reductions.weight_pairs import WeightPairs
-from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss, Shrinkage, Switch
+from piwo.scores import (
+    IW,
+    IX,
+    LS,
+    BaselineRelative,
+    Clip,
+    DoublyRobustLS,
+    LSLinear,
+    PseudoLoss,
+    Shrinkage,
+    Switch,
+)
+from piwo.sources import source as sources_module
 
 N, ACTIONS, WIDTH = 997, 5, 3
 
@@ -98,12 +109,18 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "action table": lambda: ActionTable(ACTIONS),
     "weight histogram": lambda: WeightHistogram(Uniform(LABELS)),
     "policy sums, IW": lambda: PolicySums(Uniform(LABELS), IW()),
-    "policy sums, IX, without an upper end": lambda: PolicySums(Column("pi", LABELS), IX(0.1), bounded=False),
+    "policy sums, IX, without an upper end": lambda: PolicySums(
+        Column("pi", LABELS), IX(0.1), bounded=False
+    ),
     "policy sums, LS": lambda: PolicySums(Constant(2, LABELS), LS(0.1)),
     "policy sums, logging": lambda: PolicySums(Logging(LABELS), Clip(0.1)),
     "control variates": lambda: ControlVariates(Uniform(LABELS)),
-    "control variates, one action, without an upper end": lambda: ControlVariates(Constant(2, LABELS), bounded=False),
-    "model variates": lambda: ModelVariates(Uniform(LABELS), ForwardModel(np.full((9, ACTIONS, WIDTH + 1), 0.01))),
+    "control variates, one action, without an upper end": lambda: ControlVariates(
+        Constant(2, LABELS), bounded=False
+    ),
+    "model variates": lambda: ModelVariates(
+        Uniform(LABELS), ForwardModel(np.full((9, ACTIONS, WIDTH + 1), 0.01))
+    ),
     "shared policy": lambda: SharedPolicy(
         Uniform(LABELS), (PolicySums(Uniform(LABELS), IW()), ControlVariates(Uniform(LABELS)))
     ),
@@ -116,24 +133,36 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
         (Uniform(LABELS), Constant(0, LABELS)), (DoublyRobustLS(0.2, 0.5), PseudoLoss(0.1))
     ),
     "pair": lambda: PairSums(Uniform(LABELS), Constant(1, LABELS), full=True),
-    "pair, with control variates": lambda: PairSums(Uniform(LABELS), Constant(1, LABELS), full=True, variates=True),
-    "pair, logged actions alone": lambda: PairSums(Column("pi", LABELS), Uniform(LABELS), full=False),
+    "pair, with control variates": lambda: PairSums(
+        Uniform(LABELS), Constant(1, LABELS), full=True, variates=True
+    ),
+    "pair, logged actions alone": lambda: PairSums(
+        Column("pi", LABELS), Uniform(LABELS), full=False
+    ),
     "credits of losses": lambda: CreditSums((Uniform(LABELS),), (IX(0.1),), losses=True),
     "weight pairs": lambda: WeightPairs(Column("pi", LABELS)),
     "Efron-Stein": lambda: EfronSteinSums(Constant(2, LABELS)),
     "path of scores": lambda: PathSums(Uniform(LABELS), (Clip(0.1), Switch(9.0), IX(0.1))),
     "weighted squares": lambda: WeightedSquares(Constant(2, LABELS), WIDTH, ACTIONS),
     "reward model": lambda: ModelSums(
-        Uniform(LABELS), RewardModel(np.full((N, ACTIONS), 0.5), None, ACTIONS, 0.0, 1.0), Correction(Shrinkage(10.0))
+        Uniform(LABELS),
+        RewardModel(np.full((N, ACTIONS), 0.5), None, ACTIONS, 0.0, 1.0),
+        Correction(Shrinkage(10.0)),
     ),
     "context gaps": lambda: ContextGaps(WIDTH),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
     "action gram": lambda: ActionGram(ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),
-    "gram, doubly robust": lambda: Gram((DoublyRobustLS(0.2, 0.5), BaselineRelative(0.2)), ACTIONS, np.zeros(WIDTH)),
-    "folds": lambda: Folds(Gram((IX(0.1), PseudoLoss(0.1)), ACTIONS, np.zeros(WIDTH)), np.arange(10**6) % 3, 3),
-    "together": lambda: Together((Digest(), ActionTable(ACTIONS), PolicySums(Uniform(LABELS), IX(0.5)))),
+    "gram, doubly robust": lambda: Gram(
+        (DoublyRobustLS(0.2, 0.5), BaselineRelative(0.2)), ACTIONS, np.zeros(WIDTH)
+    ),
+    "folds": lambda: Folds(
+        Gram((IX(0.1), PseudoLoss(0.1)), ACTIONS, np.zeros(WIDTH)), np.arange(10**6) % 3, 3
+    ),
+    "together": lambda: Together(
+        (Digest(), ActionTable(ACTIONS), PolicySums(Uniform(LABELS), IX(0.5)))
+    ),
 }
 
 
@@ -189,7 +218,9 @@ def test_merging(name: str, cuts: tuple[int, int]) -> None:
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_the_order_of_rows_does_not_matter(name: str) -> None:
     reduction = REDUCTIONS[name]()
-    same(folded(reduction, np.random.default_rng(0).permutation(N)), folded(reduction, np.arange(N)))
+    same(
+        folded(reduction, np.random.default_rng(0).permutation(N)), folded(reduction, np.arange(N))
+    )
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -223,7 +254,11 @@ def identical(one: Any, other: Any) -> None:
         for mine, theirs in zip(one, other, strict=True):
             identical(mine, theirs)
     elif isinstance(one, np.ndarray):
-        assert (one.dtype, one.shape, one.flags.c_contiguous) == (other.dtype, other.shape, other.flags.c_contiguous)
+        assert (one.dtype, one.shape, one.flags.c_contiguous) == (
+            other.dtype,
+            other.shape,
+            other.flags.c_contiguous,
+        )
         assert one.tobytes() == other.tobytes()
     else:
         assert repr(one) == repr(other)
@@ -273,7 +308,9 @@ def processes() -> Any:
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("rows", [1, 10, N])
-def test_threads_give_the_same_numbers_for_every_cut(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_give_the_same_numbers_for_every_cut(
+    name: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = folded(REDUCTIONS[name](), np.arange(N if rows > 1 else 40))
     monkeypatch.setattr(sources_module, "BATCH_ROWS", rows)
     source = table() if rows > 1 else table().slice(0, 40)
@@ -290,7 +327,9 @@ def test_threads_give_the_same_numbers_for_every_cut(name: str, rows: int, monke
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_processes_give_the_same_numbers(name: str, processes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_give_the_same_numbers(
+    name: str, processes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sources_module, "BATCH_ROWS", 100)
     with using(processes):
         result = reduce(log(), REDUCTIONS[name]())
@@ -342,7 +381,12 @@ def test_rewards_of_0_and_1_take_a_shorter_way_to_the_same_sums() -> None:
     random = np.random.default_rng(0)
     w, r = random.exponential(2.0, 500), (random.random(500) < 0.3).astype(float)
     for reward in (r, np.where(np.arange(500) == 7, 0.5, r)):
-        columns = {"action": [0] * 500, "reward": reward, "propensity": np.full(500, 1 / 64), "pi": w / 64}
+        columns = {
+            "action": [0] * 500,
+            "reward": reward,
+            "propensity": np.full(500, 1 / 64),
+            "pi": w / 64,
+        }
         rows = read(columns, policy_columns="pi")
         bets = reduce(rows, PolicySums(Column("pi", [0]), IW())).bets
         for sums, y in (

@@ -21,7 +21,11 @@ def drawn(n: int, seed: int, values: int | None = None) -> tuple[np.ndarray, np.
 
 def log_of(x: np.ndarray, a: np.ndarray, labels: list[str] = LABELS, reward: float = 0.0) -> Log:
     return Log.from_arrays(
-        context=x, action=a, reward=np.full(len(a), reward), propensity=np.full(len(a), 1 / 3), actions=labels
+        context=x,
+        action=a,
+        reward=np.full(len(a), reward),
+        propensity=np.full(len(a), 1 / 3),
+        actions=labels,
     )
 
 
@@ -31,11 +35,15 @@ def test_by_hand() -> None:
     assert sorted(made.counts) == [1, 1, 1, 2]
     assert (made.rows, made.repeated) == (5, 1 - 3 / 5)
     # what is looked for goes by labels, not by codes; rewards do not count
-    again = sample(log_of(x[::-1], np.array(["b", "b", "a", "a", "a"]), ["b", "c", "a"], reward=1.0))
+    again = sample(
+        log_of(x[::-1], np.array(["b", "b", "a", "a", "a"]), ["b", "c", "a"], reward=1.0)
+    )
     assert again.hashes.tolist() == made.hashes.tolist()
     assert again.within(made) == (5, 5)
     assert sample(log_of(x, np.array(["b", "b", "b", "a", "a"]))).within(made) == (5, 2)
-    assert sample(log_of(-0.0 * x, np.array(["a"] * 5))).within(sample(log_of(0.0 * x, np.array(["a"] * 5)))) == (5, 5)
+    assert sample(log_of(-0.0 * x, np.array(["a"] * 5))).within(
+        sample(log_of(0.0 * x, np.array(["a"] * 5)))
+    ) == (5, 5)
     assert RowSampleState().within(made) == made.within(RowSampleState()) == (0, 0)
 
 

@@ -40,7 +40,10 @@ def test_the_same_sums_with_half_the_questions(monkeypatch: pytest.MonkeyPatch) 
         lambda batch, _: (batch.take(slice(at, at + 200)) for at in range(0, len(batch), 200)),
     )
     monkeypatch.setattr("piwo.reductions.vector_sums._BLOCK_BYTES", 70 * 3 * 8)
-    policy, model = Counting([0.2, 0.3, 0.5], range(3)), piwo.estimators.ForwardModel(np.full((3, 3, 1), 0.4))
+    policy, model = (
+        Counting([0.2, 0.3, 0.5], range(3)),
+        piwo.estimators.ForwardModel(np.full((3, 3, 1), 0.4)),
+    )
     parts = (PolicySums(policy, piwo.IW()), ControlVariates(policy), ModelVariates(policy, model))
     apart = piwo.engines.reduce(log(), Together(parts))
     assert sum(policy.asked) == 1500

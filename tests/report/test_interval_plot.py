@@ -24,7 +24,11 @@ def test_positions(one: piwo.Evaluation) -> None:
     )
     assert [x for _, x in plot.ticks] == ["0", "0.25", "0.5", "0.75", "1"]
     first, second = plot.lines
-    assert (first.low, first.value, first.high) == (LEFT + WIDTH / 4, LEFT + WIDTH / 2, LEFT + WIDTH * 3 / 4)
+    assert (first.low, first.value, first.high) == (
+        LEFT + WIDTH / 4,
+        LEFT + WIDTH / 2,
+        LEFT + WIDTH * 3 / 4,
+    )
     assert (second.low, second.high) == (LEFT, LEFT + WIDTH)
     assert first.y < second.y < plot.height
     assert plot.logging == LEFT
@@ -34,7 +38,9 @@ def test_ends_that_are_not_there(one: piwo.Evaluation) -> None:
     (line,) = interval_plot([replace(one, upper=None)]).lines
     assert line.open_high
     assert line.high == LEFT + WIDTH
-    (line,) = interval_plot([replace(one, lower=None, upper=None, value=None, logging_value=None)]).lines
+    (line,) = interval_plot(
+        [replace(one, lower=None, upper=None, value=None, logging_value=None)]
+    ).lines
     assert line.open_low
     assert line.value is None
 
@@ -42,13 +48,19 @@ def test_ends_that_are_not_there(one: piwo.Evaluation) -> None:
 def test_negative_and_tiny_and_equal(one: piwo.Evaluation) -> None:
     plot = interval_plot([replace(one, lower=-0.9, upper=-0.2, value=-0.5, logging_value=-0.4)])
     assert plot.ticks[0][1] == "-1"
-    assert interval_plot([replace(one, lower=0.3, upper=0.3, value=0.3, logging_value=0.3)]).lines[0].low > LEFT
+    assert (
+        interval_plot([replace(one, lower=0.3, upper=0.3, value=0.3, logging_value=0.3)])
+        .lines[0]
+        .low
+        > LEFT
+    )
     plot = interval_plot([replace(one, lower=1e-9, upper=3e-9, value=2e-9, logging_value=2e-9)])
     assert len(plot.ticks) >= 3
 
 
 @pytest.mark.parametrize(
-    ("low", "high"), [(0, 1), (-3, 17), (0.00082, 0.1411), (1e-300, 1e-299), (99.9, 100.1), (-1e9, 1e12)]
+    ("low", "high"),
+    [(0, 1), (-3, 17), (0.00082, 0.1411), (1e-300, 1e-299), (99.9, 100.1), (-1e9, 1e12)],
 )
 def test_ticks_are_few_and_enclose(low: float, high: float) -> None:
     ticks = _ticks(low, high)

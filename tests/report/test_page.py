@@ -19,13 +19,19 @@ pytest.importorskip("jinja2")
 def log() -> piwo.Log:
     rng = np.random.default_rng(0)
     x, a = rng.normal(size=(500, 1)), rng.integers(0, 2, 500)
-    return piwo.Log.from_arrays(context=x, action=a, reward=(a == (x[:, 0] > 0)) * 1.0, propensity=np.full(500, 0.5))
+    return piwo.Log.from_arrays(
+        context=x, action=a, reward=(a == (x[:, 0] > 0)) * 1.0, propensity=np.full(500, 0.5)
+    )
 
 
 def test_values_health_and_certificate(log: piwo.Log) -> None:
     learner = piwo.PIWO().fit(log)
-    found = piwo.compare(log, {"uniform": piwo.policies.Uniform(log.actions), "learned": learner.policy_})
-    text = page(summarize(log, list(found.values()), piwo.check(log), {"learned": learner.certificate_}))
+    found = piwo.compare(
+        log, {"uniform": piwo.policies.Uniform(log.actions), "learned": learner.policy_}
+    )
+    text = page(
+        summarize(log, list(found.values()), piwo.check(log), {"learned": learner.certificate_})
+    )
     assert "All 2 intervals hold together with probability at least 95 %" in text
     assert "Certified better than the logging policy" in text
     assert "Verdict for the uniform policy" in text
@@ -45,7 +51,9 @@ def test_rows_of_one_weight_are_not_listed(log: piwo.Log) -> None:
 
 
 def test_without_health_and_certificate(log: piwo.Log) -> None:
-    text = page(summarize(log, [piwo.evaluate(log, piwo.policies.Uniform(log.actions), interval="normal")]))
+    text = page(
+        summarize(log, [piwo.evaluate(log, piwo.policies.Uniform(log.actions), interval="normal")])
+    )
     assert "carry no guarantee" in text
     assert "Health" not in text
     assert "Certificate" not in text

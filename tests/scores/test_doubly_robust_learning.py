@@ -44,7 +44,9 @@ def test_the_library_learns_what_the_simulation_does() -> None:
         action=batch.action, reward=batch.reward, propensities=batch.propensities, actions=range(5)
     )
     oracle = piwo.oracles.Exhaustive(bandit.choice[:, context])
-    learner = piwo.PIWO(piwo.DoublyRobustLS(0.125, q=0.6, k=8.0), oracle, certificate="in-sample").fit(log)
+    learner = piwo.PIWO(
+        piwo.DoublyRobustLS(0.125, q=0.6, k=8.0), oracle, certificate="in-sample"
+    ).fit(log)
     assert learner.policy_.codes.tolist() == bandit.choice[0][context].tolist()
     assert learner.certificate_.value_lower < bandit.values[0]
     score = learner.score_

@@ -65,7 +65,8 @@ CURVED = (LS, GlobalClip, LogClip, Freezing, Harmonic, Shrinkage, Switch)
 PESSIMISTIC = [score.at_gamma(gamma) for score in AT_BET_02 for gamma in (1e-9, 0.1, 3.5)]
 
 PARTS = st.just(0.0) | st.floats(1e-100, 1.0)
-"""Numbers whose products do not underflow: below 1e-308 float64 keeps fewer digits than are compared here."""
+"""Numbers whose products do not underflow: below 1e-308 float64 keeps fewer digits than are
+compared here."""
 
 
 def batch(mu: np.ndarray, reward: np.ndarray, log_mu: np.ndarray | None = None) -> Batch:
@@ -83,13 +84,17 @@ def test_golden_values(score: Score) -> None:
     assert rho[[1, 3]].tolist() == [0.0, 0.0]
 
 
-def test_golden_value_of_the_self_normalised_estimate() -> None:
+def test_golden_value_of_the_self_normalized_estimate() -> None:
     rows = batch(MU, REWARD)
-    assert IW().rho(rows, PI).sum() / over_propensity(PI, rows).sum() == pytest.approx(0.8621966269, abs=1e-9)
+    assert IW().rho(rows, PI).sum() / over_propensity(PI, rows).sum() == pytest.approx(
+        0.8621966269, abs=1e-9
+    )
 
 
 def test_golden_value_of_losses_under_ix() -> None:
-    assert IX(0.1).rho(batch(MU, REWARD).losses(), PI).mean() == pytest.approx(0.3935185185, abs=1e-9)
+    assert IX(0.1).rho(batch(MU, REWARD).losses(), PI).mean() == pytest.approx(
+        0.3935185185, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("score", [*GOLDEN, PseudoLoss(0.5)], ids=repr)
@@ -123,7 +128,9 @@ def test_a_pessimistic_score_is_at_most_the_logarithm_of_its_bet(
 
 
 @given(mu=st.floats(1e-6, 1.0), pi=PARTS, reward=PARTS, lam=st.floats(1e-6, 5.0))
-def test_the_order_of_the_pessimistic_scores(mu: float, pi: float, reward: float, lam: float) -> None:
+def test_the_order_of_the_pessimistic_scores(
+    mu: float, pi: float, reward: float, lam: float
+) -> None:
     rows, p = one(mu, reward), np.array([pi])
     chains: list[list[Score]] = [
         [IX(lam / 2), IXReward(lam / 2), LSLinear(lam), LS(lam)],
@@ -137,7 +144,9 @@ def test_the_order_of_the_pessimistic_scores(mu: float, pi: float, reward: float
         assert all(a <= b * (1 + 1e-12) for a, b in pairwise(found))
 
 
-@pytest.mark.parametrize("score", [Clip(), ExponentialSmoothing(), Harmonic(), Shrinkage(), Switch()], ids=repr)
+@pytest.mark.parametrize(
+    "score", [Clip(), ExponentialSmoothing(), Harmonic(), Shrinkage(), Switch()], ids=repr
+)
 def test_other_scores_exceed_the_logarithm_of_any_bet(score: Score) -> None:
     """Somewhere among these rows, whatever the bet, so no lower bound of ours may use them."""
     mu = np.geomspace(1e-6, 1.0, 200)
@@ -169,16 +178,22 @@ def test_lower_bounds_of_pessimistic_scores_hold(score: Score) -> None:
     counts = np.random.default_rng(5).multinomial(n, mu, size=logs)
     wins = np.random.default_rng(6).binomial(counts, chance)
     assert score.bet is not None
-    lower = np.array([bounds.score_lower(v, n, score.bet, -math.log(delta)) for v in wins @ won / n])
+    lower = np.array(
+        [bounds.score_lower(v, n, score.bet, -math.log(delta)) for v in wins @ won / n]
+    )
     value = float(pi @ chance)
     assert (lower > value).mean() <= delta
     assert lower.max() > 0.1  # it says something
 
 
 @given(mu=st.floats(1e-6, 1.0), pi=PARTS, reward=PARTS, gamma=st.floats(1e-6, 5.0))
-def test_smoothing_dominates_implicit_exploration(mu: float, pi: float, reward: float, gamma: float) -> None:
+def test_smoothing_dominates_implicit_exploration(
+    mu: float, pi: float, reward: float, gamma: float
+) -> None:
     rows, p = one(mu, reward), np.array([pi])
-    ix, linear, smooth, iw = (s.rho(rows, p)[0] for s in (IX(gamma), LSLinear(2 * gamma), LS(2 * gamma), IW()))
+    ix, linear, smooth, iw = (
+        s.rho(rows, p)[0] for s in (IX(gamma), LSLinear(2 * gamma), LS(2 * gamma), IW())
+    )
     assert ix <= linear * (1 + 1e-12)
     assert linear <= smooth * (1 + 1e-12)
     assert smooth <= iw * (1 + 1e-12)
@@ -199,22 +214,32 @@ def test_scores_of_propensities_that_underflow() -> None:
         assert Clip(0.1).rho(rows, pi)[0] == pytest.approx(5.0)
         # log(1 + 0.2 * 0.5 * e^1000) = 1000 + log(0.1)
         assert LS(0.2).rho(rows, pi)[0] == pytest.approx((1000 + math.log(0.1)) / 0.2, rel=1e-14)
-        assert LSLinear(0.2).rho(rows, 0.5 * pi)[0] == pytest.approx((1000 + math.log(0.1)) / 0.4, rel=1e-14)
+        assert LSLinear(0.2).rho(rows, 0.5 * pi)[0] == pytest.approx(
+            (1000 + math.log(0.1)) / 0.4, rel=1e-14
+        )
         assert IW().rho(rows, pi)[0] == np.inf
     # a subnormal propensity has few digits; its logarithm has all of them
-    assert IW().rho(one(5e-324, 1e-300, -744.9), pi)[0] == pytest.approx(math.exp(math.log(1e-300) + 744.9), rel=1e-12)
+    assert IW().rho(one(5e-324, 1e-300, -744.9), pi)[0] == pytest.approx(
+        math.exp(math.log(1e-300) + 744.9), rel=1e-12
+    )
     assert LS(1.0).rho(one(5e-324, 1.0), pi)[0] == pytest.approx(-math.log(5e-324), rel=1e-12)
 
 
 def test_quotients_beyond_float64_pass_without_a_warning() -> None:
     rows, pi = one(1e-308, 1.0), np.ones(1)
-    assert LS(100.0).rho(rows, pi)[0] == pytest.approx((308 * math.log(10) + math.log(100)) / 100, rel=1e-12)
+    assert LS(100.0).rho(rows, pi)[0] == pytest.approx(
+        (308 * math.log(10) + math.log(100)) / 100, rel=1e-12
+    )
     assert IW().rho(one(5e-324, 1.0), pi)[0] == np.inf
 
 
 def test_ratio_of_nothing_is_nothing() -> None:
     with np.errstate(divide="raise", invalid="raise", over="raise"):
-        assert over(np.array([0.0, 0.0, 3.0]), np.array([0.0, 2.0, 2.0])).tolist() == [0.0, 0.0, 1.5]
+        assert over(np.array([0.0, 0.0, 3.0]), np.array([0.0, 2.0, 2.0])).tolist() == [
+            0.0,
+            0.0,
+            1.5,
+        ]
         assert over(np.zeros(0), np.zeros(0)).tolist() == []
         assert log1p_ratio(np.ones(1), np.zeros(1), one(0.0, 1.0, -1e6)).tolist() == [[0.0]]
 
@@ -224,7 +249,8 @@ def test_pseudo_loss_gains_by_hand() -> None:
         0, np.array([1, 0], np.int32), np.array([0.5, 1.0]), np.array([0.25, 0.5]),
         propensities=np.array([[0.25, 0.25, 0.5], [0.5, 0.4, 0.1]]),
     )  # fmt: skip
-    # row 0: -beta (4, 4, 2) and 0.5/0.25 = 2 at action 1; row 1: -beta (2, 2.5, 10) and 1/0.5 = 2 at action 0
+    # row 0: -beta (4, 4, 2) and 0.5/0.25 = 2 at action 1; row 1: -beta (2, 2.5, 10) and 1/0.5 = 2
+    # at action 0
     score = PseudoLoss(0.1)
     gains = score.dense_weight * score.dense_gains(rows).table
     gains[[0, 1], rows.action] += score.gains(rows)
@@ -236,7 +262,9 @@ def test_pseudo_loss_gains_by_hand() -> None:
 def test_pseudo_loss_needs_every_action_everywhere() -> None:
     with pytest.raises(UsageError, match="full propensity vector"):
         PseudoLoss(0.1).dense_gains(one(0.5, 1.0))
-    rows = Batch(7, np.zeros(1, np.int32), np.ones(1), np.ones(1), propensities=np.array([[1.0, 0.0]]))
+    rows = Batch(
+        7, np.zeros(1, np.int32), np.ones(1), np.ones(1), propensities=np.array([[1.0, 0.0]])
+    )
     with pytest.raises(UsageError, match="row 7 gives action code 1 probability 0"):
         PseudoLoss(0.1).dense_gains(rows)
 

@@ -13,7 +13,7 @@ import piwo
 from piwo import UsageError, bounds
 from piwo.cli import learn_options
 from piwo.cli.main import main
-from piwo.estimators.point import ESTIMATORS, smoothed
+from piwo.intervals.point import ESTIMATORS, smoothed
 from piwo.logs import Batch
 from piwo.logs.batch import Floats
 from piwo.oracles import Exhaustive
@@ -49,7 +49,9 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def log() -> piwo.Log:
     """400 rows over a, which pays 1, and b, which pays 0, each taken half the time."""
-    return piwo.Log.from_arrays(action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400)
+    return piwo.Log.from_arrays(
+        action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400
+    )
 
 
 def both(log: piwo.Log) -> Exhaustive:
@@ -58,7 +60,9 @@ def both(log: piwo.Log) -> Exhaustive:
 
 def test_the_tables_by_name_are_made_from_the_exports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    exported = {x.name: x for x in vars(piwo.scores).values() if isinstance(x, type) and hasattr(x, "name")}
+    exported = {
+        x.name: x for x in vars(piwo.scores).values() if isinstance(x, type) and hasattr(x, "name")
+    }
     assert exported == SCORES
     dense = {"pl", "dr-ls", "baseline"}
     assert set(ESTIMATORS) == {*SCORES, "snips"} - dense
@@ -66,7 +70,9 @@ def test_the_tables_by_name_are_made_from_the_exports(monkeypatch: pytest.Monkey
 
 
 def test_it_evaluates(log: piwo.Log) -> None:
-    found = piwo.evaluate(log, Constant("a", log.actions), estimator="saturating", gamma=0.25, interval="score")
+    found = piwo.evaluate(
+        log, Constant("a", log.actions), estimator="saturating", gamma=0.25, interval="score"
+    )
     # w = 2 in half of the rows: 1/2 * 2 / (1 + .5 * 2)
     assert found.value == pytest.approx(0.5, abs=1e-12)
     half = math.log(2 / 0.05)
@@ -114,7 +120,10 @@ def test_a_score_that_needs_an_upper_end_says_so(log: piwo.Log) -> None:
         needs_upper_end: ClassVar[bool] = True
 
     endless = piwo.Log.from_arrays(
-        action=["a", "b"] * 20, reward=[1, 0] * 20, propensity=[0.5] * 40, reward_range=(0, math.inf)
+        action=["a", "b"] * 20,
+        reward=[1, 0] * 20,
+        propensity=[0.5] * 40,
+        reward_range=(0, math.inf),
     )
     with pytest.raises(UsageError, match="Saturating needs rewards with an upper end"):
         piwo.PIWOGrid(Bounded(), both(endless)).fit(endless)
@@ -131,8 +140,29 @@ def test_the_command_line_knows_it(tmp_path: Path, capsys: pytest.CaptureFixture
     path = tmp_path / "log.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
     roles = ["--action", "item", "--reward", "click", "--propensity", "p", "--context", "x"]
-    run(capsys, "evaluate", path, *roles, "--policy", "uniform", "--estimator", "saturating", "--interval", "score")
-    words = ("learn", path, *roles, "--oracle", "ridge", "--score", "saturating", "--out", tmp_path / "policy.piwo")
+    run(
+        capsys,
+        "evaluate",
+        path,
+        *roles,
+        "--policy",
+        "uniform",
+        "--estimator",
+        "saturating",
+        "--interval",
+        "score",
+    )
+    words = (
+        "learn",
+        path,
+        *roles,
+        "--oracle",
+        "ridge",
+        "--score",
+        "saturating",
+        "--out",
+        tmp_path / "policy.piwo",
+    )
     for gamma in ("0.1", "grid"):
         assert '"saturating"' in run(capsys, *words, "--gamma", gamma)
 

@@ -87,9 +87,9 @@ def test_at_every_n(learner):
     for t in range(ROWS):
         total += np.log1p(np.outer(y[:, t], BETS))
         # the bound exceeds v exactly where the average wealth at v is above 1/delta
-        crossed |= np.logaddexp.reduce(total - (t + 1) * np.log1p(BETS * value), axis=1) - math.log(48) > -math.log(
-            DELTA
-        )
+        crossed |= np.logaddexp.reduce(total - (t + 1) * np.log1p(BETS * value), axis=1) - math.log(
+            48
+        ) > -math.log(DELTA)
         if t % 20 == 0:
             low = bounds.lower_many(total, t + 1, bounds.log_inv_delta(DELTA), horizon="universal")
             assert not (low[~crossed] > value).any()
@@ -101,7 +101,9 @@ def test_at_every_n(learner):
 def test_certificate_of_what_was_learned_from_earlier_rows(learner):
     written, half = logs_of(learner), ROWS // 2
     gains = written.reward / (written.propensity + 0.1)
-    credit = np.stack([(gains * (written.action == a))[:, :half].sum(axis=1) for a in range(3)], axis=1)
+    credit = np.stack(
+        [(gains * (written.action == a))[:, :half].sum(axis=1) for a in range(3)], axis=1
+    )
     learned = credit.argmax(axis=1)
     y = ((written.action == learned[:, None]) * written.reward / written.propensity)[:, half:]
     low = bounds.lower_many(sums(y), ROWS - half, bounds.log_inv_delta(DELTA))
@@ -111,11 +113,16 @@ def test_certificate_of_what_was_learned_from_earlier_rows(learner):
 def test_the_front_door_takes_the_propensities_as_they_are():
     written = logs_of("optimistic softmax")
     log = piwo.Log.from_arrays(
-        action=written.action[0], reward=written.reward[0], propensity=written.propensity[0], actions=range(3)
+        action=written.action[0],
+        reward=written.reward[0],
+        propensity=written.propensity[0],
+        actions=range(3),
     )
     found = piwo.evaluate(log, piwo.policies.Tabular(TARGET, log.actions), delta=2 * DELTA)
     y = TARGET[written.action[0]] / written.propensity[0] * written.reward[0]
-    assert found.lower == pytest.approx(bounds.lower(bet_sums(y), ROWS, bounds.log_inv_delta(DELTA)))
+    assert found.lower == pytest.approx(
+        bounds.lower(bet_sums(y), ROWS, bounds.log_inv_delta(DELTA))
+    )
     split = log.split(tail=True)
     made = piwo.certify(split.test, {0: piwo.policies.Constant(2, log.actions)}, delta=DELTA)[0]
     late = (written.action[0] == 2) * written.reward[0] / written.propensity[0]
@@ -136,7 +143,9 @@ def test_regret_needs_the_predictable_coverage_not_its_expectation():
     good, other = tried / (0.5 + gamma) / n, wins / (np.where(never, 1.0, 0.5) + gamma) / n
     regret = np.where(good >= other, 0.0, 0.99)
     coverage = np.where(never, 1 / gamma, 1 / (0.5 + gamma))
-    expected = bounds.regret_bound(n, gamma, 0.9 / (0.5 + gamma) + 0.1 / gamma, log_class_size, delta)
+    expected = bounds.regret_bound(
+        n, gamma, 0.9 / (0.5 + gamma) + 0.1 / gamma, log_class_size, delta
+    )
     predictable = [bounds.regret_bound(n, gamma, c, log_class_size, delta) for c in coverage]
     assert expected == pytest.approx(0.267, abs=5e-4)
     assert np.mean(regret > expected) > delta + 3 * math.sqrt(0.09 / logs)

@@ -15,7 +15,9 @@ def test_values_by_hand():
     assert BANDITS["rare action"].value == pytest.approx(0.9)
     assert BANDITS["rare action"].logging_value == pytest.approx(0.001 * 0.9 + 0.999 * 0.1)
     assert BANDITS["missing support"].value == pytest.approx(0.5 * 0.95 + 0.5 * 0.3)
-    assert BANDITS["near the logger, small rewards"].value == pytest.approx(0.05 * (0.3 + 0.27 + 0.06))
+    assert BANDITS["near the logger, small rewards"].value == pytest.approx(
+        0.05 * (0.3 + 0.27 + 0.06)
+    )
     assert BANDITS["thirty rare arms"].value == pytest.approx(0.5)
 
 

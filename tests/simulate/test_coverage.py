@@ -1,9 +1,9 @@
 """Do the intervals hold as often as they say? Seeded simulation on bandits whose values are known.
 
-A log of these bandits is a table of counts over a few cells, and every sum that an interval is made of is
-linear in the counts: the state of one cell is computed once, by the same reduction that `piwo.evaluate` runs,
-and thousands of logs are products of counts with these states. On a few logs the product is compared with
-`piwo.evaluate` itself.
+A log of these bandits is a table of counts over a few cells, and every sum that an interval is made
+of is linear in the counts: the state of one cell is computed once, by the same reduction that
+`piwo.evaluate` runs, and thousands of logs are products of counts with these states. On a few logs
+the product is compared with `piwo.evaluate` itself.
 
 Tolerance: at most delta plus three standard errors of the measured rate.
 """
@@ -38,7 +38,10 @@ def states_of_cells(bandit, score):
     batch = next(bandit.log_of(np.arange(len(bandit.cells.chance))).each_batch())
     # squares of weights such as 1e299, which no interval uses, overflow
     with np.errstate(over="ignore"):
-        return [reduction.update(reduction.empty(), batch.take(np.array([i]))) for i in range(len(batch))]
+        return [
+            reduction.update(reduction.empty(), batch.take(np.array([i])))
+            for i in range(len(batch))
+        ]
 
 
 def bet_sums(bandit, counts, what):
@@ -56,14 +59,20 @@ def fixed_bet(bandit, counts, n, score):
     states = states_of_cells(bandit, score)
     wins = counts @ np.array([x.moments.rho for x in states]) / n
     fails = counts @ np.array([x.moments.loss_rho for x in states]) / n
-    found = [bounds.score_interval([a], [b], [score.bet], n, PENALTY) for a, b in zip(wins, fails, strict=True)]
+    found = [
+        bounds.score_interval([a], [b], [score.bet], n, PENALTY)
+        for a, b in zip(wins, fails, strict=True)
+    ]
     return np.array([x.lower for x in found]), np.array([x.upper for x in found])
 
 
 def improvement(bandit, counts, n):
     return (
         bounds.lower_many(
-            bet_sums(bandit, counts, "improvement"), n, PENALTY, prior=bounds.improvement_bets(n, PENALTY)
+            bet_sums(bandit, counts, "improvement"),
+            n,
+            PENALTY,
+            prior=bounds.improvement_bets(n, PENALTY),
         )
         - 1
     )
@@ -100,10 +109,14 @@ def test_counted_logs_give_the_numbers_of_evaluate(bandit):
             ("ix", "ix", fixed_bet(bandit, counts, n, IX(gamma_of(n)))),
             ("ls", "ls", fixed_bet(bandit, counts, n, LS(2 * gamma_of(n)))),
         ):
-            result = piwo.evaluate(log, bandit.policy, estimator=estimator, interval=interval, delta=DELTA)
+            result = piwo.evaluate(
+                log, bandit.policy, estimator=estimator, interval=interval, delta=DELTA
+            )
             assert result.guarantee == "finite-sample"
             ends = [float(x[row]) for x in counted]
-            np.testing.assert_allclose([result.lower_raw, result.upper_raw], ends, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(
+                [result.lower_raw, result.upper_raw], ends, rtol=1e-9, atol=1e-12
+            )
         gain = max(-1.0, improvement(bandit, counts, n)[row])
         np.testing.assert_allclose(result.improvement_lower, gain, rtol=1e-9, atol=1e-12)
 
@@ -153,15 +166,23 @@ def test_best_of_thirty_policies_keeps_its_promise():
     counts = bandit.counts(n, 500, random_state=8)
     sums = [bet_sums(arm, counts, "value") for arm in arms]
     values = np.array([arm.value for arm in arms])[:, None]
-    low = np.stack([bounds.lower_many(x, n, bounds.log_inv_delta(DELTA, statements=30)) for x in sums])
+    low = np.stack(
+        [bounds.lower_many(x, n, bounds.log_inv_delta(DELTA, statements=30)) for x in sums]
+    )
     assert np.mean((low > values).any(axis=0)) <= allowed(500)
     # what `compare` does for policies it is given
     log = bandit.log_of(np.repeat(np.arange(len(counts[0])), counts[0]))
     policies = {str(a): piwo.policies.Constant(a, bandit.actions) for a in range(1, 31)}
     found = piwo.compare(log, policies, delta=2 * DELTA)
-    np.testing.assert_allclose([x.lower_raw for x in found.values()], low[:, 0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        [x.lower_raw for x in found.values()], low[:, 0], rtol=1e-9, atol=1e-12
+    )
     # the estimate that looks best is far above its truth in most logs
-    estimates = np.array([[state.moments.wr for state in states_of_cells(arm, IW())] for arm in arms]) @ counts.T / n
+    estimates = (
+        np.array([[state.moments.wr for state in states_of_cells(arm, IW())] for arm in arms])
+        @ counts.T
+        / n
+    )
     assert np.mean((estimates - values).max(axis=0) > 0.5) > 0.5
 
 

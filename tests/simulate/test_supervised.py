@@ -1,4 +1,4 @@
-"""The bandit made from labelled data: its values by hand and by brute force, its logs by frequencies."""
+"""The bandit made from labeled data: its values by hand and by brute force, its logs by frequencies."""
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,9 @@ def bandit():
 
 
 def test_values_by_hand():
-    bandit = ClassificationBandit([[0.0], [1.0], [1.0], [1.0]], ["a", "b", "b", "b"], rewards=[[1, 0.5], [0.2, 0.8]])
+    bandit = ClassificationBandit(
+        [[0.0], [1.0], [1.0], [1.0]], ["a", "b", "b", "b"], rewards=[[1, 0.5], [0.2, 0.8]]
+    )
     # a: (1 + 3 * .5) / 4, b: (.2 + 3 * .8) / 4
     assert bandit.value(piwo.policies.Constant("a", bandit.actions)) == pytest.approx(0.625)
     assert bandit.value(piwo.policies.Constant("b", bandit.actions)) == pytest.approx(0.65)
@@ -79,7 +81,9 @@ def test_negative_eta_prefers_what_is_bad_and_zero_is_uniform(bandit):
 def test_log_is_seeded_and_leaves_the_global_state_alone(bandit):
     logger = bandit.softmax_logger(2.0)
     before = np.random.get_state()[1].copy()  # noqa: NPY002 - what is tested is that nobody touches it
-    one, same, other = (next(bandit.log(logger, random_state=seed).each_batch(context=True)) for seed in (0, 0, 1))
+    one, same, other = (
+        next(bandit.log(logger, random_state=seed).each_batch(context=True)) for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
     np.testing.assert_array_equal(one.action, same.action)
     np.testing.assert_array_equal(one.reward, same.reward)
@@ -89,9 +93,13 @@ def test_log_is_seeded_and_leaves_the_global_state_alone(bandit):
 
 def test_log_has_the_loggers_propensities(bandit):
     logger = bandit.softmax_logger(2.0)
-    batch = next(bandit.log(logger, random_state=0, full_propensities=True).each_batch(propensities=True))
+    batch = next(
+        bandit.log(logger, random_state=0, full_propensities=True).each_batch(propensities=True)
+    )
     np.testing.assert_allclose(batch.propensities, logger.probabilities(X), rtol=1e-12)
-    np.testing.assert_allclose(batch.propensity, batch.propensities[np.arange(300), batch.action], rtol=1e-12)
+    np.testing.assert_allclose(
+        batch.propensity, batch.propensities[np.arange(300), batch.action], rtol=1e-12
+    )
 
 
 def test_log_propensities_where_propensities_underflow(bandit):
@@ -113,7 +121,9 @@ def test_frequencies_and_rewards_are_those_of_the_bandit(bandit):
     # five standard errors of 200 000 rows
     assert abs(reward.mean() - bandit.value(logger)) < 5 * 0.5 / np.sqrt(len(reward))
     share = np.bincount(action, minlength=3) / len(action)
-    np.testing.assert_allclose(share, logger.probabilities(X).mean(axis=0), atol=5 * 0.5 / np.sqrt(len(reward)))
+    np.testing.assert_allclose(
+        share, logger.probabilities(X).mean(axis=0), atol=5 * 0.5 / np.sqrt(len(reward))
+    )
 
 
 def test_interval_of_a_simulated_log_holds_the_known_value(bandit):
@@ -124,7 +134,11 @@ def test_interval_of_a_simulated_log_holds_the_known_value(bandit):
 
 def test_rows_as_indices_and_as_a_part(bandit):
     rows = np.array([5, 5, 9])
-    batch = next(bandit.log(piwo.policies.Uniform(bandit.actions), rows=rows, random_state=0).each_batch(context=True))
+    batch = next(
+        bandit.log(piwo.policies.Uniform(bandit.actions), rows=rows, random_state=0).each_batch(
+            context=True
+        )
+    )
     np.testing.assert_array_equal(batch.context, X[rows])
     part = bandit.take(rows)
     np.testing.assert_array_equal(part.classes, bandit.classes[rows])

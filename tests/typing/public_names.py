@@ -8,7 +8,9 @@ import numpy.typing as npt
 import piwo
 
 
-def from_log_to_policy(X: npt.NDArray[np.float64], labels: list[str], numbers: npt.NDArray[np.float64]) -> None:
+def from_log_to_policy(
+    X: npt.NDArray[np.float64], labels: list[str], numbers: npt.NDArray[np.float64]
+) -> None:
     log = piwo.Log.from_arrays(context=X, action=labels, reward=numbers, propensity=numbers)
     assert_type(piwo.read("log.parquet", action="item"), piwo.Log)
     assert_type(log.actions, piwo.Actions)

@@ -1,9 +1,9 @@
 """Bounds: pure functions that turn sums into numbers which hold with a stated probability. One bound a file.
 
-Convention: a function of sums takes `log_inv_delta`, the log(1/delta) of what it returns (an interval as a
-whole; a bound by itself), which `log_inv_delta(delta, ...)` makes; functions of arrays and planning functions
-take `delta`. Values are in the unit of rewards mapped to [0, 1], and raw: negative lower bounds are not
-hidden.
+Convention: a function of sums takes `log_inv_delta`, the log(1/delta) of what it returns (an
+interval as a whole; a bound by itself), which `log_inv_delta(delta, ...)` makes; functions of
+arrays and planning functions take `delta`. Values are in the unit of rewards mapped to [0, 1], and
+raw: negative lower bounds are not hidden.
 """
 
 from piwo.bounds.asymptotic import normal_interval
@@ -31,10 +31,24 @@ from piwo.bounds.grid import (
 from piwo.bounds.hoeffding import hoeffding_lower
 from piwo.bounds.improvement import improvement_bets, improvement_lower
 from piwo.bounds.interval import Interval
-from piwo.bounds.ix import ix_interval, ix_linear_lower, ix_lower, ix_upper_deviation, ix_upper_deviation_sqrt
+from piwo.bounds.ix import (
+    ix_interval,
+    ix_linear_lower,
+    ix_lower,
+    ix_upper_deviation,
+    ix_upper_deviation_sqrt,
+)
 from piwo.bounds.ls import ls_interval, ls_lower
 from piwo.bounds.missing_mass import missing_mass_upper
-from piwo.bounds.mixture import Horizon, check_horizon, grid_size, lcb_mean, log_e_value, lower, lower_many
+from piwo.bounds.mixture import (
+    Horizon,
+    check_horizon,
+    grid_size,
+    lcb_mean,
+    log_e_value,
+    lower,
+    lower_many,
+)
 from piwo.bounds.pac_bayes import (
     Gibbs,
     gibbs_posterior,

@@ -1,7 +1,7 @@
 """Normal interval: asymptotic, for comparison only. It exists by name and is never a default.
 
-With rare actions or rare rewards its errors are many times delta at any n that occurs in practice; see
-docs/theory.md, section "Why not the normal interval?".
+With rare actions or rare rewards its errors are many times delta at any n that occurs in practice;
+see docs/theory.md, section "Why not the normal interval?".
 """
 
 import math
@@ -17,14 +17,17 @@ def normal_interval(mean: float, standard_error: float | None, delta: float) -> 
 
     Args:
         mean: estimate.
-        standard_error: its standard error; None, or NaN, where it is undefined, as with a single row.
+        standard_error: its standard error; None, or NaN, where it is undefined, as with a single
+            row.
         delta: nominal chance of error of both sides together.
 
     Returns:
-        An interval whose guarantee is "asymptotic"; its ends are None where the standard error is undefined.
+        An interval whose guarantee is "asymptotic"; its ends are None where the standard error is
+        undefined.
 
     Raises:
-        UsageError: delta outside (0, 1), a mean that is not finite, or a negative or infinite standard error.
+        UsageError: delta outside (0, 1), a mean that is not finite, or a negative or infinite
+            standard error.
 
     >>> normal_interval(0.5, 0.1, delta=0.05)
     Interval(lower=0.304..., upper=0.695..., guarantee='asymptotic')
@@ -39,7 +42,7 @@ def normal_interval(mean: float, standard_error: float | None, delta: float) -> 
         return Interval(None, None, "asymptotic")
     check_finite("standard_error", standard_error)
     check_non_negative("standard_error", standard_error)
-    # The quantile of delta/2 keeps its digits for the smallest delta; that of 1 - delta/2 would round to
-    # infinity.
+    # The quantile of delta/2 keeps its digits for the smallest delta; that of 1 - delta/2 would
+    # round to infinity.
     margin = -float(ndtri(delta / 2.0)) * standard_error
     return Interval(mean - margin, mean + margin, "asymptotic")

@@ -9,7 +9,9 @@ from piwo.checks import check_positive, check_sequences
 __all__ = ["best_value_upper"]
 
 
-def best_value_upper(least_loss_scores: Sequence[float], bets: Sequence[float], n: int, log_inv_delta: float) -> float:
+def best_value_upper(
+    least_loss_scores: Sequence[float], bets: Sequence[float], n: int, log_inv_delta: float
+) -> float:
     """Upper bound on max over the class of v(pi), for rewards in [0, 1], best of m bet sizes.
 
     No policy misses less than the one that an exact oracle finds for the losses 1 - R:
@@ -19,7 +21,8 @@ def best_value_upper(least_loss_scores: Sequence[float], bets: Sequence[float], 
     A surrogate oracle does not find the least loss, and gives no such bound.
 
     Args:
-        least_loss_scores: (m,) for each bet size the smallest mean loss score over the class, of an admissible score.
+        least_loss_scores: (m,) for each bet size the smallest mean loss score over the class, of an
+            admissible score.
         bets: (m,) bet sizes, fixed before looking.
         n: number of rows.
         log_inv_delta: log(|Pi|/delta).
@@ -38,4 +41,7 @@ def best_value_upper(least_loss_scores: Sequence[float], bets: Sequence[float], 
     check_sequences("bet size", bets=bets, least_loss_scores=least_loss_scores)
     check_positive("log_inv_delta", log_inv_delta)
     share = log_inv_delta + math.log(len(bets))
-    return min(1.0 - score_lower(score, n, bet, share) for score, bet in zip(least_loss_scores, bets, strict=True))
+    return min(
+        1.0 - score_lower(score, n, bet, share)
+        for score, bet in zip(least_loss_scores, bets, strict=True)
+    )

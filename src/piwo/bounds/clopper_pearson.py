@@ -11,8 +11,9 @@ __all__ = ["clopper_pearson_lower"]
 def clopper_pearson_lower(successes: int, n: int, log_inv_delta: float) -> float:
     """Lower bound on the chance of success, from the number of successes in n independent trials.
 
-    The value of a policy is such a chance where rewards are 0 or 1 and every weight is 0 or one number c by design: on
-    the logger's own policy (c = 1), and for a deterministic policy on a uniform logger (c = K); then v >= c times this.
+    The value of a policy is such a chance where rewards are 0 or 1 and every weight is 0 or one
+    number c by design: on the logger's own policy (c = 1), and for a deterministic policy on a
+    uniform logger (c = K); then v >= c times this.
 
         the p with P(Binomial(n, p) >= successes) = delta, 0 without successes
 
@@ -35,7 +36,9 @@ def clopper_pearson_lower(successes: int, n: int, log_inv_delta: float) -> float
     check_count("successes", successes, 0)
     check_positive("log_inv_delta", log_inv_delta)
     if successes > n:
-        raise UsageError(f"successes is {successes}, n is {n}; expected at most n: pass the count of rows as n")
+        raise UsageError(
+            f"successes is {successes}, n is {n}; expected at most n: pass the count of rows as n"
+        )
     if successes == 0:
         return 0.0
     return float(betaincinv(successes, n - successes + 1, math.exp(-log_inv_delta)))

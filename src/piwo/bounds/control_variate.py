@@ -1,8 +1,9 @@
 """Pooled mixture bound: several quantities with one mean, each raised by its own shift, bet on together.
 
-A control variate gives the value of a policy as the mean of a quantity phi that may be negative, but never below
--k: phi + k >= 0 has the mean v + k. Which control variate has the least variance is not known beforehand, so the
-wealth of the bets on all of them is averaged, with weights fixed beforehand.
+A control variate gives the value of a policy as the mean of a quantity phi that may be negative,
+but never below -k: phi + k >= 0 has the mean v + k. Which control variate has the least variance is
+not known beforehand, so the wealth of the bets on all of them is averaged, with weights fixed
+beforehand.
 """
 
 import math
@@ -33,7 +34,8 @@ def pooled_lower(
 ) -> float:
     """Lower bound on a number v >= 0 from C quantities Y_c >= 0 whose means are at most v + k_c.
 
-        sup{ v >= 0 : log sum_c p_c (1/m) sum_j exp(S_cj - n log(1 + lambda_j (v + k_c))) >= log(1/delta) }
+        sup{ v >= 0 : log sum_c p_c (1/m) sum_j exp(S_cj - n log(1 + lambda_j (v + k_c))) >=
+        log(1/delta) }
 
     With C = 1 and k = 0 it is `piwo.bounds.lower`.
 
@@ -52,7 +54,10 @@ def pooled_lower(
         UsageError: for sums, shifts or weights of other shapes, or out of range.
 
     >>> from piwo.reductions.bets import bet_sums
-    >>> plain, raised = bet_sums([0.0, 2.0] * 500), bet_sums([1.5, 2.5] * 500)  # phi = 0.5 and 1.5, k = 1
+    >>> plain, raised = (
+    ...     bet_sums([0.0, 2.0] * 500),
+    ...     bet_sums([1.5, 2.5] * 500),
+    ... )  # phi = 0.5 and 1.5, k = 1
     >>> round(pooled_lower(plain[None], [0], [1], 1000, 3.0), 3)
     0.897
     >>> round(pooled_lower(np.stack([plain, raised]), [0, 1], [0.5, 0.5], 1000, 3.0), 3)
@@ -61,7 +66,9 @@ def pooled_lower(
     Source: docs/theory.md, section "Control variates".
     """
     sums = numbers("bet_sums", bet_sums)
-    return float(pooled_lower_many(sums[None], shifts, weights, n, log_inv_delta, horizon=horizon)[0])
+    return float(
+        pooled_lower_many(sums[None], shifts, weights, n, log_inv_delta, horizon=horizon)[0]
+    )
 
 
 def pooled_lower_many(
@@ -119,7 +126,11 @@ def _highest(sums: FloatArray, shifts: FloatArray, n: int, log_inv_delta: float)
     growth = np.maximum(sums - log_inv_delta, 0.0) / n
     with np.errstate(divide="ignore"):
         # log(e^g - 1) without overflow
-        means = np.exp(np.minimum((growth + np.log(-np.expm1(-growth)) - _LOG_BETS[: sums.shape[2]]), _LOG_LARGEST))
+        means = np.exp(
+            np.minimum(
+                (growth + np.log(-np.expm1(-growth)) - _LOG_BETS[: sums.shape[2]]), _LOG_LARGEST
+            )
+        )
         highest: FloatArray = np.log(np.maximum(0.0, means.max(axis=2) - shifts).max(axis=1))
     return highest
 
@@ -130,16 +141,18 @@ def _checked(
     raised, shares = numbers("shifts", shifts), numbers("weights", weights)
     if sums.ndim != 3 or sums.shape[1:] != (raised.size, BETS.size) or raised.shape != shares.shape:
         raise UsageError(
-            f"bet sums have shape {sums.shape}, shifts {raised.shape}, weights {shares.shape}; expected "
-            f"(N, C, {BETS.size}), (C,) and (C,): give one shift and one weight for each quantity"
+            f"bet sums have shape {sums.shape}, shifts {raised.shape}, weights {shares.shape}; "
+            f"expected (N, C, {BETS.size}), (C,) and (C,): give one shift and one weight for each "
+            "quantity"
         )
     if not (np.isfinite(sums).all() and (sums >= 0.0).all()):
         raise UsageError(
-            "bet sums hold a number that is not finite or below 0; expected sums of log(1 + bet * y), y >= 0"
+            "bet sums hold a number that is not finite or below 0; expected sums of log(1 + bet * "
+            "y), y >= 0"
         )
     if not ((raised >= 0.0).all() and (shares > 0.0).all() and shares.sum() <= 1.0 + 1e-12):
         raise UsageError(
-            f"shifts are {raised.tolist()} and weights {shares.tolist()}; expected shifts >= 0, and weights above 0 "
-            "that sum to at most 1"
+            f"shifts are {raised.tolist()} and weights {shares.tolist()}; expected shifts >= 0, "
+            "and weights above 0 that sum to at most 1"
         )
     return sums, raised, np.log(shares)

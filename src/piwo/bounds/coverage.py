@@ -8,17 +8,24 @@ __all__ = ["coverage_lower", "coverage_upper"]
 
 
 def coverage_upper(
-    uncovered_sums: FloatArray, n: int, gamma: float, log_inv_delta: float, *, horizon: Horizon = None
+    uncovered_sums: FloatArray,
+    n: int,
+    gamma: float,
+    log_inv_delta: float,
+    *,
+    horizon: Horizon = None,
 ) -> float:
     """Upper bound on the coverage C_gamma of a policy, for rewards in [0, 1].
 
-    Rewards that were never logged count as 1, for nothing else can be said of them. The logged propensities suffice:
+    Rewards that were never logged count as 1, for nothing else can be said of them. The logged
+    propensities suffice:
 
-        ( 1 - LB(E Y) ) / gamma,  Y = pi/(mu + gamma) + gamma pi (1 - R)/(mu (mu + gamma)),  1 - E Y >= gamma C_gamma
+        ( 1 - LB(E Y) ) / gamma,  Y = pi/(mu + gamma) + gamma pi (1 - R)/(mu (mu + gamma)),  1 - E Y
+        >= gamma C_gamma
 
-    Y = pi/(mu + gamma) alone gives the bound on the reward-free coverage E sum_a pi/(mu + gamma). Where all
-    propensities are known, 1 - gamma sum_a pi(a|X)/(mu(a|X) + gamma) takes the place of pi/(mu + gamma) in both, and
-    varies less.
+    Y = pi/(mu + gamma) alone gives the bound on the reward-free coverage E sum_a pi/(mu + gamma).
+    Where all propensities are known, 1 - gamma sum_a pi(a|X)/(mu(a|X) + gamma) takes the place of
+    pi/(mu + gamma) in both, and varies less.
 
     Args:
         uncovered_sums: (48,) bet sums of Y.
@@ -49,7 +56,8 @@ def coverage_lower(
         LB(E Y) / gamma,  Y = gamma pi R/(mu (mu + gamma)),  E Y <= gamma C_gamma
 
     Returns:
-        The bound, at least 0. `covered_sums` are the bet sums of Y, the other arguments those of `coverage_upper`.
+        The bound, at least 0. `covered_sums` are the bet sums of Y, the other arguments those of
+        `coverage_upper`.
 
     >>> from piwo.reductions.bets import bet_sums
     >>> round(coverage_lower(bet_sums([0.1, 0.2] * 500), 1000, 0.1, log_inv_delta=3.0), 4)

@@ -8,14 +8,17 @@ from piwo.checks import check_count, check_delta, check_non_negative
 __all__ = ["cressie_read_interval"]
 
 
-def cressie_read_interval(n: int, w: float, w2: float, wr: float, w2r: float, w2r2: float, delta: float) -> Interval:
+def cressie_read_interval(
+    n: int, w: float, w2: float, wr: float, w2r: float, w2r2: float, delta: float
+) -> Interval:
     """Asymptotic interval of a value that uses the fact that weights are 1 on average.
 
-    The rows are given other probabilities q, and the values sum q w R that are compatible with sum q w = 1 and with a
-    divergence sum (n q - 1)^2 at most F above the least are collected; F is the 1 - delta quantile of the F
-    distribution with 1 and n - 1 degrees of freedom. In this quadratic member of the Cressie-Read family the ends have
-    a closed form in five sums: a regression of w R on w. Among the tightest intervals in practice; with rare rewards it
-    misses more often than delta. It needs overlap, and propensities that are right.
+    The rows are given other probabilities q, and the values sum q w R that are compatible with sum
+    q w = 1 and with a divergence sum (n q - 1)^2 at most F above the least are collected; F is the
+    1 - delta quantile of the F distribution with 1 and n - 1 degrees of freedom. In this quadratic
+    member of the Cressie-Read family the ends have a closed form in five sums: a regression of w R
+    on w. Among the tightest intervals in practice; with rare rewards it misses more often than
+    delta. It needs overlap, and propensities that are right.
 
         V - beta (W - 1) -+ sqrt(F s2 / n)
         with V = mean(w R), W = mean(w), beta = cov(w, w R) / var(w), and s2 the residual variance
@@ -30,13 +33,16 @@ def cressie_read_interval(n: int, w: float, w2: float, wr: float, w2r: float, w2
         delta: nominal chance of error of both sides together.
 
     Returns:
-        An interval whose guarantee is "asymptotic"; without ends where a sum is infinite or nothing varies.
+        An interval whose guarantee is "asymptotic"; without ends where a sum is infinite or nothing
+        varies.
 
-    >>> cressie_read_interval(1000, w=1000.0, w2=2000.0, wr=500.0, w2r=1000.0, w2r2=1000.0, delta=0.05)
+    >>> cressie_read_interval(
+    ...     1000, w=1000.0, w2=2000.0, wr=500.0, w2r=1000.0, w2r2=1000.0, delta=0.05
+    ... )
     Interval(lower=0.456..., upper=0.543..., guarantee='asymptotic')
 
-    Source: Karampatziakis, Langford, Mineiro 2020 (arXiv 1906.03323) for the idea; the closed form is that of Euclidean
-    likelihood (Owen 1991).
+    Source: Karampatziakis, Langford, Mineiro 2020 (arXiv 1906.03323) for the idea; the closed form
+    is that of Euclidean likelihood (Owen 1991).
     """
     from scipy.special import fdtri
 

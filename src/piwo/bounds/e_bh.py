@@ -14,14 +14,16 @@ __all__ = ["e_bh"]
 def e_bh(log_e_values: ArrayLike, rate: float) -> NDArray[np.bool_]:
     """Return which of N hypotheses are rejected, with a false discovery rate of at most `rate`.
 
-    Of the hypotheses rejected, a share of at most `rate` is true, on average over logs. This holds under ANY dependence
-    of the e-values, such as that of many policies measured on the same rows. Prefer it to N simultaneous
-    bounds where many candidates are screened and a few mistakes among those kept can be borne.
+    Of the hypotheses rejected, a share of at most `rate` is true, on average over logs. This holds
+    under ANY dependence of the e-values, such as that of many policies measured on the same rows.
+    Prefer it to N simultaneous bounds where many candidates are screened and a few mistakes among
+    those kept can be borne.
 
         reject the k largest,  k = max{ k : e_(k) >= N / (rate k) }
 
     Args:
-        log_e_values: (N,) natural logarithms of e-values, see `piwo.bounds.log_e_value`; -inf for no evidence.
+        log_e_values: (N,) natural logarithms of e-values, see `piwo.bounds.log_e_value`; -inf for
+            no evidence.
         rate: false discovery rate, in (0, 1).
 
     Returns:
@@ -39,7 +41,8 @@ def e_bh(log_e_values: ArrayLike, rate: float) -> NDArray[np.bool_]:
     logs = numbers("log_e_values", log_e_values)
     if logs.ndim != 1 or np.isnan(logs).any():
         raise UsageError(
-            f"log_e_values has shape {logs.shape} or holds a NaN; expected (N,) logarithms: pass one a hypothesis"
+            f"log_e_values has shape {logs.shape} or holds a NaN; expected (N,) logarithms: pass "
+            "one a hypothesis"
         )
     falling = np.sort(logs)[::-1]
     needed = math.log(max(logs.size, 1)) - math.log(rate) - np.log(np.arange(1, logs.size + 1))

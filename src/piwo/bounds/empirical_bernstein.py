@@ -7,7 +7,9 @@ from piwo.checks import check_count, check_non_negative, check_positive
 __all__ = ["empirical_bernstein_lower"]
 
 
-def empirical_bernstein_lower(mean: float, variance: float, n: int, largest: float, log_inv_delta: float) -> float:
+def empirical_bernstein_lower(
+    mean: float, variance: float, n: int, largest: float, log_inv_delta: float
+) -> float:
     """Lower bound on the mean of Y in [0, b] that pays for b only in the second order.
 
         mean - sqrt(2 V log(2/delta) / n) - 7 b log(2/delta) / (3 (n - 1))
@@ -16,8 +18,8 @@ def empirical_bernstein_lower(mean: float, variance: float, n: int, largest: flo
         mean: mean of Y over n independent rows.
         variance: V, their sample variance with n - 1 in the denominator.
         n: number of rows, at least 2.
-        largest: b, the largest value that Y can have: declared, never the largest one seen, with which it is wrong
-            wherever the rows that matter are rare.
+        largest: b, the largest value that Y can have: declared, never the largest one seen, with
+            which it is wrong wherever the rows that matter are rare.
         log_inv_delta: log(1/delta) of this one statement.
 
     Returns:

@@ -18,17 +18,24 @@ _STEPS = 200
 
 
 def empirical_likelihood_interval(
-    w: ArrayLike, reward: ArrayLike, delta: float, *, count: ArrayLike | None = None, largest: float = math.inf
+    w: ArrayLike,
+    reward: ArrayLike,
+    delta: float,
+    *,
+    count: ArrayLike | None = None,
+    largest: float = math.inf,
 ) -> Interval:
     """Asymptotic interval of a value: every value that some likely enough law of (w, R) with E w = 1 has.
 
-    What `cressie_read_interval` approximates by a quadratic. Laws may hold weights and rewards that were not seen, any
-    w in [0, M] and any R in [0, 1]: where few rows matter the interval is not symmetric, and stays inside [0, 1]. It
-    needs overlap, and propensities that are right; with rare rewards it is wrong more often than delta.
+    What `cressie_read_interval` approximates by a quadratic. Laws may hold weights and rewards that
+    were not seen, any w in [0, M] and any R in [0, 1]: where few rows matter the interval is not
+    symmetric, and stays inside [0, 1]. It needs overlap, and propensities that are right; with rare
+    rewards it is wrong more often than delta.
 
-    A law that gives row i the mass q_i has log-likelihood ratio sum log(n q_i); those within F / 2 of the best law with
-    E w = 1 are likely enough, F the 1 - delta quantile of the F distribution with 1 and n - 1 degrees of freedom.
-    The least sum q w R is, in its dual form, with g the geometric mean over the rows,
+    A law that gives row i the mass q_i has log-likelihood ratio sum log(n q_i); those within F / 2
+    of the best law with E w = 1 are likely enough, F the 1 - delta quantile of the F distribution
+    with 1 and n - 1 degrees of freedom. The least sum q w R is, in its dual form, with g the
+    geometric mean over the rows,
 
         max over p, s >= 0 of  exp(-D) g(p (1 - w/M) + s w + w R) - p (1 - 1/M) - s
         D = F / (2 n) + max over 0 <= b <= 1 of log g(b (1 - w/M) / (1 - 1/M) + (1 - b) w)
@@ -40,19 +47,20 @@ def empirical_likelihood_interval(
         reward: (m,) rewards in [0, 1].
         delta: nominal chance of error of both sides together.
         count: (m,) how often each pair occurs; None: once. n is their sum.
-        largest: M, the largest weight that can occur; infinity, where nobody knows it, makes the interval wider.
+        largest: M, the largest weight that can occur; infinity, where nobody knows it, makes the
+            interval wider.
 
     Returns:
-        An interval whose guarantee is "asymptotic"; without ends for fewer than three rows, and where a weight is
-        beyond float64.
+        An interval whose guarantee is "asymptotic"; without ends for fewer than three rows, and
+        where a weight is beyond float64.
 
     >>> rows = [0.0, 2.0, 2.0], [0.5, 0.0, 1.0]
     >>> found = empirical_likelihood_interval(*rows, 0.05, count=[500, 250, 250], largest=2.0)
     >>> round(found.lower, 4), round(found.upper, 4), found.guarantee
     (0.4562, 0.5438, 'asymptotic')
 
-    Source: Karampatziakis, Langford, Mineiro 2020 (arXiv 1906.03323), Section 4, for the interval; the dual in
-    geometric means is worked out in docs/bounds.md.
+    Source: Karampatziakis, Langford, Mineiro 2020 (arXiv 1906.03323), Section 4, for the interval;
+    the dual in geometric means is worked out in docs/bounds.md.
     """
     from scipy.special import fdtri
 
@@ -60,10 +68,16 @@ def empirical_likelihood_interval(
     w, reward, share, n = _rows(w, reward, count, largest)
     if n < 3 or not np.isfinite(w).all():
         return Interval(None, None, "asymptotic")
-    rest = 0.0 if largest <= 1.0 else 1.0 / largest  # w = 1 throughout: nothing is known beyond that
+    rest = (
+        0.0 if largest <= 1.0 else 1.0 / largest
+    )  # w = 1 throughout: nothing is known beyond that
     assets, price = np.stack([1.0 - rest * w, w]), np.array([1.0 - rest, 1.0])
-    allowed = 0.5 * float(fdtri(1, n - 1, 1.0 - delta)) / n + _best_of_weights(assets / price[:, None], share)
-    lower, missed = (_least(assets, price, y, share, allowed) for y in (w * reward, w * (1.0 - reward)))
+    allowed = 0.5 * float(fdtri(1, n - 1, 1.0 - delta)) / n + _best_of_weights(
+        assets / price[:, None], share
+    )
+    lower, missed = (
+        _least(assets, price, y, share, allowed) for y in (w * reward, w * (1.0 - reward))
+    )
     return Interval(lower, 1.0 - missed, "asymptotic")
 
 
@@ -75,19 +89,30 @@ def _rows(
         pairs, rewards = np.asarray(w, np.float64), np.asarray(reward, np.float64)
         counts = np.ones(pairs.shape) if count is None else np.asarray(count, np.float64)
     except (TypeError, ValueError):
-        raise UsageError("w, reward or count are not numbers, expected arrays of the same length") from None
+        raise UsageError(
+            "w, reward or count are not numbers, expected arrays of the same length"
+        ) from None
     if not (pairs.ndim == 1 and pairs.size and pairs.shape == rewards.shape == counts.shape):
         raise UsageError(
-            f"w has shape {pairs.shape}, reward {rewards.shape}, count {counts.shape}; expected three times (m,), m > 0"
+            f"w has shape {pairs.shape}, reward {rewards.shape}, count {counts.shape}; expected "
+            "three times (m,), m > 0"
         )
     check_at_least("largest", largest, 1.0)
     if not ((pairs >= 0).all() and ((rewards >= 0) & (rewards <= 1)).all() and (counts > 0).all()):
-        raise UsageError("w, reward or count are out of range; expected weights >= 0, rewards in [0, 1], counts > 0")
+        raise UsageError(
+            "w, reward or count are out of range; expected weights >= 0, rewards in [0, 1], "
+            "counts > 0"
+        )
     n = float(counts.sum())
     if not (math.isfinite(n) and n == math.floor(n)):
-        raise UsageError(f"count sums to {n!r}, expected a whole number of rows: pass how often each pair occurs")
+        raise UsageError(
+            f"count sums to {n!r}, expected a whole number of rows: pass how often each pair occurs"
+        )
     if (pairs > largest * (1 + 1e-9)).any() and np.isfinite(pairs).all():
-        raise UsageError(f"w is up to {pairs.max():g}, above largest={largest:g}; pass a number that no weight exceeds")
+        raise UsageError(
+            f"w is up to {pairs.max():g}, above largest={largest:g}; pass a number that no weight "
+            "exceeds"
+        )
     return np.minimum(pairs, largest), rewards, counts / n, int(n)
 
 
@@ -111,7 +136,8 @@ def _best_of_weights(assets: Floats, share: Floats) -> float:
 def _least(assets: Floats, price: Floats, y: Floats, share: Floats, allowed: float) -> float:
     """Return max over x >= 0 of exp(mean log(x . assets + y) - allowed) - x . price: Newton's method inside x > 0.
 
-    Concave, as geometric means are. Whatever x it stops at gives the end of an interval that is at least as wide.
+    Concave, as geometric means are. Whatever x it stops at gives the end of an interval that is at
+    least as wide.
     """
     x: Floats = np.ones(2)
     value, slope, curve = _derivatives(x, assets, price, y, share, allowed)
@@ -131,7 +157,9 @@ def _least(assets: Floats, price: Floats, y: Floats, share: Floats, allowed: flo
 
 def _step(x: Floats, slope: Floats, curve: Floats) -> Floats:
     """Return Newton's step; an unknown that it would take below 0, downhill, goes near 0, and the other by itself."""
-    damped = curve - 1e-12 * (1.0 - np.trace(curve)) * np.eye(2)  # of a concave function: its trace is below 0
+    damped = curve - 1e-12 * (1.0 - np.trace(curve)) * np.eye(
+        2
+    )  # of a concave function: its trace is below 0
     whole = np.asarray(-np.linalg.solve(damped, slope), np.float64)
     stopped = (x + whole <= 0.0) & (slope < 0.0)
     if not stopped.any():
@@ -142,10 +170,14 @@ def _step(x: Floats, slope: Floats, curve: Floats) -> Floats:
 def _derivatives(
     x: Floats, assets: Floats, price: Floats, y: Floats, share: Floats, allowed: float
 ) -> tuple[float, Floats, Floats]:
-    """Return the function that `_least` maximises, its gradient and its Hessian matrix."""
+    """Return the function that `_least` maximizes, its gradient and its Hessian matrix."""
     held = x @ assets + y
     if not (held > 0.0).all():
         return -math.inf, np.zeros(2), np.eye(2)
     mean, ratio = math.exp(float(share @ np.log(held)) - allowed), assets / held
     first = ratio @ share
-    return mean - float(x @ price), mean * first - price, mean * (np.outer(first, first) - (ratio * share) @ ratio.T)
+    return (
+        mean - float(x @ price),
+        mean * first - price,
+        mean * (np.outer(first, first) - (ratio * share) @ ratio.T),
+    )

@@ -1,8 +1,9 @@
 """Fixed-bet bound: a lower bound on the value from the mean of any admissible score at one bet size lambda.
 
-A score rho is admissible when 0 <= rho <= log(1 + lambda Y)/lambda for Y = weight times reward; then
-E exp(lambda rho) <= 1 + lambda v, and Markov's inequality does the rest. IX with lambda = 2 gamma, LS,
-LS-linear and the corrected clips are; plain clipping is not. lambda must be fixed before looking at the data.
+A score rho is admissible when 0 <= rho <= log(1 + lambda Y)/lambda for Y = weight times reward;
+then E exp(lambda rho) <= 1 + lambda v, and Markov's inequality does the rest. IX with lambda = 2
+gamma, LS, LS-linear and the corrected clips are; plain clipping is not. lambda must be fixed before
+looking at the data.
 """
 
 import math
@@ -56,7 +57,8 @@ def score_lower(mean_score: float, n: int, bet: float, log_inv_delta: float) -> 
     """
     _check(mean_score, n, bet, log_inv_delta)
     growth = bet * mean_score - log_inv_delta / n
-    # Where the exponential would overflow, the largest float is below the bound, so it is a bound as well.
+    # Where the exponential would overflow, the largest float is below the bound, so it is a bound
+    # as well.
     return min(math.expm1(min(growth, _LOG_LARGEST)) / bet, sys.float_info.max)
 
 
@@ -79,9 +81,9 @@ def score_interval(
 ) -> Interval:
     """Interval of the value of a policy for rewards in [0, 1], best of m bet sizes.
 
-    The upper end is one minus the lower bound on the value of the losses 1 - R. Each of the 2m bounds pays
-    log(2m), so the best may be taken. `piwo.bounds.value_interval` needs no bet sizes and is
-    usually narrower.
+    The upper end is one minus the lower bound on the value of the losses 1 - R. Each of the 2m
+    bounds pays log(2m), so the best may be taken. `piwo.bounds.value_interval` needs no bet sizes
+    and is usually narrower.
 
         [ max_i LB(V_i),  min_i 1 - LB(Vloss_i) ]  at log(1/delta) + log(2m)
 
@@ -103,8 +105,13 @@ def score_interval(
     check_sequences("bet size", bets=bets, reward_scores=reward_scores, loss_scores=loss_scores)
     check_positive("log_inv_delta", log_inv_delta)
     share = log_inv_delta + math.log(2 * len(bets))
-    lowers = [score_lower(score, n, bet, share) for score, bet in zip(reward_scores, bets, strict=True)]
-    uppers = [1.0 - score_lower(score, n, bet, share) for score, bet in zip(loss_scores, bets, strict=True)]
+    lowers = [
+        score_lower(score, n, bet, share) for score, bet in zip(reward_scores, bets, strict=True)
+    ]
+    uppers = [
+        1.0 - score_lower(score, n, bet, share)
+        for score, bet in zip(loss_scores, bets, strict=True)
+    ]
     return Interval(max(lowers), min(uppers))
 
 

@@ -13,17 +13,21 @@ _STEPS = 60
 def gamma_exponential_lower(total: float, squares: float, n: int, log_inv_delta: float) -> float:
     """Lower bound on a mean of at most 1 of Y >= 0, valid at every n together: an empirical Bernstein bound without b.
 
-    The classical confidence sequence of streaming counters: the count, the sum and the sum of squares are all that it
-    keeps, and Y needs no upper bound. `lower` is narrower nearly everywhere, most of all where rewards are rare.
+    The classical confidence sequence of streaming counters: the count, the sum and the sum of
+    squares are all that it keeps, and Y needs no upper bound. `lower` is narrower nearly
+    everywhere, most of all where rewards are rare.
 
-    For the true mean m <= 1, exp(lam (Y - m) - psi(lam) (Y - m)^2) with psi(lam) = -log(1 - lam) - lam is at most
-    1 + lam (Y - m) for all lam in [0, 1). Mixed over lam with density proportional to (1 - lam)^(rho - 1)
-    exp(-rho (1 - lam)), the product over rows is, with s = sum (Y - m), V = sum (Y - m)^2, rho = 1,
+    For the true mean m <= 1, exp(lam (Y - m) - psi(lam) (Y - m)^2) with psi(lam) = -log(1 - lam) -
+    lam is at most 1 + lam (Y - m) for all lam in [0, 1). Mixed over lam with density proportional
+    to (1 - lam)^(rho - 1) exp(-rho (1 - lam)), the product over rows is, with s = sum (Y - m), V =
+    sum (Y - m)^2, rho = 1,
 
-        log W(m) = s + V + rho log rho - (V + rho) log(s + V + rho) + log G(V + rho, s + V + rho) - log G(rho, rho)
+        log W(m) = s + V + rho log rho - (V + rho) log(s + V + rho) + log G(V + rho, s + V + rho) -
+        log G(rho, rho)
 
-    where G is the lower incomplete gamma function, not normalised. A mean m is ruled out where log W(m) >= log(1/
-    delta); V is centred at the m in question rather than at a running mean: the order of the rows plays no part.
+    where G is the lower incomplete gamma function, not normalized. A mean m is ruled out where log
+    W(m) >= log(1/ delta); V is centered at the m in question rather than at a running mean: the
+    order of the rows plays no part.
 
     Args:
         total: sum of Y.
@@ -37,8 +41,8 @@ def gamma_exponential_lower(total: float, squares: float, n: int, log_inv_delta:
     >>> round(gamma_exponential_lower(500.0, 500.0, n=1000, log_inv_delta=3.0), 4)
     0.444
 
-    Source: Howard, Ramdas, McAuliffe, Sekhon 2021 (arXiv 1810.08240), Proposition 9 for the mixture, Theorem 4 for the
-    inequality, which is that of Fan, Grama, Liu 2015.
+    Source: Howard, Ramdas, McAuliffe, Sekhon 2021 (arXiv 1810.08240), Proposition 9 for the
+    mixture, Theorem 4 for the inequality, which is that of Fan, Grama, Liu 2015.
     """
     check_count("n", n, 1)
     check_non_negative("total", total)
@@ -49,7 +53,8 @@ def gamma_exponential_lower(total: float, squares: float, n: int, log_inv_delta:
     kept, ruled_out = min(1.0, total / n), 0.0
     if _log_mixture(kept, total, squares, n) >= log_inv_delta:
         return 1.0  # a mean above 1, against what was promised
-    # log W rises at most once and then falls, so that the means which are ruled out go from 0 to one number
+    # log W rises at most once and then falls, so that the means which are ruled out go from 0 to
+    # one number
     for _ in range(_STEPS):
         middle = 0.5 * (kept + ruled_out)
         if _log_mixture(middle, total, squares, n) >= log_inv_delta:

@@ -1,9 +1,10 @@
 """Grid bounds: the gammas of PIWO-Grid, what each of its statements pays, and the regret of what it picks.
 
-PIWO-Grid learns with O(log n) values of gamma and keeps the policy with the highest lower bound. The regret bounds are
-planning functions like those of `piwo.bounds.regret`: they speak of a coverage or a variance that no log reveals, are
-in units of the reward range, and need an oracle that finds the maximum over its class. The grid depends on the number
-of rows and on the class, on nothing in the log.
+PIWO-Grid learns with O(log n) values of gamma and keeps the policy with the highest lower bound.
+The regret bounds are planning functions like those of `piwo.bounds.regret`: they speak of a
+coverage or a variance that no log reveals, are in units of the reward range, and need an oracle
+that finds the maximum over its class. The grid depends on the number of rows and on the class, on
+nothing in the log.
 """
 
 import math
@@ -35,7 +36,8 @@ class GammaGrid:
     """
 
     gammas: tuple[float, ...]
-    """Powers of two from the largest down to L/n; empty where n is so small that the theorem says nothing."""
+    """Powers of two from the largest down to L/n; empty where n is so small that the theorem says
+    nothing."""
     penalty: float
     """L, the log(1/delta) of each statement: one a policy, a gamma and a side."""
     rows: int
@@ -47,7 +49,7 @@ class GammaGrid:
 
     @property
     def bets(self) -> tuple[float, ...]:
-        """Return lambda = 2 gamma of each gamma."""
+        """Lambda = 2 gamma of each gamma."""
         return tuple(2.0 * gamma for gamma in self.gammas)
 
 
@@ -56,7 +58,8 @@ def gamma_grid_ix(n: int, log_class_size: float, delta: float) -> GammaGrid:
 
         m = floor(log2 n) + 1,  L = log(2 |Pi| max(m, m') / delta)
 
-    with m' the number of bets of the mixture bound at delta/(2|Pi|), which is then never below a bound of the grid.
+    with m' the number of bets of the mixture bound at delta/(2|Pi|), which is then never below a
+    bound of the grid.
 
     Args:
         n: number of rows to learn from.
@@ -90,7 +93,8 @@ def gamma_grid_ls(n: int, log_class_size: float, delta: float) -> GammaGrid:
 def regret_bound_grid(grid: GammaGrid, coverage: float | Callable[[float], float]) -> float:
     """Return the regret of PIWO-Grid against every policy of the class, jointly with its lower bounds.
 
-        min over gamma of L/(gamma n) + 2 gamma C_gamma   (linear LS: C_{2 gamma});  at most 1 and (1 + gamma) C_gamma
+        min over gamma of L/(gamma n) + 2 gamma C_gamma   (linear LS: C_{2 gamma});  at most 1 and
+        (1 + gamma) C_gamma
 
     Nobody has to know the coverage to reach the minimum: it is as if gamma had been tuned to it.
 
@@ -98,7 +102,12 @@ def regret_bound_grid(grid: GammaGrid, coverage: float | Callable[[float], float
         grid: of `gamma_grid_ix` or `gamma_grid_ls`.
         coverage: of the policy to compete with: gamma -> C_gamma, or C_0 or any number above it.
 
-    >>> round(regret_bound_grid(gamma_grid_ix(10_000, math.log(200), 0.05), lambda gamma: 0.9 / (0.02 + gamma)), 3)
+    >>> round(
+    ...     regret_bound_grid(
+    ...         gamma_grid_ix(10_000, math.log(200), 0.05), lambda gamma: 0.9 / (0.02 + gamma)
+    ...     ),
+    ...     3,
+    ... )
     0.597
 
     Source: docs/grid.md, Theorem 1 (b).
@@ -112,7 +121,8 @@ def regret_bound_grid_one_comparator(
 ) -> float:
     """Return `regret_bound_grid` against one policy that was named before the data were seen.
 
-        min over gamma of (L + log(2/delta))/(2 gamma n) + 2 gamma C_gamma   (linear LS: C_{2 gamma})
+        min over gamma of (L + log(2/delta))/(2 gamma n) + 2 gamma C_gamma   (linear LS: C_{2
+        gamma})
 
     Args:
         grid: of `gamma_grid_ix` or `gamma_grid_ls`.
@@ -136,9 +146,12 @@ def regret_bound_grid_root(grid: GammaGrid, coverage: float) -> float:
 
     Args:
         grid: of `gamma_grid_ix` or `gamma_grid_ls`.
-        coverage: C_0 = E sum_a pi*(a|X) r(X,a)/mu(a|X) of the policy to compete with, or anything above it.
+        coverage: C_0 = E sum_a pi*(a|X) r(X,a)/mu(a|X) of the policy to compete with, or anything
+            above it.
 
-    >>> round(regret_bound_grid_root(gamma_grid_ix(1_000_000, math.log(200), 0.05), coverage=45.0), 3)
+    >>> round(
+    ...     regret_bound_grid_root(gamma_grid_ix(1_000_000, math.log(200), 0.05), coverage=45.0), 3
+    ... )
     0.07
 
     Source: docs/grid.md, Theorem 1 (c).
@@ -149,7 +162,10 @@ def regret_bound_grid_root(grid: GammaGrid, coverage: float) -> float:
 
 
 def regret_bound_grid_variance(
-    grid: GammaGrid, variance: float | Callable[[float], float], value: float = 1.0, missing: float = 0.0
+    grid: GammaGrid,
+    variance: float | Callable[[float], float],
+    value: float = 1.0,
+    missing: float = 0.0,
 ) -> float:
     """Return the regret of PIWO-Grid with linear LS gains in terms of a variance; prefer it where coverage is good.
 
@@ -158,8 +174,9 @@ def regret_bound_grid_variance(
 
     Args:
         grid: of `gamma_grid_ls`.
-        variance: of the policy to compete with: lambda -> W_lambda = E[(Y - E Y)^2/(1 + lambda Y)], or a number that
-            none of them exceeds, such as Var = E sum_a pi*(a|X) E[R^2]/mu(a|X) - v(pi*)^2.
+        variance: of the policy to compete with: lambda -> W_lambda = E[(Y - E Y)^2/(1 + lambda Y)],
+            or a number that none of them exceeds, such as Var = E sum_a pi*(a|X) E[R^2]/mu(a|X) -
+            v(pi*)^2.
         value: v(pi*), or anything above it.
         missing: what pi* earns where the logging policy never goes.
 
@@ -169,14 +186,22 @@ def regret_bound_grid_variance(
     Raises:
         UsageError: for a grid of IX, for which this does not hold.
 
-    >>> round(regret_bound_grid_variance(gamma_grid_ls(10_000, math.log(200), 0.05), variance=0.19, value=0.9), 4)
+    >>> round(
+    ...     regret_bound_grid_variance(
+    ...         gamma_grid_ls(10_000, math.log(200), 0.05), variance=0.19, value=0.9
+    ...     ),
+    ...     4,
+    ... )
     0.045
 
     Source: docs/grid.md, Theorem 2.
     """
     _check_grid(grid)
     if grid.smoothing != 2.0:
-        raise UsageError("this grid is for IX gains, expected one for linear LS gains: make it with gamma_grid_ls")
+        raise UsageError(
+            "this grid is for IX gains, expected one for linear LS gains: make it with "
+            "gamma_grid_ls"
+        )
     check_non_negative("value", value)
     check_non_negative("missing", missing)
     best = math.inf
@@ -206,7 +231,9 @@ def _regret(grid: GammaGrid, coverage: float | Callable[[float], float], penalty
     return best
 
 
-def _grid(n: int, log_class_size: float, delta: float, *, octaves: int, smoothing: float) -> GammaGrid:
+def _grid(
+    n: int, log_class_size: float, delta: float, *, octaves: int, smoothing: float
+) -> GammaGrid:
     """Return the powers of two from 2^octaves down that are at least L/n."""
     check_count("n", n, 1)
     each = log_inv_delta(delta, statements=2, log_class_size=log_class_size)

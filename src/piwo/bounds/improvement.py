@@ -14,11 +14,14 @@ _WITHIN = 2.0
 """Octaves to either side within which bets weigh the same."""
 
 
-def improvement_lower(gain_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None) -> float:
+def improvement_lower(
+    gain_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None
+) -> float:
     """Lower bound on v(pi) - v(logging policy), for rewards in [0, 1].
 
-    Much tighter than a lower bound minus an upper bound, because both values are measured on the same rows.
-    If the logging policy changed over time, it is compared with the average of its values.
+    Much tighter than a lower bound minus an upper bound, because both values are measured on the
+    same rows. If the logging policy changed over time, it is compared with the average of its
+    values.
 
         LB(E Y) - 1,  Y = w R + 1 - R >= 0,  E Y - 1 <= v(pi) - v(mu)
 
@@ -32,7 +35,9 @@ def improvement_lower(gain_sums: FloatArray, n: int, log_inv_delta: float, *, ho
         The raw bound, at least -1. Above 0 the improvement is certified.
 
     >>> from piwo.reductions.bets import bet_sums
-    >>> round(improvement_lower(bet_sums([2.0, 1.0, 0.0, 1.0, 2.0] * 200), 1000, log_inv_delta=3.0), 4)
+    >>> round(
+    ...     improvement_lower(bet_sums([2.0, 1.0, 0.0, 1.0, 2.0] * 200), 1000, log_inv_delta=3.0), 4
+    ... )
     0.1285
 
     Source: docs/theory.md, section "Improvement over the logging policy".
@@ -44,11 +49,12 @@ def improvement_lower(gain_sums: FloatArray, n: int, log_inv_delta: float, *, ho
 def improvement_bets(n: int, log_inv_delta: float) -> FloatArray:
     """Return the weights of the bets on an improvement, (m,): most on those that can prove one that is just provable.
 
-    Where Y has mean near 1 and deviation sigma, the smallest gain that n rows can prove is proved by the bet
-    sqrt(2 log(1/delta)/n)/sigma. The bets for sigma from 1/4 to 4 have equal weights, those an octave further off
-    half, and so on. All is known before the rows are seen.
+    Where Y has mean near 1 and deviation sigma, the smallest gain that n rows can prove is proved
+    by the bet sqrt(2 log(1/delta)/n)/sigma. The bets for sigma from 1/4 to 4 have equal weights,
+    those an octave further off half, and so on. All is known before the rows are seen.
 
-        p_j proportional to 2^-max(0, |log2(lambda_j / lambda°)| - 2),  lambda° = sqrt(2 log(1/delta)/n)
+        p_j proportional to 2^-max(0, |log2(lambda_j / lambda°)| - 2),  lambda° = sqrt(2
+        log(1/delta)/n)
 
     Args:
         n: number of rows.

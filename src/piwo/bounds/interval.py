@@ -15,8 +15,10 @@ class Interval:
 
     Args:
         lower: lower end, or None where there is none.
-        upper: upper end, or None where there is none (a reward without a ceiling has no upper bound).
-        guarantee: "finite-sample" holds with probability 1 - delta at every n; "asymptotic" only as n grows.
+        upper: upper end, or None where there is none (a reward without a ceiling has no upper
+            bound).
+        guarantee: "finite-sample" holds with probability 1 - delta at every n; "asymptotic" only as
+            n grows.
 
     >>> Interval(-13.3, 0.4).reported()
     Interval(lower=0.0, upper=0.4, guarantee='finite-sample')
@@ -29,8 +31,8 @@ class Interval:
     def reported(self, least: float = 0.0, most: float = 1.0) -> "Interval":
         """Return the interval without what the range [least, most] rules out; this one keeps the raw ends.
 
-        An end is only ever moved inwards to the range: a lower end above `most`, which means that the log
-        contradicts its own propensities, stays visible.
+        An end is only ever moved inwards to the range: a lower end above `most`, which means that
+        the log contradicts its own propensities, stays visible.
         """
         lower = None if self.lower is None else max(least, self.lower)
         upper = None if self.upper is None else min(most, self.upper)

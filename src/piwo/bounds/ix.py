@@ -1,8 +1,8 @@
 """IX bounds: what the implicit-exploration estimate says of the value, for rewards in [0, 1].
 
-V = mean_t pi(A_t|X_t) R_t / (mu(A_t|X_t) + gamma), gamma > 0, is an admissible score at lambda = 2 gamma, so
-its lower bounds are those of `piwo.bounds.fixed_bet`. gamma is fixed before looking; for a gamma chosen among
-m from the data add log m to log(1/delta).
+V = mean_t pi(A_t|X_t) R_t / (mu(A_t|X_t) + gamma), gamma > 0, is an admissible score at lambda = 2
+gamma, so its lower bounds are those of `piwo.bounds.fixed_bet`. gamma is fixed before looking; for
+a gamma chosen among m from the data add log m to log(1/delta).
 """
 
 import math
@@ -12,7 +12,13 @@ from piwo.bounds.fixed_bet import score_interval, score_linear_lower, score_lowe
 from piwo.bounds.interval import Interval
 from piwo.checks import check_count, check_non_negative, check_positive, check_sequences
 
-__all__ = ["ix_interval", "ix_linear_lower", "ix_lower", "ix_upper_deviation", "ix_upper_deviation_sqrt"]
+__all__ = [
+    "ix_interval",
+    "ix_linear_lower",
+    "ix_lower",
+    "ix_upper_deviation",
+    "ix_upper_deviation_sqrt",
+]
 
 
 def ix_lower(value_ix: float, n: int, gamma: float, log_inv_delta: float) -> float:
@@ -55,11 +61,12 @@ def ix_upper_deviation(coverage: float, n: int, gamma: float, log_inv_delta: flo
 
         log(1/delta)/(2 gamma n) + 2 gamma C_gamma
 
-    With probability 1 - delta, at all n together. For planning: C_gamma is a property of the world, not of
-    the log.
+    With probability 1 - delta, at all n together. For planning: C_gamma is a property of the world,
+    not of the log.
 
     Args:
-        coverage: C_gamma = E sum_a pi(a|X) r(X,a) / (mu(a|X) + gamma), or anything above it; at most 1/gamma.
+        coverage: C_gamma = E sum_a pi(a|X) r(X,a) / (mu(a|X) + gamma), or anything above it; at
+            most 1/gamma.
         n: number of rows.
         gamma: gamma > 0.
         log_inv_delta: log(1/delta) of this one statement.
@@ -81,8 +88,8 @@ def ix_upper_deviation_sqrt(coverage: float, n: int, gamma: float, log_inv_delta
     >>> round(ix_upper_deviation_sqrt(2.0, n=1000, gamma=0.05, log_inv_delta=3.0), 6)
     0.209545
 
-    Source: docs/theory.md, section "Admissible scores"; the proof of arXiv 2309.15771, Lemma 2, before lambda
-        is chosen.
+    Source: docs/theory.md, section "Admissible scores"; the proof of arXiv 2309.15771, Lemma 2,
+        before lambda is chosen.
     """
     _check(coverage, n, gamma, log_inv_delta)
     return gamma * coverage + math.sqrt(2.0 * coverage * log_inv_delta / n)

@@ -1,8 +1,9 @@
 """LS bounds: what the logarithmic-smoothing estimates say of the value, for rewards >= 0 and one lambda > 0.
 
-V = mean_t log(1 + lambda w_t R_t)/lambda, or in the form that is linear in the policy mean_t pi(A_t|X_t)
-log(1 + lambda R_t/mu_t)/lambda. Both are admissible scores, never below IX at lambda = 2 gamma and at the
-same penalty. lambda is fixed before looking; `piwo.bounds.value_lower` averages over lambda instead.
+V = mean_t log(1 + lambda w_t R_t)/lambda, or in the form that is linear in the policy mean_t
+pi(A_t|X_t) log(1 + lambda R_t/mu_t)/lambda. Both are admissible scores, never below IX at lambda =
+2 gamma and at the same penalty. lambda is fixed before looking; `piwo.bounds.value_lower` averages
+over lambda instead.
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,11 @@ def ls_lower(value_ls: float, n: int, bet: float, log_inv_delta: float) -> float
 
 
 def ls_interval(
-    values: Sequence[float], loss_values: Sequence[float], bets: Sequence[float], n: int, log_inv_delta: float
+    values: Sequence[float],
+    loss_values: Sequence[float],
+    bets: Sequence[float],
+    n: int,
+    log_inv_delta: float,
 ) -> Interval:
     """Return the interval of the value from LS estimates of rewards and of losses 1 - R, best of m lambdas.
 

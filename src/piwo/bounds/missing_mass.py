@@ -6,7 +6,9 @@ from piwo.bounds.value import one_minus_lower
 __all__ = ["missing_mass_upper"]
 
 
-def missing_mass_upper(weight_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None) -> float:
+def missing_mass_upper(
+    weight_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None
+) -> float:
     """Upper bound on the mass of a policy that smoothing by gamma hides, from logged propensities alone.
 
         1 - LB(E Y),  Y = pi(A|X)/(mu(A|X) + gamma),  1 - E Y = gamma E sum_a pi(a|X)/(mu(a|X) + gamma)

@@ -1,12 +1,12 @@
 """Mixture bound: the lower bound on a mean from which value, improvement and missing-mass bounds are made.
 
-For Y >= 0 with mean v and a bet size lambda, prod_t (1 + lambda Y_t)/(1 + lambda v) is the wealth of a fair
-bet: it is 1 on average and, by Ville's inequality, ever reaches 1/delta with probability at most delta.
-Averaging the wealth over a grid of bets keeps this and removes the choice of lambda. The bound is the largest
-v that the average refutes.
+For Y >= 0 with mean v and a bet size lambda, prod_t (1 + lambda Y_t)/(1 + lambda v) is the wealth
+of a fair bet: it is 1 on average and, by Ville's inequality, ever reaches 1/delta with probability
+at most delta. Averaging the wealth over a grid of bets keeps this and removes the choice of lambda.
+The bound is the largest v that the average refutes.
 
-It needs no bound on Y, holds at the n at hand (or at all n, see `Horizon`), and holds when the logging policy
-learns.
+It needs no bound on Y, holds at the n at hand (or at all n, see `Horizon`), and holds when the
+logging policy learns.
 """
 
 import math
@@ -21,7 +21,15 @@ from piwo.errors import UsageError
 from piwo.reductions.bets import BETS
 from piwo.reductions.bets import bet_sums as sum_bets
 
-__all__ = ["Horizon", "check_horizon", "grid_size", "lcb_mean", "log_e_value", "lower", "lower_many"]
+__all__ = [
+    "Horizon",
+    "check_horizon",
+    "grid_size",
+    "lcb_mean",
+    "log_e_value",
+    "lower",
+    "lower_many",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -39,7 +47,8 @@ _LOG_LARGEST = math.log(np.finfo(np.float64).max)
 def grid_size(horizon: int, log_inv_delta: float) -> int:
     """Return the number m of bets that a log of `horizon` rows can make use of, at most 48.
 
-    The best bet of a log of N rows is hardly ever below log(1/delta)/N; smaller ones would only cost log m.
+    The best bet of a log of N rows is hardly ever below log(1/delta)/N; smaller ones would only
+    cost log m.
 
         m = max(1, ceil(log2(32 N / log(1/delta))) + 1)
 
@@ -69,19 +78,22 @@ def lower(
 ) -> float:
     """Lower bound on the mean of Y >= 0 that holds with probability 1 - delta.
 
-        sup{ v >= 0 : log sum_j p_j exp(S_j - n log(1 + lambda_j v)) >= log(1/delta) },  0 if there is none
+        sup{ v >= 0 : log sum_j p_j exp(S_j - n log(1 + lambda_j v)) >= log(1/delta) },  0 if there
+        is none
 
     Args:
         bet_sums: (48,) sums S_j = sum_t log(1 + lambda_j Y_t), see `piwo.reductions.bets`.
         n: number of rows, those with Y = 0 included.
         log_inv_delta: log(1/delta) of this one statement.
         horizon: size of the grid of bets, see `Horizon`; None is n.
-        upper_end: a number that the bound is known not to exceed, such as the mean of Y. It saves nothing and
-            changes nothing but the last digits; infinity will do.
-        prior: weights p_j >= 0 of the first bets, summing to at most 1, instead of 1/m; excludes `horizon`.
+        upper_end: a number that the bound is known not to exceed, such as the mean of Y. It saves
+            nothing and changes nothing but the last digits; infinity will do.
+        prior: weights p_j >= 0 of the first bets, summing to at most 1, instead of 1/m; excludes
+            `horizon`.
 
     Returns:
-        The lower end of the bracket that the bisection ends with, so rounding errs towards 0. Never negative.
+        The lower end of the bracket that the bisection ends with, so rounding errs towards 0. Never
+        negative.
 
     Raises:
         UsageError: sums that are not 48 finite numbers >= 0, or an argument out of range.
@@ -90,14 +102,18 @@ def lower(
     >>> round(lower(bet_sums([0.5, 1.0, 0.0, 2.0] * 50), 200, log_inv_delta=3.0), 4)
     0.7152
 
-    Source: docs/theory.md, section "The mixture bound"; the bet of fixed size is Cor. 5 of arXiv 2405.14335.
+    Source: docs/theory.md, section "The mixture bound"; the bet of fixed size is Cor. 5 of arXiv
+    2405.14335.
     """
     sums = numbers("bet_sums", bet_sums)
     if sums.ndim != 1:
         raise UsageError(
-            f"bet_sums has shape {sums.shape}; expected ({BETS.size},): use lower_many for several at once"
+            f"bet_sums has shape {sums.shape}; expected ({BETS.size},): use lower_many for several "
+            "at once"
         )
-    bounds = lower_many(sums[None, :], n, log_inv_delta, horizon=horizon, upper_end=upper_end, prior=prior)
+    bounds = lower_many(
+        sums[None, :], n, log_inv_delta, horizon=horizon, upper_end=upper_end, prior=prior
+    )
     return float(bounds[0])
 
 
@@ -116,7 +132,9 @@ def lower_many(
     `piwo.bounds.log_inv_delta`.
 
     >>> from piwo.reductions.bets import bet_sums
-    >>> lower_many(np.stack([bet_sums(np.ones(99)), bet_sums(np.zeros(99))]), 99, log_inv_delta=3.0).round(3)
+    >>> lower_many(
+    ...     np.stack([bet_sums(np.ones(99)), bet_sums(np.zeros(99))]), 99, log_inv_delta=3.0
+    ... ).round(3)
     array([0.957, 0.   ])
     """
     check_count("n", n, 0)
@@ -140,8 +158,9 @@ def lower_many(
 def log_e_value(bet_sums: FloatArray, n: int, null_mean: float) -> float:
     """Return the logarithm of the evidence against "the mean of Y is at most null_mean", over all 48 bets.
 
-    Under the hypothesis the e-value is at most 1 on average, so 1/e is a p-value, at all n together; e-values
-    of several tests may be averaged, and go into the e-BH procedure whatever their dependence.
+    Under the hypothesis the e-value is at most 1 on average, so 1/e is a p-value, at all n
+    together; e-values of several tests may be averaged, and go into the e-BH procedure whatever
+    their dependence.
 
         log E = log mean_j exp(S_j - n log(1 + lambda_j null_mean))
 
@@ -164,21 +183,23 @@ def log_e_value(bet_sums: FloatArray, n: int, null_mean: float) -> float:
 def lcb_mean(y: ArrayLike, delta: float, horizon: Horizon = None) -> float:
     """Lower bound on the mean of numbers y >= 0 that holds with probability 1 - delta, whatever their size.
 
-    Prefer it to a bound that needs the largest possible y, which for importance weights is enormous or
-    unknown. y_t may depend on the past; the bound is then on the average of its conditional means.
+    Prefer it to a bound that needs the largest possible y, which for importance weights is enormous
+    or unknown. y_t may depend on the past; the bound is then on the average of its conditional
+    means.
 
     Args:
         y: (n,) finite numbers >= 0, such as weight times reward.
-        delta: chance of error, in (0, 1); for a lower and an upper bound that hold together give each
-            delta/2.
-        horizon: None for one analysis at this n; to look again as rows come in, a number of rows declared in
-            advance or "universal", see `Horizon`.
+        delta: chance of error, in (0, 1); for a lower and an upper bound that hold together give
+            each delta/2.
+        horizon: None for one analysis at this n; to look again as rows come in, a number of rows
+            declared in advance or "universal", see `Horizon`.
 
     Returns:
         The bound, in the unit of y; 0 where nothing can be said.
 
     Raises:
-        UsageError: y is not one-dimensional, not numeric, or has a value that is not finite or below 0.
+        UsageError: y is not one-dimensional, not numeric, or has a value that is not finite or
+            below 0.
 
     >>> round(lcb_mean([0.0, 2.0, 1.0, 0.5] * 100, delta=0.05), 4)
     0.7586
@@ -196,7 +217,9 @@ def _log_sum_exp(terms: FloatArray) -> FloatArray:
     return total
 
 
-def _log_wealth(sums: FloatArray, n: int, log_prior: FloatArray, log_mean: FloatArray) -> FloatArray:
+def _log_wealth(
+    sums: FloatArray, n: int, log_prior: FloatArray, log_mean: FloatArray
+) -> FloatArray:
     """Log of the average wealth if the mean is exp(log_mean), (N,); it falls in the mean."""
     # log(1 + lambda v) without forming lambda v, which may overflow
     stakes = np.logaddexp(0.0, _LOG_BETS[: log_prior.size] + log_mean[:, None])
@@ -207,8 +230,8 @@ def _bracket(
     sums: FloatArray, surplus: FloatArray, n: int, log_inv_delta: float, log_prior: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Logarithms of two means between which the wealth falls to 1/delta; `surplus` is its excess at 0."""
-    # One bet alone, with its share of the prior, proves the lower end; so the mixture beats the union bound
-    # over bets.
+    # One bet alone, with its share of the prior, proves the lower end; so the mixture beats the
+    # union bound over bets.
     alone = _log_single_bet(sums + log_prior - log_inv_delta, n)
     # The log-wealth falls by at most n lambda_0 per unit of the mean.
     near_zero = np.log(surplus) - math.log(n) - _LOG_BETS[0]
@@ -228,7 +251,12 @@ def _log_single_bet(excess: FloatArray, n: int) -> FloatArray:
 
 
 def _bisect(
-    sums: FloatArray, n: int, log_inv_delta: float, log_prior: FloatArray, low: FloatArray, high: FloatArray
+    sums: FloatArray,
+    n: int,
+    log_inv_delta: float,
+    log_prior: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
 ) -> FloatArray:
     """Logarithm of the lower end of the bracket that halving leaves; there the wealth is above 1/delta."""
     for _ in range(_HALVINGS):
@@ -246,11 +274,14 @@ def check_horizon(horizon: object) -> None:
     text = isinstance(horizon, str) and horizon == "universal"
     if not (horizon is None or text or (is_whole(horizon) and horizon >= 1)):  # type: ignore[operator]
         raise UsageError(
-            f"horizon is {shown(horizon)}; expected a number of rows, 'universal' or None: fix it before looking"
+            f"horizon is {shown(horizon)}; expected a number of rows, 'universal' or None: fix it "
+            "before looking"
         )
 
 
-def _log_prior(n: int, log_inv_delta: float, horizon: Horizon, prior: ArrayLike | None) -> FloatArray:
+def _log_prior(
+    n: int, log_inv_delta: float, horizon: Horizon, prior: ArrayLike | None
+) -> FloatArray:
     if prior is None:
         check_horizon(horizon)
         rows = n if horizon is None else horizon
@@ -258,14 +289,19 @@ def _log_prior(n: int, log_inv_delta: float, horizon: Horizon, prior: ArrayLike 
         return np.full(size, -math.log(size))
     if horizon is not None:
         raise UsageError(
-            "prior and horizon were both given; expected one: the length of the prior is the size of the grid"
+            "prior and horizon were both given; expected one: the length of the prior is the size "
+            "of the grid"
         )
     weights = numbers("prior", prior)
     if weights.ndim != 1 or not 1 <= weights.size <= BETS.size:
-        raise UsageError(f"prior has shape {weights.shape}; expected up to {BETS.size} weights: give one for each bet")
+        raise UsageError(
+            f"prior has shape {weights.shape}; expected up to {BETS.size} weights: give one for "
+            "each bet"
+        )
     if not (np.all(weights >= 0.0) and 0.0 < weights.sum() <= 1.0 + 1e-12):
         raise UsageError(
-            f"prior sums to {weights.sum()}; expected weights >= 0 that sum to at most 1: divide by the sum"
+            f"prior sums to {weights.sum()}; expected weights >= 0 that sum to at most 1: divide "
+            "by the sum"
         )
     with np.errstate(divide="ignore"):
         return np.log(weights)
@@ -274,20 +310,28 @@ def _log_prior(n: int, log_inv_delta: float, horizon: Horizon, prior: ArrayLike 
 def _checked_sums(bet_sums: FloatArray, n: int) -> FloatArray:
     sums = numbers("bet_sums", bet_sums)
     if sums.ndim != 2 or sums.shape[1] != BETS.size:
-        raise UsageError(f"bet_sums has shape {sums.shape}; expected (N, {BETS.size}): pass one sum for each bet size")
+        raise UsageError(
+            f"bet_sums has shape {sums.shape}; expected (N, {BETS.size}): pass one sum for each "
+            "bet size"
+        )
     if not (np.all(np.isfinite(sums)) and np.all(sums >= 0.0)):
         raise UsageError(
-            "bet_sums holds a number that is not finite or below 0; expected sums of log(1 + bet * y), y >= 0"
+            "bet_sums holds a number that is not finite or below 0; expected sums of log(1 + bet "
+            "* y), y >= 0"
         )
     if n == 0 and sums.any():
-        raise UsageError("n is 0 but bet_sums is not; expected the number of rows that were summed: pass it as n")
+        raise UsageError(
+            "n is 0 but bet_sums is not; expected the number of rows that were summed: pass it as n"
+        )
     return sums
 
 
 def _checked_values(y: ArrayLike) -> FloatArray:
     values = numbers("y", y, "a one-dimensional array of numbers")
     if values.ndim != 1:
-        raise UsageError(f"y has shape {values.shape}; expected one dimension: pass one number for each row")
+        raise UsageError(
+            f"y has shape {values.shape}; expected one dimension: pass one number for each row"
+        )
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
     if bad.size:
         shown = ", ".join(f"row {row}: {values[row]}" for row in bad[:3])

@@ -4,7 +4,8 @@ A posterior Q draws a policy and lets it act; its value is v(Q) = E_Q v(pi). Whe
 KL(Q || P), the divergence from a prior P that was fixed before the rewards were seen: 0 for the prior itself, log|Pi|
 for one policy under a uniform prior. Q may be anything that was made from the log.
 
-V is the mean of an admissible score that is linear in the policy, at lambda = 2 gamma: IX, or linear LS.
+V is the mean of an admissible score that is linear in the policy, at lambda = 2 gamma: IX, or
+linear LS.
 """
 
 import math
@@ -17,7 +18,15 @@ from numpy.typing import ArrayLike, NDArray
 from piwo.bounds.fixed_bet import score_lower
 from piwo.bounds.grid import GammaGrid, regret_bound_grid
 from piwo.bounds.regret import regret_bound_one_comparator
-from piwo.checks import check_count, check_finite, check_kind, check_non_negative, check_positive, is_number, numbers
+from piwo.checks import (
+    check_count,
+    check_finite,
+    check_kind,
+    check_non_negative,
+    check_positive,
+    is_number,
+    numbers,
+)
 from piwo.errors import UsageError
 
 __all__ = [
@@ -42,8 +51,9 @@ def pac_bayes_lower(value: float, kl: float, n: int, bet: float, log_inv_delta: 
 
     Args:
         value: V(Q), the mean of an admissible linear score under Q, over n rows.
-        kl: KL(Q || P); infinite where Q plays what P rules out. For a mixture of policies that were drawn from Q, the
-            mean of log dQ/dP over the draws, which may be negative; the bound is then on that mixture.
+        kl: KL(Q || P); infinite where Q plays what P rules out. For a mixture of policies that were
+            drawn from Q, the mean of log dQ/dP over the draws, which may be negative; the bound is
+            then on that mixture.
         n: number of rows.
         bet: lambda > 0.
         log_inv_delta: log(1/delta) of this one statement; add log m for a lambda chosen among m.
@@ -69,7 +79,7 @@ def pac_bayes_lower(value: float, kl: float, n: int, bet: float, log_inv_delta: 
 
 @dataclass(frozen=True, slots=True)
 class Gibbs:
-    """The posterior that maximises the PAC-Bayes bound at one lambda, and what it reaches.
+    """The posterior that maximizes the PAC-Bayes bound at one lambda, and what it reaches.
 
     >>> gibbs_posterior([0.0, 0.0], [0.5, 0.5], n=10, bet=1.0).kl
     0.0
@@ -88,7 +98,8 @@ class Gibbs:
 def gibbs_posterior(values: ArrayLike, prior: ArrayLike, n: int, bet: float) -> Gibbs:
     """Return the Gibbs posterior over N policies: the maximum over all Q of V(Q) - KL(Q || P)/(lambda n).
 
-        Q(pi) proportional to P(pi) exp(lambda n V(pi));  in the paper lambda n = 2 gamma n is the inverse temperature
+        Q(pi) proportional to P(pi) exp(lambda n V(pi));  in the paper lambda n = 2 gamma n is the
+        inverse temperature
 
     Args:
         values: (N,) V(pi), mean scores over n rows at lambda.
@@ -108,10 +119,12 @@ def gibbs_posterior(values: ArrayLike, prior: ArrayLike, n: int, bet: float) -> 
     value = numbers("values", values)
     if value.shape != shares.shape or not np.isfinite(value).all():
         raise UsageError(
-            f"values has shape {value.shape} and {np.isfinite(value).sum()} finite numbers, expected {shares.shape} "
-            "finite ones: one mean score for each policy of the prior"
+            f"values has shape {value.shape} and {np.isfinite(value).sum()} finite numbers, "
+            f"expected {shares.shape} finite ones: one mean score for each policy of the prior"
         )
-    check_finite("bet times n times the largest value", bet * n * float(np.abs(value).max(initial=0.0)))
+    check_finite(
+        "bet times n times the largest value", bet * n * float(np.abs(value).max(initial=0.0))
+    )
     with np.errstate(divide="ignore"):
         logits = bet * n * value + np.log(shares)
     peak = float(logits.max())
@@ -138,7 +151,10 @@ def kl_divergence(posterior: ArrayLike, prior: ArrayLike) -> float:
     """
     q, p = _shares(posterior), _shares(prior)
     if q.shape != p.shape:
-        raise UsageError(f"the posterior has {len(q)} shares and the prior {len(p)}, expected as many: one a policy")
+        raise UsageError(
+            f"the posterior has {len(q)} shares and the prior {len(p)}, expected as many: one a "
+            "policy"
+        )
     used = q > 0.0
     if (p[used] == 0.0).any():
         return math.inf
@@ -146,7 +162,9 @@ def kl_divergence(posterior: ArrayLike, prior: ArrayLike) -> float:
     return max(0.0, float((q[used] * (np.log(q[used]) - np.log(p[used]))).sum()))
 
 
-def kl_divergence_normal(mean: ArrayLike, scale: ArrayLike, prior_mean: ArrayLike, prior_scale: ArrayLike) -> float:
+def kl_divergence_normal(
+    mean: ArrayLike, scale: ArrayLike, prior_mean: ArrayLike, prior_scale: ArrayLike
+) -> float:
     """Return KL(Q || P) of two normal distributions with independent coordinates.
 
         sum of log(s0/s) + (s^2 + (m - m0)^2)/(2 s0^2) - 1/2
@@ -166,20 +184,34 @@ def kl_divergence_normal(mean: ArrayLike, scale: ArrayLike, prior_mean: ArrayLik
     except ValueError as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError("mean, scale, prior_mean, prior_scale differ in shape; expected one, or numbers") from None
-    if not all(np.isfinite(x).all() for x in (m, s, m0, s0)) or not ((s > 0).all() and (s0 > 0).all()):
-        raise UsageError("a mean is not finite or a standard deviation not above 0; expected finite and positive ones")
+        raise UsageError(
+            "mean, scale, prior_mean, prior_scale differ in shape; expected one, or numbers"
+        ) from None
+    if not all(np.isfinite(x).all() for x in (m, s, m0, s0)) or not (
+        (s > 0).all() and (s0 > 0).all()
+    ):
+        raise UsageError(
+            "a mean is not finite or a standard deviation not above 0; expected finite and "
+            "positive ones"
+        )
     with np.errstate(over="ignore", under="ignore"):  # far apart: the divergence is infinite
         ratio, shift = s / s0, (m - m0) / s0
         return float((np.log(s0) - np.log(s) + (ratio * ratio - 1.0 + shift * shift) / 2.0).sum())
 
 
-def regret_bound_pac_bayes_one_comparator(n: int, gamma: float, coverage: float, kl: float, delta: float) -> float:
+def regret_bound_pac_bayes_one_comparator(
+    n: int, gamma: float, coverage: float, kl: float, delta: float
+) -> float:
     """Return `piwo.bounds.regret_bound_pac_bayes` against one posterior that was named before the data were seen.
 
         (KL(Q* || P)/2 + log(1/delta))/(gamma n) + 2 gamma C_gamma(Q*)
 
-    >>> round(regret_bound_pac_bayes_one_comparator(100_000, 0.01, coverage=2.0, kl=math.log(1000), delta=0.05), 4)
+    >>> round(
+    ...     regret_bound_pac_bayes_one_comparator(
+    ...         100_000, 0.01, coverage=2.0, kl=math.log(1000), delta=0.05
+    ...     ),
+    ...     4,
+    ... )
     0.0464
 
     Source: docs/pac_bayes.md, Theorem 2.
@@ -188,11 +220,13 @@ def regret_bound_pac_bayes_one_comparator(n: int, gamma: float, coverage: float,
     return regret_bound_one_comparator(n, gamma, coverage, kl, delta)
 
 
-def regret_bound_pac_bayes_grid(grid: GammaGrid, coverage: float | Callable[[float], float], kl: float) -> float:
+def regret_bound_pac_bayes_grid(
+    grid: GammaGrid, coverage: float | Callable[[float], float], kl: float
+) -> float:
     """Return the regret of the best Gibbs posterior of a grid, for all Q* together and jointly with its lower bounds.
 
-        min over gamma of (KL(Q* || P) + L)/(gamma n) + 2 gamma C_gamma(Q*)   (linear LS: C_{2 gamma})
-            <= min(1, 3 sqrt(C_0(Q*) (KL(Q* || P) + L)/n))
+        min over gamma of (KL(Q* || P) + L)/(gamma n) + 2 gamma C_gamma(Q*)   (linear LS: C_{2
+            gamma}) <= min(1, 3 sqrt(C_0(Q*) (KL(Q* || P) + L)/n))
 
     Neither the coverage nor the divergence has to be known to reach the minimum.
 
@@ -202,7 +236,12 @@ def regret_bound_pac_bayes_grid(grid: GammaGrid, coverage: float | Callable[[flo
         kl: KL(Q* || P).
 
     >>> from piwo.bounds.grid import gamma_grid_ix
-    >>> round(regret_bound_pac_bayes_grid(gamma_grid_ix(10_000, 0.0, 0.05), coverage=45.0, kl=math.log(200)), 3)
+    >>> round(
+    ...     regret_bound_pac_bayes_grid(
+    ...         gamma_grid_ix(10_000, 0.0, 0.05), coverage=45.0, kl=math.log(200)
+    ...     ),
+    ...     3,
+    ... )
     0.656
 
     Source: docs/pac_bayes.md, Theorem 3.
@@ -219,7 +258,7 @@ def _shares(weights: ArrayLike) -> FloatArray:
         total = float(shares.sum())
     if shares.ndim != 1 or not ((shares >= 0.0).all() and abs(total - 1.0) <= _TOLERANCE):
         raise UsageError(
-            f"the weights have shape {shares.shape} and sum to {total:.6g}, expected shares >= 0 that sum to 1: "
-            "one a policy"
+            f"the weights have shape {shares.shape} and sum to {total:.6g}, expected shares >= 0 "
+            "that sum to 1: one a policy"
         )
     return np.asarray(shares / total)

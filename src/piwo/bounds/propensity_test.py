@@ -27,9 +27,9 @@ class PropensityTest:
 def propensity_e_test(weight_sums: FloatArray, n: int) -> PropensityTest:
     """Test that the mean weight is at most 1, which it is for every policy when the propensities are right.
 
-    A rejection means propensities that are too small. The policy must be fixed before the data: one learned
-    on the same rows raises false alarms. No
-    rejection is no proof: propensities that are too large are not looked for.
+    A rejection means propensities that are too small. The policy must be fixed before the data: one
+    learned on the same rows raises false alarms. No rejection is no proof: propensities that are
+    too large are not looked for.
 
     Args:
         weight_sums: (48,) bet sums of Y = w.

@@ -1,10 +1,11 @@
 """Regret bounds: how far below the best policy can a policy be that was learned with one gamma?
 
-Planning functions: they speak of a coverage C that no log reveals. C may be C_gamma(pi*) = E sum_a pi*(a|X)
-r(X,a)/(mu(a|X) + gamma) of the policy pi* to compete with, or anything above it, such as 1/p when the logging
-policy takes the actions of pi* with probability at least p. Regrets are in units of the reward range and say
-nothing from 1 upwards; they need an exact oracle. `piwo.bounds.rows_needed` tells how many rows any of them takes;
-for PIWO-Grid, which needs no gamma, see `piwo.bounds.grid`.
+Planning functions: they speak of a coverage C that no log reveals. C may be C_gamma(pi*) = E sum_a
+pi*(a|X) r(X,a)/(mu(a|X) + gamma) of the policy pi* to compete with, or anything above it, such as
+1/p when the logging policy takes the actions of pi* with probability at least p. Regrets are in
+units of the reward range and say nothing from 1 upwards; they need an exact oracle.
+`piwo.bounds.rows_needed` tells how many rows any of them takes; for PIWO-Grid, which needs no
+gamma, see `piwo.bounds.grid`.
 """
 
 import math
@@ -24,7 +25,9 @@ __all__ = [
 ]
 
 
-def regret_bound(n: int, gamma: float, coverage: float, log_class_size: float, delta: float) -> float:
+def regret_bound(
+    n: int, gamma: float, coverage: float, log_class_size: float, delta: float
+) -> float:
     """Return the regret of PIWO-IX against every policy of the class, jointly with its certificates.
 
         L/(gamma n) + 2 gamma C_gamma,  L = log(2|Pi|/delta)
@@ -36,18 +39,29 @@ def regret_bound(n: int, gamma: float, coverage: float, log_class_size: float, d
         log_class_size: log|Pi|.
         delta: chance of error.
 
-    >>> round(regret_bound(100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05), 4)
+    >>> round(
+    ...     regret_bound(100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05), 4
+    ... )
     0.0506
 
     Source: arXiv 2309.15771, Theorem 1.
     """
-    return _regret(n, gamma, coverage, log_inv_delta(delta, statements=2, log_class_size=log_class_size))
+    return _regret(
+        n, gamma, coverage, log_inv_delta(delta, statements=2, log_class_size=log_class_size)
+    )
 
 
-def regret_bound_alone(n: int, gamma: float, coverage: float, log_class_size: float, delta: float) -> float:
+def regret_bound_alone(
+    n: int, gamma: float, coverage: float, log_class_size: float, delta: float
+) -> float:
     """Return `regret_bound` with log(|Pi|/delta) for L: holds by itself, not jointly with certificates.
 
-    >>> round(regret_bound_alone(100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05), 4)
+    >>> round(
+    ...     regret_bound_alone(
+    ...         100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05
+    ...     ),
+    ...     4,
+    ... )
     0.0499
 
     Source: docs/theory.md, section "Regret"; arXiv 2309.15771, Theorem 1, without its union bound.
@@ -55,13 +69,17 @@ def regret_bound_alone(n: int, gamma: float, coverage: float, log_class_size: fl
     return _regret(n, gamma, coverage, log_inv_delta(delta, log_class_size=log_class_size))
 
 
-def regret_bound_one_comparator(n: int, gamma: float, coverage: float, log_class_size: float, delta: float) -> float:
+def regret_bound_one_comparator(
+    n: int, gamma: float, coverage: float, log_class_size: float, delta: float
+) -> float:
     """Return `regret_bound` against one policy that was named before the data were seen.
 
         (log|Pi|/2 + log(1/delta))/(gamma n) + 2 gamma C_gamma
 
     >>> round(
-    ...     regret_bound_one_comparator(100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05),
+    ...     regret_bound_one_comparator(
+    ...         100_000, 0.01, coverage=2.0, log_class_size=math.log(1000), delta=0.05
+    ...     ),
     ...     4,
     ... )
     0.0464
@@ -72,14 +90,19 @@ def regret_bound_one_comparator(n: int, gamma: float, coverage: float, log_class
     return _regret(n, gamma, coverage, log_inv_delta(delta, log_class_size=log_class_size / 2.0))
 
 
-def regret_bound_ls(n: int, gamma: float, coverage: float, log_class_size: float, delta: float) -> float:
+def regret_bound_ls(
+    n: int, gamma: float, coverage: float, log_class_size: float, delta: float
+) -> float:
     """Return the regret of PIWO-LS with linear gains at lambda = 2 gamma against every policy of the class.
 
         log(|Pi|/delta)/(gamma n) + 2 gamma C_{2 gamma}
 
     The form of `regret_bound_alone` with a smaller coverage: pass `coverage` at 2 gamma.
 
-    >>> round(regret_bound_ls(100_000, 0.01, coverage=1.9, log_class_size=math.log(1000), delta=0.05), 4)
+    >>> round(
+    ...     regret_bound_ls(100_000, 0.01, coverage=1.9, log_class_size=math.log(1000), delta=0.05),
+    ...     4,
+    ... )
     0.0479
 
     Source: docs/theory.md, section "Regret"; analogue of arXiv 2405.14335, Prop. 10.
@@ -92,7 +115,8 @@ def regret_bound_pac_bayes(n: int, gamma: float, coverage: float, kl: float, del
 
         (KL(Q*||P) + log(1/delta))/(gamma n) + 2 gamma C_gamma(Q*)
 
-    Holds by itself, not jointly with a certificate. With linear LS gains pass the coverage at 2 gamma.
+    Holds by itself, not jointly with a certificate. With linear LS gains pass the coverage at 2
+    gamma.
 
     Args:
         n: number of rows.
@@ -115,9 +139,12 @@ def regret_bound_tuned(n: int, coverage: float, log_class_size: float, delta: fl
 
         2 sqrt(2 C_0 L/n),  L = log(2|Pi|/delta)
 
-    The goal that `piwo.bounds.regret_bound_grid` reaches, within 6 % and a log log n, without knowing C_0.
+    The goal that `piwo.bounds.regret_bound_grid` reaches, within 6 % and a log log n, without
+    knowing C_0.
 
-    >>> round(regret_bound_tuned(100_000, coverage=2.0, log_class_size=math.log(1000), delta=0.05), 4)
+    >>> round(
+    ...     regret_bound_tuned(100_000, coverage=2.0, log_class_size=math.log(1000), delta=0.05), 4
+    ... )
     0.0412
 
     Source: docs/errata.md, E13; arXiv 2309.15771, Appendix B.

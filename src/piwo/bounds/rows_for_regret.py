@@ -1,23 +1,37 @@
 """How many rows does it take until what is learned is close to the best, and how close is it after so many?
 
-For planning, before there is a log; the coverage is what `piwo.bounds.regret` says. Every regret bound becomes a plan
-by `rows_needed`; the learners that one would choose among have their plans here by name.
+For planning, before there is a log; the coverage is what `piwo.bounds.regret` says. Every regret
+bound becomes a plan by `rows_needed`; the learners that one would choose among have their plans
+here by name.
 """
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from piwo.bounds.grid import gamma_grid_ix, gamma_grid_ls, regret_bound_grid, regret_bound_grid_variance
+from piwo.bounds.grid import (
+    gamma_grid_ix,
+    gamma_grid_ls,
+    regret_bound_grid,
+    regret_bound_grid_variance,
+)
 from piwo.bounds.pac_bayes import regret_bound_pac_bayes_grid
 from piwo.bounds.regret import gamma_auto, regret_bound, regret_bound_ls
 from piwo.checks import check_positive, shown
 from piwo.errors import UsageError
 
-__all__ = ["PLANS", "Coverage", "regret_after", "rows_for_regret", "rows_for_regret_variance", "rows_needed"]
+__all__ = [
+    "PLANS",
+    "Coverage",
+    "regret_after",
+    "rows_for_regret",
+    "rows_for_regret_variance",
+    "rows_needed",
+]
 
 Coverage = float | Callable[[float], float]
-"""gamma -> C_gamma of the policy to compete with; or one number that none of them exceeds, such as C_0 or 1/p."""
+"""gamma -> C_gamma of the policy to compete with; or one number that none of them exceeds, such as
+C_0 or 1/p."""
 
 _MOST = 2**62
 
@@ -25,8 +39,8 @@ _MOST = 2**62
 def rows_needed(target: float, regret: Callable[[int], float]) -> int:
     """Return the number of rows at which a regret bound has come down to `target`; one row fewer is not enough.
 
-    For any bound of `piwo.bounds` that falls with n, theorem by theorem. PIWO-Grid's rises by less than 1 % wherever
-    its grid gains a gamma; the number is then at most so much above the smallest.
+    For any bound of `piwo.bounds` that falls with n, theorem by theorem. PIWO-Grid's rises by less
+    than 1 % wherever its grid gains a gamma; the number is then at most so much above the smallest.
 
     Args:
         target: regret that can be accepted, in units of the reward range, such as 0.05.
@@ -36,7 +50,10 @@ def rows_needed(target: float, regret: Callable[[int], float]) -> int:
         UsageError: where 2^62 rows are not enough.
 
     >>> from piwo.bounds import regret_bound_alone
-    >>> rows_needed(0.05, lambda n: regret_bound_alone(n, 0.01, coverage=2.0, log_class_size=7.0, delta=0.05))
+    >>> rows_needed(
+    ...     0.05,
+    ...     lambda n: regret_bound_alone(n, 0.01, coverage=2.0, log_class_size=7.0, delta=0.05),
+    ... )
     99958
 
     Source: the bound that is asked.
@@ -47,7 +64,10 @@ def rows_needed(target: float, regret: Callable[[int], float]) -> int:
     enough = 1
     while not regret(enough) <= target:
         if enough >= _MOST:
-            raise UsageError(f"target is {shown(target)}, and 2^62 rows are not enough for it: accept a larger regret")
+            raise UsageError(
+                f"target is {shown(target)}, and 2^62 rows are not enough for it: accept a larger "
+                "regret"
+            )
         enough *= 2
     too_few = enough // 2
     while enough - too_few > 1:
@@ -88,10 +108,13 @@ def _at(coverage: Coverage, gamma: float) -> float:
 PLANS: Mapping[str, Callable[[int, Coverage, float, float], float]] = MappingProxyType(
     {"grid": _grid, "grid-ix": _grid_ix, "pac-bayes": _pac_bayes, "ix": _ix, "ls": _ls}
 )
-"""What `rows_for_regret` and `regret_after` know: learner -> its regret, from n, coverage, log|Pi| and delta."""
+"""What `rows_for_regret` and `regret_after` know: learner -> its regret, from n, coverage, log|Pi|
+and delta."""
 
 
-def regret_after(n: int, coverage: Coverage, log_class_size: float, delta: float, *, learner: str = "grid") -> float:
+def regret_after(
+    n: int, coverage: Coverage, log_class_size: float, delta: float, *, learner: str = "grid"
+) -> float:
     """Return how far below the best policy of its class a learner can be after n rows.
 
     Oracles must be exact, such as `Exhaustive`; others promise no regret.
@@ -106,7 +129,8 @@ def regret_after(n: int, coverage: Coverage, log_class_size: float, delta: float
 
     Args:
         n: number of rows.
-        coverage: of the policy to compete with: gamma -> C_gamma, or C_0 or any number above it, such as 1/p.
+        coverage: of the policy to compete with: gamma -> C_gamma, or C_0 or any number above it,
+            such as 1/p.
         log_class_size: log|Pi|.
         delta: chance of error.
         learner: see the table.
@@ -120,10 +144,16 @@ def regret_after(n: int, coverage: Coverage, log_class_size: float, delta: float
     >>> import math
     >>> round(regret_after(100_000, coverage=20.0, log_class_size=math.log(1000), delta=0.05), 3)
     0.148
-    >>> round(regret_after(100_000, coverage=20.0, log_class_size=math.log(1000), delta=0.05, learner="ix"), 3)
+    >>> round(
+    ...     regret_after(
+    ...         100_000, coverage=20.0, log_class_size=math.log(1000), delta=0.05, learner="ix"
+    ...     ),
+    ...     3,
+    ... )
     0.422
 
-    Source: docs/grid.md, Theorem 1 (b); docs/theory.md, section "Regret"; docs/pac_bayes.md, Theorem 3.
+    Source: docs/grid.md, Theorem 1 (b); docs/theory.md, section "Regret"; docs/pac_bayes.md,
+    Theorem 3.
     """
     return _plan(learner)(n, coverage, log_class_size, delta)
 
@@ -133,8 +163,8 @@ def rows_for_regret(
 ) -> int:
     """Return the number of rows after which a learner has a regret of at most `target`.
 
-    The inverse of `regret_after`; about 9 C_0 L/target^2 for the grid, L ((2C + 1)/target)^2 for one gamma, which
-    nobody could tune to the coverage.
+    The inverse of `regret_after`; about 9 C_0 L/target^2 for the grid, L ((2C + 1)/target)^2 for
+    one gamma, which nobody could tune to the coverage.
 
     Args:
         target: regret that can be accepted, in units of the reward range, such as 0.05.
@@ -149,7 +179,9 @@ def rows_for_regret(
     >>> import math
     >>> rows_for_regret(0.05, coverage=20.0, log_class_size=math.log(1000), delta=0.05)
     928630
-    >>> rows_for_regret(0.05, coverage=20.0, log_class_size=math.log(1000), delta=0.05, learner="ix")
+    >>> rows_for_regret(
+    ...     0.05, coverage=20.0, log_class_size=math.log(1000), delta=0.05, learner="ix"
+    ... )
     7125178
 
     Source: docs/grid.md, Theorem 1; arXiv 2309.15771, Theorem 1.
@@ -180,7 +212,9 @@ def rows_for_regret_variance(
         missing: what that policy earns where the logging policy never goes.
 
     >>> import math
-    >>> rows_for_regret_variance(0.05, variance=0.19, log_class_size=math.log(200), delta=0.05, value=0.9)
+    >>> rows_for_regret_variance(
+    ...     0.05, variance=0.19, log_class_size=math.log(200), delta=0.05, value=0.9
+    ... )
     8055
     >>> rows_for_regret(0.05, coverage=1.0, log_class_size=math.log(200), delta=0.05)
     41069
@@ -189,7 +223,9 @@ def rows_for_regret_variance(
     """
     return rows_needed(
         target,
-        lambda n: regret_bound_grid_variance(gamma_grid_ls(n, log_class_size, delta), variance, value, missing),
+        lambda n: regret_bound_grid_variance(
+            gamma_grid_ls(n, log_class_size, delta), variance, value, missing
+        ),
     )
 
 

@@ -1,7 +1,8 @@
 """Union bound: the price of several statements that hold together.
 
-Every primitive of this layer takes `log_inv_delta`, the log(1/delta) of its one statement. delta/(2|Pi|) is
-zero in floating point once log|Pi| > 745, a class of modest size; its logarithm is an ordinary number.
+Every primitive of this layer takes `log_inv_delta`, the log(1/delta) of its one statement.
+delta/(2|Pi|) is zero in floating point once log|Pi| > 745, a class of modest size; its logarithm is
+an ordinary number.
 """
 
 import math

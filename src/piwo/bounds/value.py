@@ -9,7 +9,9 @@ from piwo.checks import check_positive
 __all__ = ["one_minus_lower", "value_interval", "value_lower", "value_upper"]
 
 
-def value_lower(reward_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None) -> float:
+def value_lower(
+    reward_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None
+) -> float:
     """Return the lower bound on the value: for rewards R >= 0 without a ceiling, and without support.
 
     Args:
@@ -27,10 +29,13 @@ def value_lower(reward_sums: FloatArray, n: int, log_inv_delta: float, *, horizo
     return lower(reward_sums, n, log_inv_delta, horizon=horizon)
 
 
-def value_upper(loss_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None) -> float:
+def value_upper(
+    loss_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None
+) -> float:
     """Upper bound on the value for rewards in [0, 1]: one minus a lower bound on what the policy misses.
 
-    Holds without support, because the policy's probabilities sum to at most 1: v <= 1 - E[w(1 - R)].
+    Holds without support, because the policy's probabilities sum to at most 1: v <= 1 - E[w(1 -
+    R)].
 
     Args:
         loss_sums: (48,) bet sums of Y = w (1 - R).
@@ -62,8 +67,8 @@ def value_interval(
 
     Args:
         reward_sums: (48,) bet sums of Y = w R.
-        loss_sums: (48,) bet sums of Y = w (1 - R); None where rewards have no ceiling: then there is no
-            upper end, and the lower end has all of delta.
+        loss_sums: (48,) bet sums of Y = w (1 - R); None where rewards have no ceiling: then there
+            is no upper end, and the lower end has all of delta.
         n: number of rows.
         log_inv_delta: log(1/delta) of the whole interval; add log N for N policies at once.
         horizon: see `piwo.bounds.Horizon`.
@@ -78,7 +83,8 @@ def value_interval(
     check_positive("log_inv_delta", log_inv_delta)
     share = log_inv_delta + math.log(2.0)
     return Interval(
-        value_lower(reward_sums, n, share, horizon=horizon), value_upper(loss_sums, n, share, horizon=horizon)
+        value_lower(reward_sums, n, share, horizon=horizon),
+        value_upper(loss_sums, n, share, horizon=horizon),
     )
 
 

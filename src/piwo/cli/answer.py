@@ -37,7 +37,8 @@ def document(answer: Answer, heard: Iterable[str]) -> str:
     notes = [*answer.document.get("notes", ()), *heard]
     page = {"piwo": __version__, **answer.document, "notes": notes}
     text = json.dumps(page, indent=2, ensure_ascii=False, allow_nan=False)
-    # line breaks inside names are escapes by now; JSON escapes no other character that a terminal obeys
+    # line breaks inside names are escapes by now; JSON escapes no other character that a terminal
+    # obeys
     return "".join(x if x.isprintable() or x == "\n" else json.dumps(x)[1:-1] for x in text)
 
 
@@ -50,7 +51,10 @@ def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
     cells = [[visible(cell) for cell in row] for row in [list(header), *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return [
-        "  ".join(x.rjust(w) if i else x.ljust(w) for i, (x, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+        "  ".join(
+            x.rjust(w) if i else x.ljust(w)
+            for i, (x, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
         for row in cells
     ]
 

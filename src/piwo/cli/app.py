@@ -41,7 +41,9 @@ def make_app() -> App:
             lambda _, commands, arguments: from_files(app, commands, arguments),
         ],
     )
-    stories = [import_module("piwo.cli.demo").demo] if find_spec("piwo.cli.demo") is not None else []
+    stories = (
+        [import_module("piwo.cli.demo").demo] if find_spec("piwo.cli.demo") is not None else []
+    )
     for place, command in enumerate((*stories, check, evaluate, learn, report)):
         app.command(command, sort_key=place)
     policy = App(name="policy", help="Look into a policy file, or act with it.", sort_key=9)

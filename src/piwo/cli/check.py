@@ -26,7 +26,9 @@ def check(
     *,
     policy: Annotated[
         str | None,
-        Parameter(help="What the log is for: uniform, logging, constant:LABEL or a file. [default: uniform]"),
+        Parameter(
+            help="What the log is for: uniform, logging, constant:LABEL or a file. [default: uniform]"
+        ),
     ] = None,
     columns: LogOptions = AS_NAMED,
     output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)

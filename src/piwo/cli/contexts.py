@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from piwo.errors import DataError, FileError
 from piwo.logs.columns import Columns, match_names
-from piwo.logs.delimited import csv_source
 from piwo.logs.features import Features
-from piwo.logs.paths import files_of, kind_of
-from piwo.logs.reading import source_of
-from piwo.logs.sources import QuerySource, Source, file_list
+from piwo.logs.read import source_of
+from piwo.sources.csv import csv_source
+from piwo.sources.paths import files_of, kind_of
+from piwo.sources.source import QuerySource, Source, file_list
 
 __all__ = ["read_contexts"]
 
@@ -28,7 +28,11 @@ def read_contexts(text: str, features: Features | None) -> pa.Table:
     """
     source = _source(text, features)
     available = source.schema.names
-    wanted = available[:1] if features is None else list(match_names(features.columns, available, "policy's context"))
+    wanted = (
+        available[:1]
+        if features is None
+        else list(match_names(features.columns, available, "policy's context"))
+    )
     records = [record for part in source.fragments(wanted) for record in part.records()]
     if sum(record.num_rows for record in records) == 0:
         raise DataError(f"no rows in {source.name}, expected at least one context")
@@ -47,5 +51,7 @@ def _source(text: str, features: Features | None) -> Source:
         texts = [x.column for x in items if x.kind in {"levels", "hashed"}]
         return csv_source(paths, texts=texts, numbers=[x.column for x in items])
     if kind == "json":
-        return QuerySource(f"select * from read_json({file_list(paths)}, format='newline_delimited')", name=text)
+        return QuerySource(
+            f"select * from read_json({file_list(paths)}, format='newline_delimited')", name=text
+        )
     return source_of(paths, Columns())

@@ -13,9 +13,9 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer, say, table
-from piwo.cli.in_sample import sample_of
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, OutputOptions
+from piwo.evaluation.provenance import sample_of
 from piwo.policies import Constant, LinearGreedy, Policy, Uniform
 from piwo.simulate import ClassificationBandit
 
@@ -27,7 +27,10 @@ ROWS, ETA, SEED = 20_000, 3.0, 0
 def demo(
     *,
     out: Annotated[
-        Path, Parameter(help="File for the learned policy; the log goes beside it. Old ones are replaced.")
+        Path,
+        Parameter(
+            help="File for the learned policy; the log goes beside it. Old ones are replaced."
+        ),
     ] = Path("digits.piwo"),
     output: OutputOptions = AS_USUAL,
 ) -> Answer:
@@ -104,8 +107,14 @@ def _check(story: _Story, log: piwo.Log) -> None:
     story.tell(
         "2. Is the log fit for use?  (piwo check)",
         _fact("verdict", health.verdict, "and what makes it so:"),
-        _fact("mean weight", f"{health.mean_weight:.3f}", "expected 1: propensities and actions agree"),
-        _fact("effective sample", f"{health.ess or 0:.0f}", f"of {health.rows} rows, for the uniform policy"),
+        _fact(
+            "mean weight", f"{health.mean_weight:.3f}", "expected 1: propensities and actions agree"
+        ),
+        _fact(
+            "effective sample",
+            f"{health.ess or 0:.0f}",
+            f"of {health.rows} rows, for the uniform policy",
+        ),
         _fact("smallest propensity", f"{health.propensity_min:.4f}", "of the decisions taken"),
         verdict=health.verdict,
     )
@@ -137,15 +146,26 @@ def _learn(story: _Story, log: piwo.Log, bandit: ClassificationBandit) -> None:
     learner = piwo.PIWOGrid().fit(log)
     certificate, score = learner.certificate_, learner.score_
     assert certificate is not None
-    kept = {"certificate": certificate.to_dict(), "training": {"log": str(story.log), "rule": learner.rule_}}
+    kept = {
+        "certificate": certificate.to_dict(),
+        "training": {"log": str(story.log), "rule": learner.rule_},
+    }
     learner.policy_.save(story.out, metadata={**kept, "sample": sample_of(log, learner.policy_)})
     truth, today = bandit.value(learner.policy_), story.document["true_logging_value"]
     gain = certificate.improvement_lower or 0.0
     story.tell(
         "4. Which policy should run, and is it better?  (piwo learn)",
         f"Learned by PIWO-Grid on {certificate.training_rows} rows, certified on the other {certificate.rows}.",
-        _fact("lambda", f"{score.value:.3g}", f"how cautious; certified best of {len(learner.path_)} values"),
-        _fact("certified value", f"{certificate.value_lower or 0:.3f}", "at least this, with probability 95 %"),
+        _fact(
+            "lambda",
+            f"{score.value:.3g}",
+            f"how cautious; certified best of {len(learner.path_)} values",
+        ),
+        _fact(
+            "certified value",
+            f"{certificate.value_lower or 0:.3f}",
+            "at least this, with probability 95 %",
+        ),
         _fact("certified gain", f"{gain:+.3f}", "at least this over the logging policy, likewise"),
         _fact("estimate", f"{certificate.value or 0:.3f}", "on the rows that learning never saw"),
         _fact("truth", f"{truth:.3f}", f"known here; the logging policy earns {today:.3f}"),
@@ -159,14 +179,17 @@ def _act(story: _Story, bandit: ClassificationBandit) -> None:
     policy = piwo.load(story.out)
     images, right = bandit.context[:3], bandit.actions.take(bandit.classes[:3])
     actions, propensities = policy.act(images, random_state=SEED)
-    rows = [[f"image {i}", *row] for i, row in enumerate(zip(actions, propensities, right, strict=True))]
+    rows = [
+        [f"image {i}", *row] for i, row in enumerate(zip(actions, propensities, right, strict=True))
+    ]
     story.tell(
         "5. Act with the saved policy  (piwo policy act)",
         *table(["", "action", "propensity", "right"], rows),
         "It is always sure, so its log would teach nothing new; piwo.policies.EpsilonGreedy(policy, 0.1)",
         "explores. Log the propensity with every action.",
         decisions=[
-            {"action": a, "propensity": p} for a, p in zip(actions.tolist(), propensities.tolist(), strict=True)
+            {"action": a, "propensity": p}
+            for a, p in zip(actions.tolist(), propensities.tolist(), strict=True)
         ],
     )
 

@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer, table
-from piwo.cli.in_sample import IN_SAMPLE, Acquaintance, Rows
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
 from piwo.cli.places import files_named
@@ -29,8 +28,9 @@ from piwo.cli.shared_options import (
     named_policy,
 )
 from piwo.errors import UsageError, warn
-from piwo.estimators.evaluation import notes_together
-from piwo.estimators.intervals import interval_named
+from piwo.evaluation.provenance import IN_SAMPLE, Acquaintance, Rows
+from piwo.evaluation.record import notes_together
+from piwo.intervals import interval_named
 from piwo.visible import number, visible
 
 __all__ = ["BaselineOption", "evaluate", "evaluated", "records"]
@@ -66,7 +66,9 @@ def evaluate(
     if gate:
         columns.check_gate()
     rows, found = evaluated(log, policies.named(), policies, columns, estimate, baseline)
-    refused = [name for name, one in found.items() if gate and name != baseline and not _better(one)]
+    refused = [
+        name for name, one in found.items() if gate and name != baseline and not _better(one)
+    ]
     first = next(iter(found.values()))
     step = f"piwo learn {columns.words(log)}{'' if columns.context else ' --context ...'} --out policy.piwo"
     return Answer(
@@ -119,9 +121,12 @@ def evaluated(
     seen = {name: rows.know(one) for name, one in known.items()}
     base = None if baseline is None else known[baseline].make(log.actions)
     found: dict[str, piwo.Evaluation] = {}
-    # those of which an interval may hold pay for each other, and the others say nothing about the rows
+    # those of which an interval may hold pay for each other, and the others say nothing about the
+    # rows
     for here in (False, True):
-        some = {name: one.make(log.actions) for name, one in named.items() if seen[name].certain is here}
+        some = {
+            name: one.make(log.actions) for name, one in named.items() if seen[name].certain is here
+        }
         if some:
             found |= piwo.compare(
                 log,
@@ -151,8 +156,9 @@ def _told_of(
             found = _not_compared(found, of_baseline)
     if seen.certain:
         return found.without_bounds(
-            f"{IN_SAMPLE}it was learned from part of this log ({seen.how}), so that this value may be too high, and no "
-            "bound is given; its certificate rests on held-out rows alone: piwo policy show"
+            f"{IN_SAMPLE}it was learned from part of this log ({seen.how}), so that this value may "
+            "be too high, and no bound is given; its certificate rests on held-out rows alone: "
+            "piwo policy show"
         )
     return found if seen.rests_on is None else replace(found, notes=(*found.notes, seen.rests_on))
 
@@ -160,19 +166,22 @@ def _told_of(
 def _not_compared(found: piwo.Evaluation, of_baseline: Acquaintance) -> piwo.Evaluation:
     """Return the evaluation without an improvement, where the baseline was made from the rows."""
     note = (
-        f"{IN_SAMPLE}the baseline was learned from part of this log ({of_baseline.how}), so that nothing is certified "
-        "better than it; compare them on other rows"
+        f"{IN_SAMPLE}the baseline was learned from part of this log ({of_baseline.how}), so that "
+        "nothing is certified better than it; compare them on other rows"
     )
     return replace(found, improvement_lower=None, log_e_better=None, notes=(note, *found.notes))
 
 
 def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
     """Return the evaluations as JSON has them."""
-    return [{**one.to_dict(), "in_sample": _in_sample(one), "certified": _better(one)} for one in found.values()]
+    return [
+        {**one.to_dict(), "in_sample": _in_sample(one), "certified": _better(one)}
+        for one in found.values()
+    ]
 
 
 def _better(one: piwo.Evaluation) -> bool:
-    """Tell whether a policy is certified better than what it is compared with, by rows that it was not made from."""
+    """Whether a policy is certified better than what it is compared with, by rows that it was not made from."""
     return one.improvement_lower is not None and one.improvement_lower > 0
 
 
@@ -203,7 +212,11 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
     lines = [
         f"{visible(called)}: {first.rows} rows, {len(log.actions)} actions",
         f"{reward} in [{low:g}, {high:g}]; logged: {number(first.logging_value)} a row",
-        *([] if first.baseline is None else [f"{visible(first.over)}: {number(first.baseline_value)} a row"]),
+        *(
+            []
+            if first.baseline is None
+            else [f"{visible(first.over)}: {number(first.baseline_value)} a row"]
+        ),
         "",
     ]
     header = [
@@ -232,7 +245,9 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
     lines += [*table(header, cells), "", *map(visible, _together(found, log.assumption))]
     chosen = _selection(found)
     lines += [] if chosen is None else map(visible, chosen.lines())
-    return lines + [f"note: {visible(as_options(line))}" for line in notes_together(list(found.values()))]
+    return lines + [
+        f"note: {visible(as_options(line))}" for line in notes_together(list(found.values()))
+    ]
 
 
 def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
@@ -240,7 +255,11 @@ def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
     fair = {name: one for name, one in found.items() if not _in_sample(one)}
     sound = all(one.guarantee in {"finite-sample", "none"} for one in fair.values())
     sound = sound and any(one.guarantee == "finite-sample" for one in fair.values())
-    return piwo.Selection.of(fair, rate=next(iter(fair.values())).delta) if sound and len(fair) > 1 else None
+    return (
+        piwo.Selection.of(fair, rate=next(iter(fair.values())).delta)
+        if sound and len(fair) > 1
+        else None
+    )
 
 
 def _method(one: piwo.Evaluation) -> str:
@@ -264,6 +283,8 @@ def _together(found: Mapping[str, piwo.Evaluation], assumption: str | None) -> l
     kinds = " and ".join(dict.fromkeys(found[name].interval for name in held))
     if len(held) == 1:
         whose = "" if many == 1 else f" of {held[0]}"
-        return [f"{kinds} interval{whose}: contains the true value with probability at least {level}"]
+        return [
+            f"{kinds} interval{whose}: contains the true value with probability at least {level}"
+        ]
     which = f"all {many} hold" if len(held) == many else f"of {', '.join(held)} alone: hold"
     return [f"{kinds} intervals, simultaneous: {which} with probability at least {level}"]

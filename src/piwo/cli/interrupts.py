@@ -16,7 +16,8 @@ __all__ = ["INTERRUPTED", "interruptible"]
 INTERRUPTED = 130
 """The exit code."""
 GRACE = 2.0
-"""Seconds that a command has to end by itself: workers finish their batch, half-written files are removed."""
+"""Seconds that a command has to end by itself: workers finish their batch, half-written files are
+removed."""
 SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -24,8 +25,9 @@ SHOW_CURSOR = b"\x1b[?25h"
 def interruptible() -> Iterator[threading.Event]:
     """Yield an event that Ctrl-C sets: a library may turn the interrupt into an exception of its own.
 
-    Python runs signal handlers between its own instructions only, and a database or a solver may be busy for
-    minutes inside one of them. A thread that the operating system wakes ends the process then.
+    Python runs signal handlers between its own instructions only, and a database or a solver may be
+    busy for minutes inside one of them. A thread that the operating system wakes ends the process
+    then.
     """
     pressed, ended = threading.Event(), threading.Event()
     if threading.current_thread() is not threading.main_thread():  # signals are the main thread's

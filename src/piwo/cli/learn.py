@@ -9,19 +9,19 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from piwo.certificates import Certificate
+from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer, table, typed
-from piwo.cli.in_sample import Acquaintance, Rows, sample_of
 from piwo.cli.learn_options import USUAL_LEARNING, LearnOptions
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions, named_policy
 from piwo.errors import UsageError, warn
+from piwo.evaluation.provenance import Acquaintance, Rows, sample_of
 from piwo.learners.account import Account, Tried
-from piwo.logs.addresses import without_secrets
 from piwo.policies import Policy
 from piwo.policies.sameness import identity
+from piwo.sources.addresses import without_secrets
 from piwo.visible import visible
 
 __all__ = ["learn"]
@@ -30,7 +30,9 @@ __all__ = ["learn"]
 def learn(
     log: LogPaths,
     *,
-    out: Annotated[Path, Parameter(help="File for the policy and its certificate; an old one is replaced.")],
+    out: Annotated[
+        Path, Parameter(help="File for the policy and its certificate; an old one is replaced.")
+    ],
     gate: Annotated[
         bool,
         Parameter(
@@ -101,28 +103,50 @@ def _training(
 
 
 def _incumbent_learned_here(incumbent: str | None, rows: Rows) -> bool:
-    """Tell whether the incumbent was learned from these rows, and warn: what improves on it there is luck."""
+    """Whether the incumbent was learned from these rows, and warn: what improves on it there is luck."""
     known = Acquaintance() if incumbent is None else rows.know(named_policy(incumbent))
     if known.certain:
         warn(
-            f"{incumbent} was learned from part of this log ({known.how}), so that no gain over it is certified, "
-            "whatever the certificate says; learn from other rows"
+            f"{incumbent} was learned from part of this log ({known.how}), so that no gain over it "
+            "is certified, whatever the certificate says; learn from other rows"
         )
     return known.certain
 
 
-def _after(out: Path, log: str, policy: Policy, stays: str | None, refused: bool, kept_old: bool) -> list[str]:
+def _after(
+    out: Path, log: str, policy: Policy, stays: str | None, refused: bool, kept_old: bool
+) -> list[str]:
     """Say what became of the file, and what to do next: a policy that the gate refused is not to act."""
     if kept_old:
         return [f"not certified: kept the old {visible(out)}"]
     show = ["piwo", "policy", "show", str(out)]
     if refused:
-        return [f"not certified: saved to {visible(out)} to be looked at, not to act", "", f"next: {typed(show)}"]
+        return [
+            f"not certified: saved to {visible(out)} to be looked at, not to act",
+            "",
+            f"next: {typed(show)}",
+        ]
     if not policy.tells_all:
-        return [f"nothing better was found: {visible(out)} says so, and cannot act", "", f"next: {typed(show)}"]
-    act = ["piwo", "policy", "act", str(out), without_secrets(log), "--epsilon", "0.05", "--seed", "0"]
+        return [
+            f"nothing better was found: {visible(out)} says so, and cannot act",
+            "",
+            f"next: {typed(show)}",
+        ]
+    act = [
+        "piwo",
+        "policy",
+        "act",
+        str(out),
+        without_secrets(log),
+        "--epsilon",
+        "0.05",
+        "--seed",
+        "0",
+    ]
     saved = (
-        f"saved to {visible(out)}" if stays is None else f"nothing better was found: saved {stays} to {visible(out)}"
+        f"saved to {visible(out)}"
+        if stays is None
+        else f"nothing better was found: saved {stays} to {visible(out)}"
     )
     step = show if log.startswith("spark:") else act  # rows of a cluster stay there
     return [saved, "", f"next: {typed(step)}"]

@@ -18,7 +18,16 @@ from piwo.oracles import Oracle
 from piwo.scores import Score
 from piwo.scores.doubly_robust_ls import FORWARD
 
-__all__ = ["AUTO", "ORACLES", "POSTERIORS", "SCORES", "USUAL_LEARNING", "LearnOptions", "Learned", "score_of"]
+__all__ = [
+    "AUTO",
+    "ORACLES",
+    "POSTERIORS",
+    "SCORES",
+    "USUAL_LEARNING",
+    "LearnOptions",
+    "Learned",
+    "score_of",
+]
 
 T = TypeVar("T")
 
@@ -30,15 +39,21 @@ Learned = piwo.PIWO | piwo.PIWOGrid | piwo.Auto | piwo.PACBayesLinear | piwo.Gib
 
 def _needs_nothing(kind: Any) -> bool:
     oracle = isinstance(kind, type) and issubclass(kind, Oracle) and not inspect.isabstract(kind)
-    return oracle and all(x.default is not x.empty for x in inspect.signature(kind).parameters.values())
+    return oracle and all(
+        x.default is not x.empty for x in inspect.signature(kind).parameters.values()
+    )
 
 
-SCORES: Mapping[str, type[Score]] = {name: kind for name, kind in piwo.scores.SCORES.items() if kind.linear}
-"""The scores that an oracle can maximise, by name."""
+SCORES: Mapping[str, type[Score]] = {
+    name: kind for name, kind in piwo.scores.SCORES.items() if kind.linear
+}
+"""The scores that an oracle can maximize, by name."""
 ADMISSIBLE = tuple(name for name, kind in SCORES.items() if kind().admissible)
 """Those that a grid of gammas may be learned with, by name."""
 ORACLES: Mapping[str, type[Oracle]] = {
-    x.name: x for x in (vars(piwo.oracles)[name] for name in piwo.oracles.__all__) if _needs_nothing(x)
+    x.name: x
+    for x in (vars(piwo.oracles)[name] for name in piwo.oracles.__all__)
+    if _needs_nothing(x)
 }
 """The oracles that need no further description, by name."""
 
@@ -52,23 +67,26 @@ class LearnOptions:
         str | None,
         Parameter(
             help=f"How a policy is sought: auto, a pool of learners of which the certified best is kept (the logging "
-            f"policy where none is better); one of {', '.join(ORACLES)} (classifier: logistic regression); or a "
-            "mixture of linear policies drawn from a posterior: pac-bayes, a normal one, certified on the rows that it "
-            "was fitted to, with a prior from the others; gibbs, the best one, sampled (needs piwo[sampler]). "
-            "[default: auto; classifier where --score or --gamma is given, or rewards have no upper end]"
+            f"policy where none is better); one of {', '.join(ORACLES)} (classifier: logistic "
+            "regression); or a mixture of linear policies drawn from a posterior: pac-bayes, a "
+            "normal one, certified on the rows that it was fitted to, with a prior from the "
+            "others; gibbs, the best one, sampled (needs piwo[sampler]). [default: auto; "
+            "classifier where --score or --gamma is given, or rewards have no upper end]"
         ),
     ] = None
     score: Annotated[
         str | None,
-        Parameter(help=f"How a row is credited: {', '.join(SCORES)}; not for auto and direct. [default: ls-linear]"),
+        Parameter(
+            help=f"How a row is credited: {', '.join(SCORES)}; not for auto and direct. [default: ls-linear]"
+        ),
     ] = None
     gamma: Annotated[
         str | None,
         Parameter(
             help=f"grid: all that theory can use, the best certificate decides ({', '.join(ADMISSIBLE)}); a number; "
-            "several, separated by commas, likewise; or auto: sqrt(d/n). lam = 2 gamma for ls-linear and the clips; "
-            "for pl it is beta; iw has none. Not for auto and direct; gibbs takes one. [default: grid for ls-linear "
-            "and ix, else auto]"
+            "several, separated by commas, likewise; or auto: sqrt(d/n). lam = 2 gamma for "
+            "ls-linear and the clips; for pl it is beta; iw has none. Not for auto and direct; "
+            "gibbs takes one. [default: grid for ls-linear and ix, else auto]"
         ),
     ] = None
     reward_model: Annotated[
@@ -95,11 +113,16 @@ class LearnOptions:
     ] = None
     holdout: Annotated[
         float,
-        Parameter(help="Fraction of the rows that the certificate is on, and that nothing else sees but pac-bayes."),
+        Parameter(
+            help="Fraction of the rows that the certificate is on, and that nothing else sees but pac-bayes."
+        ),
     ] = 0.5
     seed: Annotated[int, Parameter(help="Chooses those rows.", converter=whole)] = 0
     tail: Annotated[
-        bool, Parameter(help="Hold out the last rows, for a logger that learned as it went.", negative="")
+        bool,
+        Parameter(
+            help="Hold out the last rows, for a logger that learned as it went.", negative=""
+        ),
     ] = False
     delta: Annotated[float, Parameter(help="How often the certificate may be wrong.")] = 0.05
 
@@ -117,31 +140,37 @@ class LearnOptions:
             gate: what is saved is to be certified.
 
         Raises:
-            UsageError: for an unknown score or oracle, a gamma that the score cannot have, and a refit that is to pass
-                the gate.
+            UsageError: for an unknown score or oracle, a gamma that the score cannot have, and a
+                refit that is to pass the gate.
         """
         name = self.sought(math.isfinite(log.reward_range[1]))
         if name == AUTO:
             if gate and self.refit:
                 raise UsageError(
-                    "--gate lets a certified policy pass, and --refit saves one of which nothing is proved; leave one "
-                    "of them out"
+                    "--gate lets a certified policy pass, and --refit saves one of which nothing "
+                    "is proved; leave one of them out"
                 )
             return self._auto(not gate if self.refit is None else self.refit, log)
         for option, given in (("--refit", self.refit), ("--baseline", self.incumbent)):
             if given is not None:
                 raise UsageError(
-                    f"{option} is for --oracle auto, not for {name}, which saves the certified policy; leave it out"
+                    f"{option} is for --oracle auto, not for {name}, which saves the certified "
+                    "policy; leave it out"
                 )
         if name in POSTERIORS:
             return self._posterior(name)
-        oracle, score = _chosen(ORACLES, name, "oracle", AUTO, *POSTERIORS)(), self.score or "ls-linear"
+        oracle, score = (
+            _chosen(ORACLES, name, "oracle", AUTO, *POSTERIORS)(),
+            self.score or "ls-linear",
+        )
         if not oracle.uses_score:
             return self._without_score(oracle)
         if self.gamma == "grid" or (self.gamma is None and SCORES.get(score, Score).regret_known):
             if score not in ADMISSIBLE:
                 known = ", ".join(ADMISSIBLE)
-                raise UsageError(f"--gamma got 'grid', but only {known} have one; give {score} a number, or auto")
+                raise UsageError(
+                    f"--gamma got 'grid', but only {known} have one; give {score} a number, or auto"
+                )
             return piwo.PIWOGrid(
                 self._modelled(SCORES[score]()),
                 oracle,
@@ -160,10 +189,23 @@ class LearnOptions:
         )
 
     def _without_score(self, oracle: Oracle) -> piwo.PIWO:
-        for option, given in (("--score", self.score), ("--gamma", self.gamma), ("--reward-model", self.reward_model)):
+        for option, given in (
+            ("--score", self.score),
+            ("--gamma", self.gamma),
+            ("--reward-model", self.reward_model),
+        ):
             if given is not None:
-                raise UsageError(f"{option} got {given!r}, but the {oracle.name} oracle uses no score; leave it out")
-        return piwo.PIWO(oracle=oracle, delta=self.delta, holdout=self.holdout, random_state=self.seed, tail=self.tail)
+                raise UsageError(
+                    f"{option} got {given!r}, but the {oracle.name} oracle uses no score; leave it "
+                    "out"
+                )
+        return piwo.PIWO(
+            oracle=oracle,
+            delta=self.delta,
+            holdout=self.holdout,
+            random_state=self.seed,
+            tail=self.tail,
+        )
 
     def _modelled(self, score: Score) -> Score:
         """Return the score with the reward model that was asked for."""
@@ -175,7 +217,9 @@ class LearnOptions:
         score = self.score or "ls-linear"
         if name == "gibbs":
             if self.gamma == "grid":
-                raise UsageError("--gamma got 'grid', but gibbs samples one posterior; give a number, or auto")
+                raise UsageError(
+                    "--gamma got 'grid', but gibbs samples one posterior; give a number, or auto"
+                )
             return piwo.GibbsLinear(
                 self._modelled(score_of(score, self.gamma or "auto")),
                 delta=self.delta,
@@ -184,9 +228,13 @@ class LearnOptions:
                 tail=self.tail,
             )
         if not 0.0 < self.delta < 0.5:
-            raise UsageError(f"--delta got {self.delta:g}, expected a number above 0 and below 0.5 for pac-bayes")
+            raise UsageError(
+                f"--delta got {self.delta:g}, expected a number above 0 and below 0.5 for pac-bayes"
+            )
         return piwo.PACBayesLinear(
-            self._modelled(score_of(score, "auto" if self.gamma in {None, "grid"} else str(self.gamma))),
+            self._modelled(
+                score_of(score, "auto" if self.gamma in {None, "grid"} else str(self.gamma))
+            ),
             # half of it stands in the certificate
             delta=2.0 * self.delta,
             holdout=self.holdout,
@@ -195,9 +243,15 @@ class LearnOptions:
         )
 
     def _auto(self, refit: bool, log: piwo.Log) -> piwo.Auto:
-        for option, given in (("--score", self.score), ("--gamma", self.gamma), ("--reward-model", self.reward_model)):
+        for option, given in (
+            ("--score", self.score),
+            ("--gamma", self.gamma),
+            ("--reward-model", self.reward_model),
+        ):
             if given is not None:
-                raise UsageError(f"{option} got {given!r}, but --oracle auto tries several itself; leave it out")
+                raise UsageError(
+                    f"{option} got {given!r}, but --oracle auto tries several itself; leave it out"
+                )
         today = None if self.incumbent is None else named_policy(self.incumbent)
         return piwo.Auto(
             incumbent=None if today is None else today.make(log.actions),
@@ -224,7 +278,9 @@ def score_of(name: str, gamma: str) -> Score:
     kind, value = _chosen(SCORES, name, "score"), gamma_of(gamma)
     if kind.parameter is None:
         if value != "auto":
-            raise UsageError(f"--gamma got {gamma!r}, but the score {name} has no gamma; leave it out")
+            raise UsageError(
+                f"--gamma got {gamma!r}, but the score {name} has no gamma; leave it out"
+            )
         return kind()
     own: Any = value
     if isinstance(value, tuple):

@@ -13,22 +13,40 @@ from cyclopts import Group, Parameter, Token
 
 import piwo
 from piwo.errors import FileError, UsageError
-from piwo.logs.addresses import without_secrets
-from piwo.logs.doubt import Doubt
 from piwo.logs.encoding import AS_USUAL
+from piwo.logs.propensity_error import Doubt
+from piwo.sources.addresses import without_secrets
 
-__all__ = ["AS_NAMED", "LogOptions", "LogPaths", "action_labels", "comma_list", "log_facts", "number_of", "whole"]
+__all__ = [
+    "AS_NAMED",
+    "LogOptions",
+    "LogPaths",
+    "action_labels",
+    "comma_list",
+    "log_facts",
+    "number_of",
+    "whole",
+]
 
 LogPaths = Annotated[
     list[str],
     Parameter(
         help="Files, globs, addresses (s3://, https://), one DuckDB query (select ...), duckdb:FILE#TABLE, "
-        "postgresql://...#TABLE (by DuckDB's extension postgres or by piwo[postgres]), spark:TABLE, "
-        "'spark:select ...'."
+        "postgresql://...#TABLE (by DuckDB's extension postgres or by piwo[postgres]), "
+        "spark:TABLE, 'spark:select ...'."
     ),
 ]
 
-_ROLES = ("action", "reward", "cost", "propensity", "log_propensity", "propensities", "weight", "key")
+_ROLES = (
+    "action",
+    "reward",
+    "cost",
+    "propensity",
+    "log_propensity",
+    "propensities",
+    "weight",
+    "key",
+)
 _PROPENSITIES = Group("Propensities that are missing or doubtful", sort_key=2)
 _FITTED = ("folds", "forward")
 
@@ -41,7 +59,9 @@ def whole(_: Any, tokens: Sequence[Token]) -> int:
     """
     text = tokens[0].value
     if not re.fullmatch(r"[0-9]+", text):
-        raise ValueError(f"{tokens[0].keyword} got {text!r}, expected a whole number from 0 on, such as 7")
+        raise ValueError(
+            f"{tokens[0].keyword} got {text!r}, expected a whole number from 0 on, such as 7"
+        )
     return int(text)
 
 
@@ -50,19 +70,30 @@ def whole(_: Any, tokens: Sequence[Token]) -> int:
 class LogOptions:
     """What the columns mean."""
 
-    action: Annotated[str, Parameter(help="Column of the action taken; text stays text (01 is not 1).")] = "action"
+    action: Annotated[
+        str, Parameter(help="Column of the action taken; text stays text (01 is not 1).")
+    ] = "action"
     reward: Annotated[str | None, Parameter(help="Column of the reward. [default: reward]")] = None
-    cost: Annotated[str | None, Parameter(help="Column of a cost, in place of the reward: reward = -cost.")] = None
+    cost: Annotated[
+        str | None, Parameter(help="Column of a cost, in place of the reward: reward = -cost.")
+    ] = None
     propensity: Annotated[
         str | None,
-        Parameter(help="Column of the probability with which the action was taken. [default: propensity]"),
+        Parameter(
+            help="Column of the probability with which the action was taken. [default: propensity]"
+        ),
     ] = None
     log_propensity: Annotated[str | None, Parameter(help="Column of its natural logarithm.")] = None
-    propensities: Annotated[str | None, Parameter(help="List column: the probability of every action.")] = None
-    context: Annotated[
-        list[str] | None, Parameter(help="Context columns: names or globs, separated by commas or repeated.")
+    propensities: Annotated[
+        str | None, Parameter(help="List column: the probability of every action.")
     ] = None
-    weight: Annotated[str | None, Parameter(help="Column of sampling weights, where the log was thinned.")] = None
+    context: Annotated[
+        list[str] | None,
+        Parameter(help="Context columns: names or globs, separated by commas or repeated."),
+    ] = None
+    weight: Annotated[
+        str | None, Parameter(help="Column of sampling weights, where the log was thinned.")
+    ] = None
     key: Annotated[
         str | None,
         Parameter(
@@ -78,31 +109,41 @@ class LogOptions:
     ] = "0,1"
     actions: Annotated[
         str | None,
-        Parameter(help="All actions: a,b,c, or @FILE with one a line, or 0..79. [default: those in the log]"),
+        Parameter(
+            help="All actions: a,b,c, or @FILE with one a line, or 0..79. [default: those in the log]"
+        ),
     ] = None
-    normalize: Annotated[bool, Parameter(help="Divide each row of --propensities by its sum.")] = False
+    normalize: Annotated[bool, Parameter(help="Divide each row of --propensities by its sum.")] = (
+        False
+    )
     missing: Annotated[
         Literal["refuse", "indicator"],
-        Parameter(help="Missing context values: refuse such rows, or learn with a column that says where they are."),
+        Parameter(
+            help="Missing context values: refuse such rows, or learn with a column that says where they are."
+        ),
     ] = "refuse"
     max_levels: Annotated[
         int,
         Parameter(
-            help="Most values of a text context column that becomes one column a value; above, hashed.", converter=whole
+            help="Most values of a text context column that becomes one column a value; above, hashed.",
+            converter=whole,
         ),
     ] = AS_USUAL.max_levels
-    hash_size: Annotated[int, Parameter(help="Columns that a hashed text fills; a power of two.", converter=whole)] = (
-        AS_USUAL.hash_size
-    )
+    hash_size: Annotated[
+        int, Parameter(help="Columns that a hashed text fills; a power of two.", converter=whole)
+    ] = AS_USUAL.hash_size
     where: Annotated[
         str | None,
-        Parameter(help="Only the rows for which an SQL condition on any columns holds: \"day >= '2026-01-01'\"."),
+        Parameter(
+            help="Only the rows for which an SQL condition on any columns holds: \"day >= '2026-01-01'\"."
+        ),
     ] = None
     estimate_propensities: Annotated[
         str | None,
         Parameter(
             help="For a log without propensities: fit them by logistic regression of the action on --context, each "
-            "row's from other rows (folds) or from earlier ones alone (forward), and anew on each side of a split. "
+            "row's from other rows (folds) or from earlier ones alone (forward), and anew on each "
+            "side of a split. "
             "What is computed then holds only as far as they do.",
             group=_PROPENSITIES,
         ),
@@ -124,7 +165,9 @@ class LogOptions:
         ),
     ] = None
 
-    def read(self, paths: Sequence[str], policy_columns: Sequence[str] = (), context: Sequence[str] = ()) -> piwo.Log:
+    def read(
+        self, paths: Sequence[str], policy_columns: Sequence[str] = (), context: Sequence[str] = ()
+    ) -> piwo.Log:
         """Return the log, with as much doubt of its propensities as was declared.
 
         Args:
@@ -137,7 +180,9 @@ class LogOptions:
         """
         for name in _ROLES:
             if getattr(self, name) == "":
-                raise UsageError(f"--{name.replace('_', '-')} got '', expected the name of a column")
+                raise UsageError(
+                    f"--{name.replace('_', '-')} got '', expected the name of a column"
+                )
         source = paths[0] if len(paths) == 1 else list(paths)
         context = comma_list(self.context) or list(context)
         actions = None if self.actions is None else action_labels(self.actions)
@@ -164,7 +209,9 @@ class LogOptions:
                 hash_size=self.hash_size,
                 where=self.where,
             )
-        factor, gamma = (1.0 if x is None else x for x in (self.propensity_factor, self.sensitivity))
+        factor, gamma = (
+            1.0 if x is None else x for x in (self.propensity_factor, self.sensitivity)
+        )
         return log.doubted(factor, gamma)
 
     def check_gate(self) -> None:
@@ -178,21 +225,29 @@ class LogOptions:
         declared = self.propensity_factor is not None or self.sensitivity is not None
         if self.estimate_propensities is not None and not declared:
             raise UsageError(
-                "--gate got estimated propensities, and nothing says how far they may be off; declare it with "
-                "--propensity-factor or --sensitivity (1: they are right), or leave --gate out"
+                "--gate got estimated propensities, and nothing says how far they may be off; "
+                "declare it with --propensity-factor or --sensitivity (1: they are right), or "
+                "leave --gate out"
             )
 
     def _estimated(
-        self, source: str | list[str], context: list[str], policy_columns: Sequence[str], actions: Any
+        self,
+        source: str | list[str],
+        context: list[str],
+        policy_columns: Sequence[str],
+        actions: Any,
     ) -> piwo.Log:
         """Return the log of rows that did not keep their propensities."""
         how = self.estimate_propensities
         if how not in _FITTED:
-            raise UsageError(f"--estimate-propensities got {how!r}, expected {' or '.join(_FITTED)}")
+            raise UsageError(
+                f"--estimate-propensities got {how!r}, expected {' or '.join(_FITTED)}"
+            )
         for name in ("propensity", "log_propensity", "propensities", "weight", "key", "normalize"):
             if getattr(self, name):
                 raise UsageError(
-                    f"--estimate-propensities goes without --{name.replace('_', '-')}: use what was logged, or estimate"
+                    f"--estimate-propensities goes without --{name.replace('_', '-')}: use what "
+                    "was logged, or estimate"
                 )
         return piwo.estimate_propensities(
             source,
@@ -215,11 +270,17 @@ class LogOptions:
         words = [without_secrets(path) for path in paths]
         for name, default in vars(LogOptions()).items():
             value = getattr(self, name)
-            if value == default or (name == "context" and not context and self.estimate_propensities is None):
+            if value == default or (
+                name == "context" and not context and self.estimate_propensities is None
+            ):
                 continue
             option = "--" + name.replace("_", "-")
             text = ",".join(value) if isinstance(value, list) else str(value)
-            words += [option] if value is True else [f"{option}={text}" if text.startswith("-") else option]
+            words += (
+                [option]
+                if value is True
+                else [f"{option}={text}" if text.startswith("-") else option]
+            )
             words += [] if value is True or text.startswith("-") else [text]
         return shlex.join(words)
 
@@ -252,7 +313,9 @@ def number_of(text: str, option: str) -> float:
 def _range(text: str) -> tuple[float, float]:
     parts = text.split(",")
     if len(parts) != 2:
-        raise UsageError(f"--reward-range got {text!r}, expected LO,HI such as 0,1 or -1,0 or 0,inf")
+        raise UsageError(
+            f"--reward-range got {text!r}, expected LO,HI such as 0,1 or -1,0 or 0,inf"
+        )
     return number_of(parts[0], "--reward-range"), number_of(parts[1], "--reward-range")
 
 
@@ -272,16 +335,21 @@ def action_labels(text: str) -> list[str] | list[int]:
     first, dots, last = text.partition("..")
     if dots and _whole(first) and _whole(last):
         if int(last) < int(first):
-            raise UsageError(f"--actions got {text!r}, expected FIRST..LAST with FIRST at most LAST")
+            raise UsageError(
+                f"--actions got {text!r}, expected FIRST..LAST with FIRST at most LAST"
+            )
         if int(last) - int(first) >= _MOST_LABELS:
-            raise UsageError(f"--actions got {text!r}, more than {_MOST_LABELS} actions; check the ends of the range")
+            raise UsageError(
+                f"--actions got {text!r}, more than {_MOST_LABELS} actions; check the ends of the "
+                "range"
+            )
         return list(range(int(first), int(last) + 1))
     labels = _lines(text[1:]) if text.startswith("@") else [x.strip() for x in text.split(",")]
     return [int(x) for x in labels] if all(_whole(x) for x in labels) else labels
 
 
 def _whole(text: str) -> bool:
-    """Tell whether a text is a whole number written as piwo would write it: 7, not 07."""
+    """Whether a text is a whole number written as piwo would write it: 7, not 07."""
     return text.removeprefix("-").isdecimal() and text.isascii() and str(int(text)) == text
 
 
@@ -289,7 +357,9 @@ def _lines(path: str) -> list[str]:
     try:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeError) as cause:
-        raise FileError(f"--actions: {path!r} cannot be read: {cause}; expected UTF-8 text, one label a line") from None
+        raise FileError(
+            f"--actions: {path!r} cannot be read: {cause}; expected UTF-8 text, one label a line"
+        ) from None
 
 
 def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:

@@ -59,7 +59,9 @@ def _sensible_width() -> None:
 def _parsed(words: list[str]) -> tuple[Callable[..., Any], BoundArguments]:
     from piwo.cli.app import make_app  # here, as it takes a while, and Ctrl-C is listened to by now
 
-    command, bound, _ = make_app().parse_args(words, print_error=False, exit_on_error=False, verbose=False)
+    command, bound, _ = make_app().parse_args(
+        words, print_error=False, exit_on_error=False, verbose=False
+    )
     return command, bound
 
 
@@ -75,7 +77,10 @@ def _kept(bound: BoundArguments) -> AbstractContextManager[None]:
 
 def _ran(command: Callable[..., Any], bound: BoundArguments, output: OutputOptions) -> int:
     if not output.quiet and spark_starts(bound.arguments.get("log", ())):
-        on_stderr("piwo: starting Spark, which takes a while; every pass over the log is then a job of its own")
+        on_stderr(
+            "piwo: starting Spark, which takes a while; every pass over the log is then a job of "
+            "its own"
+        )
     with heard_warnings(output.quiet) as heard, progress(output.quiet), _kept(bound):
         answer = command(*bound.args, **bound.kwargs)
     if not isinstance(answer, Answer):  # help, version, demo: they print for themselves
@@ -93,18 +98,25 @@ def _told(cause: BaseException, interrupted: bool) -> int:
     if isinstance(cause, BrokenPipeError) or isinstance(cause.__context__, BrokenPipeError):
         return DONE  # a reader of the help that went away has seen enough
     if isinstance(cause, SystemExit):
-        return cause.code if isinstance(cause.code, int) else DONE if cause.code is None else UNUSABLE
+        return (
+            cause.code if isinstance(cause.code, int) else DONE if cause.code is None else UNUSABLE
+        )
     if isinstance(cause, PiwoError):
         complain(as_options(str(cause)))
     elif isinstance(cause, CycloptsError):
         complain(f"{str(cause).rstrip().rstrip('.')}; --help tells more")
     elif isinstance(cause, MemoryError):
-        complain("there is not enough memory for this; read fewer columns, or use fewer policies at once")
+        complain(
+            "there is not enough memory for this; read fewer columns, or use fewer policies at once"
+        )
     elif isinstance(cause, ValueError) and "null byte" in str(cause):
         complain("a path holds a NUL character, expected the name of a file; check the paths")
     elif isinstance(cause, OSError):
         place = "" if cause.filename is None else f": {cause.filename!r}"
         complain(f"{cause.strerror or cause}{place}; check the path")
     else:
-        complain(f"unexpected {type(cause).__name__}: {cause}; this is a fault of piwo, --debug shows where")
+        complain(
+            f"unexpected {type(cause).__name__}: {cause}; this is a fault of piwo, --debug shows "
+            "where"
+        )
     return UNUSABLE

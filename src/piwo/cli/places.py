@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from piwo.errors import FileError, UsageError
-from piwo.logs.paths import files_of
+from piwo.sources.paths import files_of
 
 __all__ = ["files_named", "writable"]
 
@@ -26,18 +26,27 @@ def writable(out: Path, inputs: Iterable[str] = ()) -> None:
     >>> writable(Path("result.piwo"), ["log.csv", "select 1"])
     """
     if "\0" in str(out):
-        raise FileError(f"--out got {str(out)!r}, which holds a NUL character; expected the name of a file")
+        raise FileError(
+            f"--out got {str(out)!r}, which holds a NUL character; expected the name of a file"
+        )
     try:
         target = Path(os.path.realpath(out))
         ordinary = target.is_file() or (not target.exists() and target.parent.is_dir())
     except OSError:  # a name that is too long, or a folder that may not be looked into
         ordinary = False
     if not ordinary:
-        raise FileError(f"--out: {str(out)!r} cannot be written, expected an ordinary file in a folder that exists")
+        raise FileError(
+            f"--out: {str(out)!r} cannot be written, expected an ordinary file in a folder that "
+            "exists"
+        )
     if target.exists():
-        same = next((x for x in files_named(inputs) if os.path.exists(x) and target.samefile(x)), None)  # noqa: PTH110
+        same = next(
+            (x for x in files_named(inputs) if os.path.exists(x) and target.samefile(x)), None
+        )
         if same is not None:
-            raise UsageError(f"--out: {str(out)!r} is what the command reads ({same!r}); choose another file")
+            raise UsageError(
+                f"--out: {str(out)!r} is what the command reads ({same!r}); choose another file"
+            )
 
 
 def files_named(words: Iterable[str]) -> list[str]:

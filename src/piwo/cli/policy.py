@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cyclopts import Parameter
 
 import piwo
-from piwo.certificates import Certificate
+from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.contexts import read_contexts
 from piwo.cli.log_options import whole
@@ -41,14 +41,23 @@ def show(file: PolicyFile, *, output: OutputOptions = AS_USUAL) -> Answer:  # no
     if training:
         lines += [
             "training",
-            *(f"  {visible(k):<12} {_shown(v)}" for k, v in training.items() if not isinstance(v, dict)),
+            *(
+                f"  {visible(k):<12} {_shown(v)}"
+                for k, v in training.items()
+                if not isinstance(v, dict)
+            ),
         ]
     if certificate is not None:
         lines += [as_options(line) for line in str(certificate).splitlines()]
     else:
-        lines.append("no certificate; piwo evaluate LOG --policy FILE says what the policy is worth")
+        lines.append(
+            "no certificate; piwo evaluate LOG --policy FILE says what the policy is worth"
+        )
     record = None if certificate is None else certificate.to_dict()
-    return Answer("\n".join(lines), {"policy": file, **facts, "certificate": record, "training": training or None})
+    return Answer(
+        "\n".join(lines),
+        {"policy": file, **facts, "certificate": record, "training": training or None},
+    )
 
 
 def _facts(saved: SavedPolicy) -> dict[str, Any]:
@@ -65,12 +74,13 @@ def _check_acts(file: str, policy: Policy) -> None:
     """Raise for policies that say nothing about contexts that come from a file."""
     if not policy.tells_all:
         raise UsageError(
-            f"the {policy.kind} policy in {file} says only what was logged and cannot act; learn one: piwo learn"
+            f"the {policy.kind} policy in {file} says only what was logged and cannot act; learn "
+            "one: piwo learn"
         )
     if policy.needs_context and policy.features is None:
         raise UsageError(
-            f"the {policy.kind} policy in {file} does not know its columns by name and cannot act on a file; "
-            "learn one: piwo learn, or act from Python on a matrix"
+            f"the {policy.kind} policy in {file} does not know its columns by name and cannot act "
+            "on a file; learn one: piwo learn, or act from Python on a matrix"
         )
 
 
@@ -83,7 +93,9 @@ def _shown(value: Any) -> str:
 
 def act(
     file: PolicyFile,
-    contexts: Annotated[str, Parameter(help="File, glob or query with the policy's context columns.")],
+    contexts: Annotated[
+        str, Parameter(help="File, glob or query with the policy's context columns.")
+    ],
     *,
     epsilon: Annotated[
         float,
@@ -94,9 +106,13 @@ def act(
     ] = 0.0,
     seed: Annotated[
         int | None,
-        Parameter(help="Makes the draws repeatable. [default: another draw each time]", converter=whole),
+        Parameter(
+            help="Makes the draws repeatable. [default: another draw each time]", converter=whole
+        ),
     ] = None,
-    out: Annotated[Path | None, Parameter(help="Write there instead of to standard output.")] = None,
+    out: Annotated[
+        Path | None, Parameter(help="Write there instead of to standard output.")
+    ] = None,
     format: Annotated[  # noqa: A002 (its name on the command line)
         Literal["csv", "jsonl"] | None,
         Parameter(help="csv or jsonl. [default: by the ending of --out, else csv]"),
@@ -114,8 +130,16 @@ def act(
     rows = table.num_rows
     chosen = policy.act(table, seed) if policy.needs_context else policy.act(None, seed, n=rows)
     labels, propensities = chosen.actions.tolist(), chosen.propensities
-    ending = "jsonl" if out is not None and out.suffix.lower() in {".jsonl", ".ndjson", ".json"} else "csv"
-    text = _jsonl(labels, propensities) if (format or ending) == "jsonl" else _csv(labels, propensities)
+    ending = (
+        "jsonl"
+        if out is not None and out.suffix.lower() in {".jsonl", ".ndjson", ".json"}
+        else "csv"
+    )
+    text = (
+        _jsonl(labels, propensities)
+        if (format or ending) == "jsonl"
+        else _csv(labels, propensities)
+    )
     document: dict[str, Any] = {"policy": file, "rows": rows}
     if out is not None:
         write_file(out, text.encode())
@@ -136,4 +160,6 @@ def _csv(labels: list[Any], propensities: npt.NDArray[np.float64]) -> str:
 
 def _jsonl(labels: list[Any], propensities: npt.NDArray[np.float64]) -> str:
     pairs = zip(labels, propensities.tolist(), strict=True)
-    return "".join(f"{json.dumps({'action': a, 'propensity': p}, ensure_ascii=False)}\n" for a, p in pairs)
+    return "".join(
+        f"{json.dumps({'action': a, 'propensity': p}, ensure_ascii=False)}\n" for a, p in pairs
+    )

@@ -19,7 +19,7 @@ PATIENCE = 0.5
 
 
 def spark_starts(paths: Sequence[str]) -> bool:
-    """Tell whether these logs have Spark start in this process, which takes a while and shows nothing.
+    """Whether these logs have Spark start in this process, which takes a while and shows nothing.
 
     >>> spark_starts(["log.parquet"])
     False

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from cyclopts import Parameter
 
 import piwo
-from piwo.certificates import Certificate
+from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.evaluate import BaselineOption, evaluated, records
 from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
@@ -37,7 +37,9 @@ T = TypeVar("T", Certificate, piwo.Evaluation)
 def report(
     log: LogPaths,
     *,
-    out: Annotated[Path, Parameter(help="The page to write, one HTML file; an old one is replaced.")],
+    out: Annotated[
+        Path, Parameter(help="The page to write, one HTML file; an old one is replaced.")
+    ],
     baseline: BaselineOption = None,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = AS_NAMED,
@@ -50,7 +52,9 @@ def report(
     named = policies.named()
     rows, found = evaluated(log, named, policies, columns, estimate, baseline)
     kept = {name: kept_with(one.saved, "certificate") for name, one in named.items()}
-    certificates = {name: _as_typed(Certificate.from_dict(one)) for name, one in kept.items() if one}
+    certificates = {
+        name: _as_typed(Certificate.from_dict(one)) for name, one in kept.items() if one
+    }
     shown = [_as_typed(one) for one in found.values()]
     page = summarize(rows, shown, piwo.check(rows), certificates)
     write(page, out)

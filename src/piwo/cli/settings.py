@@ -1,8 +1,8 @@
 """Settings from files: `piwo.toml`, or `[tool.piwo]` in a `pyproject.toml`, here or in a folder above.
 
-A key is an option's name (`reward-range` or `reward_range`). It may stand at the top, for every command that
-has the option, or in a table named after the command. What is typed wins over PIWO_ variables, and these over
-files.
+A key is an option's name (`reward-range` or `reward_range`). It may stand at the top, for every
+command that has the option, or in a table named after the command. What is typed wins over PIWO_
+variables, and these over files.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} cannot be read as TOML: {cause}") from None
 
 
-def _for_command(page: Mapping[str, Any], commands: tuple[str, ...], path: Path, root: App) -> dict[str, Any]:
+def _for_command(
+    page: Mapping[str, Any], commands: tuple[str, ...], path: Path, root: App
+) -> dict[str, Any]:
     """Return the top-level keys overridden by those of the command's own table."""
     known = dict(_tables(root))
     every = {option for options in known.values() for option in options}
@@ -73,7 +75,10 @@ def _for_command(page: Mapping[str, Any], commands: tuple[str, ...], path: Path,
     found = _checked({k: v for k, v in page.items() if not isinstance(v, Mapping)}, every, path)
     for key, value in page.items():
         if isinstance(value, Mapping) and (key,) not in {x[:1] for x in known}:
-            raise UsageError(f"{path}: no command is called {key!r}, expected one of {_listed({x[0] for x in known})}")
+            raise UsageError(
+                f"{path}: no command is called {key!r}, expected one of "
+                f"{_listed({x[0] for x in known})}"
+            )
     for word in commands:
         here = here.get(word, {})
         if not isinstance(here, Mapping):
@@ -86,7 +91,11 @@ def _checked(values: dict[str, Any], known: set[str], path: Path) -> dict[str, A
     for key in values:
         if _option(key) not in known:
             near = difflib.get_close_matches(_option(key), known, n=1)
-            hint = f"did you mean {near[0][2:]!r}?" if near else f"known are {_listed(x[2:] for x in known)}"
+            hint = (
+                f"did you mean {near[0][2:]!r}?"
+                if near
+                else f"known are {_listed(x[2:] for x in known)}"
+            )
             raise UsageError(f"{path}: no option is called {key!r}; {hint}")
     return {key.replace("_", "-"): value for key, value in values.items()}
 
@@ -98,7 +107,10 @@ def _tables(app: App, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
             continue
         command = app[name]
         if command.default_command is not None:
-            yield (*above, name), {x for one in command.assemble_argument_collection() for x in one.names}
+            yield (
+                (*above, name),
+                {x for one in command.assemble_argument_collection() for x in one.names},
+            )
         yield from _tables(command, (*above, name))
 
 

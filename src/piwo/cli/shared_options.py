@@ -16,8 +16,8 @@ from cyclopts import Group, Parameter
 import piwo
 from piwo.cli.log_options import number_of
 from piwo.errors import FileError, UsageError
-from piwo.estimators.evaluate import INTERVALS
-from piwo.estimators.point import ESTIMATORS
+from piwo.evaluation.evaluate import INTERVALS
+from piwo.intervals.point import ESTIMATORS
 from piwo.policies import Policy, SavedPolicy
 
 __all__ = [
@@ -42,7 +42,9 @@ __all__ = [
 class OutputOptions:
     """What is printed where."""
 
-    json: Annotated[bool, Parameter(help="Print one JSON document on standard output, and nothing else.")] = False
+    json: Annotated[
+        bool, Parameter(help="Print one JSON document on standard output, and nothing else.")
+    ] = False
     quiet: Annotated[bool, Parameter(help="No progress and no warnings on standard error.")] = False
     debug: Annotated[bool, Parameter(help="Show the traceback of an error.")] = False
 
@@ -59,8 +61,8 @@ class RunOptions:
         Path | None,
         Parameter(
             help="File that keeps what was summed so far. Killed or stopped, the same command goes on from there, to "
-            "the same result; the file is removed when it is done. Learning from all rows at once (auto, classifier) "
-            "begins anew."
+            "the same result; the file is removed when it is done. Learning from all rows at once "
+            "(auto, classifier) begins anew."
         ),
     ] = None
 
@@ -89,7 +91,9 @@ class EstimateOptions:
 
     estimator: Annotated[
         str | None,
-        Parameter(help=f"Point estimate: {', '.join(ESTIMATORS)}. [default: iw; that of --interval for ix and ls]"),
+        Parameter(
+            help=f"Point estimate: {', '.join(ESTIMATORS)}. [default: iw; that of --interval for ix and ls]"
+        ),
     ] = None
     gamma: Annotated[
         str,
@@ -98,13 +102,15 @@ class EstimateOptions:
             "A number, or auto: sqrt(log(2/delta)/n)."
         ),
     ] = "auto"
-    delta: Annotated[float, Parameter(help="How often the intervals may be wrong, all together.")] = 0.05
+    delta: Annotated[
+        float, Parameter(help="How often the intervals may be wrong, all together.")
+    ] = 0.05
     interval: Annotated[
         str,
         Parameter(
             help=f"{', '.join(INTERVALS)}; auto: mixture-cv where the log has the probability of every action "
-            "(--propensities), which is the narrowest, else mixture. normal and bootstrap are asymptotic, for "
-            "comparison only."
+            "(--propensities), which is the narrowest, else mixture. normal and bootstrap are "
+            "asymptotic, for comparison only."
         ),
     ] = "auto"
     horizon: Annotated[
@@ -116,7 +122,9 @@ class EstimateOptions:
     ] = None
     reward_model: Annotated[
         str | None,
-        Parameter(help="forward: predict rewards, each row's from earlier rows alone, to make mixture-cv narrower."),
+        Parameter(
+            help="forward: predict rewards, each row's from earlier rows alone, to make mixture-cv narrower."
+        ),
     ] = None
 
 
@@ -152,7 +160,9 @@ def horizon_of(text: str | None) -> int | Literal["universal"] | None:
     if text == "universal":
         return "universal"
     if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
-        raise UsageError(f"--horizon got {text!r}, expected a whole number of rows from 1 on, or universal")
+        raise UsageError(
+            f"--horizon got {text!r}, expected a whole number of rows from 1 on, or universal"
+        )
     return int(text)
 
 
@@ -166,7 +176,7 @@ class Named:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the context columns that it was made from."""
+        """The context columns that it was made from."""
         features = None if self.saved is None else self.saved.policy.features
         return () if features is None else features.columns
 
@@ -184,7 +194,9 @@ class PolicyOptions:
 
     policy: Annotated[
         list[str] | None,
-        Parameter(help="A policy: uniform, logging, constant:LABEL, or a policy file; may be repeated."),
+        Parameter(
+            help="A policy: uniform, logging, constant:LABEL, or a policy file; may be repeated."
+        ),
     ] = None
     policy_column: Annotated[
         list[str] | None,
@@ -193,19 +205,23 @@ class PolicyOptions:
 
     @property
     def columns(self) -> list[str]:
-        """Return the target-policy columns."""
+        """The target-policy columns."""
         return self.policy_column or []
 
     def named(self) -> dict[str, Named]:
         """Return the policies by name, files read.
 
         Raises:
-            UsageError: for no policy, one that is named twice, or a word that is neither a policy nor a file.
+            UsageError: for no policy, one that is named twice, or a word that is neither a policy
+                nor a file.
             FileError: for a policy file that cannot be used.
         """
         words = [*(self.policy or []), *self.columns]
         if not words:
-            raise UsageError("no policy was named; give --policy uniform, constant:LABEL or a file, or --policy-column")
+            raise UsageError(
+                "no policy was named; give --policy uniform, constant:LABEL or a file, or "
+                "--policy-column"
+            )
         doubled = next((x for i, x in enumerate(words) if x in words[:i]), None)
         if doubled is not None:
             raise UsageError(f"policy {doubled!r} was named twice; name each once")
@@ -217,7 +233,9 @@ class PolicyOptions:
 
     def words(self) -> str:
         """Return these options as they would be typed."""
-        pairs = [("--policy", x) for x in self.policy or []] + [("--policy-column", x) for x in self.columns]
+        pairs = [("--policy", x) for x in self.policy or []] + [
+            ("--policy-column", x) for x in self.columns
+        ]
         return shlex.join(word for pair in pairs for word in pair)
 
 
@@ -239,6 +257,9 @@ def named_policy(word: str) -> Named:
     if not os.path.exists(word):  # noqa: PTH110 - pathlib raises for names that are too long to exist
         near = difflib.get_close_matches(word, [*_WORDS, "constant:LABEL"], n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(f"no policy and no file {word!r}; {hint}expected uniform, logging, constant:LABEL or a file")
+        raise UsageError(
+            f"no policy and no file {word!r}; {hint}expected uniform, logging, constant:LABEL or a "
+            "file"
+        )
     saved = piwo.policies.load_with_metadata(word)
     return Named(lambda _: saved.policy, saved)

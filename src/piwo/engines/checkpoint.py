@@ -15,12 +15,12 @@ from piwo._version import __version__
 from piwo.checks import check_non_negative, check_path
 from piwo.engines.identity import identity
 from piwo.errors import FileError
-from piwo.logs import sources
-from piwo.logs.door import Finding, merge_findings
 from piwo.logs.log import Log
+from piwo.logs.validation import Finding, merge_findings
 from piwo.policies.archive import write_file
 from piwo.reductions.packed import packed, unpacked
 from piwo.reductions.reduction import Reduction
+from piwo.sources import source as sources
 
 __all__ = ["Checkpoint", "Passed", "checkpointing", "current"]
 
@@ -42,7 +42,9 @@ class Passed:
     def plus(self, state: Any, findings: Sequence[Finding], rows: int) -> Passed:
         """Return the pass with one piece more, its state merged already."""
         notes = merge_findings((*self.findings, *findings)) if findings else self.findings
-        return replace(self, state=state, findings=notes, rows=self.rows + rows, pieces=self.pieces + 1)
+        return replace(
+            self, state=state, findings=notes, rows=self.rows + rows, pieces=self.pieces + 1
+        )
 
 
 @dataclass
@@ -78,13 +80,14 @@ class Checkpoint:
         if rows != known_rows:
             was = "" if name == log.name else f" ({name!r}, not {log.name!r})"
             raise FileError(
-                f"{str(self.path)!r} is a checkpoint of another log{was}, or the log has changed since; "
-                "remove it to begin anew, or name another file"
+                f"{str(self.path)!r} is a checkpoint of another log{was}, or the log has changed "
+                "since; remove it to begin anew, or name another file"
             )
         if work != known_work:
             raise FileError(
-                f"{str(self.path)!r} is a checkpoint of another computation on this log: other policies, options or "
-                "engine; ask for the same again, remove it to begin anew, or name another file"
+                f"{str(self.path)!r} is a checkpoint of another computation on this log: other "
+                "policies, options or engine; ask for the same again, remove it to begin anew, or "
+                "name another file"
             )
         return passed
 
@@ -118,15 +121,20 @@ class Checkpoint:
         except FileNotFoundError:
             return
         except OSError as cause:
-            raise FileError(f"{str(self.path)!r} cannot be read: {cause.strerror or cause}; check the path") from None
+            raise FileError(
+                f"{str(self.path)!r} cannot be read: {cause.strerror or cause}; check the path"
+            ) from None
         try:
             kind, version, *plain = unpacked(data)
             if kind != _FORMAT:
                 raise ValueError(kind)
-            passes = [(*x[:3], Passed(x[7], tuple(Finding(*y) for y in x[3]), *x[4:7])) for x in plain]
+            passes = [
+                (*x[:3], Passed(x[7], tuple(Finding(*y) for y in x[3]), *x[4:7])) for x in plain
+            ]
         except (FileError, LookupError, TypeError, ValueError):
             raise FileError(
-                f"{str(self.path)!r} is no checkpoint, or cut short or damaged; name another file, or remove it"
+                f"{str(self.path)!r} is no checkpoint, or cut short or damaged; name another file, "
+                "or remove it"
             ) from None
         if version != __version__:
             raise FileError(
@@ -152,15 +160,17 @@ def current() -> Checkpoint | None:
 def checkpointing(path: str | os.PathLike[str], every: float = 10.0) -> Iterator[None]:
     """Keep what passes over logs inside the block have summed in a file, and go on from there the next time.
 
-    A process that is killed, at whatever moment, and started again with the same file, log and arguments, gives the
-    same result, bit by bit but for the time at which it was made, as one that was never interrupted. Kept are passes
-    that sum; the action list, the encoding of the context, and what oracles learn from all rows at once are not. Passes
-    that were done are not read again; the one that was not goes on after the last piece that the file has (row groups,
-    for Parquet). The answer to a query whose order may change from pass to pass is read from its beginning again.
-    Another log, a log that has changed, or another computation is refused. What is random must have a seed.
+    A process that is killed, at whatever moment, and started again with the same file, log and
+    arguments, gives the same result, bit by bit but for the time at which it was made, as one that
+    was never interrupted. Kept are passes that sum; the action list, the encoding of the context,
+    and what oracles learn from all rows at once are not. Passes that were done are not read again;
+    the one that was not goes on after the last piece that the file has (row groups, for Parquet).
+    The answer to a query whose order may change from pass to pass is read from its beginning again.
+    Another log, a log that has changed, or another computation is refused. What is random must have
+    a seed.
 
-    The file is replaced in one step each time, so that it is never half written. It is removed where the block ends
-    well, and kept where it ends in an error or by Ctrl-C.
+    The file is replaced in one step each time, so that it is never half written. It is removed
+    where the block ends well, and kept where it ends in an error or by Ctrl-C.
 
     Args:
         path: the file.
@@ -170,7 +180,8 @@ def checkpointing(path: str | os.PathLike[str], every: float = 10.0) -> Iterator
         A context manager.
 
     Raises:
-        FileError: where the file is no checkpoint, is one of another log, computation or version, or cannot be written.
+        FileError: where the file is no checkpoint, is one of another log, computation or version,
+            or cannot be written.
         UsageError: for a negative time.
 
     >>> import piwo, tempfile
@@ -183,7 +194,9 @@ def checkpointing(path: str | os.PathLike[str], every: float = 10.0) -> Iterator
     check_non_negative("every", every)
     kept = Checkpoint(Path(path), float(every))
     if not kept.path.absolute().parent.is_dir():
-        raise FileError(f"no folder {str(kept.path.parent)!r} for the checkpoint {str(path)!r}; make it first")
+        raise FileError(
+            f"no folder {str(kept.path.parent)!r} for the checkpoint {str(path)!r}; make it first"
+        )
     kept.read()
     token = _current.set(kept)
     try:

@@ -8,19 +8,24 @@ from typing import Any
 
 from piwo.engines.task import Folded
 from piwo.errors import DataError, FileError, PiwoError, UsageError
-from piwo.logs.clusters import Cluster
-from piwo.logs.door import Finding, Refused, merge_findings
-from piwo.logs.sources import Fragment
+from piwo.logs.validation import Finding, Refused, merge_findings
 from piwo.reductions.packed import packed, unpacked
 from piwo.reductions.reduction import Reduction
+from piwo.sources.clusters import Cluster
+from piwo.sources.source import Fragment
 
 __all__ = ["in_cluster"]
 
-_KINDS: dict[str, type[PiwoError]] = {kind.__name__: kind for kind in (DataError, FileError, UsageError)}
+_KINDS: dict[str, type[PiwoError]] = {
+    kind.__name__: kind for kind in (DataError, FileError, UsageError)
+}
 
 
 def in_cluster(
-    source: Cluster, columns: Sequence[str], reduction: Reduction[Any], task: Callable[[Fragment], Folded]
+    source: Cluster,
+    columns: Sequence[str],
+    reduction: Reduction[Any],
+    task: Callable[[Fragment], Folded],
 ) -> Folded:
     """Return the state of all partitions, their harmless findings and their rows.
 
@@ -53,7 +58,9 @@ class _One:
             with threadpool_limits(1, "blas"):  # the cluster's tasks are the parallelism
                 return _sent(*self.task(fragment))
         except PiwoError as cause:
-            kind = next((name for name, one in _KINDS.items() if isinstance(cause, one)), "DataError")
+            kind = next(
+                (name for name, one in _KINDS.items() if isinstance(cause, one)), "DataError"
+            )
             broken = tuple(map(astuple, cause.findings)) if isinstance(cause, Refused) else ()
             return _sent(failure=(fragment.start, kind, str(cause), broken))
 
@@ -75,5 +82,7 @@ class _Merge:
         return _sent(failure=min(failures)) if failures else _sent(state, findings, rows)
 
 
-def _sent(state: Any = None, findings: Iterable[Finding] = (), rows: int = 0, failure: Any = None) -> bytes:
+def _sent(
+    state: Any = None, findings: Iterable[Finding] = (), rows: int = 0, failure: Any = None
+) -> bytes:
     return packed((state, tuple(map(astuple, merge_findings(findings))), rows, failure))

@@ -13,11 +13,11 @@ from piwo.engines.settings import mapping, telling
 from piwo.engines.task import Folded, Task
 from piwo.engines.threads import on_threads
 from piwo.errors import DataError
-from piwo.logs.clusters import Cluster
-from piwo.logs.door import Refused
 from piwo.logs.log import Log, warn_of
-from piwo.logs.sources import Fragment, Streamed
+from piwo.logs.validation import Refused
 from piwo.reductions.reduction import Reduction
+from piwo.sources.clusters import Cluster
+from piwo.sources.source import Fragment, Streamed
 
 __all__ = ["reduce"]
 
@@ -27,25 +27,32 @@ S = TypeVar("S")
 def reduce(log: Log, reduction: Reduction[S]) -> S:
     """Return the state of a whole log: one pass, all cores, the same numbers however it is cut.
 
-    Threads by default (the kernels release the interpreter lock); another mapper with `using`. States are folded in
-    the order of the fragments, so a result does not depend on which worker was first.
+    Threads by default (the kernels release the interpreter lock); another mapper with `using`.
+    States are folded in the order of the fragments, so a result does not depend on which worker was
+    first.
 
     Args:
         log: the rows.
         reduction: what to sum.
 
     Raises:
-        DataError: for rows that break a rule, for a log without rows, and for one that has another number of rows than
-            at an earlier pass.
+        DataError: for rows that break a rule, for a log without rows, and for one that has another
+            number of rows than at an earlier pass.
 
     >>> from piwo.reductions import Digest
     >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
     >>> reduce(log, Digest()).rows
     2
     """
-    fragments = [] if isinstance(log.source, Cluster) else log.fragments(reduction.context, reduction.propensities)
+    fragments = (
+        []
+        if isinstance(log.source, Cluster)
+        else log.fragments(reduction.context, reduction.propensities)
+    )
     kept = current()
-    passed = Passed(reduction.empty()) if kept is None else kept.begin(log, reduction, _cut(fragments))
+    passed = (
+        Passed(reduction.empty()) if kept is None else kept.begin(log, reduction, _cut(fragments))
+    )
     if not passed.done:
         passed = _folded(log, reduction, fragments, passed)
     if passed.rows == 0:
@@ -56,7 +63,9 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     return state
 
 
-def _folded(log: Log, reduction: Reduction[Any], fragments: list[Fragment], passed: Passed) -> Passed:
+def _folded(
+    log: Log, reduction: Reduction[Any], fragments: list[Fragment], passed: Passed
+) -> Passed:
     """Return a pass that is done, going on where it had come to."""
     kept = current()
     if not log.source.steady:  # what the first pieces held once says nothing of what they hold now
@@ -90,12 +99,16 @@ def _states(
         return nullcontext([_clustered(log, log.source, task)])
     if chosen is not None:
         return nullcontext(chosen.map(task, fragments[passed.pieces :]))
-    return on_threads(task, fragments, total=log.source.rows, pieces=passed.pieces, rows=passed.rows)
+    return on_threads(
+        task, fragments, total=log.source.rows, pieces=passed.pieces, rows=passed.rows
+    )
 
 
 def _clustered(log: Log, source: Cluster, task: Task) -> Folded:
     reduction, tell = task.reduction, telling()
-    found = in_cluster(source, log.wanted(reduction.context, reduction.propensities), reduction, task)
+    found = in_cluster(
+        source, log.wanted(reduction.context, reduction.propensities), reduction, task
+    )
     if tell is not None:  # clusters have displays of their own while they work
         tell(found[2], None)
     return found

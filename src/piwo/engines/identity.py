@@ -31,11 +31,11 @@ _OF_THE_SOURCE = {"source", "estimated_by"}
 def identity(value: Any) -> str:
     """Return 32 hexadecimal digits that are the same wherever, and whenever, the value is made of the same.
 
-    Numbers count bit by bit, records and objects by class and content, functions by their code, what they have closed
-    over and what they look up in their module: numbers there, other functions and classes, and what these look up.
-    Libraries count by name and version, logs by what their source says of itself (`Source.identity`). Caches do not
-    count. Nothing in the result depends on the seed of Python's hashes, on addresses, or on the order of sets and
-    mappings.
+    Numbers count bit by bit, records and objects by class and content, functions by their code,
+    what they have closed over and what they look up in their module: numbers there, other functions
+    and classes, and what these look up. Libraries count by name and version, logs by what their
+    source says of itself (`Source.identity`). Caches do not count. Nothing in the result depends on
+    the seed of Python's hashes, on addresses, or on the order of sets and mappings.
 
     Args:
         value: a log, a reduction, anything that pickle could take apart. Nothing is pickled.
@@ -43,7 +43,10 @@ def identity(value: Any) -> str:
     Raises:
         UsageError: for what cannot be looked into, such as an open connection.
 
-    >>> identity({"a": 1, "b": {2, 3}}) == identity({"b": {3, 2}, "a": 1}), identity(1) == identity(1.0)
+    >>> (
+    ...     identity({"a": 1, "b": {2, 3}}) == identity({"b": {3, 2}, "a": 1}),
+    ...     identity(1) == identity(1.0),
+    ... )
     (True, False)
     """
     used: Used = {}
@@ -75,22 +78,33 @@ def _digest(value: Any, above: tuple[int, ...], used: Used) -> bytes:
 def _parts(value: Any, inside: tuple[int, ...], used: Used) -> Iterator[Any]:
     """Yield what a value is made of: values, or digests of them."""
     if isinstance(value, Mapping):
-        yield b"".join(sorted(_digest(x, inside, used) + _digest(y, inside, used) for x, y in value.items()))
+        yield b"".join(
+            sorted(_digest(x, inside, used) + _digest(y, inside, used) for x, y in value.items())
+        )
     elif isinstance(value, set | frozenset):
         yield b"".join(sorted(_digest(x, inside, used) for x in value))
     elif isinstance(value, tuple | list | range):
         yield from value
     elif isinstance(value, np.ufunc | ModuleType):
-        yield repr(value) if isinstance(value, np.ufunc) else (value.__name__, _version(value.__name__))
+        yield (
+            repr(value)
+            if isinstance(value, np.ufunc)
+            else (value.__name__, _version(value.__name__))
+        )
     elif isinstance(value, BuiltinFunctionType):
-        yield from (_name(value), None if isinstance(value.__self__, ModuleType) else value.__self__)
+        yield from (
+            _name(value),
+            None if isinstance(value.__self__, ModuleType) else value.__self__,
+        )
     elif isinstance(value, type | FunctionType | CodeType):
         yield from _code(value, used)
     elif isinstance(value, MethodType):
         yield from (value.__self__, value.__func__)
     elif isinstance(value, Log):
         yield _source_identity(value.source)
-        yield {x.name: getattr(value, x.name) for x in fields(value) if x.name not in _OF_THE_SOURCE}
+        yield {
+            x.name: getattr(value, x.name) for x in fields(value) if x.name not in _OF_THE_SOURCE
+        }
     elif is_dataclass(value):
         yield from (type(value), {x.name: getattr(value, x.name) for x in fields(value)})
     elif isinstance(value, np.ndarray):
@@ -112,15 +126,22 @@ def _code(value: Any, used: Used) -> Iterator[Any]:
             for name, found in _looked_up(value.__code__, value.__globals__):
                 used[f"{value.__module__}.{name}"] = found
     elif _version(value.__module__) is None:
-        yield from (value.__bases__, {name: part for name, part in map(_member, vars(value).items()) if part})
+        yield from (
+            value.__bases__,
+            {name: part for name, part in map(_member, vars(value).items()) if part},
+        )
 
 
 def _member(item: tuple[str, Any]) -> tuple[str, list[Any]]:
     """Return what is in a member of a class: functions, however they are wrapped, and settings."""
     name, value = item
-    functions = [getattr(value, x, None) for x in ("__func__", "func", "fget", "fset", "__wrapped__")]
+    functions = [
+        getattr(value, x, None) for x in ("__func__", "func", "fget", "fset", "__wrapped__")
+    ]
     found = [x for x in (value, *functions) if isinstance(x, FunctionType)]
-    return name, found or ([value] if isinstance(value, _SETTINGS) and not name.startswith("__") else [])
+    return name, found or (
+        [value] if isinstance(value, _SETTINGS) and not name.startswith("__") else []
+    )
 
 
 def _looked_up(code: CodeType, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -134,7 +155,9 @@ def _looked_up(code: CodeType, known: Mapping[str, Any]) -> Iterator[tuple[str, 
         for after in steps[i + 1 :]:
             asked = after.argval if after.opname in {"LOAD_ATTR", "LOAD_METHOD"} else ""
             if not (
-                isinstance(value, ModuleType) and _version(value.__name__) is None and hasattr(value, asked or " ")
+                isinstance(value, ModuleType)
+                and _version(value.__name__) is None
+                and hasattr(value, asked or " ")
             ):
                 break
             name, value = f"{name}.{asked}", getattr(value, asked)
@@ -167,12 +190,15 @@ def _source_identity(source: Any) -> Any:
 
 def _taken_apart(value: Any) -> Iterator[Any]:
     """Yield what an object would be made of again."""
-    yield vars(value).get("__wrapped__") if hasattr(value, "__dict__") else None  # what functools.cache has wrapped
+    yield (
+        vars(value).get("__wrapped__") if hasattr(value, "__dict__") else None
+    )  # what functools.cache has wrapped
     try:
         reduced = value.__reduce_ex__(4)
     except (TypeError, ValueError, NotImplementedError, AttributeError) as cause:
         raise UsageError(
-            f"a checkpoint cannot tell what a {type(value).__name__} holds ({cause}); compute without a checkpoint"
+            f"a checkpoint cannot tell what a {type(value).__name__} holds ({cause}); compute "
+            "without a checkpoint"
         ) from None
     if isinstance(reduced, str):
         yield reduced
@@ -180,7 +206,11 @@ def _taken_apart(value: Any) -> Iterator[Any]:
     made, arguments, state, *items = (*reduced, None, None, None)[:5]
     if isinstance(state, dict):
         kind = type(value)
-        state = {x: y for x, y in state.items() if not isinstance(getattr(kind, str(x), None), cached_property)}
+        state = {
+            x: y
+            for x, y in state.items()
+            if not isinstance(getattr(kind, str(x), None), cached_property)
+        }
     yield from (made, arguments, state, *(None if x is None else list(x) for x in items))
 
 

@@ -44,7 +44,10 @@ def using(mapper: Mapper) -> AbstractContextManager[None]:
     ...     pass
     """
     if not callable(getattr(mapper, "map", None)):
-        raise UsageError(f"mapper is {shown(mapper)}, expected something with map(fn, fragments), such as an executor")
+        raise UsageError(
+            f"mapper is {shown(mapper)}, expected something with map(fn, fragments), such as an "
+            "executor"
+        )
     return _set(_mapper, mapper)
 
 
@@ -52,8 +55,8 @@ def reporting(progress: Progress) -> AbstractContextManager[None]:
     """Tell a function of the rows done by passes inside the block.
 
     Args:
-        progress: called with (rows done since the last call, rows of the source or None), from any thread; with 0 rows
-            where a pass begins.
+        progress: called with (rows done since the last call, rows of the source or None), from any
+            thread; with 0 rows where a pass begins.
 
     Returns:
         A context manager.
@@ -66,7 +69,9 @@ def reporting(progress: Progress) -> AbstractContextManager[None]:
     [(0, 1), (1, 1)]
     """
     if not callable(progress):
-        raise UsageError(f"progress is {shown(progress)}, expected a function of (rows done, rows in all)")
+        raise UsageError(
+            f"progress is {shown(progress)}, expected a function of (rows done, rows in all)"
+        )
     return _set(_progress, progress)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from piwo.logs.door import Finding
 from piwo.logs.log import Reader
-from piwo.logs.sources import Fragment
+from piwo.logs.validation import Finding
 from piwo.reductions.reduction import Reduction
+from piwo.sources.source import Fragment
 
 __all__ = ["Folded", "Task"]
 

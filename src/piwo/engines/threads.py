@@ -13,7 +13,7 @@ from threading import Event
 
 from piwo.engines.settings import telling
 from piwo.engines.task import Folded, Task
-from piwo.logs.sources import Fragment, Streamed
+from piwo.sources.source import Fragment, Streamed
 
 __all__ = ["on_threads"]
 
@@ -42,7 +42,9 @@ def on_threads(
     # our threads are the parallelism; a BLAS that starts its own underneath would fight them
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            yield _in_order(pool, replace(task, stop=stop, tell=told), islice(_pieces(fragments), pieces, None))
+            yield _in_order(
+                pool, replace(task, stop=stop, tell=told), islice(_pieces(fragments), pieces, None)
+            )
         except BaseException:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)

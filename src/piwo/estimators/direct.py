@@ -11,11 +11,13 @@ from piwo.logs.log import Log
 __all__ = ["direct_method"]
 
 
-def direct_method(log: Log, policy: Any, q: Any, *, delta: float = 0.05, name: str | None = None) -> ModelEstimate:
+def direct_method(
+    log: Log, policy: Any, q: Any, *, delta: float = 0.05, name: str | None = None
+) -> ModelEstimate:
     """Return the mean reward that a model predicts for a policy: biased where the model is, and blind to it.
 
-    Prefer `doubly_robust`, which corrects the model by what was logged; the two together show how far apart
-    they are.
+    Prefer `doubly_robust`, which corrects the model by what was logged; the two together show how
+    far apart they are.
 
     Formula: V = (1/n) sum_t sum_a pi(a|X_t) q(X_t, a).
 

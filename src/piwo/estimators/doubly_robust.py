@@ -28,52 +28,57 @@ def doubly_robust(
     """Return the doubly robust value of a policy: right on average if the propensities or the model are.
 
     Less variance than importance weighting where the model is good. The interval is asymptotic;
-    `piwo.evaluate` has one that holds, with the model as control variate or without. No variant promises more at a
-    given n: `Switch` leaves rows with large weights to the model (SWITCH-DR), `Shrinkage` pulls large weights down
-    (DRos), normalising keeps the correction within the range of the residuals (SNDR). With any of these the estimate
-    is biased where the model is wrong.
+    `piwo.evaluate` has one that holds, with the model as control variate or without. No variant
+    promises more at a given n: `Switch` leaves rows with large weights to the model (SWITCH-DR),
+    `Shrinkage` pulls large weights down (DRos), normalizing keeps the correction within the range
+    of the residuals (SNDR). With any of these the estimate is biased where the model is wrong.
 
     Formula: V = (1/n) sum_t [ sum_a pi(a|X_t) q(X_t, a) + u_t (R_t - q(X_t, A_t)) ], u_t = pi(A_t|X_t) / (mu(A_t|X_t) +
-    gamma), or the weights of a score; self-normalised: the mean of the first part plus sum_t u_t (R_t - q) / sum_t u_t.
+    gamma), or the weights of a score; self-normalized: the mean of the first part plus sum_t u_t (R_t - q) / sum_t u_t.
 
     Args:
         log: the logged decisions.
         policy: see `piwo.evaluate`; it must give full vectors.
-        q: predicted rewards, in the reward's own unit (minus the cost for costs), made from other rows than
-            these: an (n, K) array with columns in the order of the log's explicit action list; or a data frame with
-            one column an action, matched by name; or a function of the (m, d) context matrix, or a fitted object with
-            `predict`, that gives (m, K) in the order of `log.actions`.
-        gamma: 0 for plain weights; above 0, those of implicit exploration, at most 1 / gamma, at the price of
-            a bias.
-        weights: a score with a number for its parameter, whose credit at reward 1 is the weight u, such as
-            `Switch(10.0)` or `Shrinkage(100.0)`; None: `gamma` decides.
+        q: predicted rewards, in the reward's own unit (minus the cost for costs), made from other
+            rows than these: an (n, K) array with columns in the order of the log's explicit action
+            list; or a data frame with one column an action, matched by name; or a function of the
+            (m, d) context matrix, or a fitted object with `predict`, that gives (m, K) in the order
+            of `log.actions`.
+        gamma: 0 for plain weights; above 0, those of implicit exploration, at most 1 / gamma, at
+            the price of a bias.
+        weights: a score with a number for its parameter, whose credit at reward 1 is the weight u,
+            such as `Switch(10.0)` or `Shrinkage(100.0)`; None: `gamma` decides.
         self_normalized: see above.
         delta: nominal chance of error of the normal interval.
         name: what to call the policy in the result.
 
     Returns:
-        A `ModelEstimate`. Nothing is clipped: single rows and values may lie outside the reward range.
+        A `ModelEstimate`. Nothing is clipped: single rows and values may lie outside the reward
+            range.
 
     Raises:
-        UsageError: for a model or a policy that does not give one number an action, a negative gamma, or both a gamma
-            and weights.
+        UsageError: for a model or a policy that does not give one number an action, a negative
+            gamma, or both a gamma and weights.
         DataError: for rows that break a rule, and for predictions that are NaN or infinite.
 
     >>> log = Log.from_arrays(action=["b"], reward=[1], propensity=[0.5], actions=["a", "b"])
     >>> round(doubly_robust(log, [[0.25, 0.75]], [[0.2, 0.6]]).value, 12)
     1.1
 
-    Source: Dudik, Langford, Li 2011 (arXiv 1103.4601), Eq. (2); weights: Wang, Agarwal, Dudik 2017 (arXiv 1612.01205);
-    Su, Dimakopoulou, Krishnamurthy, Dudik 2020 (arXiv 1907.09623).
+    Source: Dudik, Langford, Li 2011 (arXiv 1103.4601), Eq. (2); weights: Wang, Agarwal, Dudik 2017
+    (arXiv 1612.01205); Su, Dimakopoulou, Krishnamurthy, Dudik 2020 (arXiv 1907.09623).
     """
     check_kind("log", log, Log, "; piwo.read makes one")
     check_parameter("gamma", gamma, positive=False)
     if weights is not None and gamma:
         raise UsageError(
-            f"got gamma={gamma!r} and weights={weights!r}, expected one of the two; gamma is weights=IX(gamma)"
+            f"got gamma={gamma!r} and weights={weights!r}, expected one of the two; gamma is "
+            "weights=IX(gamma)"
         )
     if weights is not None and not isinstance(weights, Score):
-        raise UsageError(f"weights is {weights!r:.80}, expected a Score of piwo.scores, such as Switch(10.0)")
+        raise UsageError(
+            f"weights is {weights!r:.80}, expected a Score of piwo.scores, such as Switch(10.0)"
+        )
     chosen = IX(float(gamma)) if gamma else weights
     if chosen is not None and chosen.parameter is not None:
         _ = chosen.number  # settled, or an error that says so

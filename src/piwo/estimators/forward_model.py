@@ -37,7 +37,7 @@ class ForwardModel:
 
     @property
     def needs_context(self) -> bool:
-        """Tell whether it looks at the context."""
+        """Whether it looks at the context."""
         return bool(self.coef.shape[2] > 1)
 
     def of(self, batch: Batch) -> Floats:
@@ -52,9 +52,10 @@ class ForwardModel:
 def forward_model(log: Log) -> ForwardModel:
     """Return predicted rewards for the rows of a log, each made from earlier rows alone: a pass over the log.
 
-    Rows 0-255 get 1/2; those up to 511, 1023, 2047 and so on a ridge regression of the reward on the context, an
-    action at a time, on all rows before their chunk; actions without rows get the mean reward. The rows must come in
-    the same order each time the log is read; if the logging policy learned from the log, in the order of time.
+    Rows 0-255 get 1/2; those up to 511, 1023, 2047 and so on a ridge regression of the reward on
+    the context, an action at a time, on all rows before their chunk; actions without rows get the
+    mean reward. The rows must come in the same order each time the log is read; if the logging
+    policy learned from the log, in the order of time.
 
     Args:
         log: the rows.
@@ -63,7 +64,9 @@ def forward_model(log: Log) -> ForwardModel:
         UsageError: for a query whose rows may come in another order at each pass.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 256, reward=[1, 0] * 256, propensity=[0.5] * 512)
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 256, reward=[1, 0] * 256, propensity=[0.5] * 512
+    ... )
     >>> forward_model(log).coef[:, :, 0].round(2).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
@@ -71,8 +74,8 @@ def forward_model(log: Log) -> ForwardModel:
     log.require_order("a forward reward model")
     if not log.source.steady:
         raise UsageError(
-            f"{log.source.name} may give its rows in another order at each pass, and forward fitting needs one order; "
-            "read the rows into a data frame or a Parquet file first"
+            f"{log.source.name} may give its rows in another order at each pass, and forward "
+            "fitting needs one order; read the rows into a data frame or a Parquet file first"
         )
     width = 1 if log.features is None else log.features.width + 1
     if len(log.actions) * width * width > MOST_NUMBERS:
@@ -92,8 +95,12 @@ def _fit(sums: RewardSums) -> Floats:
     if rows == 0:
         return np.column_stack([np.full(len(sums.cross), FIRST_GUESS), sums.cross[:, 1:]])
     mean = sums.cross[:, 0].sum() / rows
-    sizes = np.diagonal(sums.gram, axis1=1, axis2=2).sum(axis=0) / rows  # mean z^2: the scale of each column
+    sizes = (
+        np.diagonal(sums.gram, axis1=1, axis2=2).sum(axis=0) / rows
+    )  # mean z^2: the scale of each column
     ridge = np.diag(np.where(sizes > 0, sizes, 1.0))
-    found = np.linalg.solve(sums.gram + ridge, (sums.cross - mean * sums.gram[:, 0])[:, :, None])[:, :, 0]
+    found = np.linalg.solve(sums.gram + ridge, (sums.cross - mean * sums.gram[:, 0])[:, :, None])[
+        :, :, 0
+    ]
     found[:, 0] += mean
     return np.asarray(found)

@@ -10,7 +10,7 @@ import numpy as np
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
-from piwo.estimators.prepare import prepare
+from piwo.intervals.prepare import prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.policies import Policy
@@ -26,7 +26,9 @@ __all__ = ["LinearRewards", "mrdr_model"]
 class LinearRewards:
     """Rewards that are linear in the context, action by action.
 
-    >>> LinearRewards(np.array([[1.0], [2.0]]), np.array([0.0, 0.5])).predict([[1.0], [3.0]]).tolist()
+    >>> LinearRewards(np.array([[1.0], [2.0]]), np.array([0.0, 0.5])).predict(
+    ...     [[1.0], [3.0]]
+    ... ).tolist()
     [[1.0, 2.5], [3.0, 6.5]]
     """
 
@@ -86,8 +88,8 @@ class WeightedSquares(Reduction[SquaresState]):
         pi = self.policy.logged(batch)
         if ((pi > 0) & (pi < 1)).any():
             raise UsageError(
-                "the policy draws its actions, and these weights are for policies that do not; fit a model without "
-                "them, or make the policy deterministic"
+                "the policy draws its actions, and these weights are for policies that do not; "
+                "fit a model without them, or make the policy deterministic"
             )
         part = batch.take(np.flatnonzero(pi > 0))
         assert part.context is not None
@@ -97,7 +99,8 @@ class WeightedSquares(Reduction[SquaresState]):
         weight = part.sampled(w * (w - 1.0))
         if not np.isfinite(weight).all():
             raise DataError(
-                "a weight (1 - mu)/mu^2 is beyond float64; leave rows with such propensities out of the fit"
+                "a weight (1 - mu)/mu^2 is beyond float64; leave rows with such propensities out "
+                "of the fit"
             )
         x = np.column_stack([part.context, np.ones(len(part))])
         made = self.empty()
@@ -113,13 +116,15 @@ class WeightedSquares(Reduction[SquaresState]):
 def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
     """Return a reward model for `doubly_robust` that makes its variance small, for one deterministic policy.
 
-    An ordinary regression is best where the logger went; this one where the policy goes and the logger seldom did,
-    which is where the variance comes from. Fit it on other rows than those that are evaluated: `log.split()`. It
-    guarantees nothing by itself; an interval that holds comes from `piwo.evaluate`.
+    An ordinary regression is best where the logger went; this one where the policy goes and the
+    logger seldom did, which is where the variance comes from. Fit it on other rows than those that
+    are evaluated: `log.split()`. It guarantees nothing by itself; an interval that holds comes from
+    `piwo.evaluate`.
 
-    Formula: min over linear q of sum_t 1{A_t = pi(X_t)} (1 - mu_t)/mu_t^2 (R_t - q(X_t, A_t))^2 + alpha sum_a W_a
-    |coef_a|^2, W_a the sum of the weights of action a. The expectation of the first sum is n times the variance, given
-    the contexts, of the doubly robust credits, but for a constant.
+    Formula: min over linear q of sum_t 1{A_t = pi(X_t)} (1 - mu_t)/mu_t^2 (R_t - q(X_t, A_t))^2 +
+    alpha sum_a W_a |coef_a|^2, W_a the sum of the weights of action a. The expectation of the first
+    sum is n times the variance, given the contexts, of the doubly robust credits, but for a
+    constant.
 
     Args:
         log: rows to fit on, with context.
@@ -127,7 +132,8 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
         alpha: ridge penalty of the coefficients, not of the intercept; above 0.
 
     Returns:
-        The model, to be given as q. Actions that the policy was never seen to take get the mean reward of the rest.
+        The model, to be given as q. Actions that the policy was never seen to take get the mean
+        reward of the rest.
 
     Raises:
         DataError: where the policy takes none of the logged actions, or a weight is beyond float64.
@@ -136,7 +142,9 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
     >>> import piwo
     >>> rng = np.random.default_rng(0)
     >>> x, a = rng.normal(size=(900, 1)), rng.integers(0, 2, 900)
-    >>> log = piwo.Log.from_arrays(context=x, action=a, reward=(0.5 + 0.1 * x[:, 0]).clip(0, 1), propensity=[0.5] * 900)
+    >>> log = piwo.Log.from_arrays(
+    ...     context=x, action=a, reward=(0.5 + 0.1 * x[:, 0]).clip(0, 1), propensity=[0.5] * 900
+    ... )
     >>> mrdr_model(log, piwo.policies.Constant(1, log.actions)).coef[1].round(2).tolist()
     [0.1]
 
@@ -151,7 +159,9 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
     sums = reduce(log, WeightedSquares(ready["policy"], log.features.width, len(log.actions)))
     total = float(sums.weight.sum())
     if total == 0:
-        raise DataError("the policy takes none of the logged actions with a choice: there is nothing to fit")
+        raise DataError(
+            "the policy takes none of the logged actions with a choice: there is nothing to fit"
+        )
     mean = float(sums.xr[:, -1].sum()) / total
     fitted = np.zeros((len(log.actions), log.features.width + 1))
     fitted[:, -1] = mean

@@ -14,13 +14,13 @@ from piwo.checks import check_count, check_flag, check_seed
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
-from piwo.logs.doubt import CalibrationBin, Doubt
 from piwo.logs.encoding import AS_USUAL, Missing
 from piwo.logs.log import Log
-from piwo.logs.reading import read
-from piwo.logs.sources import TableSource
+from piwo.logs.propensity_error import CalibrationBin, Doubt
+from piwo.logs.read import read
 from piwo.policies.blocks import row_blocks
 from piwo.policies.models import fitted_model
+from piwo.sources.source import TableSource
 
 __all__ = ["COLUMN", "estimate_propensities"]
 
@@ -52,15 +52,18 @@ def estimate_propensities(
 ) -> Log:
     """Return a log whose propensities were estimated from contexts and actions, and are marked as estimated.
 
-    Prefer logged propensities wherever they can be had. Estimated ones are right only if the classifier is, and if the
-    context holds all that the logger looked at; neither can be seen in the log. No propensity comes from a classifier
-    that saw its row. A propensity that is too small makes every value too high: allow for the error with
-    `evaluate(..., propensity_factor=1.25)`. Every result carries a note, and `piwo.check` shows the calibration.
+    Prefer logged propensities wherever they can be had. Estimated ones are right only if the
+    classifier is, and if the context holds all that the logger looked at; neither can be seen in
+    the log. No propensity comes from a classifier that saw its row. A propensity that is too small
+    makes every value too high: allow for the error with `evaluate(..., propensity_factor=1.25)`.
+    Every result carries a note, and `piwo.check` shows the calibration.
 
-    Where the log is divided, by `Log.split` or by a learner, the propensities are estimated anew on each side:
-    those of the rows to learn from would otherwise tell the learner what was done in the held-out rows.
+    Where the log is divided, by `Log.split` or by a learner, the propensities are estimated anew on
+    each side: those of the rows to learn from would otherwise tell the learner what was done in the
+    held-out rows.
 
-    Formula: p(a | x) = (m f(a | x) + 1/K) / (m + 1), f fitted on m rows of other folds: no action is impossible.
+    Formula: p(a | x) = (m f(a | x) + 1/K) / (m + 1), f fitted on m rows of other folds: no action
+    is impossible.
 
     Args:
         source: see `piwo.read`; the rows are held in memory.
@@ -68,10 +71,11 @@ def estimate_propensities(
         reward: see `piwo.read`.
         cost: see `piwo.read`.
         context: names or globs of context columns; none: the action frequencies are the estimate.
-        model: a scikit-learn classifier with `predict_proba`; None: logistic regression on standardised columns.
+        model: a scikit-learn classifier with `predict_proba`; None: logistic regression on
+            standardized columns.
         folds: how many parts the rows are cut into.
-        forward: fit each part on the parts before it, for logs in the order of time; the first part is left out of the
-            log. False: fit each part on all others, parts chosen at random.
+        forward: fit each part on the parts before it, for logs in the order of time; the first part
+            is left out of the log. False: fit each part on all others, parts chosen at random.
         random_state: seed of the parts.
         policy_columns: see `piwo.read`.
         actions: see `piwo.read`.
@@ -90,7 +94,11 @@ def estimate_propensities(
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=2000)
-    >>> frame = {"x": x, "action": (rng.random(2000) < 0.2 + 0.6 * (x > 0)) * 1, "reward": np.ones(2000)}
+    >>> frame = {
+    ...     "x": x,
+    ...     "action": (rng.random(2000) < 0.2 + 0.6 * (x > 0)) * 1,
+    ...     "reward": np.ones(2000),
+    ... }
     >>> log = estimate_propensities(frame, context="x")
     >>> log.doubt.estimated
     'LogisticRegression, 5 folds'
@@ -121,7 +129,7 @@ class _Fit:
 
     @property
     def table(self) -> pa.Table:
-        """Return the rows as they were given."""
+        """The rows as they were given."""
         assert isinstance(self.rows.source, TableSource)
         return self.rows.source.table
 
@@ -129,16 +137,20 @@ class _Fit:
         """Return the log of all rows that have a propensity."""
         rows = self.rows
         found, bins = self.estimated(np.ones(len(self.table), bool))
-        cut = f"{self.folds} parts, each from those before" if self.forward else f"{self.folds} folds"
+        cut = (
+            f"{self.folds} parts, each from those before" if self.forward else f"{self.folds} folds"
+        )
         doubt = Doubt(estimated=f"{_name(self.model, rows)}, {cut}", calibration=bins.table())
         columns = replace(rows.columns, propensity=COLUMN)
-        return replace(rows, source=self._source(found), columns=columns, doubt=doubt, estimated_by=self)
+        return replace(
+            rows, source=self._source(found), columns=columns, doubt=doubt, estimated_by=self
+        )
 
     def divided(self, train: Log, test: Log) -> tuple[Log, Log]:
         """Return two sides of the log, each with propensities that rest on its own rows.
 
-        Forward, they rest on the first part, too, which belongs to neither side; and where the held-out rows are the
-        last ones, theirs rest on all rows before.
+        Forward, they rest on the first part, too, which belongs to neither side; and where the
+        held-out rows are the last ones, theirs rest on all rows before.
         """
         assert train.selector is not None
         learned = np.ones(len(self.table), bool)
@@ -152,7 +164,12 @@ class _Fit:
 
     def _side(self, side: Log, source: TableSource, bins: _Bins) -> Log:
         assert side.doubt is not None
-        return replace(side, source=source, doubt=replace(side.doubt, calibration=bins.table()), estimated_by=None)
+        return replace(
+            side,
+            source=source,
+            doubt=replace(side.doubt, calibration=bins.table()),
+            estimated_by=None,
+        )
 
     @property
     def _left_out(self) -> int:
@@ -170,12 +187,14 @@ class _Fit:
         """Return the propensities of the rows that are kept, estimated from these alone, (n,), and their calibration.
 
         Args:
-            kept: (n,) mask. What is not declared, actions and levels, is found out from these rows alone, too.
+            kept: (n,) mask. What is not declared, actions and levels, is found out from these rows
+                alone, too.
         """
         places = np.flatnonzero(kept)
         if len(places) < self.folds:
             raise DataError(
-                f"{len(places)} rows are to be cut into {self.folds} folds, expected at least 2 folds and a row in each"
+                f"{len(places)} rows are to be cut into {self.folds} folds, expected at least 2 "
+                "folds and a row in each"
             )
         seen = _seen(self.rows.where(_Kept(kept)))
         part = self._part()[places]
@@ -239,7 +258,11 @@ class _Seen:
 
 def _seen(log: Log) -> _Seen:
     batches = list(log.each_batch(context=True))
-    context = None if log.features is None else np.concatenate([x.context for x in batches if x.context is not None])
+    context = (
+        None
+        if log.features is None
+        else np.concatenate([x.context for x in batches if x.context is not None])
+    )
     return _Seen(context, np.concatenate([x.action for x in batches]), len(log.actions))
 
 
@@ -274,8 +297,15 @@ def _fitted(model: Any, seen: _Seen, train: npt.NDArray[np.bool_]) -> _Fitted:
     if seen.context is None or len(classes) == 1:
         return _Fitted(None, classes, frequency, len(action))
     if model is not None and not hasattr(model, "predict_proba"):
-        raise UsageError(f"{type(model).__name__} has no predict_proba, expected a classifier that gives probabilities")
-    made = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)) if model is None else clone(model)
+        raise UsageError(
+            f"{type(model).__name__} has no predict_proba, expected a classifier that gives "
+            "probabilities"
+        )
+    made = (
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        if model is None
+        else clone(model)
+    )
     made = fitted_model(made, seen.context[train], action)
     return _Fitted(made, np.asarray(made.classes_, np.int64), frequency, len(action))
 
@@ -304,7 +334,10 @@ class _Bins:
         place = np.clip(np.searchsorted(EDGES, p, side="right") - 1, 0, size - 1)
         taken = np.bincount(place[np.arange(len(p)), action], minlength=size)
         flat = place.ravel()
-        pairs, sums = np.bincount(flat, minlength=size), np.bincount(flat, p.ravel(), minlength=size)
+        pairs, sums = (
+            np.bincount(flat, minlength=size),
+            np.bincount(flat, p.ravel(), minlength=size),
+        )
         return _Bins(self.pairs + pairs, self.predicted + sums, self.taken + taken)
 
     def table(self) -> tuple[CalibrationBin, ...]:

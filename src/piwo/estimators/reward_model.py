@@ -13,17 +13,17 @@ from piwo import bounds
 from piwo.checks import numbers
 from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
-from piwo.estimators.point import Estimate, mean_of_credits
-from piwo.estimators.prepare import name_of, prepare, whole_length
+from piwo.intervals.point import Estimate, mean_of_credits
+from piwo.intervals.prepare import name_of, prepare, whole_length
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
-from piwo.logs.frames import is_frame
 from piwo.logs.log import Log
 from piwo.policies.distributions import named_table
 from piwo.records import Record
 from piwo.reductions import MomentState, State, VectorSums
 from piwo.scores import IX, Score
+from piwo.sources.frames import is_frame
 from piwo.visible import visible_lines
 
 __all__ = ["Correction", "ModelEstimate", "estimate_with_model", "reward_model"]
@@ -33,20 +33,24 @@ __all__ = ["Correction", "ModelEstimate", "estimate_with_model", "reward_model"]
 class ModelEstimate(Record):
     """A value estimate that rests on a reward model, in the reward's own unit. Its interval is asymptotic.
 
-    >>> made = ModelEstimate("new", "dm", None, 0.5, 0.01, 0.48, 0.52, 0.05, 100, 0.5, None, (0.0, 1.0), False)
+    >>> made = ModelEstimate(
+    ...     "new", "dm", None, 0.5, 0.01, 0.48, 0.52, 0.05, 100, 0.5, None, (0.0, 1.0), False
+    ... )
     >>> made.to_dict()["guarantee"]
     'asymptotic'
     """
 
     name: str
     estimator: str
-    """dm: direct method; dr: doubly robust; dr-switch, dr-shrinkage, ...: other weights; sndr: self-normalised."""
+    """dm: direct method; dr: doubly robust; dr-switch, dr-shrinkage, ...: other weights; sndr:
+    self-normalized."""
     gamma: float | None
     """0 for plain weights; else the gamma that the weights amount to."""
     value: float
     standard_error: float | None
     lower: float | None
-    """Normal interval at delta, as the formula gives it: doubly robust values may leave the reward range."""
+    """Normal interval at delta, as the formula gives it: doubly robust values may leave the reward
+    range."""
     upper: float | None
     delta: float
     rows: int
@@ -61,7 +65,11 @@ class ModelEstimate(Record):
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        ends = "no interval" if self.lower is None else f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"
+        ends = (
+            "no interval"
+            if self.lower is None
+            else f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"
+        )
         line = f"{self.name}: {self.value:.4g} ({self.estimator}), {1 - self.delta:.0%} interval {ends}"
         return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
@@ -86,7 +94,7 @@ class RewardModel:
 
     @property
     def needs_context(self) -> bool:
-        """Tell whether it looks at the context."""
+        """Whether it looks at the context."""
         return self.predict is not None
 
     def of(self, batch: Batch) -> Floats:
@@ -108,7 +116,10 @@ class RewardModel:
             )
         if not np.isfinite(found).all():
             row = int(batch.row_numbers[np.flatnonzero(~np.isfinite(found).all(axis=1))[0]])
-            raise DataError(f"the reward model gives NaN or infinity in row {row}; expected a number for every action")
+            raise DataError(
+                f"the reward model gives NaN or infinity in row {row}; expected a number for every "
+                "action"
+            )
         return (found - self.low) / self.span
 
 
@@ -122,42 +133,45 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
         fitted_on: the context of the log that the user gave.
 
     Raises:
-        UsageError: for arrays that do not say which column is which action, and for anything that is no
-            model.
+        UsageError: for arrays that do not say which column is which action, and for anything that
+            is no model.
     """
     low, span, actions = log.reward_range[0], log.span, len(log.actions)
     predict = getattr(q, "predict", None) or (q if callable(q) else None)
     if predict is not None:
         if log.features is None:
             raise UsageError(
-                "a fitted reward model needs the context; read the log with context=[...], or give an array"
+                "a fitted reward model needs the context; read the log with context=[...], or "
+                "give an array"
             )
         if fitted_on is not None and fitted_on != log.features:
             raise UsageError(
-                "the policy encodes the context in its own way, so the reward model would see other columns than "
-                "the log's; "
-                "give its predictions as an (n, K) array"
+                "the policy encodes the context in its own way, so the reward model would see "
+                "other columns than the log's; give its predictions as an (n, K) array"
             )
         return RewardModel(None, predict, actions, low, span)
     if isinstance(q, str) or not (is_frame(q) or np.ndim(q) == 2):
         raise UsageError(
-            f"q is {type(q).__name__}, expected an (n, {actions}) array of predicted rewards, a data frame "
-            "with one column an action, a function of the context, or an object with predict"
+            f"q is {type(q).__name__}, expected an (n, {actions}) array of predicted rewards, a "
+            "data frame with one column an action, a function of the context, or an object with "
+            "predict"
         )
     values, named = named_table(q, log.actions if is_frame(q) else _declared(log))
     assert named == log.actions
     table = numbers("q", values, "an array of predicted rewards")
     if rows is not None and len(table) != rows:
-        raise UsageError(f"q has {len(table)} rows, the log has {rows}; give one row a row of the log, in its order")
+        raise UsageError(
+            f"q has {len(table)} rows, the log has {rows}; give one row a row of the log, in its "
+            "order"
+        )
     return RewardModel(table, None, actions, low, span)
 
 
 def _declared(log: Log) -> Actions:
     if log.declared_actions is None:
         raise UsageError(
-            "an array of predicted rewards does not say which column is which action; read the log with "
-            "actions=[...], "
-            "or give a data frame with one column an action"
+            "an array of predicted rewards does not say which column is which action; read the "
+            "log with actions=[...], or give a data frame with one column an action"
         )
     return log.declared_actions
 
@@ -176,10 +190,14 @@ class Correction:
 
     @property
     def name(self) -> str:
-        """Return the name of the estimator."""
+        """The name of the estimator."""
         if self.self_normalized:
             return "sndr"
-        return "dr" if self.weights is None or isinstance(self.weights, IX) else f"dr-{self.weights.name}"
+        return (
+            "dr"
+            if self.weights is None or isinstance(self.weights, IX)
+            else f"dr-{self.weights.name}"
+        )
 
 
 @dataclass(frozen=True)
@@ -200,10 +218,12 @@ class ModelState(State):
             return MomentState(rows=self.rows, total=self.total, rho=math.inf, rho2=math.inf)
         with np.errstate(invalid="ignore", over="ignore"):
             rho2 = float(direction @ self.second @ direction)
-        return MomentState(rows=self.rows, total=self.total, rho=float(direction @ self.first), rho2=rho2)
+        return MomentState(
+            rows=self.rows, total=self.total, rho=float(direction @ self.first), rho2=rho2
+        )
 
     def estimate(self, correction: Correction | None) -> Estimate:
-        """Return the value and its standard error, by the delta method where weights are normalised."""
+        """Return the value and its standard error, by the delta method where weights are normalized."""
         if correction is None:
             return mean_of_credits(self.along(np.array([1.0, 0.0, 0.0])))
         if not correction.self_normalized:
@@ -230,7 +250,7 @@ class ModelSums(VectorSums[ModelState]):
 
     @property
     def context(self) -> bool:
-        """Tell whether the policy or the model looks at the context."""
+        """Whether the policy or the model looks at the context."""
         return self.policy.needs_context or self.model.needs_context
 
     def empty(self) -> ModelState:
@@ -265,23 +285,30 @@ def estimate_with_model(
     name = name or name_of(policy)
     if correction is not None and log.doubt is not None and not log.doubt.exact:
         raise UsageError(
-            "the doubly robust estimate needs the propensities as they are, and these may be too small "
-            "(propensity_factor, sensitivity); use piwo.evaluate with interval='mixture'"
+            "the doubly robust estimate needs the propensities as they are, and these may be too "
+            "small (propensity_factor, sensitivity); use piwo.evaluate with interval='mixture'"
         )
     fitted_on = log.features
     log, ready = prepare(log, {name: policy})
     target = ready[name]
     if not target.tells_all and not (target.is_logger and _full_vectors(log)):
         raise UsageError(
-            "the policy tells the probabilities of the logged actions only; a reward model needs full vectors, (n, K)"
+            "the policy tells the probabilities of the logged actions only; a reward model needs "
+            "full vectors, (n, K)"
         )
     model = reward_model(q, log, whole_length(log), fitted_on)
     sums = reduce(log, ModelSums(target, model, correction))
     found = sums.estimate(correction)
     if found.value is None and correction is not None and correction.self_normalized:
-        raise DataError("the policy takes none of the logged actions: every weight is 0, and they cannot be normalised")
+        raise DataError(
+            "the policy takes none of the logged actions: every weight is 0, and they cannot be "
+            "normalized"
+        )
     if found.value is None or not math.isfinite(found.value):
-        raise DataError("a weight pi/mu is beyond float64; give gamma > 0, which keeps every weight below 1/gamma")
+        raise DataError(
+            "a weight pi/mu is beyond float64; give gamma > 0, which keeps every weight below "
+            "1/gamma"
+        )
     span, value = log.span, log.value
     ends = bounds.normal_interval(found.value, found.standard_error, delta)
     alone = float(sums.first[0]) / sums.total
@@ -310,7 +337,9 @@ def _gamma(correction: Correction | None) -> float | None:
 
 
 _ERROR_OF_MODEL = ("the interval is asymptotic, and knows nothing of the model's own error",)
-_INDEPENDENT = ("the interval is asymptotic, and supposes that the model was made from other rows than these",)
+_INDEPENDENT = (
+    "the interval is asymptotic, and supposes that the model was made from other rows than these",
+)
 
 
 def _full_vectors(log: Log) -> bool:

@@ -13,8 +13,8 @@ from piwo import bounds
 from piwo.checks import check_listed
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.estimators.point import estimator_named, mean_of_credits
-from piwo.estimators.prepare import name_of, prepare
+from piwo.intervals.point import estimator_named, mean_of_credits
+from piwo.intervals.prepare import name_of, prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.records import Record
@@ -104,7 +104,9 @@ class PathSums(PolicyReduction[PathState]):
             for i, score in enumerate(self.scores):
                 one = batch.sampled(score.rho(batch, pi))
                 credit[i], squares[i] = one.sum(), (one * one).sum()
-        return state.merge(PathState(len(batch), float(batch.sampled(np.ones(len(batch))).sum()), credit, squares))
+        return state.merge(
+            PathState(len(batch), float(batch.sampled(np.ones(len(batch))).sum()), credit, squares)
+        )
 
 
 def slope(
@@ -118,13 +120,15 @@ def slope(
 ) -> Slope:
     """Return the hyper-parameter at which a smoothed estimator is narrow and not yet visibly biased (Lepski's method).
 
-    For clip, switch, shrinkage, exponential smoothing and their kin, whose bias grows as their variance falls; one pass
-    for the whole path. Where the intervals hold, the error is at most (sqrt(6) + 3) times the least sum of bias and
-    half width on the path: near the best choice, not always better than none. It guarantees nothing at a given n;
-    bounds that hold need no tuning (`piwo.evaluate`).
+    For clip, switch, shrinkage, exponential smoothing and their kin, whose bias grows as their
+    variance falls; one pass for the whole path. Where the intervals hold, the error is at most
+    (sqrt(6) + 3) times the least sum of bias and half width on the path: near the best choice, not
+    always better than none. It guarantees nothing at a given n; bounds that hold need no tuning
+    (`piwo.evaluate`).
 
-    Formula: order by the width of the intervals V_i -+ c_i, widest first; go on to i while for every j before it
-    |V_i - V_j| <= c_i + (sqrt(6) - 1) c_j; c_i is the 1 - delta/2 quantile of Student's distribution times the error.
+    Formula: order by the width of the intervals V_i -+ c_i, widest first; go on to i while for
+    every j before it |V_i - V_j| <= c_i + (sqrt(6) - 1) c_j; c_i is the 1 - delta/2 quantile of
+    Student's distribution times the error.
 
     Args:
         log: the logged decisions.
@@ -141,13 +145,15 @@ def slope(
         UsageError: for an estimator without hyper-parameter, no gammas, or fewer than two rows.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
     >>> found = slope(log, piwo.policies.Constant("a", log.actions), gammas=[0.1, 0.6, 0.9])
     >>> found.gamma, round(found.value, 4)
     (0.6, 0.8333)
 
-    Source: Su, Srinath, Krishnamurthy 2020 (arXiv 2002.07729); by width, not by parameter, as in Tucker and Lee 2021
-    ("Improved estimator selection for off-policy evaluation").
+    Source: Su, Srinath, Krishnamurthy 2020 (arXiv 2002.07729); by width, not by parameter, as in
+    Tucker and Lee 2021 ("Improved estimator selection for off-policy evaluation").
     """
     from scipy.special import stdtrit
 
@@ -156,7 +162,9 @@ def slope(
     check_listed("gammas", gammas)
     tried = tuple(gammas)
     if not chosen.smoothed:
-        raise UsageError(f"the estimator {estimator!r} has no hyper-parameter to choose; use clip, switch, ...")
+        raise UsageError(
+            f"the estimator {estimator!r} has no hyper-parameter to choose; use clip, switch, ..."
+        )
     if not tried:
         raise UsageError("no gammas to choose from; give at least one")
     check_parameter("gammas", tried)
@@ -168,7 +176,9 @@ def slope(
     quantile = float(stdtrit(sums.rows - 1, 1.0 - delta / 2.0))
     points = []
     for gamma, credit, squares in zip(tried, sums.credit, sums.squares, strict=True):
-        found = mean_of_credits(MomentState(sums.rows, sums.total, rho=float(credit), rho2=float(squares)))
+        found = mean_of_credits(
+            MomentState(sums.rows, sums.total, rho=float(credit), rho2=float(squares))
+        )
         width = math.inf if found.standard_error is None else quantile * found.standard_error
         if found.value is not None and math.isfinite(found.value) and math.isfinite(width):
             points.append((width, gamma, found.value))
@@ -181,7 +191,17 @@ def slope(
         for i, (width, gamma, value) in enumerate(points)
     )
     best = path[kept - 1]
-    return Slope(name, estimator, best.gamma, best.value, best.half_width, delta, sums.rows, path, notes=log.doubts)
+    return Slope(
+        name,
+        estimator,
+        best.gamma,
+        best.value,
+        best.half_width,
+        delta,
+        sums.rows,
+        path,
+        notes=log.doubts,
+    )
 
 
 def _kept(found: Sequence[tuple[float, float]]) -> int:
@@ -191,6 +211,9 @@ def _kept(found: Sequence[tuple[float, float]]) -> int:
     2
     """
     for i, (value, width) in enumerate(found):
-        if any(abs(value - other) > width + (math.sqrt(6.0) - 1.0) * wider for other, wider in found[:i]):
+        if any(
+            abs(value - other) > width + (math.sqrt(6.0) - 1.0) * wider
+            for other, wider in found[:i]
+        ):
             return i
     return len(found)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
-from piwo.certificates import Certificate
+from piwo.certificates.certificate import Certificate
 from piwo.policies import Policy
 from piwo.scores import Score
 
@@ -18,7 +18,9 @@ class Tried:
     """One policy that was tried.
 
     >>> from piwo.policies import Constant
-    >>> Tried("gamma 0.1", Constant("a", ["a", "b"]), {"gamma": 0.1, "value": 0.5, "value_lower": 0.4}).chosen
+    >>> Tried(
+    ...     "gamma 0.1", Constant("a", ["a", "b"]), {"gamma": 0.1, "value": 0.5, "value_lower": 0.4}
+    ... ).chosen
     False
     """
 
@@ -45,7 +47,8 @@ class Account:
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What to keep beside the policy: plain numbers, texts, lists and mappings."""
     stays: str | None = None
-    """What stays where nothing better was found: "the logging policy" or "the incumbent"; None where something was."""
+    """What stays where nothing better was found: "the logging policy" or "the incumbent"; None
+    where something was."""
 
 
 @runtime_checkable
@@ -98,14 +101,23 @@ def account_of(
     return Account((*lines, *more), only, facts=facts or {})
 
 
-def account_of_path(points: Iterable[_Point], made: Certificate | None, score: Score | None, rule: str) -> Account:
+def account_of_path(
+    points: Iterable[_Point], made: Certificate | None, score: Score | None, rule: str
+) -> Account:
     """Return the account of a path, of which the point with the certificate was chosen.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
-    >>> both = piwo.oracles.Exhaustive([piwo.policies.Constant(x, log.actions) for x in log.actions])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
+    >>> both = piwo.oracles.Exhaustive(
+    ...     [piwo.policies.Constant(x, log.actions) for x in log.actions]
+    ... )
     >>> learner = piwo.PIWO(piwo.IX((0.1, 0.2)), both, certificate="in-sample").fit(log)
-    >>> [one.name for one in account_of_path(learner.path_.values(), learner.certificate_, None, "").tried]
+    >>> [
+    ...     one.name
+    ...     for one in account_of_path(learner.path_.values(), learner.certificate_, None, "").tried
+    ... ]
     ['gamma 0.1', 'gamma 0.2']
     """
     listed = tuple(points)
@@ -121,6 +133,12 @@ def _columns(parameter: str | None) -> Mapping[str, str]:
 
 def _tried(policy: Policy, made: Certificate, score: Score | None, *, chosen: bool) -> Tried:
     gamma, own = (None, None) if score is None else (score.gamma_equivalent, score.value)
-    name = "the policy" if score is None else score.label if own is None else f"{score.parameter} {own:.6g}"
+    name = (
+        "the policy"
+        if score is None
+        else score.label
+        if own is None
+        else f"{score.parameter} {own:.6g}"
+    )
     facts = {"gamma": gamma, "parameter": own, "value": made.value, "value_lower": made.value_lower}
     return Tried(name, policy, facts, chosen)

@@ -11,14 +11,22 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Self
 
-from piwo.certificates import Certificate
-from piwo.certifying import Certifying
+from piwo.certificates.certificate import Certificate
+from piwo.certificates.certify import Certifying
 from piwo.checks import check_flag
 from piwo.engines.engine import reduce
 from piwo.errors import NothingToLearnError, PiwoWarning, UsageError
-from piwo.estimators.point import self_normalized
+from piwo.intervals.point import self_normalized
 from piwo.learners.account import Account, Tried
-from piwo.learners.learner import Learner, Rows, check_certifiable, check_log, check_score, credited, divide
+from piwo.learners.learner import (
+    Learner,
+    Rows,
+    check_certifiable,
+    check_log,
+    check_score,
+    credited,
+    divide,
+)
 from piwo.learners.pool import Candidate, candidates, usual_pool
 from piwo.logs.log import Log
 from piwo.policies import Logging, Policy
@@ -58,8 +66,8 @@ class PoolPoint:
     policy: Policy
     certificate: Certificate
     standing: float | None = None
-    """Its self-normalised estimate less one standard error, in the reward's unit, on all rows that were not learned
-    from: what decides among those that are certified."""
+    """Its self-normalized estimate less one standard error, in the reward's unit, on all rows that
+    were not learned from: what decides among those that are certified."""
 
 
 @dataclass(frozen=True)
@@ -71,57 +79,71 @@ class _Look:
     certificate: Certificate
     moments: MomentState
     learned: bool = True
-    """False where the rows had nothing to learn from; the policy is then the one to fall back to."""
+    """False where the rows had nothing to learn from; the policy is then the one to fall back
+    to."""
 
 
 class Auto(Learner):
     """Learn with a pool of learners; keep the best of those certified to improve on the logging policy.
 
-    Answers: which policy should run, where nobody knows which learner suits the log? No single one does: methods that
-    ignore the propensities are the best on even and on bad loggers and do harm elsewhere, weighted ones the reverse.
-    The pool has both kinds, linear and boosted; what a candidate is worth is proved on rows that it never saw. Where
-    nothing is certified better, the answer is the logging policy; or the incumbent, where another policy runs today:
-    then the improvement is that over it, and nothing is chosen that is not certified better than it. So it is where no
-    row has a reward above the lowest, from which nothing can be learned.
+    Answers: which policy should run, where nobody knows which learner suits the log? No single one
+    does: methods that ignore the propensities are the best on even and on bad loggers and do harm
+    elsewhere, weighted ones the reverse. The pool has both kinds, linear and boosted; what a
+    candidate is worth is proved on rows that it never saw. Where nothing is certified better, the
+    answer is the logging policy; or the incumbent, where another policy runs today: then the
+    improvement is that over it, and nothing is chosen that is not certified better than it. So it
+    is where no row has a reward above the lowest, from which nothing can be learned.
 
-    Formula: every candidate is learned from each part of the log and certified on the other, by the paired improvement
-    bound LB_i = LB(E Y_i) - 1, Y_i = w_i R + 1 - R, at log(1/(s_i delta)); the shares s_i sum to 1 over both ways.
-    Among the candidates with LB_i > 0 either way the choice is argmax_i V_i - SE_i, the self-normalised estimate
-    V_i = sum w_i R / sum w_i and its standard error over all rows, each weighted by the policy that did not see it.
+    Formula: every candidate is learned from each part of the log and certified on the other, by the
+    paired improvement bound LB_i = LB(E Y_i) - 1, Y_i = w_i R + 1 - R, at log(1/(s_i delta)); the
+    shares s_i sum to 1 over both ways. Among the candidates with LB_i > 0 either way the choice is
+    argmax_i V_i - SE_i, the self-normalized estimate V_i = sum w_i R / sum w_i and its standard
+    error over all rows, each weighted by the policy that did not see it.
     Source: docs/quality.md; bound: docs/theory.md, section "Improvement over the logging policy".
 
-    What is proved: with probability 1 - delta the policy chosen, `certified_policy_`, is at least as much better than
-    the logging policy as its certificate says, by whichever rule it was chosen: all bounds hold together. Learning it
-    again from all rows (`refit=True`) mostly gains, but of that policy nothing is proved: no row is left that it did
-    not see. With `refit=False` the policy returned is the certified one.
+    What is proved: with probability 1 - delta the policy chosen, `certified_policy_`, is at least
+    as much better than the logging policy as its certificate says, by whichever rule it was chosen:
+    all bounds hold together. Learning it again from all rows (`refit=True`) mostly gains, but of
+    that policy nothing is proved: no row is left that it did not see. With `refit=False` the policy
+    returned is the certified one.
 
     Args:
-        pool: what to learn with, in place of the usual pool: scikit-learn classifiers, oracles, or `Candidate`s.
+        pool: what to learn with, in place of the usual pool: scikit-learn classifiers, oracles, or
+            `Candidate`s.
         extra: likewise, beside it. Every candidate makes the bounds of all a little wider.
         delta: how often the certificates may be wrong, all together.
-        incumbent: the policy to improve on and to fall back to, made without this log; None: the logging policy.
-        refit: return the chosen candidate's policy learned from all rows, instead of the certified one.
+        incumbent: the policy to improve on and to fall back to, made without this log; None: the
+            logging policy.
+        refit: return the chosen candidate's policy learned from all rows, instead of the certified
+            one.
         holdout: fraction of the rows that is held out.
-        exchange: learn from the held-out part too, and certify that on the other: half of delta is spent each way.
+        exchange: learn from the held-out part too, and certify that on the other: half of delta is
+            spent each way.
         random_state: seed of the split and of the boosted trees, a whole number.
-        tail: hold out the last rows of the log instead of random ones: for adaptive logs, whose logger learned
-            from earlier rows. Nothing is exchanged then: what is certified must come after what was learned from.
+        tail: hold out the last rows of the log instead of random ones: for adaptive logs, whose
+            logger learned from earlier rows. Nothing is exchanged then: what is certified must come
+            after what was learned from.
 
     Attributes:
         policy_: the policy to run.
-        certified_policy_: the policy that `certificate_` is about, learned from one part of the log.
-        certificate_: its certificate; where `policy_` is another one, `about` says so, and `certified` is None.
+        certified_policy_: the policy that `certificate_` is about, learned from one part of the
+            log.
+        certificate_: its certificate; where `policy_` is another one, `about` says so, and
+            `certified` is None.
         refitted_: whether `policy_` was learned from all rows, and is not the certified one.
-        chosen_: its key in `path_`; "logging" for the logging policy (`log.behavior` where that is a policy),
-            "incumbent" for the incumbent.
-        score_: the score that it was learned with; None for those, and for candidates that use none.
+        chosen_: its key in `path_`; "logging" for the logging policy (`log.behavior` where that is
+            a policy), "incumbent" for the incumbent.
+        score_: the score that it was learned with; None for those, and for candidates that use
+            none.
         rule_: how it was chosen, in words.
         path_: name -> `PoolPoint`.
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
     >>> X, A = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
-    >>> log = piwo.Log.from_arrays(context=X, action=A, reward=(A == (X[:, 0] > 0)) * 1.0, propensity=np.full(400, 0.5))
+    >>> log = piwo.Log.from_arrays(
+    ...     context=X, action=A, reward=(A == (X[:, 0] > 0)) * 1.0, propensity=np.full(400, 0.5)
+    ... )
     >>> learner = Auto([piwo.oracles.Ridge()], refit=False).fit(log)
     >>> learner.policy_.act([[-2.0], [2.0]]).actions.tolist(), learner.certificate_.certified
     ([0, 1], True)
@@ -164,16 +186,16 @@ class Auto(Learner):
 
         Raises:
             DataError: for rows that break a rule, or a log that lacks what an oracle needs.
-            UsageError: for rewards without an upper end, which nothing bounds the logging policy's value with, and for
-                arguments that do not go together.
+            UsageError: for rewards without an upper end, which nothing bounds the logging policy's
+                value with, and for arguments that do not go together.
         """
         check_log(log)
         check_flag("refit", self.refit)
         check_flag("exchange", self.exchange)
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
-                "the rewards have no upper end, so no improvement can be certified; declare reward_range, "
-                "or use PIWOGrid"
+                "the rewards have no upper end, so no improvement can be certified; declare "
+                "reward_range, or use PIWOGrid"
             )
         for one in self._given():
             one.oracle.fit_for(log)
@@ -187,16 +209,20 @@ class Auto(Learner):
         ways = [rows] if self.tail or not self.exchange else [rows, rows.exchanged()]
         looks = [self._look(log, way, pool, fallback, today, 1.0 / len(ways)) for way in ways]
         # rows that contradict their propensities one way are not believed the other way
-        refused = [look for look in looks if any(x.certificate.improvement_lower is None for x in look.values())]
-        self.path_ = {name: _better(log, [look[name] for look in refused or looks]) for name in looks[0]}
+        refused = [
+            look
+            for look in looks
+            if any(x.certificate.improvement_lower is None for x in look.values())
+        ]
+        self.path_ = {
+            name: _better(log, [look[name] for look in refused or looks]) for name in looks[0]
+        }
         self.chosen_ = _best(self.path_, fallback)
         best = self.path_[self.chosen_]
         if best.candidate is None:
             self.rule_ = _why_none(looks, fallback, best.certificate)
         else:
-            self.rule_ = (
-                f"the highest estimate, less its standard error, of those certified better among {_tried(looks)}"
-            )
+            self.rule_ = f"the highest estimate, less its standard error, of those certified better among {_tried(looks)}"
         self._settle(log, best)
         return self
 
@@ -217,12 +243,20 @@ class Auto(Learner):
         )
 
     def _look(
-        self, log: Log, rows: Rows, pool: Sequence[Candidate], fallback: str, today: Policy, spent: float
+        self,
+        log: Log,
+        rows: Rows,
+        pool: Sequence[Candidate],
+        fallback: str,
+        today: Policy,
+        spent: float,
     ) -> dict[str, _Look]:
         """Learn every candidate one way, and certify it the other."""
         with _short_of_optimum():
             found = dict(_learned(pool, _encoded_for(today, rows.training)))
-        policies = {name: today if policy is None else policy for name, policy in found.items()} | {fallback: today}
+        policies = {name: today if policy is None else policy for name, policy in found.items()} | {
+            fallback: today
+        }
         each: dict[str, Candidate | None] = {one.label: one for one in pool} | {fallback: None}
         weights = {name: 1.0 if one is None else one.weight for name, one in each.items()}
         total = sum(weights.values())
@@ -249,7 +283,9 @@ class Auto(Learner):
         }
 
     def _given(self) -> tuple[Candidate, ...]:
-        usual = usual_pool(self.random_state) if self.pool is None else candidates(self.pool, "pool")
+        usual = (
+            usual_pool(self.random_state) if self.pool is None else candidates(self.pool, "pool")
+        )
         return (*usual, *candidates(self.extra, "extra"))
 
     def _pool(self, fallback: str) -> tuple[Candidate, ...]:
@@ -259,7 +295,10 @@ class Auto(Learner):
         labels = [fallback, *(one.label for one in pool)]
         twice = next((x for x in labels if labels.count(x) > 1), None)
         if twice is not None:
-            raise UsageError(f"two candidates are called {twice!r}; name them apart: Candidate(name, oracle, score)")
+            raise UsageError(
+                f"two candidates are called {twice!r}; name them apart: Candidate(name, oracle, "
+                "score)"
+            )
         return pool
 
     def _settle(self, log: Log, best: PoolPoint) -> None:
@@ -279,7 +318,7 @@ class Auto(Learner):
 
 
 def _learned(pool: Sequence[Candidate], log: Log) -> Iterator[tuple[str, Policy | None]]:
-    """Yield name and policy of each candidate, or None for want of rewards; neighbours with one oracle are one path."""
+    """Yield name and policy of each candidate, or None for want of rewards; neighbors with one oracle are one path."""
     for _, run in groupby(pool, key=lambda one: id(one.oracle)):
         some = list(run)
         policies: Sequence[Policy | None]
@@ -315,8 +354,8 @@ def _encoded_for(today: Policy, log: Log) -> Log:
         return log
     if set(theirs.columns) != set(ours.columns):
         raise UsageError(
-            f"the incumbent was made from the context columns {', '.join(theirs.columns)}, and the log was read with "
-            f"{', '.join(ours.columns)}; read it with those of the incumbent"
+            f"the incumbent was made from the context columns {', '.join(theirs.columns)}, and the "
+            f"log was read with {', '.join(ours.columns)}; read it with those of the incumbent"
         )
     return log.encoded_by(theirs)
 
@@ -341,7 +380,11 @@ def _about(made: Certificate, one: Candidate | None, fallback: str) -> Certifica
 def _tried(looks: Sequence[Mapping[str, _Look]]) -> str:
     """Return how many policies were learned and certified, in words; what is fallen back to does not count."""
     counts = [next(iter(look.values())).certificate.candidates - 1 for look in looks]
-    both = "" if len(counts) == 1 else f" ({counts[0]} from one part of the rows, {counts[1]} from the other)"
+    both = (
+        ""
+        if len(counts) == 1
+        else f" ({counts[0]} from one part of the rows, {counts[1]} from the other)"
+    )
     return f"{sum(counts)} different polic{'y' if sum(counts) == 1 else 'ies'}{both}"
 
 
@@ -356,14 +399,19 @@ def _why_none(looks: Sequence[Mapping[str, _Look]], fallback: str, made: Certifi
         return f"{which} has a reward above the lowest, so nothing can be certified better, and {stays}"
     reason = f"none of {_tried(looks)} is certified better, so {stays}"
     # what is held out one way is learned from the other way
-    unlearned = (len(looks) == 2 and not all(rewards)) or not all(x.learned for look in looks for x in look.values())
+    unlearned = (len(looks) == 2 and not all(rewards)) or not all(
+        x.learned for look in looks for x in look.values()
+    )
     told = "; no row of one part has a reward above the lowest, so it has nothing to learn from"
     return reason + told if unlearned else reason
 
 
 def _better(log: Log, looks: Sequence[_Look]) -> PoolPoint:
     """Return one candidate: of the policies that it learned the one that is certified better, and how it stands."""
-    best = max(looks, key=lambda one: -math.inf if (gain := one.certificate.improvement_lower) is None else gain)
+    best = max(
+        looks,
+        key=lambda one: -math.inf if (gain := one.certificate.improvement_lower) is None else gain,
+    )
     found = self_normalized(functools.reduce(MomentState.merge, (one.moments for one in looks)))
     standing = None
     if found.value is not None and found.standard_error is not None:
@@ -385,5 +433,7 @@ def _best(path: Mapping[str, PoolPoint], fallback: str) -> str:
 def _short_of_optimum() -> Iterator[None]:
     """Keep quiet of fits that stopped early: a candidate is judged by its certificate, not by how it came about."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="the logistic regression stopped", category=PiwoWarning)
+        warnings.filterwarnings(
+            "ignore", message="the logistic regression stopped", category=PiwoWarning
+        )
         yield

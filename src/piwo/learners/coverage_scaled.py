@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from piwo import bounds
-from piwo.certifying import certify
+from piwo.certificates.certify import certify
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
@@ -29,24 +29,28 @@ __all__ = ["CoverageScaled"]
 class CoverageScaled(Learner):
     """PIWO-IX with a gamma of its own for every policy of a list, tuned to the policy's known coverage.
 
-    Answers: how good can pessimistic learning be where coverage is known? For simulations and comparisons alone: it
-    cannot be run on data. C_0(pi) = E sum_a pi(a|X) r(X,a)/mu(a|X) depends on the distribution of contexts and on the
-    mean rewards, which are what is to be learned; an estimate of it from the log would be wrong most where it matters,
-    and the guarantee would be gone. Nor is the maximum a call of an oracle: the penalty differs from policy to policy.
-    `PIWOGrid` has the same regret up to a factor 1.06 and a log log n, knows nothing, and calls any oracle.
+    Answers: how good can pessimistic learning be where coverage is known? For simulations and
+    comparisons alone: it cannot be run on data. C_0(pi) = E sum_a pi(a|X) r(X,a)/mu(a|X) depends on
+    the distribution of contexts and on the mean rewards, which are what is to be learned; an
+    estimate of it from the log would be wrong most where it matters, and the guarantee would be
+    gone. Nor is the maximum a call of an oracle: the penalty differs from policy to policy.
+    `PIWOGrid` has the same regret up to a factor 1.06 and a log log n, knows nothing, and calls any
+    oracle.
 
-    Formula: V(pi) = V_gamma(pi) - L/(2 gamma n) at gamma = sqrt(L/(2 C_0(pi) n)), L = log(2|Pi|/delta); the policy is
-    the argmax. With probability 1 - delta the regret against pi* is at most 2 sqrt(2 C_0(pi*) L/n), for all pi*
-    together (`piwo.bounds.regret_bound_tuned`).
-    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Appendix B, with 1/n, argmax and 2|Pi| put right
-    (docs/errata.md, E13).
+    Formula: V(pi) = V_gamma(pi) - L/(2 gamma n) at gamma = sqrt(L/(2 C_0(pi) n)), L =
+    log(2|Pi|/delta); the policy is the argmax. With probability 1 - delta the regret against pi* is
+    at most 2 sqrt(2 C_0(pi*) L/n), for all pi* together (`piwo.bounds.regret_bound_tuned`).
+    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Appendix B, with 1/n, argmax and 2|Pi|
+    put right (docs/errata.md, E13).
 
     Args:
         oracle: an `Exhaustive` list of N policies.
-        coverage: (N,) C_0 of each policy in the order of the list, on the scale where rewards are in [0, 1], or a
-            mapping from its position; inf for a policy that the logger does not cover, which is then never chosen. See
-            `piwo.simulate.Bandit.coverage` and `piwo.simulate.ClassificationBandit.coverage`.
-        delta: how often what is claimed may be wrong: the regret bound, and the certificate by itself.
+        coverage: (N,) C_0 of each policy in the order of the list, on the scale where rewards are
+            in [0, 1], or a mapping from its position; inf for a policy that the logger does not
+            cover, which is then never chosen. See `piwo.simulate.Bandit.coverage` and
+            `piwo.simulate.ClassificationBandit.coverage`.
+        delta: how often what is claimed may be wrong: the regret bound, and the certificate by
+            itself.
 
     Attributes:
         policy_: the learned policy.
@@ -54,13 +58,16 @@ class CoverageScaled(Learner):
         score_: IX with the chosen policy's gamma.
         rule_: where that came from, in words.
         gammas_: (N,) gamma of each policy; 0 where it is not covered, inf where it earns nothing.
-        values_: (N,) V(pi), raw, on the scale where rewards are in [0, 1]; -inf where the policy is not covered.
+        values_: (N,) V(pi), raw, on the scale where rewards are in [0, 1]; -inf where the policy is
+            not covered.
 
     >>> import piwo
     >>> bandit = piwo.simulate.adversarial_bandits()[0]
     >>> each = [piwo.policies.Constant(a, bandit.actions) for a in bandit.actions]
     >>> known = [bandit.coverage(policy) for policy in each]
-    >>> learner = CoverageScaled(piwo.oracles.Exhaustive(each), known).fit(bandit.log(20_000, random_state=0))
+    >>> learner = CoverageScaled(piwo.oracles.Exhaustive(each), known).fit(
+    ...     bandit.log(20_000, random_state=0)
+    ... )
     >>> learner.policy_ is each[0], learner.gammas_.round(4).tolist()
     (True, [0.0003, 0.0331])
     """
@@ -96,7 +103,8 @@ class CoverageScaled(Learner):
         candidates = self.oracle.candidates(log)
         scaled = np.flatnonzero((self.gammas_ > 0) & np.isfinite(self.gammas_))
         pairs = tuple(CreditSums((candidates[i],), (IX(float(self.gammas_[i])),)) for i in scaled)
-        # a policy that earns nothing is worth 0, whatever the log says; one that is not covered is never chosen
+        # a policy that earns nothing is worth 0, whatever the log says; one that is not covered is
+        # never chosen
         self.values_ = np.where(known == 0.0, 0.0, -np.inf)
         means = [float(one.credit[0, 0]) / one.rows for one in reduce(log, Together(pairs))]
         self.values_[scaled] = np.array(means) - penalty / (2.0 * self.gammas_[scaled] * n)
@@ -119,12 +127,17 @@ def _known(coverage: Any, policies: int) -> Floats:
     if isinstance(coverage, Mapping):
         lacking = [i for i in range(policies) if i not in coverage]
         if lacking:
-            raise UsageError(f"coverage lacks policy {lacking[0]}, expected a number for each of 0..{policies - 1}")
+            raise UsageError(
+                f"coverage lacks policy {lacking[0]}, expected a number for each of "
+                f"0..{policies - 1}"
+            )
         coverage = [coverage[i] for i in range(policies)]
     try:
         known = np.asarray(coverage, np.float64)
     except (TypeError, ValueError):
-        raise UsageError(f"coverage is {coverage!r:.80}, expected {policies} numbers, one a policy") from None
+        raise UsageError(
+            f"coverage is {coverage!r:.80}, expected {policies} numbers, one a policy"
+        ) from None
     if known.shape != (policies,) or not (known >= 0.0).all():
         raise UsageError(
             f"coverage has shape {known.shape} and least value {known.min(initial=math.inf):g}, "
@@ -132,6 +145,7 @@ def _known(coverage: Any, policies: int) -> Floats:
         )
     if np.isinf(known).all():
         raise UsageError(
-            "the logger covers none of the policies: there is nothing to choose; PIWOGrid needs no coverage"
+            "the logger covers none of the policies: there is nothing to choose; PIWOGrid needs "
+            "no coverage"
         )
     return known

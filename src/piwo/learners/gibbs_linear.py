@@ -7,16 +7,23 @@ from typing import Self
 
 import numpy as np
 
-from piwo.certifying import certify
+from piwo.certificates.certify import certify
 from piwo.errors import UsageError, warn
 from piwo.learners.account import Account, account_of
 from piwo.learners.learner import Learner, check_log, divide
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale
 from piwo.learners.nuts import draw_chains
-from piwo.learners.posterior import bet_of, check_linear_posterior, check_sizes, fitted_rule, fitted_score, mixture_of
+from piwo.learners.posterior import (
+    bet_of,
+    check_linear_posterior,
+    check_sizes,
+    fitted_rule,
+    fitted_score,
+    mixture_of,
+)
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
-from piwo.oracles.examples import Examples, rewarded, standardised
+from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.oracles.softmax import SoftmaxObjective
 from piwo.records import jsonable
 from piwo.scores import LSLinear, Score
@@ -27,13 +34,16 @@ __all__ = ["GibbsDensity", "GibbsLinear"]
 class GibbsLinear(Learner):
     """Learn the Gibbs posterior over linear softmax policies by sampling from it; certify the draws on other rows.
 
-    Answers: what does the best posterior look like, where `PACBayesLinear` looks among normal ones alone? Deployed is
-    the mixture of policies drawn from it. Draws of a sampler are nearly, not exactly, from the posterior, so no bound
-    rests on them: the certificate is of that mixture, on rows that the sampler never saw, and holds whatever the draws
-    are. `chains_` tells how good they are. Needs the extra `piwo[sampler]`.
+    Answers: what does the best posterior look like, where `PACBayesLinear` looks among normal ones
+    alone? Deployed is the mixture of policies drawn from it. Draws of a sampler are nearly, not
+    exactly, from the posterior, so no bound rests on them: the certificate is of that mixture, on
+    rows that the sampler never saw, and holds whatever the draws are. `chains_` tells how good they
+    are. Needs the extra `piwo[sampler]`.
 
-    Formula: dQ/dP proportional to exp(lambda n V(pi)), P = N(0, prior_scale^2 I) on standardised columns.
-    Source: docs/pac_bayes.md, Theorem 2 and "Sampling"; arXiv 2309.15771, section 5; the sampler: arXiv 1111.4246.
+    Formula: dQ/dP proportional to exp(lambda n V(pi)), P = N(0, prior_scale^2 I) on standardized
+    columns.
+    Source: docs/pac_bayes.md, Theorem 2 and "Sampling"; arXiv 2309.15771, section 5; the sampler:
+    arXiv 1111.4246.
 
     Args:
         score: LSLinear() (the default) or IX(); without a hyper-parameter lambda = 2 sqrt(d/n).
@@ -50,8 +60,9 @@ class GibbsLinear(Learner):
     Attributes:
         policy_: the mixture, a `piwo.policies.Mixture`.
         certificate_: its certificate, held-out.
-        chains_: all draws, in units of the prior, with R-hat, effective sample size and divergences, a `Chains`.
-        coefficients_: (M, K, d + 1) of the mixture, on standardised columns.
+        chains_: all draws, in units of the prior, with R-hat, effective sample size and
+            divergences, a `Chains`.
+        coefficients_: (M, K, d + 1) of the mixture, on standardized columns.
         prior_: P, a `NormalPosterior`.
         score_: the score with its hyper-parameter.
         rule_: where that came from, in words.
@@ -59,9 +70,14 @@ class GibbsLinear(Learner):
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
     >>> X, A = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
-    >>> log = piwo.Log.from_arrays(context=X, action=A, reward=(A == (X[:, 0] > 0)) * 1.0, propensity=np.full(400, 0.5))
+    >>> log = piwo.Log.from_arrays(
+    ...     context=X, action=A, reward=(A == (X[:, 0] > 0)) * 1.0, propensity=np.full(400, 0.5)
+    ... )
     >>> learner = GibbsLinear(draws=20, warmup=200, samples=200).fit(log)
-    >>> learner.policy_.act([[-5.0], [5.0]], random_state=0).actions.tolist(), learner.certificate_.certified
+    >>> (
+    ...     learner.policy_.act([[-5.0], [5.0]], random_state=0).actions.tolist(),
+    ...     learner.certificate_.certified,
+    ... )
     ([0, 1], True)
     """
 
@@ -121,11 +137,16 @@ class GibbsLinear(Learner):
             told=len(density.gains.action),
         )
         for doubt in self.chains_.doubts(self.draws):
-            warn(f"{doubt}; the certificate holds all the same; for better draws raise warmup or samples")
+            warn(
+                f"{doubt}; the certificate holds all the same; for better draws raise warmup or "
+                "samples"
+            )
         every = self.chains_.draws.reshape(-1, self.prior_.mean.size)
         chosen = every[np.linspace(0, len(every) - 1, self.draws).round().astype(int)]
         self.coefficients_ = density.coefficients(chosen)
-        policies = self.prior_.policies(self.coefficients_, first.actions, first.features, greedy=False)
+        policies = self.prior_.policies(
+            self.coefficients_, first.actions, first.features, greedy=False
+        )
         self.policy_ = mixture_of(policies, np.full(self.draws, 1.0 / self.draws))
         facts = {
             **rows.facts,
@@ -146,13 +167,17 @@ class GibbsLinear(Learner):
             self.score_,
             self.rule_,
             more=[f"  {len(made.draws)} chains: R-hat {made.rhat:.4g}, {worth}"],
-            facts={"chains": jsonable({"rhat": made.rhat, "ess": made.ess, "divergences": made.divergences})},
+            facts={
+                "chains": jsonable(
+                    {"rhat": made.rhat, "ess": made.ess, "divergences": made.divergences}
+                )
+            },
         )
 
     def _density(self, log: Log, score: Score) -> GibbsDensity:
         """Return the density that a log makes, in coordinates that its rewarded rows tell."""
         examples = rewarded(log, [score])
-        _, center, width = standardised(examples.context)
+        _, center, width = standardized(examples.context)
         shape = len(log.actions), len(center) + 1
         prior = NormalPosterior.about(np.zeros(shape), self.prior_scale, center, width)
         return GibbsDensity.of(examples, prior, bet_of(score))
@@ -162,15 +187,18 @@ class GibbsLinear(Learner):
         log.require_one_machine("GibbsLinear")
         check_linear_posterior(score, log)
         if isinstance(score.asked, tuple):
-            raise UsageError(f"{score!r} has several hyper-parameters, expected one: each has a posterior of its own")
+            raise UsageError(
+                f"{score!r} has several hyper-parameters, expected one: each has a posterior of "
+                "its own"
+            )
         check_prior_scale(self.prior_scale)
         check_sizes(self, draws=1, chains=2, warmup=10, samples=10)
         if self.chains > min(self.warmup, self.samples):
             raise UsageError(f"chains is {self.chains}, expected no more than warmup or samples")
         if self.draws > self.chains * self.samples:
             raise UsageError(
-                f"draws is {self.draws}, and {self.chains} chains of {self.samples} samples make only "
-                f"{self.chains * self.samples}; raise samples"
+                f"draws is {self.draws}, and {self.chains} chains of {self.samples} samples make "
+                f"only {self.chains * self.samples}; raise samples"
             )
 
 
@@ -178,10 +206,12 @@ class GibbsLinear(Learner):
 class GibbsDensity:
     """Logarithm of the density of u up to a constant, lambda n V(pi_theta) - |u|^2/2, and its gradient.
 
-    theta = m + s u with N(m, s^2) the prior: where the log says nothing, u is standard normal. V sums over the
-    rewarded rows, block by block; equal rows are one, with the sum of their gains.
+    theta = m + s u with N(m, s^2) the prior: where the log says nothing, u is standard normal. V
+    sums over the rewarded rows, block by block; equal rows are one, with the sum of their gains.
 
-    >>> gains = SoftmaxObjective(np.zeros((1, 1)), np.zeros(1, int), np.ones(1), 1, penalty=0.0, ridge=0.0)
+    >>> gains = SoftmaxObjective(
+    ...     np.zeros((1, 1)), np.zeros(1, int), np.ones(1), 1, penalty=0.0, ridge=0.0
+    ... )
     >>> density = GibbsDensity(gains, 3.0, NormalPosterior.about(np.zeros((2, 2)), 1.0))
     >>> round(density(np.array([0.0, 0.0, 0.0, 1.0]))[0], 4)  # 3/(1 + e) - 1/2
     0.3068
@@ -197,7 +227,9 @@ class GibbsDensity:
         """Return the density that the rewarded rows make, at lambda."""
         few = _merged(examples)
         context = prior.inputs(few.context)[:, :-1]
-        gains = SoftmaxObjective(context, few.action.astype(np.intp), few.gains[0], few.rows, penalty=0.0, ridge=0.0)
+        gains = SoftmaxObjective(
+            context, few.action.astype(np.intp), few.gains[0], few.rows, penalty=0.0, ridge=0.0
+        )
         return cls(gains, bet * few.rows, prior)
 
     def coefficients(self, units: Floats) -> Floats:
@@ -222,5 +254,8 @@ def _merged(examples: Examples) -> Examples:
     new = np.append(True, (action[1:] != action[:-1]) | (context[1:] != context[:-1]).any(axis=1))
     first = np.flatnonzero(new)
     return replace(
-        examples, context=context[first], action=action[first], gains=np.add.reduceat(gains[order], first)[None]
+        examples,
+        context=context[first],
+        action=action[first],
+        gains=np.add.reduceat(gains[order], first)[None],
     )

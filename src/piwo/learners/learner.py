@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from piwo import bounds
-from piwo.certificates import Kind
+from piwo.certificates.certificate import Kind
 from piwo.checks import check_flag, check_kind, check_seed
 from piwo.errors import UsageError, warn
 from piwo.estimators.forward_model import forward_model
@@ -38,14 +38,17 @@ __all__ = [
 
 CONTRADICTED = "the rows contradict their propensities, so no certificate can choose: {}"
 """How a choice is told that rests on nothing but caution."""
-HALF_OF_DELTA = "this delta is half of the learner's, for the lower bounds; the other half is for the regret"
+HALF_OF_DELTA = (
+    "this delta is half of the learner's, for the lower bounds; the other half is for the regret"
+)
 """Why a certificate has another delta than was given."""
 
 
 class Learner(ABC):
     """From a log to a certified policy, in scikit-learn's manners without importing it.
 
-    The constructor stores its arguments, `fit` leaves them alone and adds what ends in an underscore.
+    The constructor stores its arguments, `fit` leaves them alone and adds what ends in an
+    underscore.
     """
 
     @abstractmethod
@@ -68,7 +71,10 @@ class Learner(ABC):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return the constructor arguments by name."""
-        return {name: getattr(self, name) for name in list(inspect.signature(type(self).__init__).parameters)[1:]}
+        return {
+            name: getattr(self, name)
+            for name in list(inspect.signature(type(self).__init__).parameters)[1:]
+        }
 
     def set_params(self, **parameters: Any) -> Self:
         """Set constructor arguments by name.
@@ -79,12 +85,16 @@ class Learner(ABC):
         for name, value in parameters.items():
             if name not in self.get_params():
                 known = ", ".join(self.get_params())
-                raise UsageError(f"{type(self).__name__} has no parameter {name!r}, expected one of {known}")
+                raise UsageError(
+                    f"{type(self).__name__} has no parameter {name!r}, expected one of {known}"
+                )
             setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:
-        shown = {name: value for name, value in self.get_params().items() if name in {"score", "oracle"}}
+        shown = {
+            name: value for name, value in self.get_params().items() if name in {"score", "oracle"}
+        }
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
@@ -105,7 +115,8 @@ class Rows:
         True
         """
         assert self.test is not None
-        # what is learned knows the actions and levels of its own rows alone, whichever part they are
+        # what is learned knows the actions and levels of its own rows alone, whichever part they
+        # are
         training = replace(self.training, selector=self.test.selector, doubt=self.test.doubt)
         test = replace(self.test, selector=self.training.selector, doubt=self.training.doubt)
         split = {**self.facts["split"], "exchanged": True}
@@ -128,7 +139,13 @@ def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail:
         return Rows(log, log, {"training_rows": len(log), "log_rows": len(log)})
     seed = int(random_state)
     split = log.split(holdout=holdout, seed=seed, tail=tail)
-    made = {"holdout": holdout, "seed": seed, "tail": tail, "key": log.columns.key, "notes": list(split.notes)}
+    made = {
+        "holdout": holdout,
+        "seed": seed,
+        "tail": tail,
+        "key": log.columns.key,
+        "notes": list(split.notes),
+    }
     counts = {"training_rows": split.train_rows, "log_rows": split.train_rows + split.test_rows}
     return Rows(split.train, split.test, {**counts, "split": made})
 
@@ -136,7 +153,8 @@ def divide(log: Log, kind: Kind | None, holdout: float, random_state: Any, tail:
 def fitted(score: Score, log: Log) -> tuple[Score, str]:
     """Return a score with the reward model that it asks for, fitted to the rows to learn from, and that in words.
 
-    Each row's predictions rest on earlier rows alone, so that the score's own lower bound holds on these rows, too.
+    Each row's predictions rest on earlier rows alone, so that the score's own lower bound holds on
+    these rows, too.
 
     >>> from piwo.scores import DoublyRobustLS
     >>> log = Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
@@ -145,7 +163,9 @@ def fitted(score: Score, log: Log) -> tuple[Score, str]:
     """
     if not score.wants_model:
         return score, ""
-    return score.with_model(forward_model(log)), "; q fitted forward, each row's on earlier rows to learn from"
+    return score.with_model(
+        forward_model(log)
+    ), "; q fitted forward, each row's on earlier rows to learn from"
 
 
 def check_used(score: Score | None, oracle: Oracle) -> None:
@@ -185,14 +205,16 @@ def check_log(log: Any) -> None:
 
 
 def check_score(score: Any) -> None:
-    """Raise where no oracle can maximise a score.
+    """Raise where no oracle can maximize a score.
 
     Raises:
         UsageError: for a score that is not linear in the policy.
     """
     check_kind("score", score, Score, " of piwo.scores")
     if not score.linear:
-        raise UsageError(f"{score.label} is not linear in the policy, so no oracle can maximise it; use LSLinear")
+        raise UsageError(
+            f"{score.label} is not linear in the policy, so no oracle can maximize it; use LSLinear"
+        )
 
 
 def check_upper_end(score: Score, log: Log) -> None:
@@ -202,7 +224,10 @@ def check_upper_end(score: Score, log: Log) -> None:
         UsageError: saying what to do.
     """
     if score.needs_upper_end and not math.isfinite(log.reward_range[1]):
-        raise UsageError(f"{score.label} needs rewards with an upper end; declare reward_range, or use LSLinear()")
+        raise UsageError(
+            f"{score.label} needs rewards with an upper end; declare reward_range, or use "
+            "LSLinear()"
+        )
 
 
 def check_regret_known(score: Score) -> None:
@@ -212,7 +237,9 @@ def check_regret_known(score: Score) -> None:
         UsageError: naming the scores for which one does.
     """
     if not score.regret_known:
-        raise UsageError(f"no theorem bounds the regret with {score.label}; learn with LSLinear() or IX()")
+        raise UsageError(
+            f"no theorem bounds the regret with {score.label}; learn with LSLinear() or IX()"
+        )
 
 
 def gamma_grid(score: Score, n: int, log_class_size: float, delta: float) -> bounds.GammaGrid:
@@ -234,8 +261,11 @@ def check_certifiable(log: Log, oracle: Oracle, kind: Kind | None) -> None:
     """
     if kind == "in-sample" and oracle.log_class_size() is None:
         raise UsageError(
-            f"the {oracle.name} oracle searches a class of unknown size, so no in-sample certificate holds; "
-            "use certificate='held-out'"
+            f"the {oracle.name} oracle searches a class of unknown size, so no in-sample "
+            "certificate holds; use certificate='held-out'"
         )
     if kind is not None and log.columns.weight is not None:
-        raise UsageError("the log was thinned (sampling weights), so no certificate holds; use PIWO(certificate=None)")
+        raise UsageError(
+            "the log was thinned (sampling weights), so no certificate holds; use "
+            "PIWO(certificate=None)"
+        )

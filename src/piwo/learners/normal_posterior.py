@@ -16,7 +16,13 @@ from piwo.oracles.examples import Examples
 from piwo.policies import LinearGreedy, LinearSoftmax
 from piwo.policies.blocks import spread
 
-__all__ = ["MOST_COEFFICIENT", "ExpectedGains", "NormalPosterior", "check_prior_scale", "fit_normal"]
+__all__ = [
+    "MOST_COEFFICIENT",
+    "ExpectedGains",
+    "NormalPosterior",
+    "check_prior_scale",
+    "fit_normal",
+]
 
 # Rows that share one stream of noise: the noise depends on the seed and on these, not on threads.
 _ROWS = 2048
@@ -24,7 +30,8 @@ _ROWS = 2048
 _SAMPLES = 4
 
 MOST_COEFFICIENT = 1e100
-"""Largest coefficient, and number of the context in the prior's coordinates: products of their squares are finite."""
+"""Largest coefficient, and number of the context in the prior's coordinates: products of their
+squares are finite."""
 _LEAST_SCALE, _MOST_SCALE = 1e-50, 1e50
 
 
@@ -32,7 +39,8 @@ _LEAST_SCALE, _MOST_SCALE = 1e-50, 1e50
 class NormalPosterior:
     """Independent normal coefficients of linear policies: a prior, or a posterior.
 
-    The score of action a is w_a'z + b_a in the coordinates z = (x - center)/width, with (w_a, b_a) normal.
+    The score of action a is w_a'z + b_a in the coordinates z = (x - center)/width, with (w_a, b_a)
+    normal.
 
     >>> NormalPosterior.about(np.zeros((2, 3)), 1.0).kl(NormalPosterior.about(np.ones((2, 3)), 1.0))
     3.0
@@ -48,10 +56,15 @@ class NormalPosterior:
     """(d,)"""
 
     @classmethod
-    def about(cls, mean: Floats, scale: float, center: Floats | None = None, width: Floats | None = None) -> Self:
+    def about(
+        cls, mean: Floats, scale: float, center: Floats | None = None, width: Floats | None = None
+    ) -> Self:
         """Return N(mean, scale^2 I); without coordinates those of the context as it is."""
         d = mean.shape[1] - 1
-        zero, one = np.zeros(d) if center is None else center, np.ones(d) if width is None else width
+        zero, one = (
+            np.zeros(d) if center is None else center,
+            np.ones(d) if width is None else width,
+        )
         return cls(mean, np.full(mean.shape, float(scale)), zero, one)
 
     def kl(self, prior: NormalPosterior) -> float:
@@ -90,8 +103,9 @@ class NormalPosterior:
         if not (np.abs(z) <= MOST_COEFFICIENT).all():
             column = int(np.flatnonzero(~(np.abs(z) <= MOST_COEFFICIENT).all(axis=0))[0])
             raise DataError(
-                f"context column {column} holds numbers up to {np.abs(context[:, column]).max():.4g}, too far from the "
-                "prior's center; bring it to size 1 by a scale fixed beforehand"
+                f"context column {column} holds numbers up to "
+                f"{np.abs(context[:, column]).max():.4g}, too far from the prior's center; bring "
+                "it to size 1 by a scale fixed beforehand"
             )
         return np.hstack([z, np.ones((len(context), 1))])
 
@@ -107,7 +121,8 @@ def check_prior_scale(scale: Any) -> None:
     number = isinstance(scale, int | float | np.number) and not isinstance(scale, bool)
     if not (number and _LEAST_SCALE <= scale <= _MOST_SCALE):
         raise UsageError(
-            f"prior_scale is {scale!r:.80}, expected a number from {_LEAST_SCALE:g} to {_MOST_SCALE:g}; 1 is usual"
+            f"prior_scale is {scale!r:.80}, expected a number from {_LEAST_SCALE:g} to "
+            f"{_MOST_SCALE:g}; 1 is usual"
         )
 
 
@@ -115,9 +130,10 @@ def check_prior_scale(scale: Any) -> None:
 class ExpectedGains:
     """V(Q), the mean gain of softmax policies with normal coefficients, and its gradient.
 
-    A row sees the coefficients through its K scores alone, which are normal with means (w_a'z + b_a) and variances
-    sum_j s_aj^2 z_j^2; so noise is drawn for the scores, afresh for each row, and averages out over rows (local
-    reparameterisation). The noise is fixed by the seed: the same V at each call.
+    A row sees the coefficients through its K scores alone, which are normal with means (w_a'z +
+    b_a) and variances sum_j s_aj^2 z_j^2; so noise is drawn for the scores, afresh for each row,
+    and averages out over rows (local reparameterisation). The noise is fixed by the seed: the same
+    V at each call.
 
     Source: Kingma, Salimans, Welling 2015 (arXiv 1506.02557).
 
@@ -153,7 +169,9 @@ class ExpectedGains:
         squares, at = z * z, (np.arange(len(action)), action)
         center = z @ mean.T
         deviation = np.sqrt(squares @ (scale * scale).T)
-        noise = np.random.default_rng([self.seed, rows.start]).standard_normal((_SAMPLES // 2, *center.shape))
+        noise = np.random.default_rng([self.seed, rows.start]).standard_normal(
+            (_SAMPLES // 2, *center.shape)
+        )
         value, by_score, by_deviation = 0.0, np.zeros_like(center), np.zeros_like(center)
         for one in (*noise, *-noise):
             pi = center + deviation * one
@@ -175,7 +193,7 @@ class ExpectedGains:
 def fit_normal(
     examples: Examples, gains: Floats, prior: NormalPosterior, bet: float, *, steps: int, seed: int
 ) -> NormalPosterior:
-    """Return the normal posterior that maximises V(Q) - KL(Q || P)/(lambda n), by L-BFGS.
+    """Return the normal posterior that maximizes V(Q) - KL(Q || P)/(lambda n), by L-BFGS.
 
     Args:
         examples: the rewarded rows; their actions are those of the prior.
@@ -206,9 +224,13 @@ def fit_normal(
 
     start = np.concatenate([prior.mean.ravel(), np.log(prior.scale).ravel() - 1.0])
     # scales beyond these are no use, and steps there overflow
-    limits = [(None, None)] * prior.mean.size + [(x - 12.0, x + 1.0) for x in np.log(prior.scale).ravel()]
-    # the optimiser's own products are too small for threads
+    limits = [(None, None)] * prior.mean.size + [
+        (x - 12.0, x + 1.0) for x in np.log(prior.scale).ravel()
+    ]
+    # the optimizer's own products are too small for threads
     with threadpool_limits(1, "blas"):
-        found = minimize(climb, start, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": steps}).x
+        found = minimize(
+            climb, start, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": steps}
+        ).x
     mean, logs = found.reshape(2, *shape)
     return replace(prior, mean=mean, scale=np.exp(logs))

@@ -28,8 +28,8 @@ _PATIENCE = 0.1
 class Chains:
     """Draws of several chains, and what tells whether they are from the density.
 
-    Diagnostics are rank-normalised R-hat and bulk effective sample size, the worst over all D coordinates.
-    Source: Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021 (arXiv 1903.08008).
+    Diagnostics are rank-normalized R-hat and bulk effective sample size, the worst over all D
+    coordinates. Source: Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021 (arXiv 1903.08008).
 
     >>> Chains(np.zeros((2, 10, 1)), rhat=1.3, ess=3.0, divergences=0, gradients=90).doubts(100)[0]
     'the chains have not mixed (R-hat 1.3, expected at most 1.05)'
@@ -50,11 +50,17 @@ class Chains:
         """Return what speaks against taking the draws for `wanted` independent ones, in words."""
         found = []
         if not self.rhat <= _MIXED:
-            found.append(f"the chains have not mixed (R-hat {self.rhat:.4g}, expected at most {_MIXED:g})")
+            found.append(
+                f"the chains have not mixed (R-hat {self.rhat:.4g}, expected at most {_MIXED:g})"
+            )
         if not self.ess >= wanted:
-            found.append(f"the chains are worth {self.ess:.4g} independent draws, and {wanted} are wanted")
+            found.append(
+                f"the chains are worth {self.ess:.4g} independent draws, and {wanted} are wanted"
+            )
         if self.divergences:
-            found.append(f"{self.divergences} draws diverged: parts of the posterior may be missing")
+            found.append(
+                f"{self.divergences} draws diverged: parts of the posterior may be missing"
+            )
         return tuple(found)
 
 
@@ -70,8 +76,8 @@ def draw_chains(
 ) -> Chains:
     """Return draws from a density; the same for a seed, however many cores there are.
 
-    Chains start from standard normal places, far apart where the density is narrower, so that R-hat can tell, and run
-    side by side on the cores. Ctrl-C ends them at once.
+    Chains start from standard normal places, far apart where the density is narrower, so that R-hat
+    can tell, and run side by side on the cores. Ctrl-C ends them at once.
 
     Args:
         density: called from several threads at once; must not raise.
@@ -101,7 +107,9 @@ def draw_chains(
         expanded_shapes=[(size,)],
         expanded_names=["place"],
         # each chain brings a number of its own
-        make_initial_point_fn=lambda chain: np.random.default_rng([seed, 3, chain]).standard_normal(size),
+        make_initial_point_fn=lambda chain: np.random.default_rng([seed, 3, chain]).standard_normal(
+            size
+        ),
     )
     return _chains(
         _waited(
@@ -126,8 +134,8 @@ def _nutpie() -> tuple[Any, Any]:
         from nutpie.compiled_pyfunc import from_pyfunc
     except ImportError:
         raise UsageError(
-            "sampling needs nutpie, which is not installed; install it with pip install 'piwo[sampler]', or use "
-            "PACBayesLinear(), which needs no sampler"
+            "sampling needs nutpie, which is not installed; install it with pip install "
+            "'piwo[sampler]', or use PACBayesLinear(), which needs no sampler"
         ) from None
     return sample, from_pyfunc
 
@@ -148,7 +156,9 @@ def _waited(begin: Callable[[], Any]) -> Any:
                 except RuntimeError as cause:
                     if "initialization" not in str(cause):
                         raise
-                    raise DataError("the chains found no place to start from; look for huge numbers") from None
+                    raise DataError(
+                        "the chains found no place to start from; look for huge numbers"
+                    ) from None
         except BaseException:
             running.cancel()
             raise

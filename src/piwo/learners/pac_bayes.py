@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 
 from piwo import bounds
-from piwo.certificates import Certificate
+from piwo.certificates.certificate import Certificate
 from piwo.errors import UsageError
-from piwo.estimators.prepare import prepare
+from piwo.intervals.prepare import prepare
 from piwo.learners.account import Account, account_of
 from piwo.learners.learner import HALF_OF_DELTA, Learner, check_log, check_regret_known, check_score
 from piwo.learners.posterior import (
@@ -36,7 +36,9 @@ __all__ = ["PACBayes", "PosteriorPoint"]
 class PosteriorPoint:
     """The Gibbs posterior at one gamma of the grid.
 
-    >>> PosteriorPoint(LSLinear(0.1), np.array([1.0]), value=0.6, kl=2.0, lower=0.5).weights.tolist()
+    >>> PosteriorPoint(
+    ...     LSLinear(0.1), np.array([1.0]), value=0.6, kl=2.0, lower=0.5
+    ... ).weights.tolist()
     [1.0]
     """
 
@@ -48,28 +50,30 @@ class PosteriorPoint:
     kl: float
     """KL(Q || P)."""
     lower: float | None
-    """Its lower bound at this gamma, raw, in the reward's own unit; the choice has the highest. None where the rows
-    contradict their propensities."""
+    """Its lower bound at this gamma, raw, in the reward's own unit; the choice has the highest.
+    None where the rows contradict their propensities."""
 
 
 class PACBayes(Learner):
     """Learn a distribution over a list of policies, and certify it, or any other, without log|Pi|.
 
-    Answers: how should trust be spread over these policies, where some were more plausible than others beforehand?
-    What is learned is a mixture that acts and logs exact propensities. It pays the divergence from the prior in
-    place of log|Pi|: little where many policies are good, or where the prior was right.
+    Answers: how should trust be spread over these policies, where some were more plausible than
+    others beforehand? What is learned is a mixture that acts and logs exact propensities. It pays
+    the divergence from the prior in place of log|Pi|: little where many policies are good, or where
+    the prior was right.
 
-    Formula: Q(pi) proportional to P(pi) exp(2 gamma n V_gamma(pi)), the maximum of V_gamma(Q) - KL(Q || P)/(2 gamma n);
-    of a grid of gammas the one with the highest lower bound.
-    Source: docs/pac_bayes.md, with proofs; Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), section 5.
+    Formula: Q(pi) proportional to P(pi) exp(2 gamma n V_gamma(pi)), the maximum of V_gamma(Q) -
+    KL(Q || P)/(2 gamma n); of a grid of gammas the one with the highest lower bound.
+    Source: docs/pac_bayes.md, with proofs; Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771),
+    section 5.
 
     Args:
         policies: N policies, or an (N, n) array of labels, see `piwo.oracles.Exhaustive`.
         prior: (N,) shares, fixed before the rewards of the log were seen; None: all alike.
-        score: LSLinear() (the default) or IX(). Without a hyper-parameter a grid that depends on n alone; a number, or
-            several, fixed before looking.
-        delta: how often what is claimed may be wrong. Half of it is for the lower bounds, and stands in the
-            certificate, and half for the regret.
+        score: LSLinear() (the default) or IX(). Without a hyper-parameter a grid that depends on n
+            alone; a number, or several, fixed before looking.
+        delta: how often what is claimed may be wrong. Half of it is for the lower bounds, and
+            stands in the certificate, and half for the regret.
 
     Attributes:
         policy_: the mixture by the posterior, a `piwo.policies.Mixture`.
@@ -80,7 +84,9 @@ class PACBayes(Learner):
         path_: gamma -> `PosteriorPoint`, the largest gamma first.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 90, reward=[1, 0] * 90, propensity=[0.5] * 180)
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 90, reward=[1, 0] * 90, propensity=[0.5] * 180
+    ... )
     >>> both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
     >>> learner = PACBayes(both, prior=[0.1, 0.9]).fit(log)
     >>> learner.policy_.probabilities(n=1).round(3).tolist(), learner.certificate_.certified
@@ -89,7 +95,9 @@ class PACBayes(Learner):
     0.29
     """
 
-    def __init__(self, policies: Any, prior: Any = None, *, score: Score | None = None, delta: float = 0.05) -> None:
+    def __init__(
+        self, policies: Any, prior: Any = None, *, score: Score | None = None, delta: float = 0.05
+    ) -> None:
         self.policies = policies
         self.prior = prior
         self.score = score
@@ -167,14 +175,16 @@ class PACBayes(Learner):
         Holds for all Q* together, jointly with the certificates, with probability 1 - delta.
 
         Args:
-            coverage: of Q*, see `piwo.bounds.regret_bound_pac_bayes_grid`; where rewards are in [0, 1].
+            coverage: of Q*, see `piwo.bounds.regret_bound_pac_bayes_grid`; where rewards are in [0,
+                1].
             kl: KL(Q* || P); log N for one of N policies under a uniform prior.
 
         Returns:
             The bound, in the reward's own unit.
 
         Raises:
-            UsageError: before `fit`, for other scores than LSLinear and IX, and for rewards without an upper end.
+            UsageError: before `fit`, for other scores than LSLinear and IX, and for rewards without
+                an upper end.
 
         Source: docs/pac_bayes.md, Theorem 3.
         """
@@ -182,7 +192,9 @@ class PACBayes(Learner):
         check_regret_known(self.score_)
         log = self._sums.log
         if not math.isfinite(log.reward_range[1]):
-            raise UsageError("the rewards have no upper end, so coverage bounds no regret; declare reward_range")
+            raise UsageError(
+                "the rewards have no upper end, so coverage bounds no regret; declare reward_range"
+            )
         return log.span * bounds.regret_bound_pac_bayes_grid(self.grid_, coverage, kl)
 
     def _path(self, log: Log, scores: Sequence[Score]) -> dict[float, PosteriorPoint]:
@@ -192,7 +204,9 @@ class PACBayes(Learner):
             bet = bet_of(score)
             gibbs = bounds.gibbs_posterior(values, self.prior_, n, bet)
             low = bounds.pac_bayes_lower(gibbs.value, gibbs.kl, n, bet, self.grid_.penalty)
-            path[bet / 2.0] = PosteriorPoint(score, gibbs.weights, log.value(gibbs.value), gibbs.kl, log.value(low))
+            path[bet / 2.0] = PosteriorPoint(
+                score, gibbs.weights, log.value(gibbs.value), gibbs.kl, log.value(low)
+            )
         return path
 
     def _divergence(self, posterior: Any) -> tuple[Floats, float]:
@@ -220,5 +234,7 @@ def _prior(prior: Any, size: int) -> Floats:
     bounds.kl_divergence(prior, prior)
     shares = np.asarray(prior, np.float64)
     if shares.shape != (size,):
-        raise UsageError(f"prior has {len(shares)} shares for {size} policies, expected as many: one a policy")
+        raise UsageError(
+            f"prior has {len(shares)} shares for {size} policies, expected as many: one a policy"
+        )
     return np.asarray(shares / shares.sum())

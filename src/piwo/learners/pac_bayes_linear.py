@@ -10,10 +10,15 @@ import numpy as np
 
 from piwo import bounds
 from piwo.errors import UsageError
-from piwo.estimators.prepare import actions_logged_once, prepare, unknown_actions
+from piwo.intervals.prepare import actions_logged_once, prepare, unknown_actions
 from piwo.learners.account import Account, account_of
 from piwo.learners.learner import Learner, check_log, divide
-from piwo.learners.normal_posterior import MOST_COEFFICIENT, NormalPosterior, check_prior_scale, fit_normal
+from piwo.learners.normal_posterior import (
+    MOST_COEFFICIENT,
+    NormalPosterior,
+    check_prior_scale,
+    fit_normal,
+)
 from piwo.learners.posterior import (
     PosteriorBound,
     PosteriorSums,
@@ -28,7 +33,7 @@ from piwo.learners.posterior import (
 from piwo.logs.actions import Actions
 from piwo.logs.features import Features
 from piwo.logs.log import Log
-from piwo.oracles.examples import Examples, rewarded, standardised
+from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.policies import LinearGreedy, LinearSoftmax
 from piwo.reductions.bets import bet_sums
 from piwo.scores import LSLinear, Score
@@ -39,40 +44,48 @@ __all__ = ["PACBayesLinear"]
 class PACBayesLinear(Learner):
     """Learn a distribution over linear policies, with a certificate on the rows it was learned from.
 
-    Answers: which linear policy, where an infinite class has no log|Pi| to pay? The posterior is normal; deployed is
-    the mixture of policies drawn from it, which acts, logs exact propensities and saves to a file. The certificate is
-    of that mixture, exactly. `posterior_bound_` is of the posterior itself, which would draw coefficients anew for each
-    decision, and whose propensities nobody can log exactly.
+    Answers: which linear policy, where an infinite class has no log|Pi| to pay? The posterior is
+    normal; deployed is the mixture of policies drawn from it, which acts, logs exact propensities
+    and saves to a file. The certificate is of that mixture, exactly. `posterior_bound_` is of the
+    posterior itself, which would draw coefficients anew for each decision, and whose propensities
+    nobody can log exactly.
 
-    Formula: Q = argmax over normal Q of V(Q) - KL(Q || P)/(lambda n);
-    v(mixture) >= (exp(lambda V(mixture) - (mean log dQ/dP of the draws + L)/n) - 1)/lambda, best of a grid of lambda.
-    Source: docs/pac_bayes.md, Theorems 4 and 5; arXiv 2309.15771, section 5; the gains: arXiv 2405.14335.
+    Formula: Q = argmax over normal Q of V(Q) - KL(Q || P)/(lambda n); v(mixture) >= (exp(lambda
+    V(mixture) - (mean log dQ/dP of the draws + L)/n) - 1)/lambda, best of a grid of lambda.
+    Source: docs/pac_bayes.md, Theorems 4 and 5; arXiv 2309.15771, section 5; the gains: arXiv
+    2405.14335.
 
     Args:
-        score: LSLinear() (the default) or IX(). Without a hyper-parameter the posterior is fitted at lambda =
-            2 sqrt(d/n), and certified at the best of a grid that depends on n alone.
-        policy: "softmax", or "greedy": the posterior is fitted to softmax policies, and its policies take their most
-            probable action.
-        prior: "split": learned on one part of the log, the posterior there; the bound is on the other part. "zero":
-            N(0, prior_scale^2 I) on the context as it is, and all rows; its columns should be of size 1 by a scale
-            fixed beforehand. Or a linear policy made from other data, the mean of the prior on the context as it is,
-            encoded as that policy has it. With these two no row of the log may tell how text or missing values are
-            encoded: `log.encoded_by(features)` says it beforehand.
-        prior_scale: standard deviation of the prior's coefficients, of the first prior for "split"; 1e-50 to 1e50.
+        score: LSLinear() (the default) or IX(). Without a hyper-parameter the posterior is fitted
+            at lambda = 2 sqrt(d/n), and certified at the best of a grid that depends on n alone.
+        policy: "softmax", or "greedy": the posterior is fitted to softmax policies, and its
+            policies take their most probable action.
+        prior: "split": learned on one part of the log, the posterior there; the bound is on the
+            other part. "zero": N(0, prior_scale^2 I) on the context as it is, and all rows; its
+            columns should be of size 1 by a scale fixed beforehand. Or a linear policy made from
+            other data, the mean of the prior on the context as it is, encoded as that policy has
+            it. With these two no row of the log may tell how text or missing values are encoded:
+            `log.encoded_by(features)` says it beforehand.
+        prior_scale: standard deviation of the prior's coefficients, of the first prior for "split";
+            1e-50 to 1e50.
         holdout: for "split", the fraction of the rows that the bound is on.
-        draws: M, policies in the mixture. More make `posterior_bound_` tighter, which loses log(m/delta)/M of itself.
-        steps: most steps of the optimiser.
-        delta: how often what is claimed may be wrong; half of it stands in the certificate, as with `PACBayes`.
-        random_state: seed of split, noise and draws, a whole number. The certificate is for one seed: the best of
-            several on the same rows has not been paid for.
+        draws: M, policies in the mixture. More make `posterior_bound_` tighter, which loses
+            log(m/delta)/M of itself.
+        steps: most steps of the optimizer.
+        delta: how often what is claimed may be wrong; half of it stands in the certificate, as with
+            `PACBayes`.
+        random_state: seed of split, noise and draws, a whole number. The certificate is for one
+            seed: the best of several on the same rows has not been paid for.
         tail: the bound is on the last rows of the log instead of random ones: for adaptive logs.
 
     Attributes:
         policy_: the mixture, a `piwo.policies.Mixture`.
-        certificate_: its certificate, which pays `log_ratio`, the mean of log dQ/dP over the draws; `kl` is KL(Q || P).
+        certificate_: its certificate, which pays `log_ratio`, the mean of log dQ/dP over the draws;
+            `kl` is KL(Q || P).
         posterior_: Q, a `NormalPosterior`; `prior_` likewise.
         posterior_bound_: what Q itself is worth at least, a `PosteriorBound`.
-        score_: the score at which the certificate was found; `grid_` all that were tried, and what each pays.
+        score_: the score at which the certificate was found; `grid_` all that were tried, and what
+            each pays.
         rule_: where its hyper-parameter came from, in words.
 
     >>> import numpy as np, piwo
@@ -81,7 +94,10 @@ class PACBayesLinear(Learner):
     >>> R = (A == (X[:, 0] > 0)) * 1.0
     >>> log = piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=np.full(2000, 0.5))
     >>> learner = PACBayesLinear(draws=10).fit(log)
-    >>> learner.policy_.probabilities([[-2.0], [2.0]]).round(1).tolist(), learner.certificate_.certified
+    >>> (
+    ...     learner.policy_.probabilities([[-2.0], [2.0]]).round(1).tolist(),
+    ...     learner.certificate_.certified,
+    ... )
     ([[1.0, 0.0], [0.0, 1.0]], True)
     """
 
@@ -128,7 +144,9 @@ class PACBayesLinear(Learner):
         split = isinstance(self.prior, str) and self.prior == "split"
         if not split:
             log = self._fixed_beforehand(log)
-        rows = divide(log, "held-out" if split else "in-sample", self.holdout, self.random_state, self.tail)
+        rows = divide(
+            log, "held-out" if split else "in-sample", self.holdout, self.random_state, self.tail
+        )
         first, last = rows.training, rows.test
         assert last is not None
         actions, features = first.actions, first.features
@@ -141,7 +159,9 @@ class PACBayesLinear(Learner):
         rng = np.random.default_rng([int(self.random_state) % 2**64, 1])
         drawn = self.posterior_.draw(self.draws, rng)
         drawn = np.concatenate([drawn, self.posterior_.mean[None]])
-        policies = self.posterior_.policies(drawn, actions, features, greedy=self.policy == "greedy")
+        policies = self.posterior_.policies(
+            drawn, actions, features, greedy=self.policy == "greedy"
+        )
         last, ready = prepare(last, dict(enumerate(policies)))
         scores, self.grid_ = settle_grid(score, len(last), self.delta)
         sums = PosteriorSums.of(last, tuple(ready.values()), scores, self.grid_.penalty)
@@ -158,7 +178,9 @@ class PACBayesLinear(Learner):
         self.policy_ = mixture_of(policies, weights)
         self.certificate_ = sums.certificate(weights, paid, self.delta / 2.0, facts)
         self.score_ = sums.bound(weights, paid).score
-        self.rule_ = f"best of {len(scores)} for the certificate; posterior fitted at {fitted_rule(score)}"
+        self.rule_ = (
+            f"best of {len(scores)} for the certificate; posterior fitted at {fitted_rule(score)}"
+        )
         self.posterior_bound_ = _posterior_bound(sums, kl).believed(self.certificate_)
         return self
 
@@ -177,12 +199,16 @@ class PACBayesLinear(Learner):
         check_sizes(self, draws=1, steps=1)
         named = isinstance(self.prior, str) and self.prior in ("split", "zero")
         if not (named or isinstance(self.prior, LinearGreedy | LinearSoftmax)):
-            raise UsageError(f"prior is {self.prior!r:.80}, expected 'split', 'zero', or a linear policy")
+            raise UsageError(
+                f"prior is {self.prior!r:.80}, expected 'split', 'zero', or a linear policy"
+            )
 
     def _learned(self, log: Log, score: Score) -> NormalPosterior:
         """Return the posterior of the first part, in coordinates that its rewarded rows tell."""
-        _, center, width = standardised(rewarded(log, [fitted_score(score, log)]).context)
-        first = NormalPosterior.about(np.zeros((len(log.actions), len(center) + 1)), self.prior_scale, center, width)
+        _, center, width = standardized(rewarded(log, [fitted_score(score, log)]).context)
+        first = NormalPosterior.about(
+            np.zeros((len(log.actions), len(center) + 1)), self.prior_scale, center, width
+        )
         return self._fitted(log, score, first, log.actions)
 
     def _fixed_beforehand(self, log: Log) -> Log:
@@ -196,13 +222,15 @@ class PACBayesLinear(Learner):
             log = log.encoded_by(theirs)
         elif theirs is None and (told := _told_by_rows(log)):
             raise UsageError(
-                f"the rows of the bound told how the context is encoded ({', '.join(told[:3])}), so no prior on it was "
-                "fixed before them; use prior='split', or log.encoded_by(features) with features from elsewhere"
+                f"the rows of the bound told how the context is encoded ({', '.join(told[:3])}), "
+                "so no prior on it was fixed before them; use prior='split', or "
+                "log.encoded_by(features) with features from elsewhere"
             )
         seen = log.declared_actions is None or log.declared_actions.seen
         if seen and (once := actions_logged_once(log)):
             raise UsageError(
-                f"{unknown_actions(once, len(log.actions))}: no bound holds; give the list (actions=[...])"
+                f"{unknown_actions(once, len(log.actions))}: no bound holds; give the list "
+                "(actions=[...])"
             )
         return log
 
@@ -214,22 +242,33 @@ class PACBayesLinear(Learner):
                 mean = np.hstack([self.prior.coef, self.prior.intercept[:, None]]) / temperature
             if self.prior.actions != actions or mean.shape[1] != features.width + 1:
                 raise UsageError(
-                    "the prior policy has other actions or context columns than the log; bring it onto them"
+                    "the prior policy has other actions or context columns than the log; bring it "
+                    "onto them"
                 )
             if (self.prior.intercept == -np.inf).any():
-                raise UsageError("the prior policy rules out actions (intercept -inf), expected finite coefficients")
+                raise UsageError(
+                    "the prior policy rules out actions (intercept -inf), expected finite "
+                    "coefficients"
+                )
             if not (np.abs(mean) <= MOST_COEFFICIENT).all():
                 raise UsageError(
-                    f"the prior policy has a coefficient of {np.abs(mean).max():.4g} at temperature 1, expected at "
-                    f"most {MOST_COEFFICIENT:g}; scale it"
+                    f"the prior policy has a coefficient of {np.abs(mean).max():.4g} at "
+                    f"temperature 1, expected at most {MOST_COEFFICIENT:g}; scale it"
                 )
         return NormalPosterior.about(mean, self.prior_scale)
 
-    def _fitted(self, log: Log, score: Score, prior: NormalPosterior, actions: Actions) -> NormalPosterior:
+    def _fitted(
+        self, log: Log, score: Score, prior: NormalPosterior, actions: Actions
+    ) -> NormalPosterior:
         trained = fitted_score(score, log)
         examples = _coded(rewarded(log, [trained]), log.actions, actions)
         return fit_normal(
-            examples, examples.gains[0], prior, bet_of(trained), steps=self.steps, seed=int(self.random_state) % 2**64
+            examples,
+            examples.gains[0],
+            prior,
+            bet_of(trained),
+            steps=self.steps,
+            seed=int(self.random_state) % 2**64,
         )
 
 
@@ -245,7 +284,11 @@ def _told_by_rows(log: Log) -> list[str]:
     if log.declared_features is not None or log.features is None:
         return []
     missing, chosen = log.encoding.missing == "indicator", log.encoding.max_levels > 0
-    return [x.column for x in log.features.items if missing or x.kind == "levels" or (x.kind == "hashed" and chosen)]
+    return [
+        x.column
+        for x in log.features.items
+        if missing or x.kind == "levels" or (x.kind == "hashed" and chosen)
+    ]
 
 
 def _coded(examples: Examples, given: Actions, wanted: Actions) -> Examples:
@@ -255,18 +298,31 @@ def _coded(examples: Examples, given: Actions, wanted: Actions) -> Examples:
     places = {label: code for code, label in enumerate(wanted)}
     code = np.array([places.get(label, -1) for label in given], np.int32)[examples.action]
     known = code >= 0
-    return replace(examples, context=examples.context[known], action=code[known], gains=examples.gains[:, known])
+    return replace(
+        examples,
+        context=examples.context[known],
+        action=code[known],
+        gains=examples.gains[:, known],
+    )
 
 
 def _posterior_bound(sums: PosteriorSums, kl: float) -> PosteriorBound:
     """Return the bound for Q itself: half of each statement's error for the draws, half for the log.
 
-    The last policy is that of the mean coefficients. Its score is known before the draws, and serves as their unit.
+    The last policy is that of the mean coefficients. Its score is known before the draws, and
+    serves as their unit.
     """
     found, share = [], sums.penalty + math.log(2.0)
     for score, values in zip(sums.scores, sums.values, strict=True):
         drawn, unit = values[:-1], float(values[-1]) or 1.0
         least = unit * bounds.lower(bet_sums(drawn / unit), len(drawn), share)
         low = bounds.pac_bayes_lower(least, kl, sums.rows, bet_of(score), share)
-        found.append((low, PosteriorBound(score, sums.log.value(least), kl, sums.log.value(low), sums.log.doubts)))
+        found.append(
+            (
+                low,
+                PosteriorBound(
+                    score, sums.log.value(least), kl, sums.log.value(low), sums.log.doubts
+                ),
+            )
+        )
     return max(found, key=lambda pair: pair[0])[1]

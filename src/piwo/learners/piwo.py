@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from piwo import bounds
-from piwo.certificates import Certificate, Kind
-from piwo.certifying import certify
+from piwo.certificates.certificate import Certificate, Kind
+from piwo.certificates.certify import certify
 from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.learners.account import Account, account_of_path
@@ -50,38 +50,46 @@ class PathPoint:
 class PIWO(Learner):
     """Learn the policy that collects most of a pessimistic score, and certify it.
 
-    Answers: which policy should run, and what is it worth at least? `score` says how a logged row is credited (IX by
-    default; IW, Clip, LSLinear, PseudoLoss), `oracle` over which policies and how the maximum is sought (weighted
-    logistic regression by default; `Ridge`, `Exhaustive`, `Classifier(model)`). `PIWOGrid` chooses the hyper-parameter.
+    Answers: which policy should run, and what is it worth at least? `score` says how a logged row
+    is credited (IX by default; IW, Clip, LSLinear, PseudoLoss), `oracle` over which policies and
+    how the maximum is sought (weighted logistic regression by default; `Ridge`, `Exhaustive`,
+    `Classifier(model)`). `PIWOGrid` chooses the hyper-parameter.
 
-    Formula: policy = argmax over the oracle's class of sum_t sum_a pi(a|X_t) G[t, a], G the score's gains.
-    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Sections 3-4; LSLinear: arXiv 2405.14335.
+    Formula: policy = argmax over the oracle's class of sum_t sum_a pi(a|X_t) G[t, a], G the score's
+    gains.
+    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Sections 3-4; LSLinear: arXiv
+    2405.14335.
 
     Args:
         score: a score whose hyper-parameter is a number; "auto": for a finite class the theory's
-            sqrt(log(2|Pi|/delta)/n), otherwise the sqrt(d/n) that the paper uses for linear policies (lam = 2 gamma);
-            or several numbers: all are learned, and the one with the highest certified value is taken (the highest
-            certified improvement for `BaselineRelative`).
+            sqrt(log(2|Pi|/delta)/n), otherwise the sqrt(d/n) that the paper uses for linear
+            policies (lam = 2 gamma); or several numbers: all are learned, and the one with the
+            highest certified value is taken (the highest certified improvement for
+            `BaselineRelative`).
         oracle: see above.
         delta: how often the certificate may be wrong.
-        certificate: "held-out": learn on one part of the log, certify on the other. "in-sample": learn and certify on
-            the whole log, paying log|Pi|; only for a finite class, where it is known. None: no certificate.
+        certificate: "held-out": learn on one part of the log, certify on the other. "in-sample":
+            learn and certify on the whole log, paying log|Pi|; only for a finite class, where it is
+            known. None: no certificate.
         holdout: fraction of the rows that is held out.
         random_state: seed of the split, a whole number.
-        tail: hold out the last rows of the log instead of random ones: for adaptive logs, whose logger learned
-            from earlier rows.
+        tail: hold out the last rows of the log instead of random ones: for adaptive logs, whose
+            logger learned from earlier rows.
 
     Attributes:
         policy_: the learned policy.
         certificate_: its certificate (None with certificate=None).
-        score_: the score with the hyper-parameter that was used; None with an oracle that uses no score (`Direct`).
+        score_: the score with the hyper-parameter that was used; None with an oracle that uses no
+            score (`Direct`).
         rule_: where that hyper-parameter came from, in words.
         path_: hyper-parameter -> `PathPoint`; for `DoublyRobustLS` (lam, q, k).
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
     >>> X, A = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
-    >>> log = piwo.Log.from_arrays(context=X, action=A, reward=(A == (X[:, 0] > 0)) * 1.0, propensity=np.full(400, 0.5))
+    >>> log = piwo.Log.from_arrays(
+    ...     context=X, action=A, reward=(A == (X[:, 0] > 0)) * 1.0, propensity=np.full(400, 0.5)
+    ... )
     >>> learner = PIWO().fit(log)
     >>> learner.policy_.act([[-2.0], [2.0]]).actions.tolist(), learner.certificate_.certified
     ([0, 1], True)
@@ -139,8 +147,14 @@ class PIWO(Learner):
         best = max(self.path_.values(), key=_promise)
         self.policy_, self.certificate_ = best.policy, best.certificate
         self.score_ = best.score if oracle.uses_score else None
-        if len(self.path_) > 1 and best.certificate is not None and best.certificate.value_lower is None:
-            self.rule_ = CONTRADICTED.format(f"the most cautious of {len(self.path_)} settings of {best.score.label}")
+        if (
+            len(self.path_) > 1
+            and best.certificate is not None
+            and best.certificate.value_lower is None
+        ):
+            self.rule_ = CONTRADICTED.format(
+                f"the most cautious of {len(self.path_)} settings of {best.score.label}"
+            )
         return self
 
     def _account(self) -> Account:
@@ -148,12 +162,19 @@ class PIWO(Learner):
 
     def _check(self, score: Score, oracle: Oracle, log: Log) -> None:
         if self.certificate not in ("held-out", "in-sample", None):
-            raise UsageError(f"certificate is {self.certificate!r}, expected 'held-out', 'in-sample' or None")
+            raise UsageError(
+                f"certificate is {self.certificate!r}, expected 'held-out', 'in-sample' or None"
+            )
         check_certifiable(log, oracle, self.certificate)
         if score.relative:  # other scores are certified without them
             check_upper_end(score, log)
-        if self.certificate is None and (isinstance(score.asked, tuple) or len(score.variants()) > 1):
-            raise UsageError("a path is chosen from by certificate, and certificate is None; give one hyper-parameter")
+        if self.certificate is None and (
+            isinstance(score.asked, tuple) or len(score.variants()) > 1
+        ):
+            raise UsageError(
+                "a path is chosen from by certificate, and certificate is None; give one "
+                "hyper-parameter"
+            )
 
     def _certificates(
         self,
@@ -172,13 +193,22 @@ class PIWO(Learner):
             within=oracle if self.certificate == "in-sample" else None,
             facts={**facts, "oracle": oracle.name},
         )
-        return [replace(made[i], **credited(score if oracle.uses_score else None)) for i, score in enumerate(scores)]
+        return [
+            replace(made[i], **credited(score if oracle.uses_score else None))
+            for i, score in enumerate(scores)
+        ]
 
 
 def _promise(point: PathPoint) -> tuple[float, float]:
     """Return what is certified; of equal promises the more pessimistic score wins."""
     made = point.certificate
-    least = None if made is None else made.improvement_lower if point.score.relative else made.value_lower
+    least = (
+        None
+        if made is None
+        else made.improvement_lower
+        if point.score.relative
+        else made.value_lower
+    )
     return (-math.inf if least is None else least, point.score.gamma_equivalent or 0.0)
 
 
@@ -187,7 +217,12 @@ def settled(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[
     scores, rule = settle(score, oracle, log, delta)
     each = [one for some in scores for one in some.variants()]
     many = len(each) // len(scores)
-    return each, rule if many == 1 else f"{rule}; chosen by certificate among {many} settings of {score.label}"
+    return (
+        each,
+        rule
+        if many == 1
+        else f"{rule}; chosen by certificate among {many} settings of {score.label}",
+    )
 
 
 def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[Score], str]:
@@ -195,7 +230,9 @@ def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[S
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
-    >>> both = piwo.oracles.Exhaustive([piwo.policies.Constant(x, log.actions) for x in log.actions])
+    >>> both = piwo.oracles.Exhaustive(
+    ...     [piwo.policies.Constant(x, log.actions) for x in log.actions]
+    ... )
     >>> settle(IX(), both, log, 0.05)[1]
     'gamma = sqrt(log(2|Pi|/delta)/n), the theory for a finite class'
     """
@@ -205,14 +242,20 @@ def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[S
     if asked is None:
         return [score], "the score has no hyper-parameter"
     if isinstance(asked, tuple):
-        return [score.at(value) for value in asked], f"chosen by certificate among {len(asked)} values of {name}"
+        return [
+            score.at(value) for value in asked
+        ], f"chosen by certificate among {len(asked)} values of {name}"
     if asked != "auto":
         return [score], f"{name} as given"
     rule = score.of_gamma.format
     size = oracle.log_class_size()
     if size is not None:
         gamma = bounds.gamma_auto(len(log), size, delta)
-        return [score.at_gamma(gamma)], f"{name} = {rule('sqrt(log(2|Pi|/delta)/n)')}, {score.auto_finite}"
+        return [
+            score.at_gamma(gamma)
+        ], f"{name} = {rule('sqrt(log(2|Pi|/delta)/n)')}, {score.auto_finite}"
     assert log.features is not None
     gamma = bounds.gamma_linear(len(log), log.features.width)
-    return [score.at_gamma(gamma)], f"{name} = {rule('sqrt(d/n)')}, what the paper uses with IX and linear policies"
+    return [
+        score.at_gamma(gamma)
+    ], f"{name} = {rule('sqrt(d/n)')}, what the paper uses with IX and linear policies"

@@ -16,8 +16,8 @@ from piwo.scores import IW, IX, Score
 __all__ = ["Candidate", "candidates", "usual_pool"]
 
 _SCORES: tuple[Score, ...] = (IX(1.0), IX(0.1), IX(1e-6))
-"""From the most to the least cautious: gamma = 1 hardly corrects for the logger, 1e-6 does so but for weights beyond
-a million, with which nothing can be fitted."""
+"""From the most to the least cautious: gamma = 1 hardly corrects for the logger, 1e-6 does so but
+for weights beyond a million, with which nothing can be fitted."""
 
 _UNUSED = IW()
 """What stands in the place of a score that nothing looks at."""
@@ -31,7 +31,8 @@ class Candidate:
         name: what it is called.
         oracle: what it learns with.
         score: how rows are credited; None for an oracle that uses no score, such as `Direct`.
-        weight: how much of delta its certificate may spend, against 1 for others; more for what is likely to be good.
+        weight: how much of delta its certificate may spend, against 1 for others; more for what is
+            likely to be good.
 
     >>> Candidate("ridge", Ridge(), IX(0.1)).label
     'ridge, IX gamma=0.1'
@@ -48,12 +49,14 @@ class Candidate:
         check_kind("oracle", self.oracle, Oracle, " of piwo.oracles")
         check_used(self.score, self.oracle)
         if self.score is None and self.oracle.uses_score:
-            raise UsageError(f"the {self.oracle.name} oracle needs a score; give one, such as IX(0.1)")
+            raise UsageError(
+                f"the {self.oracle.name} oracle needs a score; give one, such as IX(0.1)"
+            )
         check_positive("weight", self.weight)
 
     @property
     def label(self) -> str:
-        """Return the name with the score."""
+        """The name with the score."""
         if self.score is None:
             return self.name
         given = "" if self.score.value is None else f" {self.score.parameter}={self.score.value:g}"
@@ -77,7 +80,12 @@ def usual_pool(random_state: int = 0) -> tuple[Candidate, ...]:
 
     check_seed("random_state", random_state)
 
-    few = {"max_iter": 40, "learning_rate": 0.15, "early_stopping": False, "random_state": random_state}
+    few = {
+        "max_iter": 40,
+        "learning_rate": 0.15,
+        "early_stopping": False,
+        "random_state": random_state,
+    }
     trees = HistGradientBoostingClassifier(max_leaf_nodes=15, **few)
     reward_trees = HistGradientBoostingRegressor(max_leaf_nodes=8, min_samples_leaf=5, **few)
     cautious, middle, _ = _SCORES
@@ -106,16 +114,24 @@ def candidates(given: Sequence[Any], what: str) -> tuple[Candidate, ...]:
     ['DecisionTreeClassifier, IX gamma=1', ...]
     """
     if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
-        raise UsageError(f"{what} is {given!r:.80}, expected a list of classifiers, oracles or candidates")
+        raise UsageError(
+            f"{what} is {given!r:.80}, expected a list of classifiers, oracles or candidates"
+        )
     made: list[Candidate] = []
     for one in given:
         if isinstance(one, Candidate):
             made.append(one)
         elif isinstance(one, Oracle):
-            made += [Candidate(one.name, one, score) for score in (_SCORES if one.uses_score else (None,))]
+            made += [
+                Candidate(one.name, one, score)
+                for score in (_SCORES if one.uses_score else (None,))
+            ]
         elif hasattr(one, "fit"):
             oracle = Classifier(one)
             made += [Candidate(type(one).__name__, oracle, score) for score in _SCORES]
         else:
-            raise UsageError(f"{what} holds {one!r:.80}, expected a scikit-learn classifier, an oracle or a candidate")
+            raise UsageError(
+                f"{what} holds {one!r:.80}, expected a scikit-learn classifier, an oracle or a "
+                "candidate"
+            )
     return tuple(made)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
-from piwo.certificates import Certificate
-from piwo.certifying import Certifying
+from piwo.certificates.certificate import Certificate
+from piwo.certificates.certify import Certifying
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.estimators.contradiction import Claim
-from piwo.estimators.prepare import check_actions_known
+from piwo.evaluation.contradiction import Claim
+from piwo.intervals.prepare import check_actions_known
 from piwo.learners.learner import Learner, check_score, check_upper_end, gamma_grid
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -57,7 +57,8 @@ class PosteriorBound:
     kl: float
     """KL(Q || P)."""
     lower: float | None
-    """v(Q) >= lower, raw. None where the rows contradict their propensities: the certificate says how."""
+    """v(Q) >= lower, raw. None where the rows contradict their propensities: the certificate says
+    how."""
     notes: tuple[str, ...] = ()
     """What is known of the propensities less surely than that they are right."""
 
@@ -72,7 +73,9 @@ class PosteriorSums:
 
     >>> from piwo.scores import LSLinear
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
     >>> both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
     >>> sums = PosteriorSums.of(log, both, (LSLinear(0.5),), penalty=3.0)
     >>> round(sums.bound(np.array([1.0, 0.0]), kl=0.7).lower, 3), sums.values.shape
@@ -91,7 +94,9 @@ class PosteriorSums:
     """(S, N) mean scores of w R + 1 - R; None for rewards without an upper end."""
 
     @classmethod
-    def of(cls, log: Log, policies: Sequence[Policy], scores: Sequence[Score], penalty: float) -> PosteriorSums:
+    def of(
+        cls, log: Log, policies: Sequence[Policy], scores: Sequence[Score], penalty: float
+    ) -> PosteriorSums:
         """Return the sums of one pass.
 
         Args:
@@ -104,9 +109,13 @@ class PosteriorSums:
         check_actions_known(log, made)
         bounded = math.isfinite(log.reward_range[1])
         better = ImprovementSums(made, tuple(bet_of(score) for score in grid))
-        credit, *gain = reduce(log, Together((CreditSums(made, grid), *((better,) if bounded else ()))))
+        credit, *gain = reduce(
+            log, Together((CreditSums(made, grid), *((better,) if bounded else ())))
+        )
         n = int(credit.rows)
-        return cls(log, made, grid, penalty, n, credit.credit / n, gain[0].credit / n if bounded else None)
+        return cls(
+            log, made, grid, penalty, n, credit.credit / n, gain[0].credit / n if bounded else None
+        )
 
     def bound(self, weights: Floats, kl: float) -> PosteriorBound:
         """Return the highest lower bound of the grid for one posterior; of equal ones that of the largest lambda.
@@ -116,12 +125,16 @@ class PosteriorSums:
             kl: what they pay, see `piwo.bounds.pac_bayes_lower`.
         """
         each = [float(value @ weights) for value in self.values]
-        lows = [self._lower(score, value, kl) for score, value in zip(self.scores, each, strict=True)]
+        lows = [
+            self._lower(score, value, kl) for score, value in zip(self.scores, each, strict=True)
+        ]
         best = max(range(len(lows)), key=lambda s: (lows[s], bet_of(self.scores[s])))
         value, low = self.log.value(each[best]), self.log.value(lows[best])
         return PosteriorBound(self.scores[best], value, kl, low, self.log.doubts)
 
-    def certificate(self, weights: Floats, paid: float, delta: float, facts: Mapping[str, Any]) -> Certificate:
+    def certificate(
+        self, weights: Floats, paid: float, delta: float, facts: Mapping[str, Any]
+    ) -> Certificate:
         """Return the certificate of the mixture of the policies by weight; one more pass describes the mixture.
 
         Args:
@@ -143,7 +156,9 @@ class PosteriorSums:
         assert found.lower is not None
         low = (found.lower - self.log.reward_range[0]) / self.log.span
         claim = Claim(bounds.Interval(low, None), self._gain(weights, paid))
-        return replace(asked.finish(reduce(asked.log, asked.sums), {0: claim})[0], bound="PAC-Bayes")
+        return replace(
+            asked.finish(reduce(asked.log, asked.sums), {0: claim})[0], bound="PAC-Bayes"
+        )
 
     def _gain(self, weights: Floats, kl: float) -> float | None:
         """Return the lower bound on the improvement; its grid is the same."""
@@ -172,7 +187,9 @@ def fitted_score(score: Score, log: Log) -> Score:
 
     >>> from piwo.scores import LSLinear
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(context=[[0.0]] * 100, action=[0] * 100, reward=[1] * 100, propensity=[1.0] * 100)
+    >>> log = piwo.Log.from_arrays(
+    ...     context=[[0.0]] * 100, action=[0] * 100, reward=[1] * 100, propensity=[1.0] * 100
+    ... )
     >>> fitted_score(LSLinear(), log)
     LSLinear(lam=0.2)
     """
@@ -198,7 +215,10 @@ def settle_grid(score: Score, n: int, delta: float) -> tuple[tuple[Score, ...], 
     """Return the scores of the grid and what each statement pays; the grid depends on n alone.
 
     >>> from piwo.scores import LSLinear
-    >>> settle_grid(LSLinear(0.1), 1000, 0.05)[1].gammas, len(settle_grid(LSLinear(), 1000, 0.05)[0])
+    >>> (
+    ...     settle_grid(LSLinear(0.1), 1000, 0.05)[1].gammas,
+    ...     len(settle_grid(LSLinear(), 1000, 0.05)[0]),
+    ... )
     ((0.05,), 12)
     """
     grid = gamma_grid(score, n, 0.0, delta)
@@ -216,13 +236,17 @@ def check_posterior_score(score: Score, log: Log) -> None:
     """Raise where PAC-Bayes bounds would not hold.
 
     Raises:
-        UsageError: for a score that is not linear and admissible, IX without an upper end, and for thinned logs.
+        UsageError: for a score that is not linear and admissible, IX without an upper end, and for
+            thinned logs.
     """
     if not (score.linear and score.pessimistic):
         raise UsageError(f"{score.label} has no PAC-Bayes bound, expected LSLinear() or IX()")
     check_upper_end(score, log)
     if log.columns.weight is not None:
-        raise UsageError("the log was thinned (sampling weights), so no certificate holds; use PIWO(certificate=None)")
+        raise UsageError(
+            "the log was thinned (sampling weights), so no certificate holds; use "
+            "PIWO(certificate=None)"
+        )
 
 
 def check_linear_posterior(score: Score, log: Log) -> None:
@@ -234,7 +258,10 @@ def check_linear_posterior(score: Score, log: Log) -> None:
     check_score(score)
     check_posterior_score(score, log)
     if not log.has_context:
-        raise UsageError("linear policies need the context, and the log was read without; read it with context=[...]")
+        raise UsageError(
+            "linear policies need the context, and the log was read without; read it with "
+            "context=[...]"
+        )
 
 
 def check_sizes(learner: Learner, **least: int) -> None:

@@ -3,11 +3,11 @@
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
-from piwo.logs.doubt import CalibrationBin, Doubt, DoubtedRows
-from piwo.logs.dsjson import DsjsonSource, read_dsjson
 from piwo.logs.features import Feature, Features
 from piwo.logs.log import Log, Split
-from piwo.logs.reading import read
+from piwo.logs.propensity_error import CalibrationBin, Doubt, DoubtedRows
+from piwo.logs.read import read
+from piwo.sources.dsjson import DsjsonSource, read_dsjson
 
 __all__ = [
     "Actions",

@@ -60,14 +60,17 @@ def label_array(values: Any, column: str = "action") -> pa.Array:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether an Arrow type is text, plain or dictionary-encoded.
+    """Whether an Arrow type is text, plain or dictionary-encoded.
 
     >>> is_text(pa.string()), is_text(pa.int8())
     (True, False)
     """
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
-    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+    return any(
+        test(kind)
+        for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    )
 
 
 def _arrow(values: Any, column: str) -> pa.Array:
@@ -76,7 +79,9 @@ def _arrow(values: Any, column: str) -> pa.Array:
     if isinstance(values, pa.Array):
         return values
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise UsageError(f"{column} is {shown(values)}, expected one label a row: a list, an array, a column")
+        raise UsageError(
+            f"{column} is {shown(values)}, expected one label a row: a list, an array, a column"
+        )
     if not hasattr(values, "__len__"):
         values = list(values)
     try:
@@ -85,7 +90,9 @@ def _arrow(values: Any, column: str) -> pa.Array:
         return _large(values, column)
     except (pa.ArrowException, TypeError, ValueError) as cause:
         line = " ".join(str(cause).split())[:200]
-        raise DataError(f"column {column!r} mixes types, expected text only or whole numbers only: {line}") from None
+        raise DataError(
+            f"column {column!r} mixes types, expected text only or whole numbers only: {line}"
+        ) from None
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
@@ -94,22 +101,27 @@ def _large(values: Any, column: str) -> pa.Array:
         return pa.array(values, pa.uint64())
     except (pa.ArrowException, OverflowError, TypeError) as cause:
         line = " ".join(str(cause).split())[:200]
-        raise DataError(f"column {column!r} holds whole numbers beyond 64 bits; write them as text ({line})") from None
+        raise DataError(
+            f"column {column!r} holds whole numbers beyond 64 bits; write them as text ({line})"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)
 class Actions:
     """An ordered set of action labels, all text or all whole numbers.
 
-    Inside piwo an action is its position in this list, a code 0..K-1. Labels are met only where data comes in
-    and results go out. A label equals another when their text is equal: 1 is "1", and "01" is neither.
+    Inside piwo an action is its position in this list, a code 0..K-1. Labels are met only where
+    data comes in and results go out. A label equals another when their text is equal: 1 is "1", and
+    "01" is neither.
 
     Args:
         labels: K distinct labels, in the order that coefficient rows and probability columns have.
-        seen: the list was taken from the rows of a log: actions that were never logged may be missing from it.
+        seen: the list was taken from the rows of a log: actions that were never logged may be
+            missing from it.
 
     Raises:
-        UsageError: for no labels, doubled labels, or labels that are neither text nor whole numbers.
+        UsageError: for no labels, doubled labels, or labels that are neither text nor whole
+            numbers.
 
     >>> actions = Actions(["2", "9", "10"])
     >>> actions.codes(["10", "2"]).tolist()
@@ -122,11 +134,18 @@ class Actions:
     seen: bool = False
     """Whether the list is what a log happened to hold, not what could have been taken."""
 
-    def __init__(self, labels: Sequence[Label] | npt.NDArray[Any] | Actions, seen: bool = False) -> None:
+    def __init__(
+        self, labels: Sequence[Label] | npt.NDArray[Any] | Actions, seen: bool = False
+    ) -> None:
         if isinstance(labels, str):
-            raise UsageError(f"actions must be a list of labels, got the text {labels!r}; write [{labels!r}]")
+            raise UsageError(
+                f"actions must be a list of labels, got the text {labels!r}; write [{labels!r}]"
+            )
         if isinstance(labels, set | frozenset | Mapping) or not hasattr(labels, "__iter__"):
-            raise UsageError(f"actions is a {type(labels).__name__}, expected a list of labels: their order matters")
+            raise UsageError(
+                f"actions is a {type(labels).__name__}, expected a list of labels: their order "
+                "matters"
+            )
         listed = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
         if not listed:
             raise UsageError("actions is empty; give at least one label")
@@ -139,13 +158,15 @@ class Actions:
             )
         if len(set(listed)) != len(listed):
             doubled = next(label for label, count in Counter(listed).items() if count > 1)
-            raise UsageError(f"action label {doubled!r} is listed twice; each action needs one label of its own")
+            raise UsageError(
+                f"action label {doubled!r} is listed twice; each action needs one label of its own"
+            )
         object.__setattr__(self, "labels", listed)
         object.__setattr__(self, "seen", seen)
 
     @cached_property
     def _array(self) -> npt.NDArray[Any]:
-        """Return the labels as an array that keeps every digit, and does not grow with the longest text."""
+        """The labels as an array that keeps every digit, and does not grow with the longest text."""
         numbers = [x for x in self.labels if isinstance(x, int)]
         limits = np.iinfo(np.int64)
         if numbers and limits.min <= min(numbers) and max(numbers) <= limits.max:
@@ -158,7 +179,7 @@ class Actions:
 
     @cached_property
     def digest(self) -> str:
-        """Return 32 hexadecimal digits for these labels in this order."""
+        """32 hexadecimal digits for these labels in this order."""
         return hashlib.sha256(json.dumps(list(self._position)).encode()).hexdigest()[:32]
 
     @cached_property
@@ -191,7 +212,9 @@ class Actions:
         """
         code = self._position.get(str(label))
         if code is None:
-            raise UsageError(f"action {label!r} is not one of the {len(self)} actions ({self.preview()})")
+            raise UsageError(
+                f"action {label!r} is not one of the {len(self)} actions ({self.preview()})"
+            )
         return code
 
     def preview(self) -> str:
@@ -231,7 +254,12 @@ class Actions:
         """Return the codes of whole numbers without nulls, by a table where the labels lie close together."""
         numbers = array.to_numpy(zero_copy_only=False)
         table, low = self._table
-        if table is None or len(numbers) == 0 or numbers.min() < low or numbers.max() - low >= len(table):
+        if (
+            table is None
+            or len(numbers) == 0
+            or numbers.min() < low
+            or numbers.max() - low >= len(table)
+        ):
             found = pc.index_in(array, value_set=self._values(array.type))
             return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int32)
         coded: npt.NDArray[np.int32] = table[numbers - numbers.dtype.type(low)]
@@ -239,7 +267,7 @@ class Actions:
 
     @cached_property
     def _table(self) -> tuple[npt.NDArray[np.int32] | None, int]:
-        """Return codes by (label - lowest label), -1 in the gaps; None where the labels are too far apart."""
+        """Codes by (label - lowest label), -1 in the gaps; None where the labels are too far apart."""
         numbers = [x for x in self.labels if isinstance(x, int)]
         low, high = min(numbers), max(numbers)
         if high - low > 64 * len(numbers) + 1024 or low < 0:
@@ -257,7 +285,7 @@ class Actions:
         return pa.array([str(x) for x in self.labels], pa.string())
 
     def _numbers(self, kind: pa.DataType) -> bool:
-        """Tell whether whole numbers can be compared as numbers: all labels fit the column's type."""
+        """Whether whole numbers can be compared as numbers: all labels fit the column's type."""
         if not pa.types.is_integer(kind) or not isinstance(self.labels[0], int):
             return False
         limits = np.iinfo(kind.to_pandas_dtype())

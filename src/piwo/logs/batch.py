@@ -16,11 +16,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Batch:
-    """n rows of a log, after the door (`piwo.logs.door`) has let them in; trusted from here on.
+    """n rows of a log, after the door (`piwo.logs.validation`) has let them in; trusted from here on.
 
-    Rewards are on the unit scale: (R - lo) / (hi - lo) for a declared range [lo, hi], R - lo where hi is
-    infinite. Actions are codes 0..K-1. A field is None where the log has no such column. `propensity` may be
-    0 (underflow) only where `log_propensity` is there.
+    Rewards are on the unit scale: (R - lo) / (hi - lo) for a declared range [lo, hi], R - lo where
+    hi is infinite. Actions are codes 0..K-1. A field is None where the log has no such column.
+    `propensity` may be 0 (underflow) only where `log_propensity` is there.
 
     >>> rows = Batch(10, np.array([0, 1], np.int32), np.array([1.0, 0.0]), np.array([0.5, 0.5]))
     >>> rows.take(np.array([False, True])).row_numbers.tolist()
@@ -48,14 +48,15 @@ class Batch:
     policies: Mapping[str, Floats] = field(default_factory=dict)
     """Target-policy columns by name: (n,) pi(A_t | X_t)."""
     rows: npt.NDArray[np.int64] | None = None
-    """(n,) row numbers in the log where rows were left out (a split); None: start, start + 1, ..."""
+    """(n,) row numbers in the log where rows were left out (a split); None: start, start + 1,
+    ..."""
 
     def __len__(self) -> int:
         return len(self.reward)
 
     @property
     def row_numbers(self) -> npt.NDArray[np.int64]:
-        """Return the (n,) row numbers in the log."""
+        """The (n,) row numbers in the log."""
         return np.arange(self.start, self.start + len(self)) if self.rows is None else self.rows
 
     def sampled(self, values: Floats) -> Floats:
@@ -81,7 +82,11 @@ class Batch:
             kept["rows"] = self.row_numbers[keep]
         for item in fields(self):
             value = getattr(self, item.name)
-            if isinstance(value, np.ndarray) and item.name != "rows" and (len(value) or not len(self)):
+            if (
+                isinstance(value, np.ndarray)
+                and item.name != "rows"
+                and (len(value) or not len(self))
+            ):
                 kept[item.name] = value[keep]
         kept["policies"] = {name: column[keep] for name, column in self.policies.items()}
         return replace(self, **kept)

@@ -23,7 +23,9 @@ def match_names(patterns: Iterable[str], available: Sequence[str], role: str) ->
     """
     found: list[str] = []
     for pattern in patterns:
-        hits = [pattern] if pattern in available else [x for x in available if fnmatchcase(x, pattern)]
+        hits = (
+            [pattern] if pattern in available else [x for x in available if fnmatchcase(x, pattern)]
+        )
         if not hits:
             raise DataError(f"no column {pattern!r} for the {role}; {_nearest(pattern, available)}")
         found += [x for x in hits if x not in found]
@@ -44,8 +46,8 @@ def refuse_doubled(names: Sequence[str], where: str) -> None:
     for name in names:
         if name.lower() in seen:
             raise DataError(
-                f"{where} names columns {seen[name.lower()]!r} and {name!r}, which differ in case at most; "
-                "give each column a name of its own"
+                f"{where} names columns {seen[name.lower()]!r} and {name!r}, which differ in case "
+                "at most; give each column a name of its own"
             )
         seen[name.lower()] = name
 
@@ -109,7 +111,9 @@ class Columns:
         """
         doubled = next((x for x in self.used() if list(available).count(x) > 1), None)
         if doubled is not None:
-            raise DataError(f"column {doubled!r} is in the log twice; give each column a name of its own")
+            raise DataError(
+                f"column {doubled!r} is in the log twice; give each column a name of its own"
+            )
         roles = {"action": self.action, **self.numbers()}
         if self.propensities is not None:
             roles["propensity vector"] = self.propensities
@@ -119,24 +123,29 @@ class Columns:
             match_names([self.key], available, "key")
             if self.key in (*roles.values(), *self.policies):
                 raise UsageError(
-                    f"key column {self.key!r} has another role too, expected a column that says nothing of what was "
-                    "decided, such as the number of an event"
+                    f"key column {self.key!r} has another role too, expected a column that says "
+                    "nothing of what was decided, such as the number of an event"
                 )
         names = list(roles.values())
         doubled = next((x for i, x in enumerate(names) if x in names[:i]), None)
         if doubled is not None:
-            raise UsageError(f"column {doubled!r} was given two roles; each role needs a column of its own")
+            raise UsageError(
+                f"column {doubled!r} was given two roles; each role needs a column of its own"
+            )
         context = match_names(self.context, available, "context")
         clash = [x for x in self.context if x in names]
         if clash:
-            raise UsageError(f"column {clash[0]!r} is context and has another role too; leave it out of the context")
+            raise UsageError(
+                f"column {clash[0]!r} is context and has another role too; leave it out of the "
+                "context"
+            )
         context = tuple(x for x in context if x not in names and x not in self.policies)
         policies = match_names(self.policies, available, "target policy")
         taken = next((x for x in policies if x in names and x != self.propensity), None)
         if taken is not None:
             raise UsageError(
-                f"column {taken!r} is a target policy and has another role too, expected a column of probabilities "
-                "of the logged action"
+                f"column {taken!r} is a target policy and has another role too, expected a column "
+                "of probabilities of the logged action"
             )
         return replace(self, context=context, policies=policies)
 

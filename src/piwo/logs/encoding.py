@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from piwo.checks import shown
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import is_text
-from piwo.logs.clusters import Cluster
 from piwo.logs.features import Feature, Features, is_list, is_number, missing_rows, texts
 from piwo.logs.hashing import check_hash_size
-from piwo.logs.sources import Fragment, Source
+from piwo.sources.clusters import Cluster
+from piwo.sources.source import Fragment, Source
 
 __all__ = ["AS_USUAL", "Encoding", "Missing", "context_kinds", "learn_features"]
 
@@ -38,12 +38,14 @@ class Encoding:
     """How context columns become numbers, where there is a choice.
 
     Args:
-        max_levels: a text column of at most so many distinct values becomes one column a value (one-hot); of more, it
-            is hashed. The default is that of `hash_size`: one-hot is exact, so it is used as long as it is no wider.
-        hash_size: columns that a hashed text fills; a power of two. Two values share a column with probability
-            1 / hash_size; what rows and gains cost grows with the width, what ridge costs with its square.
-        missing: "refuse" rows without a value; or "indicator": a column with missing values gets one more, which is 1
-            in those rows, where all others of the value are 0.
+        max_levels: a text column of at most so many distinct values becomes one column a value
+            (one-hot); of more, it is hashed. The default is that of `hash_size`: one-hot is exact,
+            so it is used as long as it is no wider.
+        hash_size: columns that a hashed text fills; a power of two. Two values share a column with
+            probability 1 / hash_size; what rows and gains cost grows with the width, what ridge
+            costs with its square.
+        missing: "refuse" rows without a value; or "indicator": a column with missing values gets
+            one more, which is 1 in those rows, where all others of the value are 0.
 
     Raises:
         UsageError: for other values.
@@ -59,8 +61,8 @@ class Encoding:
     def __post_init__(self) -> None:
         if type(self.max_levels) is not int or not 0 <= self.max_levels <= _MOST_LEVELS:
             raise UsageError(
-                f"max_levels is {shown(self.max_levels)}, expected a whole number from 0 (hash every text) to "
-                f"{_MOST_LEVELS}"
+                f"max_levels is {shown(self.max_levels)}, expected a whole number from 0 (hash "
+                f"every text) to {_MOST_LEVELS}"
             )
         check_hash_size(self.hash_size)
         if self.missing not in get_args(Missing):
@@ -90,7 +92,11 @@ class _Facts:
 
     def merge(self, other: _Facts, most: int) -> _Facts:
         """Return the facts of both parts together; levels are counted up to `most` + 1."""
-        levels = pc.unique(pa.chunked_array([self.levels, other.levels])) if len(other.levels) else self.levels
+        levels = (
+            pc.unique(pa.chunked_array([self.levels, other.levels]))
+            if len(other.levels)
+            else self.levels
+        )
         return _Facts(
             self.nulls + other.nulls,
             self.nans + other.nans,
@@ -116,19 +122,25 @@ class _Look:
         for record, _ in self.records(fragment):
             if (self.stop is not None and self.stop.is_set()) or self.settled(found):
                 break
-            found = self.merged(found, {name: self._look(record[name], facts) for name, facts in found.items()})
+            found = self.merged(
+                found, {name: self._look(record[name], facts) for name, facts in found.items()}
+            )
         return found
 
     def merged(self, one: dict[str, _Facts], other: dict[str, _Facts]) -> dict[str, _Facts]:
         """Return the facts of both parts together."""
-        return {name: facts.merge(other[name], self.encoding.max_levels) for name, facts in one.items()}
+        return {
+            name: facts.merge(other[name], self.encoding.max_levels) for name, facts in one.items()
+        }
 
     def settled(self, found: dict[str, _Facts]) -> bool:
-        """Tell whether more rows would change nothing."""
-        return self.encoding.missing == "refuse" and all(self._known(x, found[x]) for x in self.kinds)
+        """Whether more rows would change nothing."""
+        return self.encoding.missing == "refuse" and all(
+            self._known(x, found[x]) for x in self.kinds
+        )
 
     def _known(self, name: str, facts: _Facts) -> bool:
-        """Tell whether the kind of a column is known, whatever more rows say."""
+        """Whether the kind of a column is known, whatever more rows say."""
         if is_list(self.kinds[name]):
             return facts.size is not None
         # numbers with a mark for missing ones must not be hashed for being many
@@ -142,13 +154,18 @@ class _Look:
         if is_list(kind) and known.size is None:
             lengths = pc.drop_null(pc.list_value_length(values))
             return replace(found, size=int(lengths[0].as_py()) if len(lengths) else None)
-        if _is_categorical(kind) and not (len(known.levels) > self.encoding.max_levels and known.words):
+        if _is_categorical(kind) and not (
+            len(known.levels) > self.encoding.max_levels and known.words
+        ):
             return _of_texts(pc.unique(pc.drop_null(texts(pc.unique(values)))), found)
         return found
 
 
 def _of_texts(levels: pa.Array, facts: _Facts) -> _Facts:
-    marks = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(levels)), value_set=pa.array(_MARKS, pa.large_string()))
+    marks = pc.is_in(
+        pc.utf8_lower(pc.utf8_trim_whitespace(levels)),
+        value_set=pa.array(_MARKS, pa.large_string()),
+    )
     numbers = pc.match_substring_regex(levels, _NUMBER)
     return replace(
         facts,
@@ -172,11 +189,16 @@ def context_kinds(columns: Sequence[str], source: Source) -> dict[str, pa.DataTy
     kinds: dict[str, pa.DataType] = {name: source.schema.field(name).type for name in columns}
     for name, kind in kinds.items():
         if not (is_number(kind) or _is_categorical(kind) or is_list(kind)):
-            raise UsageError(f"context column {name!r} has type {kind}, expected numbers, text or lists of numbers")
+            raise UsageError(
+                f"context column {name!r} has type {kind}, expected numbers, text or lists of "
+                "numbers"
+            )
     return kinds
 
 
-def learn_features(columns: Sequence[str], source: Source, records: Records, encoding: Encoding) -> Features:
+def learn_features(
+    columns: Sequence[str], source: Source, records: Records, encoding: Encoding
+) -> Features:
     """Return how context columns are encoded; one pass over those that their types do not decide.
 
     Memory does not grow with the number of levels: above `max_levels` they are no longer counted.
@@ -189,7 +211,8 @@ def learn_features(columns: Sequence[str], source: Source, records: Records, enc
 
     Raises:
         UsageError: for a type that is neither number, text nor list of numbers.
-        DataError: for a list column without any list, and for numbers that became text because of a mark such as NA.
+        DataError: for a list column without any list, and for numbers that became text because of a
+            mark such as NA.
 
     Warns:
         PiwoWarning: naming the columns that are hashed, and those with missing values.
@@ -198,10 +221,13 @@ def learn_features(columns: Sequence[str], source: Source, records: Records, enc
     unknown = {
         name: kind
         for name, kind in kinds.items()
-        if encoding.missing == "indicator" or not (is_number(kind) or pa.types.is_fixed_size_list(kind))
+        if encoding.missing == "indicator"
+        or not (is_number(kind) or pa.types.is_fixed_size_list(kind))
     }
     facts = _facts(source, _Look(records, unknown, encoding)) if unknown else {}
-    items = tuple(_feature(name, kind, facts.get(name, _Facts()), encoding) for name, kind in kinds.items())
+    items = tuple(
+        _feature(name, kind, facts.get(name, _Facts()), encoding) for name, kind in kinds.items()
+    )
     for note in (_hashed_note(items, encoding), _missing_note(facts)):
         if note:
             warn(note)
@@ -251,12 +277,17 @@ class _Merged:
 
 
 def _bytes(found: dict[str, _Facts]) -> bytes:
-    return json.dumps({name: {**vars(x), "levels": x.levels.to_pylist()} for name, x in found.items()}).encode()
+    return json.dumps(
+        {name: {**vars(x), "levels": x.levels.to_pylist()} for name, x in found.items()}
+    ).encode()
 
 
 def _read(data: bytes) -> dict[str, _Facts]:
     made = json.loads(data)
-    return {name: _Facts(**{**x, "levels": pa.array(x["levels"], pa.large_string())}) for name, x in made.items()}
+    return {
+        name: _Facts(**{**x, "levels": pa.array(x["levels"], pa.large_string())})
+        for name, x in made.items()
+    }
 
 
 def _feature(name: str, kind: pa.DataType, facts: _Facts, encoding: Encoding) -> Feature:
@@ -264,14 +295,16 @@ def _feature(name: str, kind: pa.DataType, facts: _Facts, encoding: Encoding) ->
     if is_list(kind):
         size = kind.list_size if pa.types.is_fixed_size_list(kind) else facts.size
         if size is None:
-            raise DataError(f"context column {name!r} holds no lists at all, expected one in every row")
+            raise DataError(
+                f"context column {name!r} holds no lists at all, expected one in every row"
+            )
         return Feature(name, "vector", size=size, missing=missing)
     if not _is_categorical(kind):
         return Feature(name, missing=missing)
     if facts.marks is not None and facts.numbers and not facts.words:
         raise DataError(
-            f"context column {name!r} holds numbers and {facts.marks!r}; fill or drop such rows yourself first, "
-            "or turn the column into text labels"
+            f"context column {name!r} holds numbers and {facts.marks!r}; fill or drop such rows "
+            "yourself first, or turn the column into text labels"
         )
     if len(facts.levels) > encoding.max_levels:
         return Feature(name, "hashed", size=encoding.hash_size, missing=missing)
@@ -283,8 +316,9 @@ def _hashed_note(items: Iterable[Feature], encoding: Encoding) -> str:
     if not names:
         return ""
     return (
-        f"context columns with more than {encoding.max_levels} levels: {', '.join(names)}; each is hashed into "
-        f"{encoding.hash_size} columns, which some levels share (max_levels= and hash_size= change that)"
+        f"context columns with more than {encoding.max_levels} levels: {', '.join(names)}; each is "
+        f"hashed into {encoding.hash_size} columns, which some levels share (max_levels= and "
+        "hash_size= change that)"
     )
 
 
@@ -293,10 +327,11 @@ def _missing_note(facts: dict[str, _Facts]) -> str:
     if not found:
         return ""
     shown = ", ".join(
-        f"{name!r} in {count} {'row' if count == 1 else 'rows'}" + (f" ({nans} of them NaN)" if nans else "")
+        f"{name!r} in {count} {'row' if count == 1 else 'rows'}"
+        + (f" ({nans} of them NaN)" if nans else "")
         for name, (count, nans) in found.items()
     )
     return (
-        f"context values are missing: {shown}; there a column such as '{next(iter(found))} is missing' is 1 and the "
-        "value's own columns are 0 (missing='indicator')"
+        f"context values are missing: {shown}; there a column such as '{next(iter(found))} is "
+        "missing' is 1 and the value's own columns are 0 (missing='indicator')"
     )

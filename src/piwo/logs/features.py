@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from piwo.checks import real_array
 from piwo.errors import DataError, FileError, warn
 from piwo.logs.columns import match_names
-from piwo.logs.frames import is_frame, refuse_twice, to_table, unmasked
 from piwo.logs.hashing import check_hash_size, hashed_places
+from piwo.sources.frames import is_frame, refuse_twice, to_table, unmasked
 
 __all__ = [
     "MISSING_ADVICE",
@@ -32,7 +32,9 @@ __all__ = [
 
 Kind = Literal["number", "levels", "hashed", "vector", "gap"]
 Matrix: TypeAlias = npt.NDArray[np.float64]
-MISSING_ADVICE = 'fill or drop such rows yourself first, or learn from a log read with missing="indicator"'
+MISSING_ADVICE = (
+    'fill or drop such rows yourself first, or learn from a log read with missing="indicator"'
+)
 """What to do about a missing context value that a policy or a log is not made for."""
 
 
@@ -40,13 +42,16 @@ MISSING_ADVICE = 'fill or drop such rows yourself first, or learn from a log rea
 class Feature:
     """One context column: a number, one of several levels (one-hot), a text that is hashed, or a list of numbers.
 
-    A "gap" says in three columns, of which at most one is 1, that a value is missing, NaN or infinite.
+    A "gap" says in three columns, of which at most one is 1, that a value is missing, NaN or
+    infinite.
 
-    A hashed text fills `size` columns: MurmurHash3 of "column=value" chooses one of them and the sign of the 1 that
-    is put there, as in `sklearn.feature_extraction.FeatureHasher(size)`. Where values may be `missing`, one more
-    column is 1 in the rows without a value, and all others are 0 there.
+    A hashed text fills `size` columns: MurmurHash3 of "column=value" chooses one of them and the
+    sign of the 1 that is put there, as in `sklearn.feature_extraction.FeatureHasher(size)`. Where
+    values may be `missing`, one more column is 1 in the rows without a value, and all others are 0
+    there.
 
-    Source of the signs: Weinberger, Dasgupta, Langford, Smola, Attenberg 2009 (arXiv 0902.2206), Section 2.
+    Source of the signs: Weinberger, Dasgupta, Langford, Smola, Attenberg 2009 (arXiv 0902.2206),
+    Section 2.
 
     >>> Feature("color", "levels", ("blue", "red"), missing=True).names()
     ('color=blue', 'color=red', 'color is missing')
@@ -61,7 +66,7 @@ class Feature:
 
     @property
     def width(self) -> int:
-        """Return how many matrix columns it fills."""
+        """How many matrix columns it fills."""
         return (len(self.levels) if self.kind == "levels" else self.size) + self.missing
 
     def names(self) -> tuple[str, ...]:
@@ -92,7 +97,8 @@ class _Kind:
     marks: Callable[[Feature], Iterable[str]]
     """What stands behind the column's name in those of its matrix columns."""
     fill: Callable[[Feature, pa.Array, Matrix], int]
-    """Writes the block of the column, NaN for what is missing; returns the count of unseen levels."""
+    """Writes the block of the column, NaN for what is missing; returns the count of unseen
+    levels."""
     of_policies: bool = True
     """Whether policies are made from it; else it only says what is wrong with a column."""
 
@@ -152,7 +158,9 @@ _KINDS: Mapping[str, _Kind] = {
 
 def texts(values: pa.Array) -> pa.Array:
     """Return a column as plain text; text in all may be longer than 2 GB."""
-    return (values.dictionary_decode() if pa.types.is_dictionary(values.type) else values).cast(pa.large_string())
+    return (values.dictionary_decode() if pa.types.is_dictionary(values.type) else values).cast(
+        pa.large_string()
+    )
 
 
 def missing_rows(values: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
@@ -169,12 +177,16 @@ def missing_rows(values: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[n
     nans = np.zeros(len(values), np.bool_)
     if is_list(values.type):
         lists = values.filter(pa.array(~nulls))
-        rows = np.repeat(np.flatnonzero(~nulls), pc.list_value_length(lists).to_numpy(zero_copy_only=False))
+        rows = np.repeat(
+            np.flatnonzero(~nulls), pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+        )
         null_entries, nan_entries = missing_rows(lists.flatten())
         nulls[rows[null_entries]] = True
         nans[rows[nan_entries]] = True
     elif pa.types.is_floating(values.type):
-        nans |= pc.fill_null(pc.is_nan(values.cast(pa.float64())), fill_value=False).to_numpy(zero_copy_only=False)
+        nans |= pc.fill_null(pc.is_nan(values.cast(pa.float64())), fill_value=False).to_numpy(
+            zero_copy_only=False
+        )
     return nulls, nans & ~nulls
 
 
@@ -186,7 +198,9 @@ def _infinite_rows(values: pa.Array) -> npt.NDArray[np.bool_]:
         rows = np.repeat(np.arange(len(values)), np.where(pc.is_null(values), 0, lengths))
         found[rows[_infinite_rows(values.flatten())]] = True
     elif pa.types.is_floating(values.type):
-        found |= pc.fill_null(pc.is_inf(values.cast(pa.float64())), fill_value=False).to_numpy(zero_copy_only=False)
+        found |= pc.fill_null(pc.is_inf(values.cast(pa.float64())), fill_value=False).to_numpy(
+            zero_copy_only=False
+        )
     return found
 
 
@@ -194,7 +208,10 @@ def _numbers(values: pa.Array, column: str) -> npt.NDArray[np.float64]:
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
     if not is_number(values.type):
-        raise DataError(f"context column {column!r} has type {values.type}, expected numbers as when it was first read")
+        raise DataError(
+            f"context column {column!r} has type {values.type}, expected numbers as when it was "
+            "first read"
+        )
     filled = (
         values.cast(pa.float64(), safe=False)
         if not pa.types.is_boolean(values.type)
@@ -203,7 +220,9 @@ def _numbers(values: pa.Array, column: str) -> npt.NDArray[np.float64]:
     return np.asarray(filled.to_numpy(zero_copy_only=False), np.float64)
 
 
-def list_matrix(values: pa.Array, column: str, size: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def list_matrix(
+    values: pa.Array, column: str, size: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Return an Arrow column of lists as an (n, size) matrix, and the (n,) mask of rows of another length.
 
     Rows that are missing or of another length are NaN in the matrix, and so are missing entries.
@@ -228,12 +247,15 @@ def list_matrix(values: pa.Array, column: str, size: int) -> tuple[npt.NDArray[n
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Tell whether an Arrow type is a list, of fixed size or not."""
-    return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
+    """Whether an Arrow type is a list, of fixed size or not."""
+    return any(
+        test(kind)
+        for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    )
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether an Arrow type is a number, or true and false."""
+    """Whether an Arrow type is a number, or true and false."""
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
     return any(test(kind) for test in tests)
 
@@ -242,11 +264,12 @@ def is_number(kind: pa.DataType) -> bool:
 class Features:
     """The context of a log or a policy: which columns, in which order, encoded how.
 
-    Numbers are used as they are; text becomes one column a level (one-hot, every level kept), or is hashed where its
-    levels are many; a list column becomes one column an entry. Where values may be missing, a column such as
-    "age is missing" follows. Data frames are matched by column name, so their order does not matter; plain arrays are
-    taken as (n, d) in this order, unchecked; or, where all columns are numbers of which some may be missing, as one
-    column each, with NaN where missing.
+    Numbers are used as they are; text becomes one column a level (one-hot, every level kept), or is
+    hashed where its levels are many; a list column becomes one column an entry. Where values may be
+    missing, a column such as "age is missing" follows. Data frames are matched by column name, so
+    their order does not matter; plain arrays are taken as (n, d) in this order, unchecked; or,
+    where all columns are numbers of which some may be missing, as one column each, with NaN where
+    missing.
 
     >>> features = Features((Feature("age"), Feature("color", "levels", ("blue", "red"))))
     >>> features.names
@@ -278,27 +301,28 @@ class Features:
 
     @cached_property
     def width(self) -> int:
-        """Return d, the number of matrix columns."""
+        """D, the number of matrix columns."""
         return sum(item.width for item in self.items)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the matrix columns."""
+        """The names of the matrix columns."""
         return tuple(name for item in self.items for name in item.names())
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the names of the source columns."""
+        """The names of the source columns."""
         return tuple(item.column for item in self.items)
 
     def encode(self, context: Any) -> npt.NDArray[np.float64]:
         """Return the (n, d) float64 matrix of a data frame, a mapping of columns, or an (n, d) array.
 
         Raises:
-            DataError: for a missing column, a missing or infinite value, or an array of another width.
+            DataError: for a missing column, a missing or infinite value, or an array of another
+                width.
 
-        Warns:
-            PiwoWarning: where a text column holds levels never seen before; such a row gets zeros for that
+        Warns: PiwoWarning: where a text column holds levels never seen before; such a row gets
+            zeros for that
                 column.
         """
         if not is_frame(context):
@@ -306,15 +330,21 @@ class Features:
         table = to_table(context)
         match_names(self.columns, table.column_names, "context")
         refuse_twice([x for x in table.column_names if x in self.columns])
-        matrix, unseen = self.encode_columns({name: table[name] for name in self.columns}, table.num_rows)
+        matrix, unseen = self.encode_columns(
+            {name: table[name] for name in self.columns}, table.num_rows
+        )
         if unseen:
-            warn(f"{unseen} context values were never seen when the levels were learned; their columns are all 0")
+            warn(
+                f"{unseen} context values were never seen when the levels were learned; their "
+                "columns are all 0"
+            )
         bad = ~np.isfinite(matrix)
         if bad.any():
             row, column = (int(x[0]) for x in np.nonzero(bad))
             infinite = np.isinf(matrix[row, column])
             raise DataError(
-                f"context column {self._sources[column]!r} is {'infinite' if infinite else 'missing'} at row {row} "
+                f"context column {self._sources[column]!r} is "
+                f"{'infinite' if infinite else 'missing'} at row {row} "
                 f"({int(bad.any(axis=1).sum())} rows in all); "
                 + ("fill or drop such rows yourself first" if infinite else MISSING_ADVICE)
             )
@@ -325,9 +355,13 @@ class Features:
         """Return, for each matrix column, the source column that it is made from."""
         return tuple(item.column for item in self.items for _ in range(item.width))
 
-    def encode_columns(self, columns: dict[str, Any], rows: int) -> tuple[npt.NDArray[np.float64], int]:
+    def encode_columns(
+        self, columns: dict[str, Any], rows: int
+    ) -> tuple[npt.NDArray[np.float64], int]:
         """Return the (n, d) matrix of Arrow columns, NaN where missing, and the count of unseen levels."""
-        matrix = np.empty((self.width, rows)).T  # columns lie together, as they come and as they are filled
+        matrix = np.empty(
+            (self.width, rows)
+        ).T  # columns lie together, as they come and as they are filled
         at = unseen = 0
         for item in self.items:
             values = columns[item.column]
@@ -341,18 +375,26 @@ class Features:
             matrix = real_array(unmasked(context))
         except (TypeError, ValueError):
             raise DataError(
-                "the context array holds text, times or complex numbers, expected numbers; give a data frame "
-                "with named columns"
+                "the context array holds text, times or complex numbers, expected numbers; give a "
+                "data frame with named columns"
             ) from None
-        if matrix.ndim == 2 and matrix.shape[1] == len(self.items) != self.width and self._all_numbers:
+        if (
+            matrix.ndim == 2
+            and matrix.shape[1] == len(self.items) != self.width
+            and self._all_numbers
+        ):
             return self.encode({name: matrix[:, i] for i, name in enumerate(self.columns)})
         if matrix.ndim != 2 or matrix.shape[1] != self.width:
             raise DataError(
-                f"the context has shape {matrix.shape}, expected (n, {self.width}): {', '.join(self.names[:8])}"
+                f"the context has shape {matrix.shape}, expected (n, {self.width}): "
+                f"{', '.join(self.names[:8])}"
             )
         if not np.isfinite(matrix).all():
             row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
-            raise DataError(f"the context is NaN or infinite at row {row}; fill or drop such rows yourself first")
+            raise DataError(
+                f"the context is NaN or infinite at row {row}; fill or drop such rows yourself "
+                "first"
+            )
         return matrix
 
     @property
@@ -376,10 +418,14 @@ class Features:
         try:
             items = tuple(_feature(x) for x in spec)
         except (KeyError, TypeError, ValueError) as cause:
-            raise FileError(f"the description of the context is damaged ({cause!r}); save the policy again") from None
+            raise FileError(
+                f"the description of the context is damaged ({cause!r}); save the policy again"
+            ) from None
         known = [name for name, kind in _KINDS.items() if kind.of_policies]
         if any(x.kind not in known for x in items):
-            raise FileError("the description of the context has a kind this version does not know; update piwo")
+            raise FileError(
+                "the description of the context has a kind this version does not know; update piwo"
+            )
         return cls(items)
 
 
@@ -387,7 +433,9 @@ def _feature(spec: Any) -> Feature:
     missing = spec.get("missing", False)  # version 1 had none
     if type(missing) is not bool:
         raise TypeError(f"missing is {missing!r}")
-    made = Feature(str(spec["column"]), spec["kind"], tuple(spec["levels"]), int(spec["size"]), missing)
+    made = Feature(
+        str(spec["column"]), spec["kind"], tuple(spec["levels"]), int(spec["size"]), missing
+    )
     if made.kind == "hashed":
         check_hash_size(made.size)
     return made

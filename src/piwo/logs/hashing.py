@@ -66,20 +66,31 @@ def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
     Raises:
         DataError: for other types, and for missing keys.
 
-    >>> bool((key_numbers(pa.array([3, 4], pa.int32()), "c") == key_numbers(pa.array([3, 4]), "c")).all())
+    >>> bool(
+    ...     (
+    ...         key_numbers(pa.array([3, 4], pa.int32()), "c") == key_numbers(pa.array([3, 4]), "c")
+    ...     ).all()
+    ... )
     True
     """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if values.null_count:
-        raise DataError(f"key column {column!r} is missing in some rows, expected a value of its own in each")
+        raise DataError(
+            f"key column {column!r} is missing in some rows, expected a value of its own in each"
+        )
     if pa.types.is_integer(values.type):
-        whole = values.cast(pa.uint64() if values.type == pa.uint64() else pa.int64()).to_numpy(zero_copy_only=False)
+        whole = values.cast(pa.uint64() if values.type == pa.uint64() else pa.int64()).to_numpy(
+            zero_copy_only=False
+        )
         bits = np.ascontiguousarray(whole).view(np.uint64)
     elif is_text(values.type):
         bits = _half("low:", values) | (_half("top:", values) << np.uint64(32))
     else:
-        raise DataError(f"key column {column!r} has type {values.type}, expected whole numbers or text; cast it first")
+        raise DataError(
+            f"key column {column!r} has type {values.type}, expected whole numbers or text; cast "
+            "it first"
+        )
     return (scramble(bits) >> np.uint64(1)).astype(np.int64)
 
 
@@ -97,15 +108,18 @@ def check_hash_size(size: int) -> None:
     """
     if type(size) is not int or not 2 <= size <= _LARGEST_HASH_SIZE or size & (size - 1):
         raise UsageError(
-            f"hash_size is {size!r}, expected a power of two from 2 to {_LARGEST_HASH_SIZE}, such as 256 or 1024"
+            f"hash_size is {size!r}, expected a power of two from 2 to {_LARGEST_HASH_SIZE}, such "
+            "as 256 or 1024"
         )
 
 
-def hashed_places(column: str, values: pa.Array, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def hashed_places(
+    column: str, values: pa.Array, size: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Return which of `size` columns each text falls into, and its sign: those of scikit-learn's FeatureHasher.
 
-    Formula: with h the signed 32-bit MurmurHash3 (seed 0) of the UTF-8 bytes of "column=value", the place is
-    |h| mod size and the sign is that of h (+ for 0).
+    Formula: with h the signed 32-bit MurmurHash3 (seed 0) of the UTF-8 bytes of "column=value", the
+    place is |h| mod size and the sign is that of h (+ for 0).
 
     Args:
         column: name of the context column.

@@ -27,8 +27,8 @@ def _scrambled(k: Any) -> Any:
 def murmur3(data: Any, offsets: Any, out: Any) -> None:
     """Write the signed 32-bit MurmurHash3 (x86 variant, seed 0) of n texts.
 
-    data (bytes,) uint8, offsets (n + 1,) int64: text i is data[offsets[i]:offsets[i + 1]]; out (n,) int32.
-    Source: Appleby 2011, MurmurHash3 (public domain).
+    data (bytes,) uint8, offsets (n + 1,) int64: text i is data[offsets[i]:offsets[i + 1]]; out (n,)
+    int32. Source: Appleby 2011, MurmurHash3 (public domain).
     """
     for i in range(len(out)):
         start, stop = offsets[i], offsets[i + 1]

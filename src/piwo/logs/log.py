@@ -17,14 +17,14 @@ from piwo.checks import check_finite
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Batch
-from piwo.logs.clusters import Cluster, count_rows, distinct_values, verdicts
 from piwo.logs.columns import Columns
-from piwo.logs.door import Behavior, Finding, Refused, Schema, admit, merge_findings
-from piwo.logs.doubt import Doubt
 from piwo.logs.encoding import AS_USUAL, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.hashing import key_numbers
-from piwo.logs.sources import Fragment, QuerySource, Source, cut, decoded
+from piwo.logs.propensity_error import Doubt
+from piwo.logs.validation import Behavior, Finding, Refused, Schema, admit, merge_findings
+from piwo.sources.clusters import Cluster, count_rows, distinct_values, verdicts
+from piwo.sources.source import Fragment, QuerySource, Source, cut, decoded
 
 __all__ = ["Log", "Part", "PropensityFit", "Reader", "Selector", "Split", "warn_of"]
 
@@ -85,7 +85,9 @@ class Reader:
         """Yield the raw rows that stay, with their numbers in the log."""
         return (self._chosen(*whole) for whole in self.numbered(fragment))
 
-    def _chosen(self, record: pa.RecordBatch, rows: Numbers, numbers: Numbers) -> tuple[pa.RecordBatch, Numbers]:
+    def _chosen(
+        self, record: pa.RecordBatch, rows: Numbers, numbers: Numbers
+    ) -> tuple[pa.RecordBatch, Numbers]:
         if self.selector is None:
             return record, rows
         keep = self.selector.keep(numbers)
@@ -112,16 +114,19 @@ class Reader:
 class Log:
     """Logged decisions: context, action, reward, and the probability with which the action was taken.
 
-    Made by `piwo.read`, `Log.from_arrays`, `Log.from_frame` or `Log.from_sql`. A log is a description: rows
-    are read, validated and folded batch by batch each time something is asked of it, and are never all in
-    memory (unless they were to begin with).
+    Made by `piwo.read`, `Log.from_arrays`, `Log.from_frame` or `Log.from_sql`. A log is a
+    description: rows are read, validated and folded batch by batch each time something is asked of
+    it, and are never all in memory (unless they were to begin with).
 
     Attributes:
-        actions: the action list. Given explicitly, or the distinct labels of the action column, sorted.
+        actions: the action list. Given explicitly, or the distinct labels of the action column,
+            sorted.
         features: how context columns become a matrix; None without context.
         reward_range: the declared (lo, hi). Inside piwo rewards are (R - lo) / (hi - lo).
 
-    >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 5], propensity=[0.5, 0.5], reward_range=(0, 5))
+    >>> log = Log.from_arrays(
+    ...     action=["a", "b"], reward=[0, 5], propensity=[0.5, 0.5], reward_range=(0, 5)
+    ... )
     >>> log.actions.labels, [batch.reward.tolist() for batch in log.each_batch()]
     (('a', 'b'), [[0.0, 1.0]])
     """
@@ -147,11 +152,13 @@ class Log:
             good = False
         if not good:
             raise UsageError(
-                f"reward_range is {self.reward_range!r}, expected (lo, hi) with finite lo < hi; hi may be inf"
+                f"reward_range is {self.reward_range!r}, expected (lo, hi) with finite lo < hi; hi "
+                "may be inf"
             )
         if np.isfinite(high) and not np.isfinite(high - low):
             raise UsageError(
-                f"reward_range is {self.reward_range!r}, whose width is beyond float64; rescale the reward"
+                f"reward_range is {self.reward_range!r}, whose width is beyond float64; rescale "
+                "the reward"
             )
         if self.columns.policies and len(set(self.columns.policies)) != len(self.columns.policies):
             raise UsageError("a policy column is named twice; name each once")
@@ -162,7 +169,10 @@ class Log:
         >>> Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
         Log('the arrays', action='action', reward='reward', propensity='propensity', reward_range=(0.0, 1.0))
         """
-        roles = {**vars(self.columns), "cost" if self.columns.cost else "reward": self.columns.reward}
+        roles = {
+            **vars(self.columns),
+            "cost" if self.columns.cost else "reward": self.columns.reward,
+        }
         if self.columns.cost:
             del roles["reward"]
         else:
@@ -184,14 +194,21 @@ class Log:
         )
         if no_propensity and options.get("behavior") is None:
             raise UsageError(
-                "a log needs a propensity column, a log-propensity column, propensity vectors, or behavior="
+                "a log needs a propensity column, a log-propensity column, propensity vectors, or "
+                "behavior="
             )
         if options.get("normalize") and columns.propensities is None:
             raise UsageError(
-                "normalize=True divides each row of propensities by its sum, and there are none; name their column "
-                "(propensities=), or leave normalize out"
+                "normalize=True divides each row of propensities by its sum, and there are none; "
+                "name their column (propensities=), or leave normalize out"
             )
-        declared = None if actions is None else actions if isinstance(actions, Actions) else Actions(actions)
+        declared = (
+            None
+            if actions is None
+            else actions
+            if isinstance(actions, Actions)
+            else Actions(actions)
+        )
         return cls(source, columns, declared_actions=declared, **options)
 
     @classmethod
@@ -207,7 +224,7 @@ class Log:
         >>> len(log)
         2
         """
-        from piwo.logs.reading import read
+        from piwo.logs.read import read
 
         return read(frame, **roles)
 
@@ -217,17 +234,20 @@ class Log:
 
         Args:
             sql: any DuckDB query.
-            connection: a DuckDB connection that knows the tables; None: a fresh one, which can read files.
+            connection: a DuckDB connection that knows the tables; None: a fresh one, which can read
+                files.
             **roles: the arguments of `piwo.read`.
 
         >>> log = Log.from_sql("select 'a' as action, 1 as reward, 0.5 as propensity")
         >>> log.actions.labels
         ('a',)
         """
-        from piwo.logs.reading import read
+        from piwo.logs.read import read
 
         if not isinstance(sql, str):
-            raise UsageError(f"got a {type(sql).__name__}, expected the text of a query (select ...)")
+            raise UsageError(
+                f"got a {type(sql).__name__}, expected the text of a query (select ...)"
+            )
         return read(QuerySource(sql, connection=connection), **roles)
 
     @classmethod
@@ -258,8 +278,8 @@ class Log:
             propensity: (n,) mu(A_t | X_t).
             context: (n, d) array, or a data frame.
             log_propensity: (n,) log mu(A_t | X_t), where propensities underflow.
-            propensities: (n, K) mu(a | X_t), columns in the order of `actions`; a data frame is matched by
-                name.
+            propensities: (n, K) mu(a | X_t), columns in the order of `actions`; a data frame is
+                matched by name.
             weight: (n,) sampling weights.
             policies: name -> (n,) pi(A_t | X_t) of target policies.
             actions: the action list; None: the sorted distinct labels.
@@ -271,13 +291,14 @@ class Log:
             hash_size: columns that a hashed text fills.
 
         Raises:
-            DataError: for columns of different lengths, pandas Series with different indexes, or bad values.
+            DataError: for columns of different lengths, pandas Series with different indexes, or
+                bad values.
 
         >>> log = Log.from_arrays(action=[0, 1], reward=[0.2, 1.0], propensity=[0.5, 0.5])
         >>> len(log), log.actions.labels
         (2, (0, 1))
         """
-        from piwo.logs.reading import log_of_arrays
+        from piwo.logs.read import log_of_arrays
 
         given = {
             "action": action,
@@ -288,14 +309,19 @@ class Log:
             "weight": weight,
         }
         encoding = Encoding(max_levels, hash_size, missing)
-        options = {"reward_range": reward_range, "behavior": behavior, "normalize": normalize, "encoding": encoding}
+        options = {
+            "reward_range": reward_range,
+            "behavior": behavior,
+            "normalize": normalize,
+            "encoding": encoding,
+        }
         return log_of_arrays(given, context, policies or {}, actions, options)
 
     # ------------------------------------------------------------------ what it is
 
     @cached_property
     def actions(self) -> Actions:
-        """Return the action list: the declared one, or the sorted distinct labels of the log."""
+        """The action list: the declared one, or the sorted distinct labels of the log."""
         if self.declared_actions is not None:
             return self.declared_actions
         kind = self.source.schema.field(self.columns.action).type
@@ -308,58 +334,69 @@ class Log:
     def _raise_empty_or_missing(self) -> None:
         if len(self._distinct(self.columns.action)) == 0:
             raise DataError(f"no rows in {self.name}, expected at least one logged decision")
-        raise DataError(f"column {self.columns.action!r} is missing in every row; the action taken must be logged")
+        raise DataError(
+            f"column {self.columns.action!r} is missing in every row; the action taken must be "
+            "logged"
+        )
 
     @property
     def has_context(self) -> bool:
-        """Tell whether there is a context; how it is encoded stays unknown."""
+        """Whether there is a context; how it is encoded stays unknown."""
         return self.declared_features is not None or bool(self.columns.context)
 
     @cached_property
     def features(self) -> Features | None:
-        """Return how the context is encoded; levels, and which columns have missing values, are learned in one pass."""
+        """How the context is encoded; levels, and which columns have missing values, are learned in one pass."""
         if self.declared_features is not None or not self.has_context:
             return self.declared_features
-        reader = Reader(self.unlabelled, self.selector)
+        reader = Reader(self.unlabeled, self.selector)
         return learn_features(self.columns.context, self.source, reader.records, self.encoding)
 
     def _distinct(self, column: str) -> pa.Array:
         """Return the distinct values of a column in the rows of this log."""
         if self.selector is None:
             return self.source.distinct(column)
-        reader = Reader(self.unlabelled, self.selector)
+        reader = Reader(self.unlabeled, self.selector)
         if isinstance(self.source, Cluster):
             return distinct_values(self.source, [column, *self._choosing], reader.kept)
         parts = (
-            x for fragment in self.source.fragments([column, *self._choosing]) for x, _ in reader.records(fragment)
+            x
+            for fragment in self.source.fragments([column, *self._choosing])
+            for x, _ in reader.records(fragment)
         )
         found = [decoded(pc.unique(record[column])) for record in parts]
-        return pc.unique(pa.chunked_array(found)) if found else self.source.distinct(column).slice(0, 0)
+        return (
+            pc.unique(pa.chunked_array(found))
+            if found
+            else self.source.distinct(column).slice(0, 0)
+        )
 
     @property
     def schema(self) -> Schema:
-        """Return what the door needs to know."""
-        return replace(self.unlabelled, actions=self.actions, features=self.features)
+        """What the door needs to know."""
+        return replace(self.unlabeled, actions=self.actions, features=self.features)
 
     @property
     def name(self) -> str:
-        """Return how to call it in messages."""
+        """How to call it in messages."""
         return self.source.name if self.selector is None else f"this part of {self.source.name}"
 
     @property
-    def unlabelled(self) -> Schema:
-        """Return what is known without reading: no action list, no context levels."""
-        return Schema(self.columns, None, None, self.reward_range, self.normalize, self.behavior, self.doubt)
+    def unlabeled(self) -> Schema:
+        """What is known without reading: no action list, no context levels."""
+        return Schema(
+            self.columns, None, None, self.reward_range, self.normalize, self.behavior, self.doubt
+        )
 
     @property
     def origin(self) -> float:
-        """Return lo / (hi - lo): where 0 of the unit scale lies, in units of the span."""
+        """Lo / (hi - lo): where 0 of the unit scale lies, in units of the span."""
         return self.reward_range[0] / self.span
 
     @property
     def span(self) -> float:
-        """Return hi - lo of the reward range, 1 where hi is infinite."""
-        return self.unlabelled.span
+        """Hi - lo of the reward range, 1 where hi is infinite."""
+        return self.unlabeled.span
 
     def __len__(self) -> int:
         """Return the number of rows; a pass over the log where the source cannot tell."""
@@ -371,7 +408,9 @@ class Log:
             return self.source.rows
         if isinstance(self.source, Cluster):
             return count_rows(
-                self.source, [self.columns.action, *self._choosing], Reader(self.unlabelled, self.selector).kept
+                self.source,
+                [self.columns.action, *self._choosing],
+                Reader(self.unlabeled, self.selector).kept,
             )
         return sum(len(batch) for batch in self.each_batch())
 
@@ -389,11 +428,13 @@ class Log:
 
         Args:
             propensity_factor: the true propensity is at most this times the logged one; at least 1.
-            sensitivity: Gamma: a hidden cause may have changed the odds of an action by this factor; at least 1.
+            sensitivity: Gamma: a hidden cause may have changed the odds of an action by this
+                factor; at least 1.
 
         Returns:
-            A log whose weights are made from the largest propensities allowed. Bounds on values and improvements made
-            from the logged propensities stay valid; what needs full propensity vectors is refused.
+            A log whose weights are made from the largest propensities allowed. Bounds on values and
+            improvements made from the logged propensities stay valid; what needs full propensity
+            vectors is refused.
 
         Raises:
             UsageError: for numbers below 1.
@@ -410,57 +451,64 @@ class Log:
 
     @property
     def tells_all(self) -> bool:
-        """Tell whether the probability of every action is known, and known exactly."""
+        """Whether the probability of every action is known, and known exactly."""
         given = self.columns.propensities is not None or self.behavior is not None
         return given and (self.doubt is None or self.doubt.exact)
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Return what a reader of any result must know of the propensities."""
+        """What a reader of any result must know of the propensities."""
         return () if self.doubt is None else self.doubt.notes
 
     @property
     def assumption(self) -> str | None:
-        """Return what results on it take for granted of its propensities, beyond that they are as logged; or None."""
+        """What results on it take for granted of its propensities, beyond that they are as logged; or None."""
         return None if self.doubt is None else self.doubt.assumption
 
     def where(self, selector: Selector) -> Log:
         """Return the rows that a selector keeps; row numbers stay those of the whole log.
 
-        What is not declared, the action list and the levels of text columns, is found out from these rows alone.
-        Estimated propensities stay as they are; `split` estimates them anew on each side.
+        What is not declared, the action list and the levels of text columns, is found out from
+        these rows alone. Estimated propensities stay as they are; `split` estimates them anew on
+        each side.
         """
         if self.selector is not None:
             raise UsageError("this log is already part of a split; split the whole log instead")
         return replace(self, selector=selector)
 
-    def split(self, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False) -> Split:
+    def split(
+        self, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False
+    ) -> Split:
         """Return the log in two parts, one to learn from and one to certify with.
 
-        Which rows are held out depends on seed and row number alone, or on seed and key where the log has one
-        (`piwo.read(key=)`): not on batches, threads, files, or anything else in the rows. It must not depend on the
-        actions either: what is learned would then tell which actions to expect among the held-out rows, and
-        certificates would fail (docs/theory.md, section "A held-out split must not look at the actions"). For the same
-        reason estimated propensities (`piwo.estimate_propensities`) are estimated anew on each side. Actions
-        that were logged too rarely to be on both sides are named in `notes` and in a warning.
+        Which rows are held out depends on seed and row number alone, or on seed and key where the
+        log has one (`piwo.read(key=)`): not on batches, threads, files, or anything else in the
+        rows. It must not depend on the actions either: what is learned would then tell which
+        actions to expect among the held-out rows, and certificates would fail (docs/theory.md,
+        section "A held-out split must not look at the actions"). For the same reason estimated
+        propensities (`piwo.estimate_propensities`) are estimated anew on each side. Actions that
+        were logged too rarely to be on both sides are named in `notes` and in a warning.
 
         Args:
             holdout: fraction of the rows to hold out, above 0 and below 1.
             seed: chooses the rows; choose it before seeing any result.
             min_rows: least number of rows on each side.
-            tail: hold out the last rows instead, as adaptive logging needs: what is certified comes after
-                what was learned from. Goes by row numbers, also where there is a key.
+            tail: hold out the last rows instead, as adaptive logging needs: what is certified comes
+                after what was learned from. Goes by row numbers, also where there is a key.
 
         Returns:
-            A `Split` with `train` and `test`. Row numbers stay those of the whole log. The answer to a query
-            is read into memory first, because a query may give its rows in another order at each pass.
+            A `Split` with `train` and `test`. Row numbers stay those of the whole log. The answer
+            to a query is read into memory first, because a query may give its rows in another order
+            at each pass.
 
         Raises:
             DataError: where a side has fewer than `min_rows` rows.
-            UsageError: for a fraction that is none, a log that is already part of a split, a log in a cluster without a
-                key, and a key of which values are in many rows.
+            UsageError: for a fraction that is none, a log that is already part of a split, a log in
+                a cluster without a key, and a key of which values are in many rows.
 
-        >>> log = Log.from_arrays(action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100)
+        >>> log = Log.from_arrays(
+        ...     action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100
+        ... )
         >>> parts = log.split(0.3)
         >>> len(parts.train) + len(parts.test)
         100
@@ -475,17 +523,23 @@ class Log:
         Raises:
             DataError: where the log lacks a column that the features need.
         """
-        context = Columns(**{**vars(self.columns), "context": features.columns}).resolve(self.source.schema.names)
-        return replace(self, columns=context, declared_features=features, declared_actions=self.actions)
+        context = Columns(**{**vars(self.columns), "context": features.columns}).resolve(
+            self.source.schema.names
+        )
+        return replace(
+            self, columns=context, declared_features=features, declared_actions=self.actions
+        )
 
     # ------------------------------------------------------------------ reading
 
     @property
     def _choosing(self) -> list[str]:
-        """Return the column by which rows are chosen, where they are chosen by one."""
+        """The column by which rows are chosen, where they are chosen by one."""
         return [] if self.selector is None or self.columns.key is None else [self.columns.key]
 
-    def require_order(self, what: str, instead: str = "put what belongs to a row into a column of the log") -> None:
+    def require_order(
+        self, what: str, instead: str = "put what belongs to a row into a column of the log"
+    ) -> None:
         """Raise where rows have no numbers that every pass over the log gives them.
 
         Args:
@@ -497,8 +551,8 @@ class Log:
         """
         if isinstance(self.source, Cluster):
             raise UsageError(
-                f"{what} goes by row numbers, and rows of {self.name} come in no fixed order; {instead}, "
-                "or read the rows from files"
+                f"{what} goes by row numbers, and rows of {self.name} come in no fixed order; "
+                f"{instead}, or read the rows from files"
             )
 
     def require_one_machine(self, what: str) -> None:
@@ -512,9 +566,9 @@ class Log:
         """
         if isinstance(self.source, Cluster):
             raise UsageError(
-                f"{what} needs all rows on one machine, and rows of {self.name} stay in the cluster; use what works on "
-                "sums (evaluate, check, certify, the Ridge and Exhaustive oracles; --oracle ridge), or read a sample "
-                "that fits"
+                f"{what} needs all rows on one machine, and rows of {self.name} stay in the "
+                "cluster; use what works on sums (evaluate, check, certify, the Ridge and "
+                "Exhaustive oracles; --oracle ridge), or read a sample that fits"
             )
 
     def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:
@@ -536,13 +590,15 @@ class Log:
         """Return what a worker needs to read fragments: not the rows. What is not asked for is not found out.
 
         Args:
-            labels: whether action codes are asked for; if not, an action list that is not declared stays unknown.
-            context: whether the context is asked for; if not, the levels of its text columns stay unknown.
+            labels: whether action codes are asked for; if not, an action list that is not declared
+                stays unknown.
+            context: whether the context is asked for; if not, the levels of its text columns stay
+                unknown.
         """
         vectors = self.behavior is not None or self.columns.propensities is not None
         known = labels or vectors or self.declared_actions is not None
         features = self.features if context or self.behavior is not None else None
-        schema = replace(self.unlabelled, actions=self.actions if known else None, features=features)
+        schema = replace(self.unlabeled, actions=self.actions if known else None, features=features)
         return Reader(schema, self.selector)
 
     def counted(self, refused: Refused) -> DataError:
@@ -554,7 +610,12 @@ class Log:
         if isinstance(self.source, Cluster):
             columns = self.wanted(context=True, propensities=True)
             return DataError(
-                str(Refused(verdicts(self.source, columns, reader.schema, reader.records) or refused.findings))
+                str(
+                    Refused(
+                        verdicts(self.source, columns, reader.schema, reader.records)
+                        or refused.findings
+                    )
+                )
             )
         for fragment in self.fragments(context=True, propensities=True):
             for record, rows in reader.records(fragment):
@@ -571,14 +632,15 @@ class Log:
             rows: of this log, without those that a selector leaves out.
 
         Raises:
-            DataError: where an earlier pass had another number of rows: what several passes say together, such as a
-                policy and its certificate, would be about different rows.
+            DataError: where an earlier pass had another number of rows: what several passes say
+                together, such as a policy and its certificate, would be about different rows.
         """
         before = vars(self).setdefault("_rows_passed", rows)
         if before != rows:
             raise DataError(
-                f"{self.name} had {before} rows at one pass and {rows} at another, expected the same rows every time; "
-                "write the rows to a file once, or read when nothing writes there"
+                f"{self.name} had {before} rows at one pass and {rows} at another, expected the "
+                "same rows every time; write the rows to a file once, or read when nothing writes "
+                "there"
             )
 
     def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:

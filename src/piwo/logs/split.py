@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from piwo.checks import check_count, check_flag, check_seed, is_number, shown
 from piwo.errors import DataError, UsageError, warn
-from piwo.logs.clusters import Cluster
 from piwo.logs.hashing import uniform
 from piwo.logs.log import Log, Reader, Split
-from piwo.logs.sources import Fragment
-from piwo.logs.spool import spooled
+from piwo.sources.clusters import Cluster
+from piwo.sources.source import Fragment
+from piwo.sources.spool import spooled
 
 __all__ = ["HeldOut", "split"]
 
@@ -55,10 +55,14 @@ class HeldOut:
         return held if self.test else ~held
 
 
-def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False) -> Split:
+def split(
+    log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False
+) -> Split:
     """Return the log in two parts; see `Log.split`, which calls this."""
     if not (is_number(holdout) and 0 < holdout < 1):
-        raise UsageError(f"holdout is {shown(holdout)}, expected a fraction of the rows, above 0 and below 1")
+        raise UsageError(
+            f"holdout is {shown(holdout)}, expected a fraction of the rows, above 0 and below 1"
+        )
     check_seed("seed", seed)
     check_count("min_rows", min_rows, 0)
     check_flag("tail", tail)
@@ -68,7 +72,9 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
         log.require_order("the last part of a log")
         log = replace(log, columns=replace(log.columns, key=None))
     elif log.columns.key is None:
-        log.require_order("a held-out split", "name a column with another value in every row (key=)")
+        log.require_order(
+            "a held-out split", "name a column with another value in every row (key=)"
+        )
     if not (log.source.steady or isinstance(log.source, Cluster)):
         log = replace(log, source=spooled(log.source, log.columns.used()))
     cut = None
@@ -81,16 +87,19 @@ def split(log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail
     train_rows, test_rows = (int(x) for x in counts.sum(axis=1))
     if min(train_rows, test_rows) < max(1, min_rows):
         raise DataError(
-            f"the split has {train_rows} rows to learn from and {test_rows} held out, expected at least "
-            f"{max(1, min_rows)} on each side; give more rows or another holdout="
+            f"the split has {train_rows} rows to learn from and {test_rows} held out, expected at "
+            f"least {max(1, min_rows)} on each side; give more rows or another holdout="
         )
     notes = _one_sided(log, counts)
     for note in notes:
         warn(note)
-    # What is learned may know the rows to learn from and no others: their actions and levels, not those of all rows.
+    # What is learned may know the rows to learn from and no others: their actions and levels, not
+    # those of all rows.
     train = log.where(replace(selector, test=False))
     test = replace(log.where(selector), declared_actions=log.actions)
-    if log.estimated_by is not None:  # nor propensities that were estimated from what was done in the others
+    if (
+        log.estimated_by is not None
+    ):  # nor propensities that were estimated from what was done in the others
         train, test = log.estimated_by.divided(train, test)
     return Split(train, test, train_rows, test_rows, notes)
 
@@ -107,7 +116,9 @@ class _Tally:
     def merge(self, other: _Tally) -> _Tally:
         """Return the tally of both parts together."""
         keys, place = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
-        rows = np.bincount(place, np.concatenate([self.rows, other.rows]), len(keys)).astype(np.int64)
+        rows = np.bincount(place, np.concatenate([self.rows, other.rows]), len(keys)).astype(
+            np.int64
+        )
         return _Tally(self.counts + other.counts, keys[:_SAMPLE], rows[:_SAMPLE])
 
     def to_bytes(self) -> bytes:
@@ -141,9 +152,14 @@ class _Count:
                 schema.actions.codes(record[schema.columns.action], schema.columns.action),
                 self.selector.held(numbers),
             )
-            sides = [np.bincount(codes[x] % (schema.count + 1), minlength=schema.count + 1) for x in (~held, held)]
+            sides = [
+                np.bincount(codes[x] % (schema.count + 1), minlength=schema.count + 1)
+                for x in (~held, held)
+            ]
             keys, rows = (
-                np.unique(numbers, return_counts=True) if schema.columns.key is not None else (tally.keys[:0],) * 2
+                np.unique(numbers, return_counts=True)
+                if schema.columns.key is not None
+                else (tally.keys[:0],) * 2
             )
             tally = tally.merge(_Tally(np.stack(sides), keys, rows))
         return tally
@@ -159,12 +175,14 @@ class _Count:
 
 def _tally(log: Log, selector: HeldOut) -> _Tally:
     """Return what is known of the two sides: one pass over the actions, and the keys where there are some."""
-    work = _Count(Reader(replace(log.unlabelled, actions=log.actions)), selector)
+    work = _Count(Reader(replace(log.unlabeled, actions=log.actions)), selector)
     columns = [log.columns.action, *([] if log.columns.key is None else [log.columns.key])]
     if isinstance(log.source, Cluster):
         return _Tally.of(log.source.fold(columns, work.one, work.merge))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return reduce(_Tally.merge, pool.map(work.count, log.source.fragments(columns)), work.none())
+        return reduce(
+            _Tally.merge, pool.map(work.count, log.source.fragments(columns)), work.none()
+        )
 
 
 def _check_keys(log: Log, tally: _Tally) -> None:
@@ -172,8 +190,9 @@ def _check_keys(log: Log, tally: _Tally) -> None:
     each = tally.rows.sum() / max(1, len(tally.keys))
     if each > _MOST_ROWS_A_KEY:
         raise UsageError(
-            f"key column {log.columns.key!r} has about {each:.3g} rows a value, which a split would not part; "
-            "name a column with another value in every row, such as the number of an event"
+            f"key column {log.columns.key!r} has about {each:.3g} rows a value, which a split "
+            "would not part; name a column with another value in every row, such as the number of "
+            "an event"
         )
 
 
@@ -184,10 +203,13 @@ def _one_sided(log: Log, counts: npt.NDArray[np.int64]) -> tuple[str, ...]:
                           (1, "rows to learn from only: nothing is certified about it")):  # fmt: skip
         lacking = np.flatnonzero((counts[side, :-1] == 0) & (counts[1 - side, :-1] > 0))
         if len(lacking):
-            shown = ", ".join(f"{log.actions.labels[a]!r} ({counts[1 - side, a]})" for a in lacking[:_SHOWN])
+            shown = ", ".join(
+                f"{log.actions.labels[a]!r} ({counts[1 - side, a]})" for a in lacking[:_SHOWN]
+            )
             more = ", ..." if len(lacking) > _SHOWN else ""
             what = "1 action has" if len(lacking) == 1 else f"{len(lacking)} actions have"
             notes.append(
-                f"{what} {meaning} (rows in brackets: {shown}{more}); it was logged too rarely to be on both sides"
+                f"{what} {meaning} (rows in brackets: {shown}{more}); it was logged too rarely to "
+                "be on both sides"
             )
     return tuple(notes)

@@ -13,7 +13,7 @@ from piwo.checks import check_positive
 from piwo.errors import UsageError, warn
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
-from piwo.oracles.examples import Examples, rewarded, standardised
+from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.oracles.oracle import Oracle
 from piwo.policies import Classifier as ClassifierPolicy
 from piwo.policies import Constant, LinearGreedy, Policy
@@ -27,27 +27,35 @@ __all__ = ["Classifier"]
 class Classifier(Oracle):
     """Policies by weighted classification: label A_t, weight G[t, A_t].
 
-    Answers: which policy, of any class that a classifier can learn? With non-negative sparse gains, maximising
-    sum_t pi(A_t|X_t) G[t, A_t] IS weighted classification; the classifier is a surrogate for it. Weights are scaled
-    to mean 1, so that the result does not depend on the unit of the reward; rows without reward carry no weight and
-    are left out. Only rewarded rows are held in memory.
+    Answers: which policy, of any class that a classifier can learn? With non-negative sparse gains,
+    maximizing sum_t pi(A_t|X_t) G[t, A_t] IS weighted classification; the classifier is a surrogate
+    for it. Weights are scaled to mean 1, so that the result does not depend on the unit of the
+    reward; rows without reward carry no weight and are left out. Only rewarded rows are held in
+    memory.
 
-    Without a model: multinomial logistic regression on standardised columns, returned as a linear policy.
-    Along a path every fit starts where the one before ended: gains of neighbours differ little, and so do their optima.
+    Without a model: multinomial logistic regression on standardized columns, returned as a linear
+    policy. Along a path every fit starts where the one before ended: gains of neighbors differ
+    little, and so do their optima.
 
     Formula: min over classifiers of sum_t G[t, A_t] loss(A_t, f(X_t)).
-    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 4 (oracle); docs/theory.md, section "Oracles".
+    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 4 (oracle); docs/theory.md,
+    section "Oracles".
 
     Args:
-        model: any scikit-learn classifier (or a Pipeline that ends in one) whose `fit` takes `sample_weight`.
-        C: of the logistic regression, as in scikit-learn: the smaller the more regularised. A model has its own.
+        model: any scikit-learn classifier (or a Pipeline that ends in one) whose `fit` takes
+            `sample_weight`.
+        C: of the logistic regression, as in scikit-learn: the smaller the more regularised. A model
+            has its own.
 
     Raises:
-        UsageError: for a model whose `fit` takes no `sample_weight`, and for a C that is not above 0.
+        UsageError: for a model whose `fit` takes no `sample_weight`, and for a C that is not above
+            0.
 
     >>> import numpy as np, piwo
     >>> X = np.array([[0.0], [1.0]] * 50)
-    >>> log = piwo.Log.from_arrays(context=X, action=[0, 1] * 50, reward=[1, 1] * 50, propensity=[0.5] * 100)
+    >>> log = piwo.Log.from_arrays(
+    ...     context=X, action=[0, 1] * 50, reward=[1, 1] * 50, propensity=[0.5] * 100
+    ... )
     >>> Classifier().solve(log, piwo.IX(0.1)).act([[0.0], [1.0]]).actions.tolist()
     [0, 1]
     """
@@ -61,20 +69,22 @@ class Classifier(Oracle):
             _weight_key(self.model)
         check_positive("C", self.C)
         if self.C < 1e-300:
-            raise UsageError(f"C is {self.C!r}, expected a number of at least 1e-300: its inverse leaves float64")
+            raise UsageError(
+                f"C is {self.C!r}, expected a number of at least 1e-300: its inverse leaves float64"
+            )
 
     def needs_rows(self) -> bool:
         """Tell that sums are not enough to learn from."""
         return True
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
-        """Return one policy a score; the log is read once. Neighbours with proportional gains share a policy."""
+        """Return one policy a score; the log is read once. Neighbors with proportional gains share a policy."""
         self.fit_for(log)
         for score in scores:
             if score.dense_weight != 0.0:
                 raise UsageError(
-                    f"{score.label} credits every action of a row, which no classification weight can say; "
-                    "use the ridge or the exhaustive oracle"
+                    f"{score.label} credits every action of a row, which no classification weight "
+                    "can say; use the ridge or the exhaustive oracle"
                 )
         from sklearn.linear_model import LogisticRegression
 
@@ -84,7 +94,8 @@ class Classifier(Oracle):
         before: Floats | None = None
         for gains in examples.gains:
             weight = gains * (len(gains) / gains.sum())
-            # one propensity and one reward: whatever the score, the weights are the same, and so is the policy
+            # one propensity and one reward: whatever the score, the weights are the same, and so is
+            # the policy
             same = before is not None and np.allclose(weight, before, rtol=1e-12, atol=0.0)
             policies.append(policies[-1] if same else self._fitted(examples, weight, log, usual))
             before = weight
@@ -98,9 +109,17 @@ class Classifier(Oracle):
             return _logistic(examples, weight, log, usual)
         from sklearn.base import clone
 
-        model = fitted_model(clone(self.model), examples.context, examples.action, **{_weight_key(self.model): weight})
+        model = fitted_model(
+            clone(self.model),
+            examples.context,
+            examples.action,
+            **{_weight_key(self.model): weight},
+        )
         return ClassifierPolicy(
-            model, log.actions, log.features, classes=[log.actions.labels[int(c)] for c in model.classes_]
+            model,
+            log.actions,
+            log.features,
+            classes=[log.actions.labels[int(c)] for c in model.classes_],
         )
 
 
@@ -115,7 +134,8 @@ def _weight_key(model: Any) -> str:
         key = f"{step}__{key}"
     if not (hasattr(last, "fit") and has_fit_parameter(last, "sample_weight")):
         raise UsageError(
-            f"{type(last).__name__}.fit takes no sample_weight, which the gains need; use another classifier"
+            f"{type(last).__name__}.fit takes no sample_weight, which the gains need; use another "
+            "classifier"
         )
     return key
 
@@ -127,7 +147,7 @@ def _logistic(examples: Examples, weight: Floats, log: Log, model: Any) -> Linea
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    context, center, scale = standardised(examples.context)
+    context, center, scale = standardized(examples.context)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(context, examples.action, sample_weight=weight)
@@ -135,7 +155,10 @@ def _logistic(examples: Examples, weight: Floats, log: Log, model: Any) -> Linea
         warn("the logistic regression stopped after 1000 steps, short of its optimum")
     coef, intercept = model.coef_, model.intercept_
     if len(model.classes_) == 2:  # one row of coefficients for two classes
-        coef, intercept = np.vstack([-coef, coef]) / 2.0, np.concatenate([-intercept, intercept]) / 2.0
+        coef, intercept = (
+            np.vstack([-coef, coef]) / 2.0,
+            np.concatenate([-intercept, intercept]) / 2.0,
+        )
     full = np.zeros((len(log.actions), len(center)))
     offset = np.full(len(log.actions), -np.inf)  # an action never rewarded is never played
     full[model.classes_] = coef / scale

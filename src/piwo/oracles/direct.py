@@ -30,24 +30,28 @@ _FEW = 5
 class Direct(Oracle):
     """The action with the highest reward by a regression for each action; propensities are ignored.
 
-    Answers: which policy, where the log explores evenly or badly, so that a model of the reward sees more than
-    weights do? It is the best of simple learners there, and often worse than the logging policy elsewhere: give it to
-    `piwo.Auto`, or look at its certificate, before you believe it. The score is not used.
+    Answers: which policy, where the log explores evenly or badly, so that a model of the reward
+    sees more than weights do? It is the best of simple learners there, and often worse than the
+    logging policy elsewhere: give it to `piwo.Auto`, or look at its certificate, before you believe
+    it. The score is not used.
 
-    Formula, with m the mean reward: for every action a, min over c, b of sum_{t: A_t = a} (R_t - m - c'X_t - b)^2 +
-    alpha (|c|^2 + b^2), columns divided by their standard deviation; pi(x) = argmax_a c_a'x + b_a over the actions that
-    were logged. With a model f_a fitted to the n_a rows of each action: pi(x) = argmax_a (n_a f_a(x) + alpha m) /
-    (n_a + alpha), and where n_a < 5 the mean reward of these rows takes the place of f_a(x). Either way rarely logged
-    actions are drawn towards m.
+    Formula, with m the mean reward: for every action a, min over c, b of sum_{t: A_t = a} (R_t - m
+    - c'X_t - b)^2 + alpha (|c|^2 + b^2), columns divided by their standard deviation; pi(x) =
+    argmax_a c_a'x + b_a over the actions that were logged. With a model f_a fitted to the n_a rows
+    of each action: pi(x) = argmax_a (n_a f_a(x) + alpha m) / (n_a + alpha), and where n_a < 5 the
+    mean reward of these rows takes the place of f_a(x). Either way rarely logged actions are drawn
+    towards m.
 
     Args:
         alpha: the penalty, above 0: so many rows' worth of belief in the mean reward.
-        model: a scikit-learn regressor, of which each action gets a copy of its own, fitted to all of its rows in
-            memory; None: ridge regression, in one pass over the log.
+        model: a scikit-learn regressor, of which each action gets a copy of its own, fitted to all
+            of its rows in memory; None: ridge regression, in one pass over the log.
 
     >>> import numpy as np, piwo
     >>> X = np.array([[0.0], [0.0], [1.0], [1.0]] * 50)
-    >>> log = piwo.Log.from_arrays(context=X, action=[0, 1] * 100, reward=[1, 0, 0, 1] * 50, propensity=[0.5] * 200)
+    >>> log = piwo.Log.from_arrays(
+    ...     context=X, action=[0, 1] * 100, reward=[1, 0, 0, 1] * 50, propensity=[0.5] * 200
+    ... )
     >>> Direct().solve(log, piwo.IW()).act([[0.0], [1.0]]).actions.tolist()
     [0, 1]
     """
@@ -59,11 +63,13 @@ class Direct(Oracle):
 
     def __post_init__(self) -> None:
         check_positive("alpha", self.alpha)
-        if self.model is not None and not (hasattr(self.model, "fit") and hasattr(self.model, "predict")):
+        if self.model is not None and not (
+            hasattr(self.model, "fit") and hasattr(self.model, "predict")
+        ):
             raise UsageError(f"model is {self.model!r:.80}, expected a scikit-learn regressor")
 
     def needs_rows(self) -> bool:
-        """Tell whether the rewards are predicted by a model of scikit-learn, for which sums are not enough."""
+        """Whether the rewards are predicted by a model of scikit-learn, for which sums are not enough."""
         return self.model is not None
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
@@ -88,7 +94,9 @@ class Direct(Oracle):
         turn[:-1] /= np.where(deviation > 0, deviation, 1.0)[:, None]
         zz = turn @ sums.zz @ turn.T
         zr = (sums.zr - mean * sums.zz[:, -1]) @ turn.T
-        solved = np.linalg.solve(zz + self.alpha * np.eye(len(total)), zr[:, :, None])[:, :, 0] @ turn
+        solved = (
+            np.linalg.solve(zz + self.alpha * np.eye(len(total)), zr[:, :, None])[:, :, 0] @ turn
+        )
         offset = np.where(rows > 0, solved[:, -1] - solved[:, :-1] @ shift, -np.inf)
         return LinearGreedy(solved[:, :-1], offset, log.actions, log.features)
 
@@ -97,10 +105,14 @@ class Direct(Oracle):
 
         parts = list(log.each_batch(context=True))
         context = np.concatenate([part.context for part in parts if part.context is not None])
-        action, reward = (np.concatenate([getattr(part, what) for part in parts]) for what in ("action", "reward"))
+        action, reward = (
+            np.concatenate([getattr(part, what) for part in parts]) for what in ("action", "reward")
+        )
         rows = np.bincount(action, minlength=len(log.actions))
         models = [
-            fitted_model(clone(self.model), context[action == a], reward[action == a]) if rows[a] >= _FEW else None
+            fitted_model(clone(self.model), context[action == a], reward[action == a])
+            if rows[a] >= _FEW
+            else None
             for a in range(len(rows))
         ]
         total = np.bincount(action, reward, minlength=len(rows))

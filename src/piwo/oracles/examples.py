@@ -14,7 +14,7 @@ from piwo.logs.log import Log
 from piwo.reductions.large_contexts import check_squares
 from piwo.scores import Score
 
-__all__ = ["Examples", "rewarded", "standardised"]
+__all__ = ["Examples", "rewarded", "standardized"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
         NothingToLearnError: where no row has a reward.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(context=[[1.0], [2.0]], action=[0, 1], reward=[1, 0], propensity=[0.5, 0.5])
+    >>> log = piwo.Log.from_arrays(
+    ...     context=[[1.0], [2.0]], action=[0, 1], reward=[1, 0], propensity=[0.5, 0.5]
+    ... )
     >>> rewarded(log, [piwo.IW()]).gains.tolist()
     [[2.0]]
     """
@@ -49,19 +51,23 @@ def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
         gains.append(np.stack([part.sampled(score.gains(part)) for score in scores]))
     if sum(len(x) for x in actions) == 0:
         raise NothingToLearnError(
-            "no row has a reward above the lowest: there is nothing to learn from; check reward_range"
+            "no row has a reward above the lowest: there is nothing to learn from; check "
+            "reward_range"
         )
-    return Examples(np.concatenate(contexts), np.concatenate(actions), np.concatenate(gains, axis=1), rows)
+    return Examples(
+        np.concatenate(contexts), np.concatenate(actions), np.concatenate(gains, axis=1), rows
+    )
 
 
-def standardised(context: Floats) -> tuple[Floats, Floats, Floats]:
+def standardized(context: Floats) -> tuple[Floats, Floats, Floats]:
     """Return a context with columns of mean 0 and deviation 1 (constant ones: 0), and the means and deviations.
 
-    >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0]]))[0].tolist()
+    >>> standardized(np.array([[1.0, 5.0], [3.0, 5.0]]))[0].tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
     check_squares(context, 1e307)
-    # a power of two, so that dividing rounds nothing, and squares of huge or tiny numbers stay in range
+    # a power of two, so that dividing rounds nothing, and squares of huge or tiny numbers stay in
+    # range
     unit = np.ldexp(1.0, np.maximum(np.frexp(np.abs(context).max(axis=0))[1] - 1, -1022))
     center, scale = (context / unit).mean(axis=0) * unit, (context / unit).std(axis=0) * unit
     # to divide by less would leave float64

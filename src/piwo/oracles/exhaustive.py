@@ -27,18 +27,21 @@ __all__ = ["Exhaustive"]
 class Exhaustive(Oracle):
     """The exact best of N policies; of equal ones the first.
 
-    Answers: which of these? The class is finite and known, so an in-sample certificate with log N in it holds.
+    Answers: which of these? The class is finite and known, so an in-sample certificate with log N
+    in it holds.
 
     Args:
-        policies: N policies, or an (N, n) array of labels: row i holds the action that policy i takes in each row
-            of the log (then they are policies of that log only).
+        policies: N policies, or an (N, n) array of labels: row i holds the action that policy i
+            takes in each row of the log (then they are policies of that log only).
 
     Raises:
         UsageError: for an empty list, and for what is none.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
-    >>> best = Exhaustive([piwo.policies.Constant(x, log.actions) for x in log.actions]).solve(log, piwo.IX(0.1))
+    >>> best = Exhaustive([piwo.policies.Constant(x, log.actions) for x in log.actions]).solve(
+    ...     log, piwo.IX(0.1)
+    ... )
     >>> best.act(n=1).actions.tolist()
     ['a']
     """
@@ -53,7 +56,10 @@ class Exhaustive(Oracle):
         if len(self.policies) == 0:
             raise UsageError("no policies to choose from; give at least one")
         if isinstance(self.policies, np.ndarray) and self.policies.ndim != 2:
-            raise UsageError(f"the array of choices has shape {self.policies.shape}, expected (N, n): one row a policy")
+            raise UsageError(
+                f"the array of choices has shape {self.policies.shape}, expected (N, n): one row a "
+                "policy"
+            )
 
     def needs_context(self) -> bool:
         """Tell that policies may or may not look at the context."""
@@ -64,7 +70,7 @@ class Exhaustive(Oracle):
         return math.log(len(self.policies))
 
     def contains(self, policy: Policy) -> bool:
-        """Tell whether a policy is one of the N."""
+        """Whether a policy is one of the N."""
         if not isinstance(self.policies, np.ndarray):
             wanted = identity(policy)
             return any(policy is one or identity(one) == wanted for one in self.policies)
@@ -72,9 +78,13 @@ class Exhaustive(Oracle):
             return False
         # rows that begin alike are few
         few = [
-            row for row in self.policies if np.array_equal(policy.actions.codes(row[:64], "choices"), policy.codes[:64])
+            row
+            for row in self.policies
+            if np.array_equal(policy.actions.codes(row[:64], "choices"), policy.codes[:64])
         ]
-        return any(np.array_equal(policy.actions.codes(row, "choices"), policy.codes) for row in few)
+        return any(
+            np.array_equal(policy.actions.codes(row, "choices"), policy.codes) for row in few
+        )
 
     def candidates(self, log: Log) -> tuple[Policy, ...]:
         """Return the policies over the log's action list."""
@@ -97,5 +107,7 @@ class Exhaustive(Oracle):
 
 def _listed(policies: Any) -> tuple[Any, ...]:
     if isinstance(policies, Policy | str) or not isinstance(policies, Iterable):
-        raise UsageError(f"policies is {policies!r:.80}, expected a list of them, or an (N, n) array of labels")
+        raise UsageError(
+            f"policies is {policies!r:.80}, expected a list of them, or an (N, n) array of labels"
+        )
     return tuple(policies)

@@ -41,22 +41,25 @@ class Oracle(ABC):
         Raises:
             UsageError: for an oracle that is not exact: what a surrogate finds bounds nothing.
         """
-        raise UsageError(f"the {self.name} oracle does not find the smallest loss of its class; use oracles.Exhaustive")
+        raise UsageError(
+            f"the {self.name} oracle does not find the smallest loss of its class; use "
+            "oracles.Exhaustive"
+        )
 
     def log_class_size(self) -> float | None:
         """Return log |Pi|, None where the class is infinite or unknown."""
         return None
 
     def contains(self, policy: Policy) -> bool:  # noqa: ARG002 (for classes that are known)
-        """Tell whether a policy is one of the class, which was fixed before the log was seen."""
+        """Whether a policy is one of the class, which was fixed before the log was seen."""
         return False
 
     def needs_context(self) -> bool:
-        """Tell whether the oracle learns from the context."""
+        """Whether the oracle learns from the context."""
         return True
 
     def needs_rows(self) -> bool:
-        """Tell whether the oracle needs all rows on one machine; sums can be had of logs in clusters too."""
+        """Whether the oracle needs all rows on one machine; sums can be had of logs in clusters too."""
         return False
 
     def fit_for(self, log: Log) -> None:
@@ -70,5 +73,6 @@ class Oracle(ABC):
             log.require_one_machine(f"the {self.name} oracle")
         if self.needs_context() and not log.has_context:
             raise DataError(
-                f"the {self.name} oracle needs the context, and the log was read without; read it with context=[...]"
+                f"the {self.name} oracle needs the context, and the log was read without; read it "
+                "with context=[...]"
             )

@@ -20,9 +20,11 @@ from piwo.reductions.folds import Folds
 from piwo.reductions.gram import Gram, GramState, dense_columns, sparse_columns
 from piwo.scores import Score
 
-# exp(600) times a million rows is far from the end of float64, and leaves 10^-568 to the smaller ones.
+# exp(600) times a million rows is far from the end of float64, and leaves 10^-568 to the smaller
+# ones.
 _LARGEST_LOG = 600.0
-# What shares of the largest score may differ by and be the same: rounding is some 1e-14, times the condition number.
+# What shares of the largest score may differ by and be the same: rounding is some 1e-14, times the
+# condition number.
 _PROPORTIONAL = 1e-11
 
 __all__ = ["Ridge", "RidgeSolution", "first_mean", "require_finite_squares", "ridge_solution"]
@@ -41,9 +43,10 @@ class Ridge(Oracle):
     """Linear greedy policies by ridge regression of the gains.
 
     Answers: which linear policy, in one pass, for a whole path of scores? The same answer as
-    `sklearn.linear_model.Ridge(alpha, fit_intercept)` on the dense n x K gains (rows without reward and actions not
-    taken count as gain 0), without ever forming them. A heuristic oracle, as in the paper's experiments: its
-    policies are good, not provably the best of the class, and certificates come from a split.
+    `sklearn.linear_model.Ridge(alpha, fit_intercept)` on the dense n x K gains (rows without reward
+    and actions not taken count as gain 0), without ever forming them. A heuristic oracle, as in the
+    paper's experiments: its policies are good, not provably the best of the class, and certificates
+    come from a split.
 
     Formula: for every action a, min over c, b of sum_t (G[t, a] - c'X_t - b)^2 + alpha |c|^2;
     pi(x) = argmax_a c_a'x + b_a.
@@ -51,13 +54,16 @@ class Ridge(Oracle):
 
     Args:
         alpha: the penalty, at least 0; with 0 the minimum-norm least-squares solution.
-        intercept: fit b (unpenalised); else b = 0.
-        standardize: divide every column by its standard deviation before the penalty is applied. Off by default, as
-            in scikit-learn; coefficients are always those of the columns as they are.
+        intercept: fit b (unpenalized); else b = 0.
+        standardize: divide every column by its standard deviation before the penalty is applied.
+            Off by default, as in scikit-learn; coefficients are always those of the columns as they
+            are.
 
     >>> import numpy as np, piwo
     >>> X = np.array([[0.0], [1.0]] * 50)
-    >>> log = piwo.Log.from_arrays(context=X, action=[0, 1] * 50, reward=[1, 1] * 50, propensity=[0.5] * 100)
+    >>> log = piwo.Log.from_arrays(
+    ...     context=X, action=[0, 1] * 50, reward=[1, 1] * 50, propensity=[0.5] * 100
+    ... )
     >>> Ridge().solve(log, piwo.IX(0.1)).act([[0.0], [1.0]]).actions.tolist()
     [0, 1]
     """
@@ -76,12 +82,15 @@ class Ridge(Oracle):
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[LinearGreedy]:
         """Return one policy a score; one pass over the log for all of them.
 
-        Neighbours whose coefficients are proportional, but for rounding, decide alike and share a policy.
+        Neighbors whose coefficients are proportional, but for rounding, decide alike and share a
+        policy.
         """
         gram = self._gram(log, scores)
         return self._policies(log, gram, reduce(log, gram))
 
-    def solve_folds(self, log: Log, scores: Sequence[Score], fold: npt.ArrayLike) -> list[list[LinearGreedy]]:
+    def solve_folds(
+        self, log: Log, scores: Sequence[Score], fold: npt.ArrayLike
+    ) -> list[list[LinearGreedy]]:
         """Return one policy for each fold and score, learned on the rows of all other folds; one pass over the log.
 
         A training set is a merge of the other folds' sums: F folds cost one pass, not F.
@@ -95,11 +104,14 @@ class Ridge(Oracle):
             F lists of S policies.
 
         Raises:
-            UsageError: for fold numbers that are not (n,) whole numbers from 0 without a gap, or a single fold.
+            UsageError: for fold numbers that are not (n,) whole numbers from 0 without a gap, or a
+                single fold.
 
         >>> import numpy as np, piwo
         >>> X = np.array([[0.0], [1.0]] * 50)
-        >>> log = piwo.Log.from_arrays(context=X, action=[0, 1] * 50, reward=[1, 1] * 50, propensity=[0.5] * 100)
+        >>> log = piwo.Log.from_arrays(
+        ...     context=X, action=[0, 1] * 50, reward=[1, 1] * 50, propensity=[0.5] * 100
+        ... )
         >>> [len(some) for some in Ridge().solve_folds(log, [piwo.IX(0.1)], np.arange(100) // 50)]
         [1, 1]
         """
@@ -107,11 +119,14 @@ class Ridge(Oracle):
         number = np.asarray(fold)
         if number.shape != (len(log),) or number.dtype.kind not in "iu":
             raise UsageError(
-                f"fold has shape {number.shape} and type {number.dtype}, expected ({len(log)},) whole numbers"
+                f"fold has shape {number.shape} and type {number.dtype}, expected ({len(log)},) "
+                "whole numbers"
             )
         found = np.unique(number)
         if len(found) < 2 or found[0] != 0 or found[-1] != len(found) - 1:
-            raise UsageError("fold numbers are not 0, 1, ..., F-1 with F of at least 2; number the folds from 0")
+            raise UsageError(
+                "fold numbers are not 0, 1, ..., F-1 with F of at least 2; number the folds from 0"
+            )
         gram = self._gram(log, scores)
         folds = Folds(gram, number, len(found))
         states = reduce(log, folds)
@@ -123,14 +138,18 @@ class Ridge(Oracle):
         return Gram(tuple(scores), len(log.actions), shift)
 
     def _policies(self, log: Log, gram: Gram, state: GramState) -> list[LinearGreedy]:
-        solution = ridge_solution(state, gram.scores, gram.shift, self.alpha, self.intercept, self.standardize)
+        solution = ridge_solution(
+            state, gram.scores, gram.shift, self.alpha, self.intercept, self.standardize
+        )
         spread = np.sqrt(np.diag(state.xx) / state.rows)
         policies: list[LinearGreedy] = []
         before: Floats | None = None
         for coef, intercept in zip(solution.coef, solution.intercept, strict=True):
             size = _size(coef, intercept, gram.shift, spread)
             same = before is not None and np.allclose(size, before, rtol=0.0, atol=_PROPORTIONAL)
-            policies.append(policies[-1] if same else LinearGreedy(coef, intercept, log.actions, log.features))
+            policies.append(
+                policies[-1] if same else LinearGreedy(coef, intercept, log.actions, log.features)
+            )
             before = size
         return policies
 
@@ -186,8 +205,9 @@ def ridge_solution(
         xg = (gx - g[:, :, None] * center).reshape(-1, d).T
     if not (np.isfinite(xg).all() and np.isfinite(g).all()):
         raise DataError(
-            "sums of gains times context leave float64: propensities are too small or contexts too large, expected "
-            "sums below 1e308; use a score with gamma > 0 such as IX, or divide the context by a constant"
+            "sums of gains times context leave float64: propensities are too small or contexts "
+            "too large, expected sums below 1e308; use a score with gamma > 0 such as IX, or "
+            "divide the context by a constant"
         )
     scale = _scale(xx, n) if standardize else np.ones(d)
     solved = _solve(xx / np.outer(scale, scale), xg / scale[:, None], alpha) / scale[:, None]
@@ -213,7 +233,8 @@ def require_finite_squares(xx: Floats) -> None:
 def _gains(state: GramState, scores: Sequence[Score]) -> tuple[Floats, Floats]:
     """Return the sums of gains (S, K) and of gains times context (S, K, d).
 
-    Where dense gains leave float64, all gains of such a score are in units of exp(unit), which changes no argmax.
+    Where dense gains leave float64, all gains of such a score are in units of exp(unit), which
+    changes no argmax.
     """
     column = sparse_columns(scores)
     g, gx = state.g.T[column], state.gx.transpose(2, 0, 1)[column]
@@ -235,9 +256,9 @@ def _scale(xx: Floats, n: float) -> Floats:
 def _solve(xx: Floats, xg: Floats, alpha: float) -> Floats:
     from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
-    penalised = xx + alpha * np.eye(len(xx))
+    penalized = xx + alpha * np.eye(len(xx))
     try:
-        solved: Floats = cho_solve(cho_factor(penalised), xg)
+        solved: Floats = cho_solve(cho_factor(penalized), xg)
     except LinAlgError:
-        solved = lstsq(penalised, xg)[0]
+        solved = lstsq(penalized, xg)[0]
     return solved

@@ -13,7 +13,7 @@ from piwo.checks import check_count, check_finite, check_non_negative
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
-from piwo.oracles.examples import Examples, rewarded, standardised
+from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.oracles.oracle import Oracle
 from piwo.policies import LinearGreedy
 from piwo.policies.blocks import row_blocks
@@ -26,15 +26,18 @@ __all__ = ["Softmax"]
 class Softmax(Oracle):
     """Linear policies by gradient ascent on the gains themselves, with a penalty on their variance.
 
-    Answers: which linear policy, where the surrogate losses of regression and classification aim at something else
-    than the gains? Slower than `Ridge`, and it may stop at a local maximum; good where few actions matter. The policy
-    returned is the mode of the softmax: its most probable action.
+    Answers: which linear policy, where the surrogate losses of regression and classification aim at
+    something else than the gains? Slower than `Ridge`, and it may stop at a local maximum; good
+    where few actions matter. The policy returned is the mode of the softmax: its most probable
+    action.
 
-    Formula: max over W, b of V - penalty sqrt((M - V^2)/n) - ridge mean(G) |W|^2/2, with pi = softmax(W x + b) on
-    standardised columns, V = (1/n) sum_t pi(A_t|X_t) G_t and M = (1/n) sum_t (pi(A_t|X_t) G_t)^2, n counting the rows
-    without reward; gains are divided by their mean, so that the result does not depend on the unit of the reward. By
-    L-BFGS from W = 0, with the analytic gradient, block by block. Only rewarded rows are held in memory.
-    Source: variance penalty: Swaminathan and Joachims 2015 (arXiv 1502.02362); gains: docs/theory.md, "Oracles".
+    Formula: max over W, b of V - penalty sqrt((M - V^2)/n) - ridge mean(G) |W|^2/2, with pi =
+    softmax(W x + b) on standardized columns, V = (1/n) sum_t pi(A_t|X_t) G_t and M = (1/n) sum_t
+    (pi(A_t|X_t) G_t)^2, n counting the rows without reward; gains are divided by their mean, so
+    that the result does not depend on the unit of the reward. By L-BFGS from W = 0, with the
+    analytic gradient, block by block. Only rewarded rows are held in memory.
+    Source: variance penalty: Swaminathan and Joachims 2015 (arXiv 1502.02362); gains:
+    docs/theory.md, "Oracles".
 
     Args:
         penalty: weight of the standard error, at least 0.
@@ -43,7 +46,9 @@ class Softmax(Oracle):
 
     >>> import numpy as np, piwo
     >>> X = np.array([[0.0], [1.0]] * 50)
-    >>> log = piwo.Log.from_arrays(context=X, action=[0, 1] * 50, reward=[1, 1] * 50, propensity=[0.5] * 100)
+    >>> log = piwo.Log.from_arrays(
+    ...     context=X, action=[0, 1] * 50, reward=[1, 1] * 50, propensity=[0.5] * 100
+    ... )
     >>> Softmax().solve(log, piwo.IX(0.1)).act([[0.0], [1.0]]).actions.tolist()
     [0, 1]
     """
@@ -70,19 +75,30 @@ class Softmax(Oracle):
         if any(score.dense_weight != 0 for score in scores):
             raise UsageError("the softmax oracle takes sparse scores; use IX, Clip, LSLinear or IW")
         examples = rewarded(log, scores)
-        context, center, scale = standardised(examples.context)
+        context, center, scale = standardized(examples.context)
         policies: list[LinearGreedy] = []
         before: Floats | None = None
         for gains in examples.gains:
             weight = gains * (examples.rows / gains.sum())
-            # one propensity and one reward: whatever the score, the weights are the same, and so is the policy
+            # one propensity and one reward: whatever the score, the weights are the same, and so is
+            # the policy
             same = before is not None and np.allclose(weight, before, rtol=1e-12, atol=0.0)
-            policies.append(policies[-1] if same else self._policy(examples, context, weight, center, scale, log))
+            policies.append(
+                policies[-1]
+                if same
+                else self._policy(examples, context, weight, center, scale, log)
+            )
             before = weight
         return policies
 
     def _policy(
-        self, examples: Examples, context: Floats, weight: Floats, center: Floats, scale: Floats, log: Log
+        self,
+        examples: Examples,
+        context: Floats,
+        weight: Floats,
+        center: Floats,
+        scale: Floats,
+        log: Log,
     ) -> LinearGreedy:
         from scipy.optimize import minimize
 
@@ -96,7 +112,9 @@ class Softmax(Oracle):
             self.ridge,
         )
         start = np.zeros(len(seen) * (context.shape[1] + 1))
-        found = minimize(climb, start, jac=True, method="L-BFGS-B", options={"maxiter": self.steps}).x
+        found = minimize(
+            climb, start, jac=True, method="L-BFGS-B", options={"maxiter": self.steps}
+        ).x
         weights = found.reshape(len(seen), -1)
         coef = np.zeros((len(log.actions), context.shape[1]))
         offset = np.full(len(log.actions), -np.inf)  # an action never rewarded is never played
@@ -107,10 +125,10 @@ class Softmax(Oracle):
 
 @dataclass(frozen=True)
 class SoftmaxObjective:
-    """What the softmax oracle minimises, with its gradient; see `Softmax` for the formula.
+    """What the softmax oracle minimizes, with its gradient; see `Softmax` for the formula.
 
     Args:
-        context: (m, d) standardised, of the rewarded rows.
+        context: (m, d) standardized, of the rewarded rows.
         action: (m,) places among the S actions that have coefficients.
         gains: (m,) with sum n.
         rows: n.

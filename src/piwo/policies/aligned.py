@@ -23,11 +23,12 @@ def aligned(policy: Policy, actions: Actions) -> Policy:
 
     Args:
         policy: any policy.
-        actions: the log's list: the policy's actions in any order, and others, which get probability 0.
+        actions: the log's list: the policy's actions in any order, and others, which get
+            probability 0.
 
     Raises:
-        UsageError: where the policy takes actions that the list lacks. Actions never logged still belong to
-            the list: left out, their share of the policy would go unseen.
+        UsageError: where the policy takes actions that the list lacks. Actions never logged still
+            belong to the list: left out, their share of the policy would go unseen.
 
     >>> from piwo.policies.constant import Constant
     >>> aligned(Constant("a", ["a", "b"]), Actions(["c", "b", "a"])).probabilities(n=1).tolist()
@@ -44,7 +45,8 @@ class Aligned(Policy):
 
     Attributes:
         policy: the policy itself, with its own codes.
-        own: (K,) the policy's code of each action of the list, -1 where the policy does not know it.
+        own: (K,) the policy's code of each action of the list, -1 where the policy does not know
+            it.
         place: the list's code of each of the policy's actions.
     """
 
@@ -56,12 +58,14 @@ class Aligned(Policy):
         self.own = actions.positions_in(policy.actions)
         self.place = policy.actions.positions_in(actions)
         if (self.place < 0).any():
-            unknown = [label for label, code in zip(policy.actions, self.place, strict=True) if code < 0]
+            unknown = [
+                label for label, code in zip(policy.actions, self.place, strict=True) if code < 0
+            ]
             shown = ", ".join(repr(x) for x in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
             raise UsageError(
-                f"the policy has {len(unknown)} actions that the log's list of {len(actions)} lacks: "
-                f"{shown}; "
-                "pass actions=[...] with every action that could have been taken, logged or not"
+                f"the policy has {len(unknown)} actions that the log's list of {len(actions)} "
+                f"lacks: {shown}; pass actions=[...] with every action that could have been taken, "
+                "logged or not"
             )
         self.features = policy.features
         self.width = policy.width
@@ -72,12 +76,12 @@ class Aligned(Policy):
 
     @property
     def plays_what_was_seen(self) -> bool:
-        """Tell whether the policy inside does."""
+        """Whether the policy inside does."""
         return self.policy.plays_what_was_seen
 
     @property
     def tells_all(self) -> bool:
-        """Tell whether the policy inside does."""
+        """Whether the policy inside does."""
         return self.policy.tells_all
 
     def context(self, X: Any) -> Floats | None:
@@ -87,8 +91,8 @@ class Aligned(Policy):
     def _spread(self, inner: Floats) -> Floats:
         if inner.shape[1] != len(self.place):
             raise UsageError(
-                f"the policy has {len(self.place)} actions, the log's propensity vectors {inner.shape[1]}; "
-                "make the policy inside with actions=log.actions"
+                f"the policy has {len(self.place)} actions, the log's propensity vectors "
+                f"{inner.shape[1]}; make the policy inside with actions=log.actions"
             )
         table = np.zeros((len(inner), len(self.actions)))
         table[:, self.place] = inner

@@ -18,14 +18,16 @@ __all__ = ["DAMAGE", "MAX_BYTES", "MAX_MEMBERS", "pack", "read_file", "unpack", 
 DAMAGE: tuple[type[Exception], ...] = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, NotImplementedError,
 )  # fmt: skip
-"""What reading a damaged zip file can raise; by a flipped bit it is encrypted, or packed in another way."""
+"""What reading a damaged zip file can raise; by a flipped bit it is encrypted, or packed in another
+way."""
 MAX_BYTES = 2**30
-"""Most bytes that a policy file may hold, unpacked: 1 GiB. More is refused before anything is unpacked."""
+"""Most bytes that a policy file may hold, unpacked: 1 GiB. More is refused before anything is
+unpacked."""
 MAX_MEMBERS = 10_000
 """Most pieces that a policy file may hold."""
 
-# The same policy gives the same bytes: no clock, no platform. 1980 is the first year that a zip file can
-# tell.
+# The same policy gives the same bytes: no clock, no platform. 1980 is the first year that a zip
+# file can tell.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 _ORDINARY_FILE = 0o644 << 16
@@ -55,8 +57,8 @@ def unpack(data: bytes) -> dict[str, bytes]:
         data: the zip.
 
     Raises:
-        ValueError: where it is no zip, is damaged, or declares more than `MAX_BYTES` bytes or `MAX_MEMBERS`
-            pieces.
+        ValueError: where it is no zip, is damaged, or declares more than `MAX_BYTES` bytes or
+            `MAX_MEMBERS` pieces.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as source:
@@ -85,11 +87,14 @@ def read_file(path: Path) -> bytes:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise FileError(
-                f"{path} has {size} bytes, the limit for a policy file is {MAX_BYTES}; is it the right file?"
+                f"{path} has {size} bytes, the limit for a policy file is {MAX_BYTES}; is it the "
+                "right file?"
             )
         return path.read_bytes()
     except OSError as cause:
-        raise FileError(f"{path} cannot be read: {cause.strerror or cause}; check the path") from None
+        raise FileError(
+            f"{path} cannot be read: {cause.strerror or cause}; check the path"
+        ) from None
     except ValueError:
         raise FileError(f"{path} holds a NUL character; expected the name of a file") from None
 
@@ -112,6 +117,8 @@ def write_file(path: Path, data: bytes) -> None:
             os.fsync(out.fileno())
         temporary.replace(target)
     except OSError as cause:
-        raise FileError(f"{path} cannot be written: {cause.strerror or cause}; check the folder") from None
+        raise FileError(
+            f"{path} cannot be written: {cause.strerror or cause}; check the folder"
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)

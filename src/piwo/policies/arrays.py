@@ -19,7 +19,9 @@ def array_bytes(array: Floats) -> bytes:
     [1.0, 2.0]
     """
     buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.ascontiguousarray(array, np.dtype("<f8")), version=(1, 0), allow_pickle=False)
+    np.lib.format.write_array(
+        buffer, np.ascontiguousarray(array, np.dtype("<f8")), version=(1, 0), allow_pickle=False
+    )
     return buffer.getvalue()
 
 
@@ -27,7 +29,8 @@ def array_from(data: bytes) -> Floats:
     """Return the array of npy bytes; the shape that they declare is compared with how many there are.
 
     Raises:
-        ValueError: for anything but a float64 array in C order with exactly as many bytes as its shape says.
+        ValueError: for anything but a float64 array in C order with exactly as many bytes as its
+            shape says.
     """
     source = io.BytesIO(data)
     if np.lib.format.read_magic(source) != (1, 0):
@@ -37,5 +40,7 @@ def array_from(data: bytes) -> Floats:
     if kind != np.dtype("<f8") or fortran:
         raise ValueError(f"an array has type {kind}, expected little-endian float64 in C order")
     if any(x < 0 for x in shape) or math.prod(shape) * 8 != rest:
-        raise ValueError(f"an array of shape {shape} needs {math.prod(shape) * 8} bytes, there are {rest}")
+        raise ValueError(
+            f"an array of shape {shape} needs {math.prod(shape) * 8} bytes, there are {rest}"
+        )
     return np.frombuffer(data, "<f8", offset=source.tell()).reshape(shape).astype(np.float64)

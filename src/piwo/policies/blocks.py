@@ -20,10 +20,11 @@ T = TypeVar("T")
 Codes = npt.NDArray[np.int32]
 
 DENSE_LIMIT = 4 * 2**30
-"""Largest table of rows x actions, in bytes, that `probabilities` makes when it is asked for one."""
+"""Largest table of rows x actions, in bytes, that `probabilities` makes when it is asked for
+one."""
 
-# A block of scores this small stays in the second-level cache: measured 3 to 5 times faster than blocks of 1
-# MB and more.
+# A block of scores this small stays in the second-level cache: measured 3 to 5 times faster than
+# blocks of 1 MB and more.
 _BLOCK_BYTES = 2**17
 # Below this many rows a matrix product no longer pays; above this many bytes a block is a table.
 _LEAST_ROWS = 64
@@ -50,7 +51,9 @@ def row_blocks(rows: int, actions: int, size: int | None = None) -> Iterator[sli
     >>> [(x.start, x.stop) for x in row_blocks(1000, 32)]
     [(0, 512), (512, 1000)]
     """
-    step = max((size or _BLOCK_BYTES) // (8 * actions), min(_LEAST_ROWS, _MOST_BYTES // (8 * actions)), 1)
+    step = max(
+        (size or _BLOCK_BYTES) // (8 * actions), min(_LEAST_ROWS, _MOST_BYTES // (8 * actions)), 1
+    )
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
@@ -92,8 +95,8 @@ def check_dense(rows: int, actions: int) -> None:
     if needed > DENSE_LIMIT:
         raise UsageError(
             f"a table of {rows} rows x {actions} actions needs {needed / 1e9:.1f} GB, the limit is "
-            f"{DENSE_LIMIT / 1e9:.1f} GB; ask for the actions taken alone, probability(X, codes), or for "
-            f"act(X)"
+            f"{DENSE_LIMIT / 1e9:.1f} GB; ask for the actions taken alone, probability(X, codes), "
+            "or for act(X)"
         )
 
 
@@ -106,13 +109,13 @@ def checked_codes(codes: Any, actions: int) -> Codes:
     found = np.asarray(codes)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise UsageError(
-            f"action codes have shape {found.shape} and type {found.dtype}, expected (n,) whole numbers; "
-            "turn labels into codes with actions.codes(labels)"
+            f"action codes have shape {found.shape} and type {found.dtype}, expected (n,) whole "
+            "numbers; turn labels into codes with actions.codes(labels)"
         )
     if found.size and not (found.min() >= 0 and found.max() < actions):
         row = int(np.flatnonzero((found < 0) | (found >= actions))[0])
         raise UsageError(
-            f"action code {found[row]} at row {row} is outside 0..{actions - 1}; -1 stands for a label that "
-            f"is not in the list"
+            f"action code {found[row]} at row {row} is outside 0..{actions - 1}; -1 stands for a "
+            "label that is not in the list"
         )
     return found.astype(np.int32, copy=False)

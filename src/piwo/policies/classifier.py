@@ -27,22 +27,23 @@ _BLOCK_BYTES = 2**24
 class Classifier(Policy):
     """pi(x) = model.predict(x), or pi(a | x) = model.predict_proba(x).
 
-    Columns are matched to actions by the model's `classes_`, never by place: an action that the model never
-    saw gets probability 0. Context columns are matched by name where both the model and the policy have
-    names.
+    Columns are matched to actions by the model's `classes_`, never by place: an action that the
+    model never saw gets probability 0. Context columns are matched by name where both the model and
+    the policy have names.
 
     Args:
         model: a fitted classifier: `classes_`, and `predict` (greedy) or `predict_proba`.
         actions: the K labels, the model's classes among them.
-        features: how data frames become the context matrix. None: numeric columns, by the names that the
-            model was fitted with, if it has any.
-        greedy: True: the predicted class with probability 1 (the model breaks ties); False: its class
-            probabilities.
-        classes: the labels of `model.classes_`, for a model fitted on codes; None: `classes_` are labels
-            themselves.
+        features: how data frames become the context matrix. None: numeric columns, by the names
+            that the model was fitted with, if it has any.
+        greedy: True: the predicted class with probability 1 (the model breaks ties); False: its
+            class probabilities.
+        classes: the labels of `model.classes_`, for a model fitted on codes; None: `classes_` are
+            labels themselves.
 
     Raises:
-        UsageError: for a model that is not fitted, has classes that are not actions, or knows other columns.
+        UsageError: for a model that is not fitted, has classes that are not actions, or knows other
+            columns.
 
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> model = DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "c"])
@@ -72,7 +73,9 @@ class Classifier(Policy):
         self.places = _places(model, classes, self.listed)
         names = getattr(model, "feature_names_in_", None)
         self.names = None if names is None else tuple(str(x) for x in names)
-        self.features = features if features is not None or self.names is None else Features.numeric(self.names)
+        self.features = (
+            features if features is not None or self.names is None else Features.numeric(self.names)
+        )
         self.width, self.order = _columns(model, self.features, self.names)
 
     def __repr__(self) -> str:
@@ -83,16 +86,23 @@ class Classifier(Policy):
         matrix = context if self.order is None else context[:, self.order]
         if self.names is None:
             return matrix
-        return pa.table([np.ascontiguousarray(matrix[:, j]) for j in range(matrix.shape[1])], names=list(self.names))
+        return pa.table(
+            [np.ascontiguousarray(matrix[:, j]) for j in range(matrix.shape[1])],
+            names=list(self.names),
+        )
 
     def _decided(self, context: Floats) -> Codes:
         predicted = np.asarray(self.model.predict(self._matrix(context)))
         classes = np.asarray(self.model.classes_)
         order = np.argsort(classes)
-        place = order[np.minimum(np.searchsorted(classes, predicted, sorter=order), len(classes) - 1)]
+        place = order[
+            np.minimum(np.searchsorted(classes, predicted, sorter=order), len(classes) - 1)
+        ]
         strange = classes[place] != predicted
         if strange.any():
-            raise UsageError(f"the model predicted {predicted[strange][0]!r}, which is not one of its classes_")
+            raise UsageError(
+                f"the model predicted {predicted[strange][0]!r}, which is not one of its classes_"
+            )
         return self.places[place]
 
     def _block(self, context: Floats, start: int) -> Floats:
@@ -103,7 +113,9 @@ class Classifier(Policy):
         found = np.asarray(self.model.predict_proba(self._matrix(context)), np.float64)
         bad = ~(np.abs(found.sum(axis=1) - 1.0) <= 1e-4)
         if bad.any():
-            raise RowError("the model's probabilities do not sum to 1", start + int(np.flatnonzero(bad)[0]))
+            raise RowError(
+                "the model's probabilities do not sum to 1", start + int(np.flatnonzero(bad)[0])
+            )
         table[:, self.places] = found
         return table
 
@@ -142,7 +154,9 @@ class Classifier(Policy):
 
 def _listed(classes: Any) -> Any:
     if not isinstance(classes, list | tuple | np.ndarray):
-        raise UsageError(f"classes is {shown(classes)}, expected a list of labels: which action each class is")
+        raise UsageError(
+            f"classes is {shown(classes)}, expected a list of labels: which action each class is"
+        )
     return classes
 
 
@@ -151,11 +165,15 @@ def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]
     from sklearn.base import is_regressor
 
     if hasattr(model, "__sklearn_tags__") and is_regressor(model):
-        raise UsageError(f"{type(model).__name__} is a regressor, expected a classifier; for rewards use RewardModels")
+        raise UsageError(
+            f"{type(model).__name__} is a regressor, expected a classifier; for rewards use "
+            "RewardModels"
+        )
     own = getattr(model, "classes_", None)
     if own is None or isinstance(own, list):
         raise UsageError(
-            f"{type(model).__name__} has no classes_, expected a fitted classifier with one output; call fit first"
+            f"{type(model).__name__} has no classes_, expected a fitted classifier with one "
+            "output; call fit first"
         )
     labels = own if classes is None else _listed(classes)
     if len(labels) != len(own):
@@ -169,7 +187,9 @@ def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]
             "fit it on the log's labels, or say which label each class is: classes=[...]"
         )
     if len(set(places.tolist())) != len(places):
-        raise UsageError("two of the model's classes stand for the same action; give each its own label")
+        raise UsageError(
+            "two of the model's classes stand for the same action; give each its own label"
+        )
     return places
 
 

@@ -18,7 +18,8 @@ __all__ = ["Column"]
 class Column(LoggedOnly):
     """pi(A | X) of the logged action, written into the log by whoever has the policy.
 
-    Prefer it where the policy runs elsewhere (another language, a service) and can score the log's rows.
+    Prefer it where the policy runs elsewhere (another language, a service) and can score the log's
+    rows.
 
     Args:
         name: the log's column, read as a target-policy column.
@@ -27,7 +28,13 @@ class Column(LoggedOnly):
     >>> import numpy as np
     >>> from piwo.logs.batch import Batch
     >>> one = np.ones(1)
-    >>> batch = Batch(start=0, action=np.zeros(1, np.int32), reward=one, propensity=one, policies={"new": one / 2})
+    >>> batch = Batch(
+    ...     start=0,
+    ...     action=np.zeros(1, np.int32),
+    ...     reward=one,
+    ...     propensity=one,
+    ...     policies={"new": one / 2},
+    ... )
     >>> Column("new").logged(batch).tolist()
     [0.5]
     """
@@ -36,7 +43,10 @@ class Column(LoggedOnly):
 
     def __init__(self, name: str, actions: ActionList | None = None) -> None:
         if not isinstance(name, str):
-            raise UsageError(f"a column's name is text, got {type(name).__name__}; for values use RowWise(values)")
+            raise UsageError(
+                f"a column's name is text, got {type(name).__name__}; for values use "
+                "RowWise(values)"
+            )
         self.name = name
         self.listed = None if actions is None else action_list(actions)
 
@@ -45,7 +55,10 @@ class Column(LoggedOnly):
 
     def unknown(self) -> NoReturn:
         """Raise: the log alone knows."""
-        raise UsageError(f"the policy of column {self.name!r} is known for the logged actions only; use logged(batch)")
+        raise UsageError(
+            f"the policy of column {self.name!r} is known for the logged actions only; use "
+            "logged(batch)"
+        )
 
     def logged(self, batch: Batch) -> Floats:
         """Return the column, (n,).

@@ -38,7 +38,7 @@ class Constant(DeterministicPolicy):
 
     @property
     def called(self) -> str:
-        """Return its kind and its action, as the command line calls it."""
+        """Its kind and its action, as the command line calls it."""
         return f"{self.kind}:{self.actions.labels[self.code]}"
 
     def decide(self, context: Floats | None, n: int) -> Codes:  # noqa: ARG002 (the same for every context)

@@ -21,8 +21,8 @@ __all__ = ["Deterministic"]
 class Deterministic(DeterministicPolicy):
     """pi(x) = rule(x), one label a row: business rules, models from other libraries, anything that decides.
 
-    No table of rows x actions is ever made. A file cannot hold a function: to keep such a policy, write its
-    choices into a column of the log, or use a classifier.
+    No table of rows x actions is ever made. A file cannot hold a function: to keep such a policy,
+    write its choices into a column of the log, or use a classifier.
 
     Args:
         rule: takes the (n, d) context matrix, returns n labels (labels, not positions in the list).
@@ -30,8 +30,8 @@ class Deterministic(DeterministicPolicy):
         features: how data frames become the context matrix; None: plain matrices of any width.
 
     Raises:
-        UsageError: when it is used, where the rule returns another number of labels, or a label that is not
-            an action.
+        UsageError: when it is used, where the rule returns another number of labels, or a label
+            that is not an action.
 
     >>> policy = Deterministic(lambda x: np.where(x[:, 0] > 0, "up", "down"), ["up", "down"])
     >>> policy.act([[2.0], [-3.0]]).actions.tolist()
@@ -40,10 +40,13 @@ class Deterministic(DeterministicPolicy):
 
     kind: ClassVar[str] = "rule"
 
-    def __init__(self, rule: Callable[[Floats], Any], actions: ActionList, features: Features | None = None) -> None:
+    def __init__(
+        self, rule: Callable[[Floats], Any], actions: ActionList, features: Features | None = None
+    ) -> None:
         if not callable(rule):
             raise UsageError(
-                f"a rule is a function from contexts to labels, got {type(rule).__name__}; for a table use Tabular"
+                f"a rule is a function from contexts to labels, got {type(rule).__name__}; for a "
+                "table use Tabular"
             )
         check_kind("features", features, (Features, type(None)))
         self.listed = action_list(actions)
@@ -57,7 +60,9 @@ class Deterministic(DeterministicPolicy):
         labels = self.rule(context)
         codes = self.actions.codes(labels, "the rule's actions")
         if len(codes) != n:
-            raise UsageError(f"the rule returned {len(codes)} labels for {n} contexts, expected one label a row")
+            raise UsageError(
+                f"the rule returned {len(codes)} labels for {n} contexts, expected one label a row"
+            )
         if (codes < 0).any():
             row = int(np.flatnonzero(codes < 0)[0])
             raise UsageError(

@@ -10,14 +10,15 @@ from piwo.checks import real_array
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
-from piwo.logs.frames import is_frame, to_table
 from piwo.policies.blocks import RowError
 from piwo.policies.policy import ActionList, action_list
+from piwo.sources.frames import is_frame, to_table
 
 __all__ = ["TOLERANCE", "checked_distributions", "checked_probabilities", "named_table"]
 
 TOLERANCE = 1e-4
-"""How far from 1 a row may sum (in float64), or one probability exceed 1. It does not grow with K."""
+"""How far from 1 a row may sum (in float64), or one probability exceed 1. It does not grow with
+K."""
 # Sums this close to 1 are rounding of float64 itself: such rows are kept as they are.
 _ROUNDING = 1e-12
 
@@ -26,18 +27,20 @@ def _numbers(values: Any) -> Floats:
     try:
         return real_array(values).copy()
     except (TypeError, ValueError):
-        raise DataError("the probabilities are not numbers, expected an array of numbers between 0 and 1") from None
+        raise DataError(
+            "the probabilities are not numbers, expected an array of numbers between 0 and 1"
+        ) from None
 
 
 def checked_distributions(table: Any) -> Floats:
     """Return an (n, K) float64 copy of probability rows, each divided by its own sum.
 
-    Rows must sum to 1 within `TOLERANCE`. Dividing takes out the rounding of float32 tables; rows that sum to
-    1 up to the rounding of float64 are kept as they are.
+    Rows must sum to 1 within `TOLERANCE`. Dividing takes out the rounding of float32 tables; rows
+    that sum to 1 up to the rounding of float64 are kept as they are.
 
     Raises:
-        DataError: for a negative, NaN or infinite probability, or a row that does not sum to 1; the row is
-            named.
+        DataError: for a negative, NaN or infinite probability, or a row that does not sum to 1; the
+            row is named.
 
     >>> checked_distributions([[0.25, 0.75]]).tolist()
     [[0.25, 0.75]]
@@ -56,8 +59,8 @@ def checked_distributions(table: Any) -> Floats:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise RowError(
-            f"the probabilities sum to {sums[row]:.6g}, expected 1 within {TOLERANCE:g} ({int(wrong.sum())} "
-            f"rows in all); "
+            f"the probabilities sum to {sums[row]:.6g}, expected 1 within {TOLERANCE:g} "
+            f"({int(wrong.sum())} rows in all); "
             "divide each row by its sum yourself if that is what they mean",
             row,
         )
@@ -70,7 +73,8 @@ def checked_probabilities(values: Any) -> Floats:
     """Return an (n,) float64 copy of probabilities.
 
     Raises:
-        DataError: for one that is negative, NaN, or above 1 by more than `TOLERANCE`; the row is named.
+        DataError: for one that is negative, NaN, or above 1 by more than `TOLERANCE`; the row is
+            named.
 
     Warns:
         PiwoWarning: where a probability is a hair above 1; it counts as 1.
@@ -82,7 +86,10 @@ def checked_probabilities(values: Any) -> Floats:
     bad = ~((found >= 0) & (found <= 1.0 + TOLERANCE))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise RowError(f"the probability is {found[row]:.9g}, expected 0 to 1 ({int(bad.sum())} rows in all)", row)
+        raise RowError(
+            f"the probability is {found[row]:.9g}, expected 0 to 1 ({int(bad.sum())} rows in all)",
+            row,
+        )
     above = int((found > 1.0).sum())
     if above:
         warn(f"{above} probabilities are above 1 by less than {TOLERANCE:g}; they count as 1")
@@ -103,13 +110,15 @@ def named_table(values: Any, actions: ActionList | None) -> tuple[Any, Actions]:
     if not is_frame(values):
         if actions is None:
             raise UsageError(
-                "a plain array of probabilities does not say which column is which action; give actions=[...]"
+                "a plain array of probabilities does not say which column is which action; give "
+                "actions=[...]"
             )
         known = action_list(actions)
         shape = np.shape(values)
         if len(shape) != 2 or shape[1] != len(known):
             raise UsageError(
-                f"the probabilities have shape {shape}, expected (rows, {len(known)}): one column an action"
+                f"the probabilities have shape {shape}, expected (rows, {len(known)}): one column "
+                "an action"
             )
         return values, known
     table = to_table(values)

@@ -21,8 +21,8 @@ __all__ = ["EpsilonGreedy"]
 class EpsilonGreedy(Policy):
     """(1 - epsilon) pi(a | x) + epsilon / K: serves `policy` and still tries every action.
 
-    The usual way to deploy a greedy policy so that its own log supports the next evaluation: every propensity
-    is at least epsilon / K.
+    The usual way to deploy a greedy policy so that its own log supports the next evaluation: every
+    propensity is at least epsilon / K.
 
     Args:
         policy: any policy with an action list.
@@ -54,12 +54,12 @@ class EpsilonGreedy(Policy):
 
     @property
     def plays_what_was_seen(self) -> bool:
-        """Tell whether the action list, all of which is played, was taken from a log."""
+        """Whether the action list, all of which is played, was taken from a log."""
         return self.actions.seen
 
     @property
     def tells_all(self) -> bool:
-        """Tell whether the policy inside does."""
+        """Whether the policy inside does."""
         return self.policy.tells_all
 
     def _mix(self, inner: Floats) -> Floats:
@@ -82,7 +82,9 @@ class EpsilonGreedy(Policy):
         explore = rng.random(n) < self.epsilon
         codes = rng.integers(len(self.actions), size=n, dtype=np.int32)
         follow = np.flatnonzero(~explore)
-        codes[follow] = self.policy.draw(None if context is None else context[follow], len(follow), rng)
+        codes[follow] = self.policy.draw(
+            None if context is None else context[follow], len(follow), rng
+        )
         return codes
 
     def logged(self, batch: Batch) -> Floats:

@@ -59,7 +59,8 @@ KINDS: Mapping[str, Callable[[State], Policy]] = {
     Tabular.kind: Tabular.from_state,
     Uniform.kind: Uniform.from_state,
 }
-"""Every kind that a file can hold. A file names one of these; nothing is imported by a name that it holds."""
+"""Every kind that a file can hold. A file names one of these; nothing is imported by a name that it
+holds."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,9 @@ class SavedPolicy:
 # writing
 
 
-def save(policy: Policy, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
+def save(
+    policy: Policy, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None
+) -> None:
     """Write a policy to one file; see `Policy.save`."""
     members: dict[str, bytes] = {}
     entry = _entry(policy, "policy", members)
@@ -95,7 +98,9 @@ def save(policy: Policy, path: str | PathLike[str], metadata: Mapping[str, Any] 
     try:
         text = json.dumps(page, indent=1, allow_nan=False)
     except (TypeError, ValueError) as cause:
-        raise UsageError(f"the metadata is not JSON: {cause}; give numbers (no NaN), texts, lists and dicts") from None
+        raise UsageError(
+            f"the metadata is not JSON: {cause}; give numbers (no NaN), texts, lists and dicts"
+        ) from None
     write_file(Path(path), pack({"policy.json": text.encode()} | members))
 
 
@@ -103,12 +108,14 @@ def _entry(policy: Policy, place: str, members: dict[str, bytes]) -> dict[str, A
     """Return a policy's part of `policy.json`; arrays and models go into `members`, named by place."""
     if policy.kind not in KINDS:
         raise UsageError(
-            f"a {policy.kind} policy cannot be saved: it lives in this process or belongs to the rows of "
-            f"one log; "
-            "save a linear, tabular or classifier policy, or write its probabilities into a column of the log"
+            f"a {policy.kind} policy cannot be saved: it lives in this process or belongs to the "
+            "rows of one log; save a linear, tabular or classifier policy, or write its "
+            "probabilities into a column of the log"
         )
     if place.count("/") > _MAX_DEPTH:
-        raise UsageError(f"the policy holds policies more than {_MAX_DEPTH} deep; write it as one mixture")
+        raise UsageError(
+            f"the policy holds policies more than {_MAX_DEPTH} deep; write it as one mixture"
+        )
     state = policy.state()
     entry: dict[str, Any] = {"kind": policy.kind, "parameters": dict(state.parameters)}
     if state.actions is not None:
@@ -117,13 +124,17 @@ def _entry(policy: Policy, place: str, members: dict[str, bytes]) -> dict[str, A
         entry["features"] = state.features.to_spec()
     if state.arrays:
         entry["arrays"] = {name: f"{place}/{name}.npy" for name in state.arrays}
-        members.update({f"{place}/{name}.npy": array_bytes(array) for name, array in state.arrays.items()})
+        members.update(
+            {f"{place}/{name}.npy": array_bytes(array) for name, array in state.arrays.items()}
+        )
     if state.model is not None:
         entry["model"] = f"{place}/model.skops"
         entry["sklearn"] = _sklearn_version()
         members[entry["model"]] = model_bytes(state.model)
     if state.parts:
-        entry["parts"] = [_entry(part, f"{place}/{i}", members) for i, part in enumerate(state.parts)]
+        entry["parts"] = [
+            _entry(part, f"{place}/{i}", members) for i, part in enumerate(state.parts)
+        ]
     return entry
 
 
@@ -153,7 +164,8 @@ def load(path: str | PathLike[str]) -> Policy:
         The policy: it gives the same probabilities as when it was saved.
 
     Raises:
-        FileError: where it is missing, damaged, written by a newer version, or holds what piwo does not load.
+        FileError: where it is missing, damaged, written by a newer version, or holds what piwo does
+            not load.
 
     Warns:
         PiwoWarning: where a scikit-learn model was fitted with another version of scikit-learn.
@@ -197,9 +209,13 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
     except FileError as cause:
         raise FileError(f"{file}: {cause}") from None
     except KeyError as cause:
-        raise FileError(f"{file} is damaged: {cause} is missing; copy it again, or save the policy again") from None
+        raise FileError(
+            f"{file} is damaged: {cause} is missing; copy it again, or save the policy again"
+        ) from None
     except RecursionError:
-        raise FileError(f"{file} is damaged: it is nested too deeply; save the policy again") from None
+        raise FileError(
+            f"{file} is damaged: it is nested too deeply; save the policy again"
+        ) from None
     except (PiwoError, ValueError, TypeError, AttributeError, OverflowError) as cause:
         line = (str(cause).splitlines() or [type(cause).__name__])[0]
         raise FileError(
@@ -210,7 +226,8 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
 def _page(members: Mapping[str, bytes]) -> dict[str, Any]:
     if "policy.json" not in members:
         raise FileError(
-            "it is a zip file without policy.json, so it is no policy file; give a file that policy.save wrote"
+            "it is a zip file without policy.json, so it is no policy file; give a file that "
+            "policy.save wrote"
         )
     page = json.loads(members["policy.json"], parse_constant=_no_constant)
     if not isinstance(page, dict) or page.get("format") != FORMAT:
@@ -220,9 +237,8 @@ def _page(members: Mapping[str, bytes]) -> dict[str, Any]:
         raise ValueError(f"its format version is {version!r}")
     if version > FORMAT_VERSION:
         raise FileError(
-            f"it has format version {version} (written by piwo {page.get('library')!s:.40}), this piwo "
-            f"{__version__} reads "
-            f"up to {FORMAT_VERSION}; update piwo"
+            f"it has format version {version} (written by piwo {page.get('library')!s:.40}), this "
+            f"piwo {__version__} reads up to {FORMAT_VERSION}; update piwo"
         )
     return page
 
@@ -240,7 +256,8 @@ def _policy(entry: Any, members: Mapping[str, bytes], file: Path, depth: int = 0
     kind = entry["kind"]
     if kind not in KINDS:
         raise FileError(
-            f"it holds a policy of the kind {kind!r:.80}, which piwo {__version__} does not know; update piwo"
+            f"it holds a policy of the kind {kind!r:.80}, which piwo {__version__} does not know; "
+            "update piwo"
         )
     actions, features, model = entry.get("actions"), entry.get("features"), entry.get("model")
     if model is not None:
@@ -286,7 +303,9 @@ def _actions(entry: Any) -> Actions:
     if entry["type"] == "text":
         return Actions(labels)
     if entry["type"] != "integer":
-        raise ValueError(f"the actions have the type {entry['type']!r}, expected 'text' or 'integer'")
+        raise ValueError(
+            f"the actions have the type {entry['type']!r}, expected 'text' or 'integer'"
+        )
     numbers = [int(x) for x in labels]
     if [str(x) for x in numbers] != labels:
         raise ValueError("the action labels are not whole numbers as they are written")

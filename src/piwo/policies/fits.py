@@ -12,7 +12,9 @@ from piwo.policies.policy import Policy
 __all__ = ["check_fits"]
 
 
-def check_fits(policy: Policy, features: Features | None, actions: Actions, rows: int | None = None) -> None:
+def check_fits(
+    policy: Policy, features: Features | None, actions: Actions, rows: int | None = None
+) -> None:
     """Raise where a policy cannot be used on a log.
 
     Args:
@@ -22,10 +24,10 @@ def check_fits(policy: Policy, features: Features | None, actions: Actions, rows
         rows: the log's rows, where they are known.
 
     Raises:
-        DataError: where the log lacks context columns that the policy needs (near names are shown), or its
-            matrix has another width.
-        UsageError: where the policy takes actions that the list lacks, or was made for another number of
-            rows.
+        DataError: where the log lacks context columns that the policy needs (near names are shown),
+            or its matrix has another width.
+        UsageError: where the policy takes actions that the list lacks, or was made for another
+            number of rows.
 
     >>> from piwo.policies.uniform import Uniform
     >>> check_fits(Uniform(["a", "b"]), None, Actions(["b", "a"]))
@@ -38,19 +40,24 @@ def check_fits(policy: Policy, features: Features | None, actions: Actions, rows
     policy.onto(actions)
     if rows is not None and policy.rows is not None and rows != policy.rows:
         raise UsageError(
-            f"the policy has {policy.rows} rows, the log has {rows}; give one row a row of the log, in its order"
+            f"the policy has {policy.rows} rows, the log has {rows}; give one row a row of the "
+            "log, in its order"
         )
     if not policy.needs_context:
         return
     if features is None:
-        wanted = f": {', '.join(policy.features.columns[:8])}" if policy.features is not None else ""
+        wanted = (
+            f": {', '.join(policy.features.columns[:8])}" if policy.features is not None else ""
+        )
         raise DataError(
-            f"the policy needs the context{wanted}, but the log was read without one; read it with context=[...]"
+            f"the policy needs the context{wanted}, but the log was read without one; read it with "
+            "context=[...]"
         )
     if policy.features is not None:
         match_names(policy.features.columns, features.columns, "policy's context")
     elif policy.width not in {None, features.width}:
         raise DataError(
             f"the policy takes a context of {policy.width} columns, the log has {features.width} "
-            f"({', '.join(features.names[:8])}); read the log with the columns that the policy was made for"
+            f"({', '.join(features.names[:8])}); read the log with the columns that the policy was "
+            "made for"
         )

@@ -16,16 +16,17 @@ DOUBTS = 64
 _FINER = 2.0**-28
 """How much finer double precision is than single, with a bit to spare."""
 _LANES = 8
-"""Sums side by side, for the vector units; their order is written down, so that bits do not depend on the compiler."""
+"""Sums side by side, for the vector units; their order is written down, so that bits do not depend
+on the compiler."""
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc"})
 def drifts(coef: Any, intercept: Any, out: Any) -> None:
-    """Write how far apart the scores of neighbouring policies can be.
+    """Write how far apart the scores of neighboring policies can be.
 
-    coef (P, K, d), intercept (P, K) float64; out (P, window): out[p, b] bounds, a unit of the row's norm plus one, how
-    much the difference between two actions' scores changes from policy p - 1 - b to policy p; NaN where intercepts are
-    infinite.
+    coef (P, K, d), intercept (P, K) float64; out (P, window): out[p, b] bounds, a unit of the row's
+    norm plus one, how much the difference between two actions' scores changes from policy p - 1 - b
+    to policy p; NaN where intercepts are infinite.
     """
     policies, actions, width = coef.shape
     for p in range(policies):
@@ -83,7 +84,9 @@ def _gap(best: Any, second: Any, norm: Any, rows: int) -> Any:
     least = np.float32(np.inf)
     for r in range(rows):
         lead = (best[r] - second[r]) / norm[r]
-        least = lead if not lead > least else least  # NaN, from scores that left single precision, stays
+        least = (
+            lead if not lead > least else least
+        )  # NaN, from scores that left single precision, stays
     return least
 
 
@@ -116,7 +119,16 @@ def _decide(xt: Any, coef: Any, intercept: Any, best: Any, second: Any, chosen: 
 
 @njit(nogil=True, cache=True)
 def _recheck(
-    x: Any, start: int, coef: Any, intercept: Any, size: float, slack: Any, best: Any, second: Any, norm: Any, out: Any
+    x: Any,
+    start: int,
+    coef: Any,
+    intercept: Any,
+    size: float,
+    slack: Any,
+    best: Any,
+    second: Any,
+    norm: Any,
+    out: Any,
 ) -> float:
     """Decide the doubtful rows of a tile in double precision; return the smallest lead, a unit of the norm plus one."""
     xt, rows, held, least = np.zeros((x.shape[1], DOUBTS)), np.zeros(DOUBTS, np.int32), 0, np.inf
@@ -157,17 +169,22 @@ def choose_many(
 ) -> None:
     """Write the best action of P linear policies in n rows, codes (P, n) int32; -1 where a row has none.
 
-    x (n, d); exact (P, K, d), offset (P, K): the policies; size (P,): what coef is
-    divided by; shift, scale (d,): coordinates in which coef (P, K, d),
-    intercept (P, K + 1) float32 are given, the last intercept -inf; slack (P,) float32: the lead below which rounding
-    to single precision may have chosen, a unit of the row's norm plus one; drift: see `drifts`.
+    x (n, d); exact (P, K, d), offset (P, K): the policies; size (P,): what coef is divided by;
+    shift, scale (d,): coordinates in which coef (P, K, d), intercept (P, K + 1) float32 are given,
+    the last intercept -inf; slack (P,) float32: the lead below which rounding to single precision
+    may have chosen, a unit of the row's norm plus one; drift: see `drifts`.
     """
-    # Rows lie along the vector units (the tile is transposed). A lead within the slack is decided again in double
-    # precision. A policy so near to one before it that no lead in the tile can turn takes that one's actions.
+    # Rows lie along the vector units (the tile is transposed). A lead within the slack is decided
+    # again in double precision. A policy so near to one before it that no lead in the tile can turn
+    # takes that one's actions.
     policies, actions, width = coef.shape
     xt, norm = np.zeros((width, TILE), np.float32), np.zeros(TILE, np.float32)
     scores = np.zeros((actions + 1, TILE), np.float32)  # one to spare, for pairs
-    best, second, chosen = np.zeros(TILE, np.float32), np.zeros(TILE, np.float32), np.zeros(TILE, np.int32)
+    best, second, chosen = (
+        np.zeros(TILE, np.float32),
+        np.zeros(TILE, np.float32),
+        np.zeros(TILE, np.int32),
+    )
     gap = np.zeros(policies)
     for start in range(0, len(x), TILE):
         rows = _load(x, start, shift, scale, xt, norm)
@@ -189,7 +206,9 @@ def choose_many(
             out[:] = chosen[:rows]
             gap[p] = _gap(best, second, norm, rows) - slack[p]
             if not gap[p] > 0:
-                gap[p] = _recheck(x, start, exact[p], offset[p], size[p], slack[p], best, second, norm, out)
+                gap[p] = _recheck(
+                    x, start, exact[p], offset[p], size[p], slack[p], best, second, norm, out
+                )
 
 
 @njit(nogil=True, cache=True)

@@ -20,9 +20,9 @@ __all__ = ["LinearGreedy"]
 class LinearGreedy(DeterministicPolicy):
     """pi(x) = argmax_a <c_a, x> + b_a; of equal scores the lowest code wins.
 
-    The class over which PIWO with a ridge oracle learns (arXiv 2309.15771, section 6). "Equal" is meant in
-    floating
-    point: scores that differ by rounding only are not equal, and rounding may depend on how rows are cut into
+    The class over which PIWO with a ridge oracle learns (arXiv 2309.15771, section 6). "Equal" is
+    meant in floating point: scores that differ by rounding only are not equal, and rounding may
+    depend on how rows are cut into
         batches.
 
     Args:
@@ -42,7 +42,9 @@ class LinearGreedy(DeterministicPolicy):
 
     kind: ClassVar[str] = "linear-greedy"
 
-    def __init__(self, coef: Any, intercept: Any, actions: ActionList, features: Features | None = None) -> None:
+    def __init__(
+        self, coef: Any, intercept: Any, actions: ActionList, features: Features | None = None
+    ) -> None:
         self.listed = action_list(actions)
         self.coef, self.intercept = coefficients(coef, intercept, self.listed, features)
         self.features = features
@@ -62,10 +64,17 @@ class LinearGreedy(DeterministicPolicy):
 
     def state(self) -> State:
         """Return coefficients and intercepts."""
-        return State(self.actions, self.features, arrays={"coef": self.coef, "intercept": self.intercept})
+        return State(
+            self.actions, self.features, arrays={"coef": self.coef, "intercept": self.intercept}
+        )
 
     @classmethod
     def from_state(cls, state: State) -> LinearGreedy:
         """Return the policy of a state."""
         count = len(state.known())
-        return cls(state.array("coef", count, -1), state.array("intercept", count), state.known(), state.features)
+        return cls(
+            state.array("coef", count, -1),
+            state.array("intercept", count),
+            state.known(),
+            state.features,
+        )

@@ -18,41 +18,56 @@ from piwo.policies.blocks import Codes, RowError, row_blocks
 __all__ = ["best", "coefficients", "is_plain", "score_blocks"]
 
 
-def coefficients(coef: Any, intercept: Any, actions: Actions, features: Features | None) -> tuple[Floats, Floats]:
+def coefficients(
+    coef: Any, intercept: Any, actions: Actions, features: Features | None
+) -> tuple[Floats, Floats]:
     """Return (K, d) coefficients and (K,) intercepts as float64 copies that nobody can change.
 
     Raises:
-        UsageError: for other shapes, NaN or infinite numbers. An intercept may be -inf: that action is not
-            available.
+        UsageError: for other shapes, NaN or infinite numbers. An intercept may be -inf: that action
+            is not available.
     """
     check_kind("features", features, (Features, type(None)))
     matrix, constant = numbers("coef", coef).copy(), numbers("intercept", intercept).copy()
     if matrix.ndim != 2 or len(matrix) != len(actions):
-        raise UsageError(f"coef has shape {matrix.shape}, expected ({len(actions)}, d): one row an action")
+        raise UsageError(
+            f"coef has shape {matrix.shape}, expected ({len(actions)}, d): one row an action"
+        )
     if constant.shape != (len(actions),):
-        raise UsageError(f"intercept has shape {constant.shape}, expected ({len(actions)},): one number an action")
+        raise UsageError(
+            f"intercept has shape {constant.shape}, expected ({len(actions)},): one number an "
+            "action"
+        )
     if features is not None and features.width != matrix.shape[1]:
         raise UsageError(
-            f"coef has {matrix.shape[1]} columns, the features make {features.width}: {', '.join(features.names[:8])}"
+            f"coef has {matrix.shape[1]} columns, the features make {features.width}: "
+            f"{', '.join(features.names[:8])}"
         )
     if not np.isfinite(matrix).all():
         raise UsageError("coef holds NaN or infinite numbers, expected finite ones")
     if not (constant < np.inf).all():
         raise UsageError(
-            "intercept holds NaN or +inf, expected finite numbers, or -inf for an action that is not available"
+            "intercept holds NaN or +inf, expected finite numbers, or -inf for an action that is "
+            "not available"
         )
     if not (constant > -np.inf).any():
-        raise UsageError("every intercept is -inf, so no action is available; make at least one finite")
+        raise UsageError(
+            "every intercept is -inf, so no action is available; make at least one finite"
+        )
     matrix.flags.writeable = constant.flags.writeable = False
     return matrix, constant
 
 
 def is_plain(X: Any, width: int | None) -> bool:
-    """Tell whether X can be scored as it is; NaN and infinite numbers in it show in the scores."""
-    return isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2 and X.shape[1] == width
+    """Whether X can be scored as it is; NaN and infinite numbers in it show in the scores."""
+    return (
+        isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2 and X.shape[1] == width
+    )
 
 
-def score_blocks(context: Floats, coef: Floats, intercept: Floats) -> Iterator[tuple[slice, Floats]]:
+def score_blocks(
+    context: Floats, coef: Floats, intercept: Floats
+) -> Iterator[tuple[slice, Floats]]:
     """Yield (rows, X C' + b) for blocks of rows, (m, K), in a buffer that the next block overwrites."""
     transposed = coef.T
     buffer: npt.NDArray[np.float64] | None = None
@@ -84,12 +99,15 @@ def best(scores: Floats, start: int) -> tuple[Codes, Floats]:
     [1]
     """
     codes = scores.argmax(axis=1)
-    # argmax finds a NaN before any number, so the row's winner shows whatever is wrong with the row.
+    # argmax finds a NaN before any number, so the row's winner shows whatever is wrong with the
+    # row.
     top = scores[np.arange(len(scores)), codes]
     if not np.isfinite(top).all():
         row = int(np.flatnonzero(~np.isfinite(top))[0])
         problem = f"a score is {top[row]}; look for NaN, infinite or huge numbers in its context"
         if top[row] == -np.inf:
-            problem = "no action is available (every score is -inf); give at least one a finite score"
+            problem = (
+                "no action is available (every score is -inf); give at least one a finite score"
+            )
         raise RowError(problem, start + row)
     return codes.astype(np.int32), top

@@ -23,7 +23,8 @@ __all__ = ["LinearSoftmax"]
 class LinearSoftmax(Policy):
     """pi(a | x) proportional to exp((<c_a, x> + b_a) / temperature).
 
-    It explores: what it serves can be learned from later. Where probabilities underflow, their logarithms are
+    It explores: what it serves can be learned from later. Where probabilities underflow, their
+    logarithms are
     right: `log_probabilities`, `log_logged`.
 
     Args:
@@ -34,11 +35,13 @@ class LinearSoftmax(Policy):
         features: how data frames become the context matrix of width d; None: plain matrices only.
 
     Raises:
-        UsageError: for other shapes, NaN and infinite coefficients, or a temperature that is not a positive
-            number.
+        UsageError: for other shapes, NaN and infinite coefficients, or a temperature that is not a
+            positive number.
         DataError: where a context makes a score NaN or +inf, or leaves no action; the row is named.
 
-    >>> LinearSoftmax([[1000.0], [999.0], [0.0]], [0, 0, 0], ["a", "b", "c"]).probabilities([[1.0]]).round(6).tolist()
+    >>> LinearSoftmax([[1000.0], [999.0], [0.0]], [0, 0, 0], ["a", "b", "c"]).probabilities(
+    ...     [[1.0]]
+    ... ).round(6).tolist()
     [[0.731059, 0.268941, 0.0]]
     """
 
@@ -115,7 +118,9 @@ class LinearSoftmax(Policy):
         """Return log pi(a | x), (n, K), right where pi underflows to 0; -inf: not available."""
         context = self.context(X)
         if context is None or n not in {None, len(context)}:
-            raise UsageError(f"got n={n} for {0 if context is None else len(context)} contexts; leave n out")
+            raise UsageError(
+                f"got n={n} for {0 if context is None else len(context)} contexts; leave n out"
+            )
         check_dense(len(context), len(self.actions))
         table = np.empty((len(context), len(self.actions)))
         for block, scores in score_blocks(context, self.coef, self.intercept):
@@ -140,4 +145,6 @@ class LinearSoftmax(Policy):
         """Return the policy of a state."""
         count = len(state.known())
         coef, intercept = state.array("coef", count, -1), state.array("intercept", count)
-        return cls(coef, intercept, state.known(), float(state.parameters["temperature"]), state.features)
+        return cls(
+            coef, intercept, state.known(), float(state.parameters["temperature"]), state.features
+        )

@@ -21,20 +21,22 @@ T = TypeVar("T")
 
 # Choices a block: their table stays near the caches.
 _CHOICES = 2**19
-# Neighbours that a policy is compared with: a path of hyper-parameters for a few scores.
+# Neighbors that a policy is compared with: a path of hyper-parameters for a few scores.
 _WINDOW = 128
-# Rows that tell where the context lies: enough for single precision to be sharp, whatever they are it is right.
+# Rows that tell where the context lies: enough for single precision to be sharp, whatever they are
+# it is right.
 _FRAME = 4096
 
 
 class LinearStack:
     """P linear greedy policies over the same actions and context, decided in one go.
 
-    Prefer it to asking each policy where there are many (a path of gammas, folds, candidates): scores are computed
-    in single precision in tiles that stay in cache, on all cores, and every decision that rounding could have swayed is
-    made again in double precision, so that the choices are those of the policies themselves. Neighbours on a path often
-    agree: where a policy is so near to one of the 128 before it that a tile's leads cannot turn, it is not computed
-    again. Give paths in their order, then.
+    Prefer it to asking each policy where there are many (a path of gammas, folds, candidates):
+    scores are computed in single precision in tiles that stay in cache, on all cores, and every
+    decision that rounding could have swayed is made again in double precision, so that the choices
+    are those of the policies themselves. Neighbors on a path often agree: where a policy is so
+    near to one of the 128 before it that a tile's leads cannot turn, it is not computed again. Give
+    paths in their order, then.
 
     Args:
         policies: P policies with the same action list and the same number of context columns.
@@ -57,7 +59,9 @@ class LinearStack:
             raise UsageError("no policies to stack; give at least one")
         first = policies[0]
         if any(p.actions != first.actions or p.coef.shape != first.coef.shape for p in policies):
-            raise UsageError("the policies differ in their actions or context columns; stack policies of one log")
+            raise UsageError(
+                "the policies differ in their actions or context columns; stack policies of one log"
+            )
         self.policies = tuple(policies)
         self.coef = np.stack([p.coef for p in policies])
         self.intercept = np.stack([p.intercept for p in policies])
@@ -70,21 +74,25 @@ class LinearStack:
 
         Args:
             X: (n, d) context matrix.
-            use: called with the rows of a block and the (P, m) action codes that every policy takes in them, from
-                several threads at once. The codes are its own to keep.
+            use: called with the rows of a block and the (P, m) action codes that every policy takes
+                in them, from several threads at once. The codes are its own to keep.
 
         Returns:
             One result a block, in the order of the rows.
 
         >>> up = LinearGreedy([[1.0], [-1.0]], [0.0, 0.0], ["a", "b"])
-        >>> LinearStack([up]).each(np.array([[2.0], [-3.0]]), lambda rows, codes: codes.sum(axis=1).tolist())
+        >>> LinearStack([up]).each(
+        ...     np.array([[2.0], [-3.0]]), lambda rows, codes: codes.sum(axis=1).tolist()
+        ... )
         [[1]]
         """
         context = self.policies[0].context(X)
         assert context is not None
         single = _SinglePrecision.of(self.coef, self.intercept, context)
         step = max(256, _CHOICES // len(self))
-        return spread(len(context), step, lambda rows: use(rows, self._choices(context[rows], single)))
+        return spread(
+            len(context), step, lambda rows: use(rows, self._choices(context[rows], single))
+        )
 
     def choose(self, X: Any) -> npt.NDArray[np.int32]:
         """Return the action codes that every policy takes, (P, n).
@@ -105,8 +113,13 @@ class LinearStack:
         """
         from piwo.policies.kernels import add_matched
 
-        action, gains = np.ascontiguousarray(action, np.int32), np.ascontiguousarray(gains, np.float64)
-        return self._mean(X, lambda rows, codes, sums: add_matched(codes, action[rows], gains[rows], sums))
+        action, gains = (
+            np.ascontiguousarray(action, np.int32),
+            np.ascontiguousarray(gains, np.float64),
+        )
+        return self._mean(
+            X, lambda rows, codes, sums: add_matched(codes, action[rows], gains[rows], sums)
+        )
 
     def mean_rewards(self, X: Any, kinds: npt.NDArray[np.integer[Any]], rewards: Floats) -> Floats:
         """Return every policy's mean of a known reward, (P,): mean_t M[k_t, the action that it takes in X_t].
@@ -117,15 +130,22 @@ class LinearStack:
             rewards: M, (kinds, K) mean rewards by kind of row and action.
 
         >>> up = LinearGreedy([[1.0], [-1.0]], [0.0, 0.0], ["a", "b"])
-        >>> LinearStack([up]).mean_rewards(np.array([[2.0], [-3.0]]), np.array([0, 0]), np.array([[1.0, 0.5]])).tolist()
+        >>> LinearStack([up]).mean_rewards(
+        ...     np.array([[2.0], [-3.0]]), np.array([0, 0]), np.array([[1.0, 0.5]])
+        ... ).tolist()
         [0.75]
         """
         from piwo.policies.kernels import add_known
 
-        kinds, rewards = np.ascontiguousarray(kinds, np.int32), np.ascontiguousarray(rewards, np.float64)
+        kinds, rewards = (
+            np.ascontiguousarray(kinds, np.int32),
+            np.ascontiguousarray(rewards, np.float64),
+        )
         return self._mean(X, lambda rows, codes, sums: add_known(codes, kinds[rows], rewards, sums))
 
-    def _mean(self, X: Any, add: Callable[[slice, npt.NDArray[np.int32], Floats], object]) -> Floats:
+    def _mean(
+        self, X: Any, add: Callable[[slice, npt.NDArray[np.int32], Floats], object]
+    ) -> Floats:
         """Return the mean over rows, (P,), of what a function adds to the sums of a block; blocks in their order."""
 
         def credit(rows: slice, codes: npt.NDArray[np.int32]) -> Floats:
@@ -142,7 +162,17 @@ class LinearStack:
         codes = np.empty((len(self), len(x)), np.int32)
         s = single
         choose_many(
-            x, self.coef, self.intercept, s.size, s.shift, s.scale, s.coef, s.intercept, s.slack, s.drift, codes
+            x,
+            self.coef,
+            self.intercept,
+            s.size,
+            s.shift,
+            s.scale,
+            s.coef,
+            s.intercept,
+            s.slack,
+            s.drift,
+            codes,
         )
         if codes.size and codes.min() < 0:
             p, row = (int(place[0]) for place in np.nonzero(codes < 0))
@@ -154,8 +184,8 @@ class LinearStack:
 class _SinglePrecision:
     """P policies in coordinates in which single precision neither overflows nor loses what tells actions apart.
 
-    Context columns are shifted and scaled to about [-1, 1], each policy loses what its actions share and is divided by
-    its largest coefficient; none of this changes an argmax.
+    Context columns are shifted and scaled to about [-1, 1], each policy loses what its actions
+    share and is divided by its largest coefficient; none of this changes an argmax.
     """
 
     size: Floats
@@ -172,15 +202,18 @@ class _SinglePrecision:
 
         shift, scale = _frame(context)
         weights, constant, first = _divided(coef * scale, intercept + coef @ shift)
-        weights, constant, second = _divided(*_centred(weights, constant))
-        # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps (|w| |x| + |b|), for both of two actions; |b| <= 1 here
+        weights, constant, second = _divided(*_centered(weights, constant))
+        # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps (|w| |x| + |b|), for both of two actions; |b| <=
+        # 1 here
         norms = np.sqrt((weights * weights).sum(axis=2)).max(axis=1)
         slack = 2.0 * (len(shift) + 4) * np.finfo(np.float32).eps * np.maximum(norms, 1.0)
         drift = np.full((len(coef), min(_WINDOW, len(coef))), np.inf)
         drifts(weights, constant, drift)
         spare = np.full((len(coef), 1), -np.inf)
         single = (weights, np.hstack([constant, spare]), slack, drift)
-        return cls(first * second, shift, scale, *(np.ascontiguousarray(x, np.float32) for x in single))
+        return cls(
+            first * second, shift, scale, *(np.ascontiguousarray(x, np.float32) for x in single)
+        )
 
 
 def _divided(coef: Floats, intercept: Floats) -> tuple[Floats, Floats, Floats]:
@@ -191,7 +224,7 @@ def _divided(coef: Floats, intercept: Floats) -> tuple[Floats, Floats, Floats]:
     return coef / size[:, None, None], intercept / size[:, None], size
 
 
-def _centred(coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+def _centered(coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
     """Take from each action what all available ones have on average."""
     available = np.isfinite(intercept)
     share = np.where(available, 1.0, 0.0) / available.sum(axis=1, keepdims=True)

@@ -20,15 +20,17 @@ __all__ = ["Logging"]
 class Logging(LoggedOnly):
     """pi = mu: the behavior policy, whose propensities the log holds. Its importance weights are all 1.
 
-    It is the baseline of every improvement certificate. Outside its log nothing is known of it, so it cannot
-    act.
+    It is the baseline of every improvement certificate. Outside its log nothing is known of it, so
+    it cannot act.
 
     Args:
         actions: the labels; needed only inside a policy that counts them, such as `EpsilonGreedy`.
 
     >>> from piwo.logs.batch import Batch
     >>> one = np.ones(1)
-    >>> Logging().logged(Batch(start=0, action=np.zeros(1, np.int32), reward=one, propensity=one / 4)).tolist()
+    >>> Logging().logged(
+    ...     Batch(start=0, action=np.zeros(1, np.int32), reward=one, propensity=one / 4)
+    ... ).tolist()
     [0.25]
     """
 
@@ -63,9 +65,8 @@ class Logging(LoggedOnly):
         """
         if batch.propensities is None:
             raise UsageError(
-                "the log has the propensity of the logged action only; name the column that holds the full "
-                "vectors: "
-                "propensities=..."
+                "the log has the propensity of the logged action only; name the column that holds "
+                "the full vectors: propensities=..."
             )
         return batch.propensities
 

@@ -24,8 +24,8 @@ class Mixture(Policy):
     """sum_i w_i pi_i(a | x): a staged roll-out ("10 % new, 90 % today's"), or a posterior over policies.
 
     Args:
-        policies: at least one. Those with action lists must have the same actions; their order may differ.
-            Those that look at the context must take the same features.
+        policies: at least one. Those with action lists must have the same actions; their order may
+            differ. Those that look at the context must take the same features.
         weights: as many shares, >= 0, which sum to 1.
 
     Raises:
@@ -46,13 +46,18 @@ class Mixture(Policy):
         if not policies:
             raise UsageError("policies is empty; a mixture needs at least one policy")
         self.listed = next((x.listed for x in policies if x.listed is not None), None)
-        self.policies = tuple(x if self.listed is None else _same_actions(x, self.listed) for x in policies)
+        self.policies = tuple(
+            x if self.listed is None else _same_actions(x, self.listed) for x in policies
+        )
         shares = numbers("weights", weights).copy()
         if shares.shape != (len(self.policies),):
-            raise UsageError(f"weights has shape {shares.shape}, expected ({len(self.policies)},): one a policy")
+            raise UsageError(
+                f"weights has shape {shares.shape}, expected ({len(self.policies)},): one a policy"
+            )
         if not ((shares >= 0).all() and abs(shares.sum() - 1.0) <= TOLERANCE):
             raise UsageError(
-                f"the weights are {shares[:8]} and sum to {shares.sum():.6g}, expected shares >= 0 that sum to 1"
+                f"the weights are {shares[:8]} and sum to {shares.sum():.6g}, expected shares >= 0 "
+                "that sum to 1"
             )
         shares /= shares.sum()
         shares.flags.writeable = False
@@ -62,7 +67,8 @@ class Mixture(Policy):
             first = looking[0]
             if any(x.features != first.features or x.width != first.width for x in looking):
                 raise UsageError(
-                    "the policies of a mixture look at different features; give all of them the same features"
+                    "the policies of a mixture look at different features; give all of them the "
+                    "same features"
                 )
             self.features, self.width = first.features, first.width
         self.rows = next((x.rows for x in self.policies if x.rows is not None), None)
@@ -72,12 +78,12 @@ class Mixture(Policy):
 
     @property
     def plays_what_was_seen(self) -> bool:
-        """Tell whether a policy inside does."""
+        """Whether a policy inside does."""
         return any(policy.plays_what_was_seen for policy in self.policies)
 
     @property
     def tells_all(self) -> bool:
-        """Tell whether all policies inside do."""
+        """Whether all policies inside do."""
         return all(policy.tells_all for policy in self.policies)
 
     def context(self, X: Any) -> Floats | None:
@@ -117,11 +123,17 @@ class Mixture(Policy):
 
     def full(self, batch: Batch) -> Floats:
         """Return the weighted sum of the policies' tables on a batch's rows, (n, K)."""
-        return np.asarray(sum(w * x.full(batch) for w, x in zip(self.weights, self.policies, strict=True)))
+        return np.asarray(
+            sum(w * x.full(batch) for w, x in zip(self.weights, self.policies, strict=True))
+        )
 
     def onto(self, actions: Actions) -> Policy:
         """Return the mixture of the policies over the log's actions."""
-        return self if self.listed == actions else Mixture([x.onto(actions) for x in self.policies], self.weights)
+        return (
+            self
+            if self.listed == actions
+            else Mixture([x.onto(actions) for x in self.policies], self.weights)
+        )
 
     def state(self) -> State:
         """Return the weights and the policies inside."""

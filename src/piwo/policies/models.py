@@ -16,8 +16,9 @@ from piwo.policies.archive import pack, unpack
 __all__ = ["TRUSTED", "fitted_model", "model_bytes", "model_from"]
 
 TRUSTED = (
-    # Beside what skops trusts by itself (scikit-learn's estimators, NumPy's types). Names of classes, one by
-    # one, and no prefix: there are functions in scikit-learn and NumPy that run text as code or read files.
+    # Beside what skops trusts by itself (scikit-learn's estimators, NumPy's types). Names of
+    # classes, one by one, and no prefix: there are functions in scikit-learn and NumPy that run
+    # text as code or read files.
     "functools.partial",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
@@ -56,13 +57,14 @@ def model_bytes(model: Any) -> bytes:
         refused = _refused(data)
     except Exception as cause:  # noqa: BLE001 (whatever the model's own code raises, it cannot be saved)
         raise UsageError(
-            f"a {type(model).__name__} cannot be saved: {_line(cause)}; use a scikit-learn classifier, or a "
-            f"column of the log"
+            f"a {type(model).__name__} cannot be saved: {_line(cause)}; use a scikit-learn "
+            "classifier, or a column of the log"
         ) from None
     if refused:
         raise UsageError(
-            f"a {type(model).__name__} holds parts that piwo does not load from files: {', '.join(refused)}; "
-            "use plain scikit-learn classifiers (for neighbors: algorithm='brute'), or a column of the log"
+            f"a {type(model).__name__} holds parts that piwo does not load from files: "
+            f"{', '.join(refused)}; use plain scikit-learn classifiers (for neighbors: "
+            "algorithm='brute'), or a column of the log"
         )
     return _canonical(data)
 
@@ -79,7 +81,9 @@ def model_from(data: bytes) -> Any:
     try:
         refused = _refused(data)
         if refused:
-            raise ValueError(f"its model holds types that are not loaded from files: {', '.join(refused)}")
+            raise ValueError(
+                f"its model holds types that are not loaded from files: {', '.join(refused)}"
+            )
         with warnings.catch_warnings():
             # The caller compares versions and says it in piwo's words, naming the file.
             warnings.filterwarnings("ignore", message=".*from version.*")
@@ -110,7 +114,8 @@ def _canonical(data: bytes) -> bytes:
     def visit(node: Any) -> None:
         if isinstance(node, dict):
             if type(node.get("__id__")) is int:
-                # whether two equal texts or numbers are one object is chance: each gets a number of its own
+                # whether two equal texts or numbers are one object is chance: each gets a number of
+                # its own
                 alone = (len(numbers),) if node.get("__loader__") == "JsonNode" else ()
                 node["__id__"] = numbers.setdefault((node["__id__"], *alone), len(numbers) + 1)
             if "__loader__" in node and node.get("file") in members:
@@ -140,10 +145,14 @@ def _check_trees(part: Any, seen: set[int], most: int | None = None) -> None:
     seen.add(id(part))
     if type(part).__name__ == "Tree" and hasattr(part, "children_left"):
         width = part.n_features if most is None else min(most, part.n_features)
-        _check_links(part.children_left, part.children_right, part.feature, part.children_left != -1, width)
+        _check_links(
+            part.children_left, part.children_right, part.feature, part.children_left != -1, width
+        )
     elif type(part).__name__ == "TreePredictor":
         nodes = part.nodes
-        _check_links(nodes["left"], nodes["right"], nodes["feature_idx"], nodes["is_leaf"] == 0, most or 0)
+        _check_links(
+            nodes["left"], nodes["right"], nodes["feature_idx"], nodes["is_leaf"] == 0, most or 0
+        )
         categorical = nodes["bitset_idx"][nodes["is_categorical"] != 0]
         if len(categorical) and categorical.max() >= len(part.raw_left_cat_bitsets):
             raise ValueError("a tree's categories point outside its table")

@@ -15,10 +15,10 @@ from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
-from piwo.logs.frames import is_frame, to_table
 from piwo.policies.blocks import Codes, RowError, check_dense, checked_codes, row_blocks
 from piwo.policies.sampling import Decisions, RandomState, draw_rows, generator
 from piwo.policies.state import State
+from piwo.sources.frames import is_frame, to_table
 
 __all__ = ["ActionList", "DeterministicPolicy", "Policy", "action_list"]
 
@@ -37,10 +37,10 @@ def action_list(actions: ActionList) -> Actions:
 class Policy(ABC):
     """pi(a | x): a distribution over actions for every context.
 
-    A policy never changes once made. A new one has to say `distribution`; it says `chances` and `draw` too
-    where that needs no table of rows x actions. These three are for policies to call on each other: their
-    context is an (n, d) matrix already checked, or None for policies that need none. Users call the methods
-    below them.
+    A policy never changes once made. A new one has to say `distribution`; it says `chances` and
+    `draw` too where that needs no table of rows x actions. These three are for policies to call on
+    each other: their context is an (n, d) matrix already checked, or None for policies that need
+    none. Users call the methods below them.
     """
 
     kind: ClassVar[str]
@@ -50,7 +50,8 @@ class Policy(ABC):
     listed: Actions | None = None
     """The actions; None for a policy that knows only what the log says of it."""
     features: Features | None = None
-    """How data frames become the context matrix; None: columns of a plain matrix, or no context at all."""
+    """How data frames become the context matrix; None: columns of a plain matrix, or no context at
+    all."""
     width: int | None = 0
     """Context columns it takes: 0 none, None any number."""
     rows: int | None = None
@@ -58,7 +59,9 @@ class Policy(ABC):
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__:
-            raise AttributeError(f"{name} of a {self.kind} policy cannot be changed; make a new policy")
+            raise AttributeError(
+                f"{name} of a {self.kind} policy cannot be changed; make a new policy"
+            )
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
@@ -85,7 +88,9 @@ class Policy(ABC):
         codes = np.empty(n, np.int32)
         for block in row_blocks(n, len(self.actions)):
             count = block.stop - block.start
-            codes[block] = draw_rows(self.distribution(None if context is None else context[block], count), rng)
+            codes[block] = draw_rows(
+                self.distribution(None if context is None else context[block], count), rng
+            )
         return codes
 
     def draw_logged(
@@ -108,43 +113,45 @@ class Policy(ABC):
 
     @property
     def actions(self) -> Actions:
-        """Return the action list.
+        """The action list.
 
         Raises:
             UsageError: where the policy was made without one.
         """
         if self.listed is None:
             raise UsageError(
-                f"this {self.kind} policy was made without its action list; give it one: actions=log.actions"
+                f"this {self.kind} policy was made without its action list; give it one: "
+                "actions=log.actions"
             )
         return self.listed
 
     @property
     def plays_what_was_seen(self) -> bool:
-        """Tell whether it plays the actions that a log happened to hold, whichever they were.
+        """Whether it plays the actions that a log happened to hold, whichever they were.
 
-        Such a policy is made from the data, and what holds for a policy fixed beforehand does not hold for it.
+        Such a policy is made from the data, and what holds for a policy fixed beforehand does not
+        hold for it.
         """
         return False
 
     @property
     def called(self) -> str:
-        """Return what to call it where nobody gave it a name."""
+        """What to call it where nobody gave it a name."""
         return self.kind
 
     @property
     def needs_actions(self) -> bool:
-        """Tell whether it must be said which action was taken to know its probability."""
+        """Whether it must be said which action was taken to know its probability."""
         return True
 
     @property
     def needs_context(self) -> bool:
-        """Tell whether the policy looks at the context."""
+        """Whether the policy looks at the context."""
         return self.width != 0
 
     @property
     def tells_all(self) -> bool:
-        """Tell whether it gives the probability of every action, not of the logged ones alone."""
+        """Whether it gives the probability of every action, not of the logged ones alone."""
         return True
 
     def context(self, X: Any) -> Floats | None:
@@ -158,25 +165,33 @@ class Policy(ABC):
             return None
         if X is None:
             raise UsageError(
-                f"a {self.kind} policy needs the context and got none; give X, or read the log with context=[...]"
+                f"a {self.kind} policy needs the context and got none; give X, or read the log "
+                "with context=[...]"
             )
         if self.features is not None:
             return self.features.encode(X)
         if is_frame(X):
             raise UsageError(
-                f"this {self.kind} policy was made without features=, so it cannot match a data frame's "
-                f"columns by name; "
-                "give features=, or a plain matrix in its own column order"
+                f"this {self.kind} policy was made without features=, so it cannot match a data "
+                "frame's columns by name; give features=, or a plain matrix in its own column "
+                "order"
             )
         try:
             matrix = real_array(X)
         except (TypeError, ValueError):
-            raise DataError("the context array holds text, times or complex numbers, expected numbers") from None
+            raise DataError(
+                "the context array holds text, times or complex numbers, expected numbers"
+            ) from None
         if matrix.ndim != 2 or self.width not in {None, matrix.shape[1]}:
             wanted = "d" if self.width is None else self.width
-            raise DataError(f"the context has shape {matrix.shape}, expected (n, {wanted}) as when the policy was made")
+            raise DataError(
+                f"the context has shape {matrix.shape}, expected (n, {wanted}) as when the policy "
+                "was made"
+            )
         if not np.isfinite(matrix).all():
-            raise RowError("the context is NaN or infinite; fill or drop such rows first", _first_bad(matrix))
+            raise RowError(
+                "the context is NaN or infinite; fill or drop such rows first", _first_bad(matrix)
+            )
         return matrix
 
     def probabilities(self, X: Any = None, *, n: int | None = None) -> Floats:
@@ -190,7 +205,8 @@ class Policy(ABC):
             (n, K) float64, rows sum to 1, columns in the order of `actions`.
 
         Raises:
-            UsageError: where the table would be larger than `DENSE_LIMIT`; nothing is allocated then.
+            UsageError: where the table would be larger than `DENSE_LIMIT`; nothing is allocated
+                then.
         """
         rows = _row_count(X, n)
         check_dense(rows, len(self.actions))
@@ -206,7 +222,8 @@ class Policy(ABC):
 
         Args:
             X: the contexts, or None for a policy without context.
-            codes: (n,) action codes: positions in `actions`; labels become codes by `actions.codes(labels)`.
+            codes: (n,) action codes: positions in `actions`; labels become codes by
+                `actions.codes(labels)`.
 
         Returns:
             (n,) float64.
@@ -214,7 +231,10 @@ class Policy(ABC):
         checked = checked_codes(codes, len(self.actions))
         context = self.context(X)
         if context is not None and len(context) != len(checked):
-            raise UsageError(f"got {len(context)} contexts and {len(checked)} action codes, expected as many of each")
+            raise UsageError(
+                f"got {len(context)} contexts and {len(checked)} action codes, expected as many of "
+                "each"
+            )
         return self.chances(context, checked)
 
     def logged(self, batch: Batch) -> Floats:
@@ -237,7 +257,9 @@ class Policy(ABC):
         check_dense(len(batch), len(self.actions))
         return self.distribution(self.context(batch.context), len(batch))
 
-    def act(self, X: Any = None, random_state: RandomState = None, *, n: int | None = None) -> Decisions:
+    def act(
+        self, X: Any = None, random_state: RandomState = None, *, n: int | None = None
+    ) -> Decisions:
         """Choose one action a row.
 
         Args:

@@ -27,7 +27,8 @@ _BLOCK_BYTES = 2**24
 class RewardModels(DeterministicPolicy):
     """pi(x) = argmax_a scale_a f_a(x) + offset_a, f_a a fitted scikit-learn regressor; of equal ones the lowest code.
 
-    What the direct oracle learns with a regressor of its own: a model of the reward for every action.
+    What the direct oracle learns with a regressor of its own: a model of the reward for every
+    action.
 
     Args:
         models: K fitted regressors; None: f_a = 0, the offset alone speaks.
@@ -41,14 +42,21 @@ class RewardModels(DeterministicPolicy):
 
     >>> from sklearn.linear_model import LinearRegression
     >>> up = LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
-    >>> RewardModels([up, None], [1.0, 1.0], [0.0, 0.5], ["up", "flat"]).act([[0.0], [1.0]]).actions.tolist()
+    >>> RewardModels([up, None], [1.0, 1.0], [0.0, 0.5], ["up", "flat"]).act(
+    ...     [[0.0], [1.0]]
+    ... ).actions.tolist()
     ['flat', 'up']
     """
 
     kind: ClassVar[str] = "reward-models"
 
     def __init__(
-        self, models: Sequence[Any], scale: Any, offset: Any, actions: ActionList, features: Features | None = None
+        self,
+        models: Sequence[Any],
+        scale: Any,
+        offset: Any,
+        actions: ActionList,
+        features: Features | None = None,
     ) -> None:
         self.listed = action_list(actions)
         check_kind("features", features, (Features, type(None)))
@@ -58,13 +66,14 @@ class RewardModels(DeterministicPolicy):
         count = len(self.listed)
         if not (len(self.models) == count and self.scale.shape == self.offset.shape == (count,)):
             raise UsageError(
-                f"got {len(self.models)} models, scales of shape {self.scale.shape} and offsets of shape "
-                f"{self.offset.shape}, expected {count} of each: one an action"
+                f"got {len(self.models)} models, scales of shape {self.scale.shape} and offsets of "
+                f"shape {self.offset.shape}, expected {count} of each: one an action"
             )
         available = self.offset > -np.inf
         if not (np.isfinite(self.scale).all() and (self.offset < np.inf).all() and available.any()):
             raise UsageError(
-                "scale or offset holds NaN or infinite numbers, expected finite ones; some offsets may be -inf"
+                "scale or offset holds NaN or infinite numbers, expected finite ones; some "
+                "offsets may be -inf"
             )
         self.scale.flags.writeable = self.offset.flags.writeable = False
         self.features = features
@@ -77,7 +86,9 @@ class RewardModels(DeterministicPolicy):
         for block in row_blocks(n, len(self.models), _BLOCK_BYTES):
             scores = np.tile(self.offset, (block.stop - block.start, 1))
             for a in np.flatnonzero([model is not None for model in self.models]):
-                scores[:, a] += self.scale[a] * np.asarray(self.models[a].predict(context[block]), np.float64)
+                scores[:, a] += self.scale[a] * np.asarray(
+                    self.models[a].predict(context[block]), np.float64
+                )
             codes[block], _ = best(scores, block.start)
         return codes
 
@@ -103,5 +114,8 @@ def _width(models: tuple[Any, ...], features: Features | None) -> int | None:
     if features is not None:
         found.add(features.width)
     if len(found) > 1:
-        raise UsageError(f"models and features differ in their number of columns: {sorted(found)}; fit all on the same")
+        raise UsageError(
+            f"models and features differ in their number of columns: {sorted(found)}; fit all on "
+            "the same"
+        )
     return found.pop() if found else None

@@ -18,7 +18,8 @@ __all__ = ["RowChoices"]
 class RowChoices(Policy):
     """pi(A | X_t) = 1 where A is the action listed for row t.
 
-    Prefer it to `RowWise` where the policy is deterministic and the actions are many: it holds one number a row.
+    Prefer it to `RowWise` where the policy is deterministic and the actions are many: it holds one
+    number a row.
 
     Args:
         choices: (n,) labels, one for each row of the log, in its order.
@@ -41,10 +42,15 @@ class RowChoices(Policy):
         self.rows = len(self.codes)
         if (self.codes < 0).any():
             row = int(np.flatnonzero(self.codes < 0)[0])
-            raise UsageError(f"choice {row} is not one of the {len(self.listed)} actions ({self.listed.preview()})")
+            raise UsageError(
+                f"choice {row} is not one of the {len(self.listed)} actions "
+                f"({self.listed.preview()})"
+            )
 
     def _unknown(self) -> NoReturn:
-        raise UsageError("these choices belong to the rows of one log; use logged(batch) on that log")
+        raise UsageError(
+            "these choices belong to the rows of one log; use logged(batch) on that log"
+        )
 
     def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002
         """Raise: only the rows of the log are known."""
@@ -62,7 +68,8 @@ class RowChoices(Policy):
         numbers = batch.row_numbers
         if len(numbers) and numbers.max() >= len(self.codes):
             raise UsageError(
-                f"the log has a row {int(numbers.max())}, the policy {len(self.codes)} choices; give one a row"
+                f"the log has a row {int(numbers.max())}, the policy {len(self.codes)} choices; "
+                "give one a row"
             )
         return self.codes[numbers]
 

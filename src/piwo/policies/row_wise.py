@@ -12,10 +12,10 @@ import pyarrow as pa
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
-from piwo.logs.frames import is_frame
 from piwo.policies.blocks import Codes
 from piwo.policies.distributions import checked_distributions, checked_probabilities, named_table
 from piwo.policies.policy import ActionList, Policy, action_list
+from piwo.sources.frames import is_frame
 
 __all__ = ["RowWise"]
 
@@ -27,17 +27,18 @@ class RowWise(Policy):
     Prefer it where the probabilities were computed elsewhere and the log cannot be written again.
 
     Args:
-        values: (n,) pi(A | X) of the logged actions; or (n, K) full vectors: a data frame with one column an
-            action, matched by name, or a plain array in the order of `actions`.
+        values: (n,) pi(A | X) of the logged actions; or (n, K) full vectors: a data frame with one
+            column an action, matched by name, or a plain array in the order of `actions`.
         actions: the K labels. A frame's column names are the labels where it is left out.
 
     Attributes:
-        index: the pandas index of `values`, or None; `piwo.logs.frames.same_index` compares it with the
-            log's.
+        index: the pandas index of `values`, or None; `piwo.sources.frames.same_index` compares it
+            with the log's.
 
     Raises:
         UsageError: for a plain (n, K) array without actions, or with another number of columns.
-        DataError: for a missing or extra column, a negative or NaN probability, a row that does not sum to 1.
+        DataError: for a missing or extra column, a negative or NaN probability, a row that does not
+            sum to 1.
 
     >>> RowWise({"2": [0.7], "9": [0.2], "10": [0.1]}, ["10", "2", "9"]).probabilities(n=1).tolist()
     [[0.1, 0.7, 0.2]]
@@ -64,18 +65,20 @@ class RowWise(Policy):
 
     @property
     def tells_all(self) -> bool:
-        """Tell whether full vectors were given."""
+        """Whether full vectors were given."""
         return self.table is not None
 
     def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002 (the rows are the context)
         """Return the table, (n, K); n must be its length."""
         if self.table is None:
             raise UsageError(
-                "this row-wise policy has the logged actions' probabilities only; give full vectors, (n, K)"
+                "this row-wise policy has the logged actions' probabilities only; give full "
+                "vectors, (n, K)"
             )
         if n != self.rows:
             raise UsageError(
-                f"this row-wise policy has {self.rows} rows and was asked for {n}; it knows its own log only"
+                f"this row-wise policy has {self.rows} rows and was asked for {n}; it knows its "
+                "own log only"
             )
         return self.table
 
@@ -88,15 +91,17 @@ class RowWise(Policy):
         self._no_contexts()
 
     def _no_contexts(self) -> NoReturn:
-        raise UsageError("a row-wise policy knows the rows of its own log only and cannot act on contexts")
+        raise UsageError(
+            "a row-wise policy knows the rows of its own log only and cannot act on contexts"
+        )
 
     def _positions(self, batch: Batch) -> npt.NDArray[np.int64]:
         numbers = batch.row_numbers
         assert self.rows is not None
         if len(numbers) and numbers.max() >= self.rows:
             raise UsageError(
-                f"this row-wise policy has {self.rows} rows, the log has at least {int(numbers.max()) + 1}; "
-                "give one row a row of the log, in the log's order"
+                f"this row-wise policy has {self.rows} rows, the log has at least "
+                f"{int(numbers.max()) + 1}; give one row a row of the log, in the log's order"
             )
         return numbers
 
@@ -112,7 +117,8 @@ class RowWise(Policy):
         """Return the full vectors of the batch's rows, (n, K)."""
         if self.table is None:
             raise UsageError(
-                "this row-wise policy has the logged actions' probabilities only; give full vectors, (n, K)"
+                "this row-wise policy has the logged actions' probabilities only; give full "
+                "vectors, (n, K)"
             )
         return self.table[self._positions(batch)]
 
@@ -122,5 +128,7 @@ class RowWise(Policy):
 
 
 def _is_series(values: Any) -> bool:
-    """Tell whether it is one column: a Series may stream as frames do, but has a name and no columns."""
-    return isinstance(values, pa.ChunkedArray) or (hasattr(values, "name") and not hasattr(values, "columns"))
+    """Whether it is one column: a Series may stream as frames do, but has a name and no columns."""
+    return isinstance(values, pa.ChunkedArray) or (
+        hasattr(values, "name") and not hasattr(values, "columns")
+    )

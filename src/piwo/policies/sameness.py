@@ -16,10 +16,10 @@ __all__ = ["content_digest", "identity", "joined_shares", "plain_numbers", "same
 
 
 def same_policy(one: Policy, other: Policy) -> bool:
-    """Tell whether two policies are the same, over whichever action lists of logs they were brought.
+    """Whether two policies are the same, over whichever action lists of logs they were brought.
 
-    The same object is; of others those of one kind that hold the same numbers, and the same fitted models as objects.
-    Policies that no file can hold are the same only as objects.
+    The same object is; of others those of one kind that hold the same numbers, and the same fitted
+    models as objects. Policies that no file can hold are the same only as objects.
 
     >>> from piwo.policies.constant import Constant
     >>> a, again, b = (Constant(x, ["a", "b"]) for x in "aab")
@@ -32,8 +32,8 @@ def same_policy(one: Policy, other: Policy) -> bool:
 def identity(policy: Any) -> str:
     """Return a text that two policies share exactly where they are the same, see `same_policy`.
 
-    It tells policies apart while they live in this process; fitted models are not looked into. `content_digest` is for
-    files.
+    It tells policies apart while they live in this process; fitted models are not looked into.
+    `content_digest` is for files.
 
     >>> from piwo.policies.constant import Constant
     >>> len({identity(Constant(x, ["a", "b"])) for x in "aab"})
@@ -59,9 +59,15 @@ def joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
     >>> joined_shares({"a": 0.5, "b": 0.25, "again": 0.25}, {"a": "a", "b": "b", "again": "b"})
     {'a': 0.5, 'b': 0.5}
     """
-    given = shares.values() if isinstance(shares, Mapping) and shares.keys() == same_as.keys() else [0.0]
+    given = (
+        shares.values()
+        if isinstance(shares, Mapping) and shares.keys() == same_as.keys()
+        else [0.0]
+    )
     if not (all(isinstance(x, int | float) and x > 0 for x in given) and sum(given) <= 1.0 + 1e-12):
-        raise UsageError(f"shares is {shares!r:.80}, expected a number above 0 for each policy, at most 1 in all")
+        raise UsageError(
+            f"shares is {shares!r:.80}, expected a number above 0 for each policy, at most 1 in all"
+        )
     joined = dict.fromkeys(same_as.values(), 0.0)
     for key, one in same_as.items():
         joined[one] += shares[key]
@@ -98,7 +104,10 @@ def _digest(policy: Any, of_model: Callable[[Any], Any], of_part: Callable[[Poli
         "actions": state.actions.digest if state.actions is not None and policy.tells_all else None,
         "features": None if state.features is None else state.features.to_spec(),
         "parameters": plain_numbers(state.parameters),
-        "arrays": {name: hashlib.sha256(array_bytes(x + 0.0)).hexdigest() for name, x in state.arrays.items()},
+        "arrays": {
+            name: hashlib.sha256(array_bytes(x + 0.0)).hexdigest()
+            for name, x in state.arrays.items()
+        },
         "parts": [of_part(part) for part in state.parts],
         "model": None if state.model is None else of_model(state.model),
     }

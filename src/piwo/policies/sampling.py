@@ -46,16 +46,22 @@ def check_random_state(random_state: object) -> None:
 
     >>> check_random_state(0)
     """
-    if not (random_state is None or isinstance(random_state, np.random.Generator) or is_seed(random_state)):
+    if not (
+        random_state is None
+        or isinstance(random_state, np.random.Generator)
+        or is_seed(random_state)
+    ):
         raise UsageError(
-            f"random_state is {shown(random_state)}, expected None, a whole number of at least 0, or a Generator"
+            f"random_state is {shown(random_state)}, expected None, a whole number of at least 0, "
+            "or a Generator"
         )
 
 
 def draw_rows(table: Floats, rng: np.random.Generator) -> Codes:
     """Draw one column a row, with the probabilities in that row.
 
-    One uniform number a row, looked up in the row's running sum; a column of probability 0 is never drawn.
+    One uniform number a row, looked up in the row's running sum; a column of probability 0 is never
+    drawn.
 
     Args:
         table: (n, K) probabilities.

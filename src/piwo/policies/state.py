@@ -26,7 +26,8 @@ class State:
     arrays: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     """float64 arrays by name."""
     parts: tuple[Any, ...] = ()
-    """Policies inside this one. (Policies are defined upon states, so their type has no name here.)"""
+    """Policies inside this one. (Policies are defined upon states, so their type has no name
+    here.)"""
     model: Any = None
     """A fitted scikit-learn model."""
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
-from piwo.logs.frames import is_frame
 from piwo.policies.blocks import Codes, RowError
 from piwo.policies.distributions import checked_distributions, named_table
 from piwo.policies.policy import ActionList, Policy, action_list
 from piwo.policies.state import State
+from piwo.sources.frames import is_frame
 
 __all__ = ["Tabular"]
 
@@ -24,16 +24,16 @@ class Tabular(Policy):
     """pi(a | x) looked up in a table.
 
     Args:
-        probabilities: (K,) one distribution for every row; or (C, K), row c for context c. A data frame's
-            columns are matched to the actions by name.
+        probabilities: (K,) one distribution for every row; or (C, K), row c for context c. A data
+            frame's columns are matched to the actions by name.
         actions: the K labels.
         contexts: (C, d) distinct contexts, a matrix, or a data frame where `features` are given.
         features: how data frames become the context matrix.
 
     Raises:
         UsageError: where the shapes do not go together, or a context stands there twice.
-        DataError: for rows that are not distributions; later, for a context that is not in the table (its row
-            is named).
+        DataError: for rows that are not distributions; later, for a context that is not in the
+            table (its row is named).
 
     >>> policy = Tabular([[1.0, 0.0], [0.25, 0.75]], ["a", "b"], contexts=[[0.0], [1.0]])
     >>> policy.probabilities([[1.0]]).tolist()
@@ -43,7 +43,11 @@ class Tabular(Policy):
     kind: ClassVar[str] = "tabular"
 
     def __init__(
-        self, probabilities: Any, actions: ActionList, contexts: Any = None, features: Features | None = None
+        self,
+        probabilities: Any,
+        actions: ActionList,
+        contexts: Any = None,
+        features: Features | None = None,
     ) -> None:
         self.listed = action_list(actions)
         single = not is_frame(probabilities) and np.ndim(probabilities) == 1
@@ -53,7 +57,8 @@ class Tabular(Policy):
         if contexts is None:
             if len(self.table) != 1:
                 raise UsageError(
-                    f"got {len(self.table)} distributions and no contexts; give contexts=, or one distribution"
+                    f"got {len(self.table)} distributions and no contexts; give contexts=, or one "
+                    "distribution"
                 )
             self.contexts = None
             return
@@ -62,7 +67,10 @@ class Tabular(Policy):
         self.contexts = known = self.context(contexts)
         assert known is not None
         if not len(known) or len(known) != len(self.table):
-            raise UsageError(f"got {len(self.table)} distributions and {len(known)} contexts, expected as many of each")
+            raise UsageError(
+                f"got {len(self.table)} distributions and {len(known)} contexts, expected as many "
+                "of each"
+            )
         self._columns, self._order = _index(known)
 
     def _entries(self, context: Floats | None, n: int) -> npt.NDArray[np.intp]:
@@ -75,7 +83,8 @@ class Tabular(Policy):
             row = int(np.flatnonzero(found < 0)[0])
             shown = np.array2string(context[row], threshold=8, precision=6)
             raise RowError(
-                f"the context {shown} is not in the policy's table of {len(self.contexts)} contexts "
+                f"the context {shown} is not in the policy's table of {len(self.contexts)} "
+                "contexts "
                 f"({int((found < 0).sum())} such rows); add it to the table",
                 row,
             )
@@ -111,9 +120,9 @@ def _width(contexts: Any, features: Features | None) -> int | None:
     return shape[1] if len(shape) == 2 else None
 
 
-# Contexts are compared value by value, column after column: each column's value becomes its rank among the
-# table's values, and the rank joins the key of the columns before it. Keys are ranked again after every
-# column, so that they stay below C * C whatever d is.
+# Contexts are compared value by value, column after column: each column's value becomes its rank
+# among the table's values, and the rank joins the key of the columns before it. Keys are ranked
+# again after every column, so that they stay below C * C whatever d is.
 
 
 def _index(
@@ -132,12 +141,15 @@ def _index(
     if len(doubled):
         first = int(doubled[0])
         raise UsageError(
-            f"contexts {order[first]} and {order[first + 1]} are the same; give each distinct context once"
+            f"contexts {order[first]} and {order[first + 1]} are the same; give each distinct "
+            "context once"
         )
     return columns, order
 
 
-def _find(contexts: Floats, columns: list[tuple[Floats, npt.NDArray[np.int64]]]) -> npt.NDArray[np.int64]:
+def _find(
+    contexts: Floats, columns: list[tuple[Floats, npt.NDArray[np.int64]]]
+) -> npt.NDArray[np.int64]:
     """Return each context's final key, 0..C-1 because contexts are distinct; -1: not in the table."""
     key = np.zeros(len(contexts), np.int64)
     known = np.ones(len(contexts), bool)
@@ -149,6 +161,8 @@ def _find(contexts: Floats, columns: list[tuple[Floats, npt.NDArray[np.int64]]])
     return np.where(known, key, -1)
 
 
-def _position(values: npt.NDArray[Any], among: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _position(
+    values: npt.NDArray[Any], among: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     place = np.minimum(np.searchsorted(among, values), len(among) - 1)
     return place.astype(np.int64), among[place] == values

@@ -32,7 +32,7 @@ class Uniform(Policy):
 
     @property
     def plays_what_was_seen(self) -> bool:
-        """Tell whether the action list, all of which is played, was taken from a log."""
+        """Whether the action list, all of which is played, was taken from a log."""
         return self.actions.seen
 
     def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002 (the same for every context)

@@ -30,10 +30,13 @@ class ActionGram(Reduction[ActionGramState]):
 
     Args:
         actions: K.
-        shift: (d,) subtracted from the context before summing, about its mean, so that centring loses no digits.
+        shift: (d,) subtracted from the context before summing, about its mean, so that centring
+            loses no digits.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(context=[[1.0], [3.0]], action=[0, 1], reward=[1, 1], propensity=[0.5, 0.5])
+    >>> log = piwo.Log.from_arrays(
+    ...     context=[[1.0], [3.0]], action=[0, 1], reward=[1, 1], propensity=[0.5, 0.5]
+    ... )
     >>> piwo.engines.reduce(log, ActionGram(2, np.array([2.0]))).zr.tolist()
     [[-1.0, 1.0], [1.0, 1.0]]
     """
@@ -49,7 +52,9 @@ class ActionGram(Reduction[ActionGramState]):
     def empty(self) -> ActionGramState:
         """Return the state of no rows."""
         width = len(self.shift) + 1
-        return ActionGramState(np.zeros((self.actions, width, width)), np.zeros((self.actions, width)))
+        return ActionGramState(
+            np.zeros((self.actions, width, width)), np.zeros((self.actions, width))
+        )
 
     def update(self, state: ActionGramState, batch: Batch) -> ActionGramState:
         """Return the sums with a batch added."""

@@ -49,7 +49,10 @@ class ActionMass(PolicyReduction[MassState]):
             mass = sum(float(self.policy.logged(_taking(batch, code)).sum()) for code in self.codes)
         else:
             step = max(1, 4_000_000 // len(self.policy.actions))
-            parts = (batch.take(np.arange(at, min(at + step, len(batch)))) for at in range(0, len(batch), step))
+            parts = (
+                batch.take(np.arange(at, min(at + step, len(batch))))
+                for at in range(0, len(batch), step)
+            )
             mass = sum(float(self.policy.full(part)[:, list(self.codes)].sum()) for part in parts)
         return state.merge(MassState(float(len(batch)), mass))
 

@@ -26,7 +26,8 @@ class ActionState(State):
     reward: Floats
     propensity: Floats
     inverse: Floats
-    """sum 1{A = a} / mu(a|X): its mean over all rows has expectation 1 where a is supported everywhere."""
+    """sum 1{A = a} / mu(a|X): its mean over all rows has expectation 1 where a is supported
+    everywhere."""
     inverse2: Floats
 
 
@@ -35,7 +36,9 @@ class ActionTable(Reduction[ActionState]):
     """Reduction: the per-action table of a log with K actions.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
+    ... )
     >>> piwo.engines.reduce(log, ActionTable(2)).inverse.tolist()
     [6.0, 2.0]
     """
@@ -51,7 +54,9 @@ class ActionTable(Reduction[ActionState]):
         inverse = over_propensity(np.ones(len(batch)), batch)
 
         def by_action(values: Floats | None = None) -> Floats:
-            return np.bincount(batch.action, values, minlength=self.actions).astype(np.float64, copy=False)
+            return np.bincount(batch.action, values, minlength=self.actions).astype(
+                np.float64, copy=False
+            )
 
         with np.errstate(over="ignore"):
             columns = (None, batch.reward, batch.propensity, inverse, inverse * inverse)
@@ -70,7 +75,9 @@ class ActionCount(Reduction[CountState]):
     """Reduction: how often each of K actions was logged, and nothing more.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
+    ... )
     >>> piwo.engines.reduce(log, ActionCount(2)).count.tolist()
     [2.0, 1.0]
     """

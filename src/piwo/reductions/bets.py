@@ -11,14 +11,16 @@ from piwo.logs.batch import Floats
 __all__ = ["BETS", "bet_sums", "bet_sums_of_logs"]
 
 BETS: Floats = np.ldexp(32.0, -np.arange(48))
-"""lam_j = 32 * 2^-j. All 48 are always summed, so that states merge whatever n, delta and horizon turn out to be."""
+"""lam_j = 32 * 2^-j. All 48 are always summed, so that states merge whatever n, delta and horizon
+turn out to be."""
 BETS.flags.writeable = False
 
 
 def bet_sums(y: npt.ArrayLike) -> Floats:
     """Return S_j = sum_t log(1 + lam_j y_t) for the 48 bets `BETS`.
 
-    Formula: the logarithms of the fixed-bet betting martingales of `piwo.bounds.mixture`; additive over rows.
+    Formula: the logarithms of the fixed-bet betting martingales of `piwo.bounds.mixture`; additive
+    over rows.
 
     Args:
         y: (n,) non-negative finite numbers; see `bet_sums_of_logs` for numbers beyond float64.

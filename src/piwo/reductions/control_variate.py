@@ -13,7 +13,9 @@ from piwo.reductions.vector_sums import VectorSums
 
 __all__ = ["BASELINES", "GAIN_BASELINES", "ControlVariates", "VariateState"]
 
-BASELINES: tuple[tuple[float, float], ...] = tuple((c, k) for c in (0.25, 0.5, 0.75, 1.0) for k in (1.0, 4.0, 16.0))
+BASELINES: tuple[tuple[float, float], ...] = tuple(
+    (c, k) for c in (0.25, 0.5, 0.75, 1.0) for k in (1.0, 4.0, 16.0)
+)
 """(c, k): the baseline b(x, a) = min(c, k / w(x, a)), so that w b <= k. c = 0 is the plain w R."""
 GAIN_BASELINES: tuple[int, ...] = tuple(i for i, (c, _) in enumerate(BASELINES) if c in (0.5, 1.0))
 """Which of them are bet on for the improvement over the logging policy."""
@@ -36,7 +38,8 @@ class VariateState(State):
     loss: Floats = field(default_factory=lambda: _no_bets(len(BASELINES)))
     """The same with 1 - R in place of R."""
     improvement: Floats = field(default_factory=lambda: _no_bets(1 + len(GAIN_BASELINES)))
-    """Y = w R + 1 - R + (1 - w)_+ - sum_a (mu(a|X) - pi(a|X))_+; then Y = value's + 1 - R for `GAIN_BASELINES`."""
+    """Y = w R + 1 - R + (1 - w)_+ - sum_a (mu(a|X) - pi(a|X))_+; then Y = value's + 1 - R for
+    `GAIN_BASELINES`."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,17 @@ class ControlVariates(VectorSums[VariateState]):
         policy: over the log's action list; it must give full vectors, and so must the log.
         bounded: rewards have an upper end, so that losses 1 - R exist.
 
-    Source: Waudby-Smith, Wu, Ramdas, Karampatziakis, Mineiro 2022 (arXiv 2210.10768) for the truncation;
-    docs/theory.md, section "Control variates".
+    Source: Waudby-Smith, Wu, Ramdas, Karampatziakis, Mineiro 2022 (arXiv 2210.10768) for the
+    truncation; docs/theory.md, section "Control variates".
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=["a", "b"])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=["a", "b"]
+    ... )
     >>> state = piwo.engines.reduce(log, ControlVariates(piwo.policies.Constant("a", log.actions)))
-    >>> [round(float(y), 12) for y in np.exp(state.value[3, 5:6])]  # c = .5, k = 1: (1 + 2.5)(1 + 1.5)
+    >>> [
+    ...     round(float(y), 12) for y in np.exp(state.value[3, 5:6])
+    ... ]  # c = .5, k = 1: (1 + 2.5)(1 + 1.5)
     [8.75]
     """
 
@@ -84,8 +91,12 @@ class ControlVariates(VectorSums[VariateState]):
         if not lost.any():
             return self._rows(weights.w, batch.reward, masses, distance)
         kept, few = np.flatnonzero(~lost), np.flatnonzero(lost)
-        added = self._lost(weights.logarithm()[few], batch.reward[few], masses[:, few], distance[few])
-        return self._rows(weights.w[kept], batch.reward[kept], masses[:, kept], distance[kept]).merge(added)
+        added = self._lost(
+            weights.logarithm()[few], batch.reward[few], masses[:, few], distance[few]
+        )
+        return self._rows(
+            weights.w[kept], batch.reward[kept], masses[:, kept], distance[kept]
+        ).merge(added)
 
     def _rows(self, w: Floats, r: Floats, masses: Floats, distance: Floats) -> VariateState:
         """Return the sums of rows whose weights are finite."""
@@ -118,6 +129,10 @@ class ControlVariates(VectorSums[VariateState]):
             if self.bounded:
                 for at, i in enumerate(GAIN_BASELINES):
                     rest = masses[i] + (1.0 - r)
-                    state.improvement[1 + at] = bet_sums_of_logs(np.logaddexp(log_won, np.log(rest)))
-                state.improvement[0] = bet_sums_of_logs(np.logaddexp(log_won, np.log(np.maximum(0.0, 1.0 - distance))))
+                    state.improvement[1 + at] = bet_sums_of_logs(
+                        np.logaddexp(log_won, np.log(rest))
+                    )
+                state.improvement[0] = bet_sums_of_logs(
+                    np.logaddexp(log_won, np.log(np.maximum(0.0, 1.0 - distance)))
+                )
         return state

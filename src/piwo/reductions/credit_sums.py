@@ -31,7 +31,8 @@ class CreditState(State):
 class CreditSums(Reduction[CreditState]):
     """Reduction: sum_t rho_s(pi_i; t) for S scores and N policies.
 
-    For scores that credit actions not taken, rho = sum_a pi(a|x) G[t, a]; their gains are formed in small blocks.
+    For scores that credit actions not taken, rho = sum_a pi(a|x) G[t, a]; their gains are formed in
+    small blocks.
 
     Args:
         policies: N, over the log's action list.
@@ -45,12 +46,14 @@ class CreditSums(Reduction[CreditState]):
 
     @property
     def context(self) -> bool:
-        """Tell whether any policy, or the reward model of any score, looks at the context."""
-        return any(p.needs_context for p in self.policies) or any(s.needs_context for s in self.scores)
+        """Whether any policy, or the reward model of any score, looks at the context."""
+        return any(p.needs_context for p in self.policies) or any(
+            s.needs_context for s in self.scores
+        )
 
     @property
     def propensities(self) -> bool:
-        """Tell whether any score needs full propensity vectors."""
+        """Whether any score needs full propensity vectors."""
         return bool(self._dense)
 
     @property
@@ -67,7 +70,11 @@ class CreditSums(Reduction[CreditState]):
         linear = [s for s, score in enumerate(self.scores) if score.linear]
         others = [s for s, score in enumerate(self.scores) if not score.linear]
         # (n, S): the credits of a policy are one product with it
-        gains = np.stack([batch.sampled(self.scores[s].gains(batch)) for s in linear], axis=1) if linear else None
+        gains = (
+            np.stack([batch.sampled(self.scores[s].gains(batch)) for s in linear], axis=1)
+            if linear
+            else None
+        )
         credit = np.empty_like(state.credit)
         for i, policy in enumerate(self.policies):
             pi = policy.logged(batch)
@@ -76,14 +83,19 @@ class CreditSums(Reduction[CreditState]):
             for s in others:
                 credit[s, i] = float(batch.sampled(self.scores[s].rho(batch, pi)).sum())
         for score in self._dense[:1]:
-            for block in row_blocks(len(batch), vectors_of(batch, score.label).shape[1], size=_DENSE_BYTES):
+            for block in row_blocks(
+                len(batch), vectors_of(batch, score.label).shape[1], size=_DENSE_BYTES
+            ):
                 self._add_dense(credit, batch.take(block))
         return state.merge(CreditState(float(batch.sampled(np.ones(len(batch))).sum()), credit))
 
     def _add_dense(self, credit: Floats, block: Batch) -> None:
         """Add what policies get for the dense gains of a block."""
         dense = [(s, score) for s, score in enumerate(self.scores) if score.dense_weight != 0.0]
-        tables = [(s, block.sampled(score.dense_weight * score.dense_gains(block).table)) for s, score in dense]
+        tables = [
+            (s, block.sampled(score.dense_weight * score.dense_gains(block).table))
+            for s, score in dense
+        ]
         for i, policy in enumerate(self.policies):
             pi = policy.full(block)
             for s, table in tables:
@@ -94,7 +106,11 @@ def _played(pi: Floats, gains: Floats) -> float:
     """Return sum pi G, where an action that is not played earns nothing, were its gain infinite."""
     with np.errstate(invalid="ignore"):
         total = float(np.vdot(pi, gains))
-        return float(np.multiply(pi, gains, out=np.zeros_like(pi), where=pi > 0).sum()) if np.isnan(total) else total
+        return (
+            float(np.multiply(pi, gains, out=np.zeros_like(pi), where=pi > 0).sum())
+            if np.isnan(total)
+            else total
+        )
 
 
 def _product(pi: Floats, gains: Floats) -> Floats:

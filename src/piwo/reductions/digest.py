@@ -45,7 +45,9 @@ class Digest(Reduction[DigestState]):
     """Reduction: digest of action, reward, propensity and sampling weight.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
+    ... )
     >>> piwo.engines.reduce(log, Digest()).rows
     3
     """
@@ -59,5 +61,7 @@ class Digest(Reduction[DigestState]):
         h = scramble(batch.action.astype(np.uint64))
         columns = (batch.reward, batch.propensity, batch.log_propensity, batch.weight)
         for column in (x for x in columns if x is not None):
-            h = scramble(h ^ (np.ascontiguousarray(column) + 0.0).view(np.uint64))  # + 0.0: -0.0 and 0.0 are one number
+            h = scramble(
+                h ^ (np.ascontiguousarray(column) + 0.0).view(np.uint64)
+            )  # + 0.0: -0.0 and 0.0 are one number
         return state.merge(DigestState(len(batch), int(h.sum(dtype=np.uint64))))

@@ -1,4 +1,4 @@
-"""Efron-Stein sums: how much one row can move a self-normalised estimate, as Laplace transforms of sums of weights."""
+"""Efron-Stein sums: how much one row can move a self-normalized estimate, as Laplace transforms of sums of weights."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class EfronSteinMoments:
     """
 
     changes: float
-    """V: how much the estimate changes, as the rows are replaced one after the other, given those before."""
+    """V: how much the estimate changes, as the rows are replaced one after the other, given those
+    before."""
     expected_changes: float
     """U = E V, given the contexts."""
     inflation: float
@@ -68,10 +69,13 @@ class EfronSteinState(State):
 
     rows: int = 0
     strand: Strand = Strand()
-    """log E exp(-s Z) and, of every row, log of (W^2 exp(-s Z) + E W^2 exp(-s Z')), Z' with another W in its place."""
+    """log E exp(-s Z) and, of every row, log of (W^2 exp(-s Z) + E W^2 exp(-s Z')), Z' with another
+    W in its place."""
     squares: Floats = field(default_factory=lambda: np.zeros(len(POINTS)))
     """sum E[W^2 exp(-s W)] / E[exp(-s W)]."""
-    lift: Floats = field(default_factory=lambda: np.full(len(POINTS), -np.inf), metadata={"merge": np.maximum})
+    lift: Floats = field(
+        default_factory=lambda: np.full(len(POINTS), -np.inf), metadata={"merge": np.maximum}
+    )
     """max over rows of log(exp(-s m) / E exp(-s W)), m the smallest positive weight of the row."""
 
     def moments(self) -> EfronSteinMoments | None:
@@ -98,23 +102,27 @@ class EfronSteinState(State):
 
 @dataclass(frozen=True)
 class EfronSteinSums(VectorSums[EfronSteinState]):
-    """Reduction: the moments of a self-normalised estimate, given the contexts: exact, without simulation.
+    """Reduction: the moments of a self-normalized estimate, given the contexts: exact, without simulation.
 
-    An expectation of 1/Z^2 over the actions that the logger could have taken is an integral of s E exp(-s Z), and for
-    independent rows E exp(-s Z) is a product over rows, of which the logarithm is a sum.
+    An expectation of 1/Z^2 over the actions that the logger could have taken is an integral of s E
+    exp(-s Z), and for independent rows E exp(-s Z) is a product over rows, of which the logarithm
+    is a sum.
 
         E (Y + Z)^-2 = integral of s exp(-s Y) prod_k sum_a mu(a|X_k) exp(-s w(a, X_k)) ds
 
-    V looks at the rows in their order, as martingales do. In another order it is another number, as valid.
+    V looks at the rows in their order, as martingales do. In another order it is another number, as
+    valid.
 
     Args:
         policy: over the log's action list; it must give full vectors, and so must the log.
 
-    Source: Kuzborskij, Vernade, Gyorgy, Szepesvari 2021 (arXiv 2006.10460), Theorem 1, with the changes that
-    docs/bounds.md proves; there the expectations are simulated.
+    Source: Kuzborskij, Vernade, Gyorgy, Szepesvari 2021 (arXiv 2006.10460), Theorem 1, with the
+    changes that docs/bounds.md proves; there the expectations are simulated.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a"] * 9, reward=[1] * 9, propensities=[[0.5, 0.5]] * 9, actions=["a", "b"])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a"] * 9, reward=[1] * 9, propensities=[[0.5, 0.5]] * 9, actions=["a", "b"]
+    ... )
     >>> state = piwo.engines.reduce(log, EfronSteinSums(piwo.policies.Uniform(log.actions)))
     >>> round(state.moments().changes, 7)  # all weights are 1: 9 (1/9^2 + 1/9^2)
     0.2222222
@@ -139,10 +147,21 @@ class EfronSteinSums(VectorSums[EfronSteinState]):
         mu = np.ascontiguousarray(batch.propensities, np.float64)
         w = np.where(mu > 0.0, over(pi.ravel(), mu.ravel()).reshape(pi.shape), 0.0)
         logged = self.weights(batch, pi[np.arange(len(batch)), batch.action]).w
-        state, laplace, changed = EfronSteinState(rows=len(batch)), np.zeros(len(POINTS)), np.full(len(POINTS), -np.inf)
+        state, laplace, changed = (
+            EfronSteinState(rows=len(batch)),
+            np.zeros(len(POINTS)),
+            np.full(len(POINTS), -np.inf),
+        )
         # a weight of 1e100 leaves nothing at any point, and its square stays within float64
         add_efron_stein(
-            np.minimum(w, 1e100), mu, np.minimum(logged, 1e100), POINTS, laplace, changed, state.squares, state.lift
+            np.minimum(w, 1e100),
+            mu,
+            np.minimum(logged, 1e100),
+            POINTS,
+            laplace,
+            changed,
+            state.squares,
+            state.lift,
         )
         numbers = batch.row_numbers
         run = (int(numbers[0]), int(numbers[-1]), float(logged.sum()), laplace, changed)

@@ -40,17 +40,17 @@ class Folds(Reduction[tuple[S, ...]], Generic[S]):
 
     @property
     def context(self) -> bool:
-        """Tell whether the reduction of a fold needs the context."""
+        """Whether the reduction of a fold needs the context."""
         return self.each.context
 
     @property
     def propensities(self) -> bool:
-        """Tell whether the reduction of a fold needs full propensity vectors."""
+        """Whether the reduction of a fold needs full propensity vectors."""
         return self.each.propensities
 
     @property
     def labels(self) -> bool:
-        """Tell whether the reduction of a fold needs action codes."""
+        """Whether the reduction of a fold needs action codes."""
         return self.each.labels
 
     def empty(self) -> tuple[S, ...]:

@@ -16,7 +16,8 @@ from piwo.reductions.state import State
 __all__ = ["FIRST_CHUNK", "ForwardSums", "RewardSums", "chunks_of", "designs"]
 
 FIRST_CHUNK = 256
-"""Rows of the first chunk; the second has as many, and each one after that as many as all before it."""
+"""Rows of the first chunk; the second has as many, and each one after that as many as all before
+it."""
 
 
 def chunks_of(rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
@@ -60,7 +61,9 @@ class ForwardSums(Reduction[tuple[RewardSums, ...]]):
         width: p, one more than the context columns; 1: no context is asked for.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400)
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400
+    ... )
     >>> [state.cross[:, 0].tolist() for state in piwo.engines.reduce(log, ForwardSums(2, 1))]
     [[128.0, 0.0], [72.0, 0.0]]
     """
@@ -70,7 +73,7 @@ class ForwardSums(Reduction[tuple[RewardSums, ...]]):
 
     @property
     def context(self) -> bool:
-        """Tell whether the sums look at the context."""
+        """Whether the sums look at the context."""
         return self.width > 1
 
     def empty(self) -> tuple[RewardSums, ...]:
@@ -86,7 +89,9 @@ class ForwardSums(Reduction[tuple[RewardSums, ...]]):
         return self.merge(state, tuple(added))
 
     def _none(self) -> RewardSums:
-        return RewardSums(np.zeros((self.actions, self.width, self.width)), np.zeros((self.actions, self.width)))
+        return RewardSums(
+            np.zeros((self.actions, self.width, self.width)), np.zeros((self.actions, self.width))
+        )
 
     def _sums(self, batch: Batch) -> RewardSums:
         sums = self._none()
@@ -99,7 +104,9 @@ class ForwardSums(Reduction[tuple[RewardSums, ...]]):
             sums.cross[a] = z[mine].T @ r[mine]
         return sums
 
-    def merge(self, one: tuple[RewardSums, ...], other: tuple[RewardSums, ...]) -> tuple[RewardSums, ...]:
+    def merge(
+        self, one: tuple[RewardSums, ...], other: tuple[RewardSums, ...]
+    ) -> tuple[RewardSums, ...]:
         """Return the sums of both parts together, chunk by chunk."""
         shared = min(len(one), len(other))
         both = [a.merge(b) for a, b in zip(one[:shared], other[:shared], strict=True)]

@@ -41,11 +41,13 @@ class GramState(State):
     gx: Floats
     """(K, d, S) sum g x by action and score."""
     dense: Floats
-    """(D, K) sum of dense gains in units of exp(scale), by table and action; see `dense_columns`."""
+    """(D, K) sum of dense gains in units of exp(scale), by table and action; see
+    `dense_columns`."""
     dense_x: Floats
     """(D, K, d) sum of dense gains times x, likewise."""
     scale: Floats = largest()  # noqa: RUF009 - makes a field
-    """(D, K) the largest scale of the dense gains: inverse propensities of 1e400 are sums like any other."""
+    """(D, K) the largest scale of the dense gains: inverse propensities of 1e400 are sums like any
+    other."""
 
     def merge(self, other: Self) -> Self:
         """Return the state of both parts together."""
@@ -54,17 +56,19 @@ class GramState(State):
 
     def _in_units_of(self, scale: Floats) -> Self:
         factor = np.exp(self.scale - scale)
-        return replace(self, dense=self.dense * factor, dense_x=self.dense_x * factor[:, :, None], scale=scale)
+        return replace(
+            self, dense=self.dense * factor, dense_x=self.dense_x * factor[:, :, None], scale=scale
+        )
 
 
 def sparse_columns(scores: Sequence[Score]) -> npt.NDArray[np.intp]:
-    """Return which column of sparse gains each score uses, (S,): penalised neighbours of one kind share theirs.
+    """Return which column of sparse gains each score uses, (S,): penalized neighbors of one kind share theirs.
 
     >>> from piwo.scores import IX, PseudoLoss
     >>> sparse_columns([IX(0.1), PseudoLoss(0.1), PseudoLoss(0.2)]).tolist()
     [0, 1, 1]
     """
-    same = [i > 0 and s.penalised and type(s) is type(scores[i - 1]) for i, s in enumerate(scores)]
+    same = [i > 0 and s.penalized and type(s) is type(scores[i - 1]) for i, s in enumerate(scores)]
     return np.cumsum(~np.array(same, np.bool_), dtype=np.intp) - 1
 
 
@@ -75,7 +79,10 @@ def dense_columns(scores: Sequence[Score]) -> npt.NDArray[np.intp]:
     >>> dense_columns([PseudoLoss(0.0), PseudoLoss(0.1), IX(0.1), PseudoLoss(0.2)]).tolist()
     [-1, 0, -1, 1]
     """
-    column, used = sparse_columns(scores), np.array([s.dense_weight != 0.0 for s in scores], np.bool_)
+    column, used = (
+        sparse_columns(scores),
+        np.array([s.dense_weight != 0.0 for s in scores], np.bool_),
+    )
     return np.where(used, np.searchsorted(np.unique(column[used]), column), -1)
 
 
@@ -83,16 +90,20 @@ def dense_columns(scores: Sequence[Score]) -> npt.NDArray[np.intp]:
 class Gram(Reduction[GramState]):
     """Reduction: X'X and X'G for S scores in one pass, never forming an n x K table.
 
-    Sparse gains touch one action's column a row, and rows with reward 0 only enter X'X. The dense gains D of scores
-    that credit actions not taken enter through X'D, block by block; once for all betas of pseudo-loss scores.
+    Sparse gains touch one action's column a row, and rows with reward 0 only enter X'X. The dense
+    gains D of scores that credit actions not taken enter through X'D, block by block; once for all
+    betas of pseudo-loss scores.
 
     Args:
         scores: S linear scores.
         actions: K.
-        shift: (d,) subtracted from the context before summing, about its mean, so that centring loses no digits.
+        shift: (d,) subtracted from the context before summing, about its mean, so that centring
+            loses no digits.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(context=[[1.0], [3.0]], action=[0, 1], reward=[1, 1], propensity=[0.5, 0.5])
+    >>> log = piwo.Log.from_arrays(
+    ...     context=[[1.0], [3.0]], action=[0, 1], reward=[1, 1], propensity=[0.5, 0.5]
+    ... )
     >>> piwo.engines.reduce(log, Gram((piwo.IX(0.5),), 2, np.array([2.0]))).gx.tolist()
     [[[-1.0]], [[1.0]]]
     """
@@ -108,25 +119,31 @@ class Gram(Reduction[GramState]):
 
     @property
     def propensities(self) -> bool:
-        """Tell whether any score needs full propensity vectors."""
+        """Whether any score needs full propensity vectors."""
         return bool(self._dense)
 
     @cached_property
     def _dense(self) -> list[Score]:
-        """Return the first score of each table of dense gains."""
+        """The first score of each table of dense gains."""
         first = dict(zip(dense_columns(self.scores)[::-1].tolist(), self.scores[::-1], strict=True))
         return [first[c] for c in sorted(first) if c >= 0]
 
     @cached_property
     def _runs(self) -> list[tuple[type[Score], Floats]]:
-        """Return runs of neighbouring scores of one kind, with their hyper-parameters."""
-        first = dict(zip(sparse_columns(self.scores)[::-1].tolist(), self.scores[::-1], strict=True))
+        """Runs of neighboring scores of one kind, with their hyper-parameters."""
+        first = dict(
+            zip(sparse_columns(self.scores)[::-1].tolist(), self.scores[::-1], strict=True)
+        )
         runs = groupby((first[k] for k in sorted(first)), key=type)
         return [(kind, np.array([score.value or 0.0 for score in run])) for kind, run in runs]
 
     def empty(self) -> GramState:
         """Return the state of no rows."""
-        d, k, s = len(self.shift), self.actions, int(sparse_columns(self.scores).max(initial=-1)) + 1
+        d, k, s = (
+            len(self.shift),
+            self.actions,
+            int(sparse_columns(self.scores).max(initial=-1)) + 1,
+        )
         tables = len(self._dense)
         shapes = [(d,), (d, d), (k, s), (k, d, s), (tables, k), (tables, k, d), (tables, k)]
         return GramState(0.0, *(np.zeros(shape) for shape in shapes))
@@ -135,7 +152,9 @@ class Gram(Reduction[GramState]):
         """Return the sums with a batch added."""
         assert batch.context is not None
         added = self.empty()
-        with np.errstate(over="ignore", invalid="ignore"):  # who uses the sums looks whether they are finite
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # who uses the sums looks whether they are finite
             for at in range(0, len(batch), _BLOCK):
                 self._add(added, batch.take(slice(at, at + _BLOCK)))
             if self._dense:
@@ -154,7 +173,9 @@ class Gram(Reduction[GramState]):
         sums.xx[:] += weighted.T @ x
         rewarded = np.flatnonzero(block.reward > 0)
         part = replace(block, context=None, propensities=None, policies={}).take(rewarded)
-        gains = np.concatenate([kind.gains_path(part, parameters) for kind, parameters in self._runs], axis=1)
+        gains = np.concatenate(
+            [kind.gains_path(part, parameters) for kind, parameters in self._runs], axis=1
+        )
         add_gains(x, rewarded, part.action, part.sampled(gains), sums.g, sums.gx)
 
     def _add_dense(self, sums: GramState, block: Batch) -> None:

@@ -19,10 +19,11 @@ __all__ = ["ImprovementSums"]
 class ImprovementSums(Reduction[CreditState]):
     """Reduction: sum_t of an admissible score of Y = w R + 1 - R, affine in the policy, for S bets and N policies.
 
-        rho = pi log(1 + lam R/(mu (1 + lam (1 - R))))/lam + log(1 + lam (1 - R))/lam  <=  log(1 + lam Y)/lam
+        rho = pi log(1 + lam R/(mu (1 + lam (1 - R))))/lam + log(1 + lam (1 - R))/lam  <=  log(1 +
+        lam Y)/lam
 
-    by concavity, since the argument of the logarithm on the right is affine in pi and rho is its chord from pi = 0 to
-    pi = 1. E Y - 1 is at most the improvement; rewards in [0, 1].
+    by concavity, since the argument of the logarithm on the right is affine in pi and rho is its
+    chord from pi = 0 to pi = 1. E Y - 1 is at most the improvement; rewards in [0, 1].
     """
 
     policies: tuple[Policy, ...]
@@ -30,7 +31,7 @@ class ImprovementSums(Reduction[CreditState]):
 
     @property
     def context(self) -> bool:
-        """Tell whether any policy looks at the context."""
+        """Whether any policy looks at the context."""
         return any(policy.needs_context for policy in self.policies)
 
     def empty(self) -> CreditState:
@@ -43,7 +44,12 @@ class ImprovementSums(Reduction[CreditState]):
         missed = 1.0 - batch.reward
         for s, bet in enumerate(self.bets):
             # linear LS of a smaller reward: log(1 + lam (1 - R) + lam R/mu) - log(1 + lam (1 - R))
-            gains[:, s] = LSLinear(bet).gains(batch.with_reward(batch.reward / (1.0 + bet * missed)))
+            gains[:, s] = LSLinear(bet).gains(
+                batch.with_reward(batch.reward / (1.0 + bet * missed))
+            )
             alone[s] = np.log1p(bet * missed).sum() / bet
-        credit = np.stack([policy.logged(batch) @ gains for policy in self.policies], axis=1) + alone[:, None]
+        credit = (
+            np.stack([policy.logged(batch) @ gains for policy in self.policies], axis=1)
+            + alone[:, None]
+        )
         return state.merge(CreditState(float(len(batch)), np.asarray(credit, dtype=np.float64)))

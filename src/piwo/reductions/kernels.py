@@ -1,13 +1,13 @@
 """Compiled loops of the reductions. Imported only when first needed: importing Numba takes more than a second.
 
-The bet sums S_j = sum_t log(1 + lam_j y_t), lam_j = 32 / 2^j, are kept as products; the logarithm is taken once, at
-the end of a batch. Positive y are gathered in tiles of `TILE` rows; four rows of a tile share one of `PLACES`
-products, so that the loops run along the vector units:
+The bet sums S_j = sum_t log(1 + lam_j y_t), lam_j = 32 / 2^j, are kept as products; the logarithm
+is taken once, at the end of a batch. Positive y are gathered in tiles of `TILE` rows; four rows of
+a tile share one of `PLACES` products, so that the loops run along the vector units:
 
-- j < SPLIT: the excess q_j = prod (1 + lam_j y) - 1, as an excess so that small bets lose no digits; a product above
-  2^500 is scaled down by that, and counted;
-- j >= SPLIT in tiles with y <= SMALL, where lam_j y <= 1e-3: power sums of y, from which the series of the logarithm
-  gives all these bets at once, to 1e-15 relative;
+- j < SPLIT: the excess q_j = prod (1 + lam_j y) - 1, as an excess so that small bets lose no
+  digits; a product above 2^500 is scaled down by that, and counted;
+- j >= SPLIT in tiles with y <= SMALL, where lam_j y <= 1e-3: power sums of y, from which the series
+  of the logarithm gives all these bets at once, to 1e-15 relative;
 - j >= SPLIT in other tiles: products again.
 """
 
@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["add_bets", "add_both_sides", "add_efron_stein", "add_gains", "add_policy", "truncated_masses"]
+__all__ = [
+    "add_bets",
+    "add_both_sides",
+    "add_efron_stein",
+    "add_gains",
+    "add_policy",
+    "truncated_masses",
+]
 
 TILE = 256
 PLACES = 64
@@ -171,8 +178,8 @@ def add_policy(w: Any, r: Any, value: Any, loss: Any, better: Any, sums: Any) ->
 
     Weights are finite.
     """
-    # eight sums side by side, for the vector units; their order is written down, so that bits do not depend on
-    # how the compiler or the addresses of the arrays would have it
+    # eight sums side by side, for the vector units; their order is written down, so that bits do
+    # not depend on how the compiler or the addresses of the arrays would have it
     t1, t2, t3 = np.zeros(_LANES), np.zeros(_LANES), np.zeros(_LANES)
     t4, t5, t6 = np.zeros(_LANES), np.zeros(_LANES), np.zeros(_LANES)
     for start in range(0, len(w), _LANES):
@@ -197,8 +204,8 @@ def add_policy(w: Any, r: Any, value: Any, loss: Any, better: Any, sums: Any) ->
 def add_both_sides(w: Any, r: Any, rest: Any, bets: Any, value: Any, loss: Any) -> None:
     """Add the bet sums of w R + rest to `value`, and those of w (1 - R) + rest to `loss`, (48,) each.
 
-    Where w is 0, which is nearly everywhere for a policy that takes one of many actions, both are `rest`, and are
-    bet on once.
+    Where w is 0, which is nearly everywhere for a policy that takes one of many actions, both are
+    `rest`, and are bet on once.
     """
     idle, won, lost = np.empty(len(w)), np.empty(len(w)), np.empty(len(w))
     still, played = 0, 0
@@ -250,8 +257,8 @@ def add_gains(x: Any, rows: Any, action: Any, gains: Any, g: Any, gx: Any) -> No
 
     x (n, d) is the context of all rows; rows (m,) are those with gains, action (m,) what they took.
     """
-    # A rewarded row touches only its own action's d x S sums, which stay in the first cache; scores lie along the
-    # vector units, and four features at a time share the loads of the gains.
+    # A rewarded row touches only its own action's d x S sums, which stay in the first cache; scores
+    # lie along the vector units, and four features at a time share the loads of the gains.
     scores = gains.shape[1]
     width = x.shape[1]
     for t in range(len(rows)):
@@ -281,11 +288,14 @@ def add_gains(x: Any, rows: Any, action: Any, gains: Any, g: Any, gx: Any) -> No
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def add_efron_stein(w: Any, mu: Any, logged: Any, s: Any, laplace: Any, changed: Any, squares: Any, lift: Any) -> None:
+def add_efron_stein(
+    w: Any, mu: Any, logged: Any, s: Any, laplace: Any, changed: Any, squares: Any, lift: Any
+) -> None:
     """Go through rows in their order for `reductions.efron_stein`, and add them to its four arrays, each (G,).
 
-    w and mu, (n, K), are the weights and the probabilities of all actions, logged, (n,), the weights of those taken.
-    Everything is a logarithm but squares: phi = sum_a mu(a) exp(-s w(a)) alone would underflow.
+    w and mu, (n, K), are the weights and the probabilities of all actions, logged, (n,), the
+    weights of those taken. Everything is a logarithm but squares: phi = sum_a mu(a) exp(-s w(a))
+    alone would underflow.
     """
     passed = 0.0
     for t in range(len(w)):

@@ -24,7 +24,11 @@ def check_squares(context: Floats, most: float = 1e150) -> None:
     """
     lost = np.flatnonzero(np.abs(context).max(axis=0, initial=0.0) > most)
     if len(lost):
-        what = "its squares leave float64" if most <= 1e150 else "its values are near the end of float64"
+        what = (
+            "its squares leave float64"
+            if most <= 1e150
+            else "its values are near the end of float64"
+        )
         about = f"{most:.0e}".replace("+", "")
         raise DataError(
             f"column {lost[0]} of the context (counted from 0): {what}, "

@@ -25,7 +25,7 @@ class Predictor(Protocol):
 
     @property
     def needs_context(self) -> bool:
-        """Tell whether it looks at the context."""
+        """Whether it looks at the context."""
         ...
 
     def of(self, batch: Batch) -> Floats:
@@ -46,7 +46,8 @@ class ModelState(State):
     """
 
     value: Floats = field(default_factory=_no_bets)
-    """Y = w (R - b(X, A)) + sum_a pi(a|X) b(X, a) + k with b = min(q, k / w), a row for each of `CUTS`."""
+    """Y = w (R - b(X, A)) + sum_a pi(a|X) b(X, a) + k with b = min(q, k / w), a row for each of
+    `CUTS`."""
     loss: Floats = field(default_factory=_no_bets)
     """The same for 1 - R and 1 - q."""
     improvement: Floats = field(default_factory=_no_bets)
@@ -57,8 +58,8 @@ class ModelState(State):
 class ModelVariates(VectorSums[ModelState]):
     """Reduction: the bet sums of a policy's truncated doubly robust credits, with the baselines of a reward model.
 
-    As `ControlVariates`, with predicted rewards in place of the constants: sum_a min(pi(a|x) q(x, a), k mu(a|x)).
-    Predictions below 0 count as 0, and so do predicted losses 1 - q.
+    As `ControlVariates`, with predicted rewards in place of the constants: sum_a min(pi(a|x) q(x,
+    a), k mu(a|x)). Predictions below 0 count as 0, and so do predicted losses 1 - q.
 
     Args:
         policy: over the log's action list; it must give full vectors, and so must the log.
@@ -69,9 +70,13 @@ class ModelVariates(VectorSums[ModelState]):
 
     >>> import piwo
     >>> from piwo.estimators.forward_model import ForwardModel
-    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=["a", "b"])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=["a", "b"]
+    ... )
     >>> half = ForwardModel(np.full((1, 2, 1), 0.5))
-    >>> state = piwo.engines.reduce(log, ModelVariates(piwo.policies.Constant("a", log.actions), half))
+    >>> state = piwo.engines.reduce(
+    ...     log, ModelVariates(piwo.policies.Constant("a", log.actions), half)
+    ... )
     >>> [round(float(y), 12) for y in np.exp(state.value[0, 5:6])]  # k = 1: (1 + 2.5)(1 + 1.5)
     [8.75]
     """
@@ -81,7 +86,7 @@ class ModelVariates(VectorSums[ModelState]):
 
     @property
     def context(self) -> bool:
-        """Tell whether the policy or the model looks at the context."""
+        """Whether the policy or the model looks at the context."""
         return self.policy.needs_context or self.model.needs_context
 
     def empty(self) -> ModelState:
@@ -100,7 +105,9 @@ class ModelVariates(VectorSums[ModelState]):
             rest = np.minimum(pi * rewards, k * mu).sum(axis=1) + uncut(weights.w, rewards[rows], k)
             state.value[i] = _bets(weights, r, rest)
             if self.bounded:
-                missed = np.minimum(pi * losses, k * mu).sum(axis=1) + uncut(weights.w, losses[rows], k)
+                missed = np.minimum(pi * losses, k * mu).sum(axis=1) + uncut(
+                    weights.w, losses[rows], k
+                )
                 state.loss[i] = _bets(weights, 1.0 - r, missed)
                 state.improvement[i] = _bets(weights, r, rest + (1.0 - r))
         return state

@@ -17,9 +17,11 @@ from piwo.scores.ratio import log_ratio, over_propensity
 
 __all__ = ["PAIR_BASELINES", "PairState", "PairSums"]
 
-PAIR_BASELINES: tuple[tuple[float, float], ...] = tuple((c, k) for c in (0.0, 0.5, 1.0) for k in (1.0, 4.0, 16.0))
-"""(c, k): the baseline c where the policy plays an action more than the other, cut so that |pi - pi'| b / mu <= k; and
-1 - c for losses where it plays it less."""
+PAIR_BASELINES: tuple[tuple[float, float], ...] = tuple(
+    (c, k) for c in (0.0, 0.5, 1.0) for k in (1.0, 4.0, 16.0)
+)
+"""(c, k): the baseline c where the policy plays an action more than the other, cut so that |pi -
+pi'| b / mu <= k; and 1 - c for losses where it plays it less."""
 
 _BLOCK_BYTES = 2**23
 
@@ -35,7 +37,8 @@ class PairState(State):
     rows: int = 0
     bets: Floats = field(default_factory=lambda: np.zeros(len(BETS)))
     raised: Floats = field(default_factory=lambda: np.zeros((len(PAIR_BASELINES), len(BETS))))
-    """Bet sums of the same difference with control variates, raised by 1 + k, a row for each of `PAIR_BASELINES`."""
+    """Bet sums of the same difference with control variates, raised by 1 + k, a row for each of
+    `PAIR_BASELINES`."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +73,17 @@ class PairSums(Reduction[PairState]):
 
     @property
     def propensities(self) -> bool:
-        """Tell whether the full propensity vectors are needed."""
+        """Whether the full propensity vectors are needed."""
         return self.variates
 
     @property
     def context(self) -> bool:
-        """Tell whether a policy looks at the context."""
+        """Whether a policy looks at the context."""
         return self.policy.needs_context or self.other.needs_context
 
     @property
     def labels(self) -> bool:
-        """Tell whether a policy asks which action was taken."""
+        """Whether a policy asks which action was taken."""
         return self.full or self.policy.needs_actions or self.other.needs_actions
 
     def empty(self) -> PairState:
@@ -92,10 +95,17 @@ class PairSums(Reduction[PairState]):
         if self.full:
             numerator, rest = self._differences(batch)
         else:
-            earned, missed = self.policy.logged(batch) * batch.reward, self.other.logged(batch) * (1.0 - batch.reward)
+            earned, missed = (
+                self.policy.logged(batch) * batch.reward,
+                self.other.logged(batch) * (1.0 - batch.reward),
+            )
             numerator, rest = earned + missed, np.zeros(len(batch))
         y, state = over_propensity(numerator, batch) + rest, state.merge(PairState(len(batch)))
-        for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES) if self.variates else ():
+        for block in (
+            row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES)
+            if self.variates
+            else ()
+        ):
             state = state.merge(PairState(raised=self._raised(batch.take(block))))
         lost = np.flatnonzero(~np.isfinite(y))
         if not len(lost):
@@ -111,7 +121,9 @@ class PairSums(Reduction[PairState]):
             some = batch.take(block)
             more = self.policy.full(some) - self.other.full(some)
             taken = more[np.arange(len(some)), some.action]
-            numerator[block] = np.where(taken > 0.0, taken * some.reward, -taken * (1.0 - some.reward))
+            numerator[block] = np.where(
+                taken > 0.0, taken * some.reward, -taken * (1.0 - some.reward)
+            )
             rest[block] = np.maximum(0.0, 1.0 - np.maximum(-more, 0.0).sum(axis=1))
         return numerator, rest
 
@@ -124,7 +136,11 @@ class PairSums(Reduction[PairState]):
         d = np.asarray(self.policy.full(batch) - self.other.full(batch), np.float64)
         more, less = np.maximum(d, 0.0), np.maximum(-d, 0.0)
         c, k = np.array(PAIR_BASELINES).T.copy()
-        gained, lost, scratch = np.zeros((len(c), len(batch))), np.zeros((len(c), len(batch))), np.zeros(len(batch))
+        gained, lost, scratch = (
+            np.zeros((len(c), len(batch))),
+            np.zeros((len(c), len(batch))),
+            np.zeros(len(batch)),
+        )
         truncated_masses(more, mu, c, k, gained, scratch)
         truncated_masses(less, mu, 1.0 - c, k, lost, scratch)
         taken = d[np.arange(len(batch)), batch.action]

@@ -1,6 +1,7 @@
 """What the reductions share that are about one policy: what it asks of the batches, and its weights."""
 
-# Annotations are not postponed here: the fields below become arguments of dataclasses in modules without these names.
+# Annotations are not postponed here: the fields below become arguments of dataclasses in modules
+# without these names.
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,12 +27,12 @@ class PolicyReduction(Reduction[S]):
 
     @property
     def context(self) -> bool:
-        """Tell whether the policy looks at the context."""
+        """Whether the policy looks at the context."""
         return self.policy.needs_context
 
     @property
     def labels(self) -> bool:
-        """Tell whether the policy asks which action was taken."""
+        """Whether the policy asks which action was taken."""
         return self.policy.needs_actions
 
     def weights(self, batch: Batch, pi: Floats | None = None) -> Weights:

@@ -47,7 +47,8 @@ class MomentState(State):
     max_weight: float = largest(default=0.0)
 
     loss_rho: float = 0.0
-    """sum of the credits of the losses 1 - R, for pessimistic scores of rewards with an upper end."""
+    """sum of the credits of the losses 1 - R, for pessimistic scores of rewards with an upper
+    end."""
     reward: float = 0.0
     """sum s R: what the logging policy earned."""
 
@@ -92,8 +93,12 @@ class PolicySums(PolicyReduction[PolicyState]):
         bounded: rewards have an upper end, so that losses 1 - R exist.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
-    >>> piwo.engines.reduce(log, PolicySums(piwo.policies.Uniform(log.actions), piwo.IW())).moments.wr
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
+    ... )
+    >>> piwo.engines.reduce(
+    ...     log, PolicySums(piwo.policies.Uniform(log.actions), piwo.IW())
+    ... ).moments.wr
     3.0
     """
 
@@ -113,14 +118,21 @@ class PolicySums(PolicyReduction[PolicyState]):
         lost = None
         if float(weights.w.max(initial=0.0)) * scale == np.inf:
             lost = np.flatnonzero(weights.w > np.finfo(np.float64).max / scale)
-        moments, bets = self._rows(batch, weights.w) if lost is None else self._lost(batch, weights, lost)
+        moments, bets = (
+            self._rows(batch, weights.w) if lost is None else self._lost(batch, weights, lost)
+        )
         return state.merge(PolicyState(self._credits(moments, batch, pi), bets))
 
     def _rows(self, batch: Batch, w: Floats) -> tuple[MomentState, BetState]:
         """Return the sums of rows whose weights are finite."""
         from piwo.reductions.kernels import add_policy
 
-        value, loss, better, sums = np.empty_like(w), np.empty_like(w), np.empty_like(w), np.zeros(6)
+        value, loss, better, sums = (
+            np.empty_like(w),
+            np.empty_like(w),
+            np.empty_like(w),
+            np.zeros(6),
+        )
         add_policy(w, batch.reward, value, loss, better, sums)
         bets = self._bets(batch.reward, w, value, loss, better)
         total, reward, s = float(len(batch)), float(sums[5]), batch.weight
@@ -130,10 +142,20 @@ class PolicySums(PolicyReduction[PolicyState]):
             total, reward = float(s.sum()), float((s * batch.reward).sum())
         mean, w2, wr, w2r, w2r2, _ = (float(x) for x in sums)
         return MomentState(
-            len(batch), total, mean, w2, wr, w2r, w2r2, reward=reward, max_weight=float(w.max(initial=0.0))
+            len(batch),
+            total,
+            mean,
+            w2,
+            wr,
+            w2r,
+            w2r2,
+            reward=reward,
+            max_weight=float(w.max(initial=0.0)),
         ), bets
 
-    def _bets(self, reward: Floats, w: Floats, value: Floats, loss: Floats, better: Floats) -> BetState:
+    def _bets(
+        self, reward: Floats, w: Floats, value: Floats, loss: Floats, better: Floats
+    ) -> BetState:
         """Return the bet sums of w R, w (1 - R), w R + 1 - R and w."""
         earned = bet_sums(value)
         if not self.bounded:
@@ -145,7 +167,9 @@ class PolicySums(PolicyReduction[PolicyState]):
             return BetState(earned, lost, earned + misses * np.log1p(BETS), earned + lost)
         return BetState(earned, lost, bet_sums(better), bet_sums(w))
 
-    def _lost(self, batch: Batch, weights: Weights, lost: npt.NDArray[np.intp]) -> tuple[MomentState, BetState]:
+    def _lost(
+        self, batch: Batch, weights: Weights, lost: npt.NDArray[np.intp]
+    ) -> tuple[MomentState, BetState]:
         """Return the sums where some weights are beyond float64: logarithms bet, the moments are infinite."""
         kept, few = np.delete(np.arange(len(batch)), lost), batch.take(lost)
         moments, bets = self._rows(batch.take(kept), weights.w[kept])
@@ -178,5 +202,11 @@ class PolicySums(PolicyReduction[PolicyState]):
             u2, rho2 = float((u * u).sum()), float((rho * rho).sum())
         changed = int(self.score.changed(batch, pi).sum())
         return replace(
-            moments, u=float(u.sum()), u2=u2, rho=float(rho.sum()), rho2=rho2, changed=changed, loss_rho=loss
+            moments,
+            u=float(u.sum()),
+            u2=u2,
+            rho=float(rho.sum()),
+            rho2=rho2,
+            changed=changed,
+            loss_rho=loss,
         )

@@ -16,23 +16,23 @@ S = TypeVar("S")
 class Reduction(ABC, Generic[S]):
     """Folds batches into a state, and says what batches must carry for that.
 
-    Laws (tests/reductions/test_laws.py): `merge` is associative and commutative, `empty()` is its identity, and
-    splitting the rows anywhere gives the same state, all to 1e-12 relative.
+    Laws (tests/reductions/test_laws.py): `merge` is associative and commutative, `empty()` is its
+    identity, and splitting the rows anywhere gives the same state, all to 1e-12 relative.
     """
 
     @property
     def context(self) -> bool:
-        """Tell whether batches must carry the context."""
+        """Whether batches must carry the context."""
         return False
 
     @property
     def propensities(self) -> bool:
-        """Tell whether batches must carry full propensity vectors."""
+        """Whether batches must carry full propensity vectors."""
         return False
 
     @property
     def labels(self) -> bool:
-        """Tell whether batches must carry action codes, for which the action list must be known."""
+        """Whether batches must carry action codes, for which the action list must be known."""
         return True
 
     @abstractmethod
@@ -61,17 +61,17 @@ class Together(Reduction[tuple[Any, ...]]):
 
     @property
     def context(self) -> bool:
-        """Tell whether any part needs the context."""
+        """Whether any part needs the context."""
         return any(part.context for part in self.parts)
 
     @property
     def propensities(self) -> bool:
-        """Tell whether any part needs full propensity vectors."""
+        """Whether any part needs full propensity vectors."""
         return any(part.propensities for part in self.parts)
 
     @property
     def labels(self) -> bool:
-        """Tell whether any part needs action codes."""
+        """Whether any part needs action codes."""
         return any(part.labels for part in self.parts)
 
     def empty(self) -> tuple[Any, ...]:

@@ -27,7 +27,8 @@ Counts = npt.NDArray[np.int64]
 class RowSampleState(State):
     """The smallest of the hashes of rows, each once, and how many rows have it.
 
-    Which they are depends on what is in the rows alone, so two logs that share rows keep the same ones of these.
+    Which they are depends on what is in the rows alone, so two logs that share rows keep the same
+    ones of these.
 
     >>> one = RowSampleState(3, np.array([5, 9], np.uint64), np.array([1, 2]))
     >>> one.merge(RowSampleState(1, np.array([9], np.uint64), np.array([1]))).counts.tolist()
@@ -47,7 +48,7 @@ class RowSampleState(State):
 
     @property
     def repeated(self) -> float:
-        """Return about how often a new row of the same kind would have the hash of one of these rows by chance.
+        """About how often a new row of the same kind would have the hash of one of these rows by chance.
 
         Formula: one minus the share of rows whose hash no other has.
         Source: Good (1953), "The population frequencies of species", Biometrika 40.
@@ -77,15 +78,19 @@ class RowSampleState(State):
 class RowSample(Reduction[RowSampleState]):
     """Reduction: the rows with the smallest hashes of action, propensity and context.
 
-    Rewards do not count: rows that a policy was learned from are these whatever reward is read from them.
+    Rewards do not count: rows that a policy was learned from are these whatever reward is read from
+    them.
 
     Args:
         labels_of: the action list, in the order of its codes.
         with_context: whether the context counts.
-        with_propensity: whether the propensity counts; not where it was estimated, and differs from time to time.
+        with_propensity: whether the propensity counts; not where it was estimated, and differs from
+            time to time.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
+    ... )
     >>> piwo.engines.reduce(log, RowSample(tuple(log.actions))).counts.tolist()
     [1, 1, 1]
     """
@@ -96,7 +101,7 @@ class RowSample(Reduction[RowSampleState]):
 
     @property
     def context(self) -> bool:
-        """Tell whether batches must carry the context."""
+        """Whether batches must carry the context."""
         return self.with_context
 
     def empty(self) -> RowSampleState:
@@ -121,9 +126,13 @@ def _smallest(rows: int, hashes: Hashes, counts: Counts) -> RowSampleState:
 
 
 def _bits(values: Floats) -> Hashes:
-    return (np.ascontiguousarray(values) + 0.0).view(np.uint64)  # + 0.0: -0.0 and 0.0 are one number
+    return (np.ascontiguousarray(values) + 0.0).view(
+        np.uint64
+    )  # + 0.0: -0.0 and 0.0 are one number
 
 
 def _label_hashes(labels: Sequence[Any]) -> Hashes:
-    texts = (hashlib.sha256(str(label).encode("utf-8", "surrogatepass")).digest()[:8] for label in labels)
+    texts = (
+        hashlib.sha256(str(label).encode("utf-8", "surrogatepass")).digest()[:8] for label in labels
+    )
     return np.frombuffer(b"".join(texts), "<u8").astype(np.uint64)

@@ -19,8 +19,8 @@ __all__ = ["SharedPolicy"]
 class SharedPolicy(Reduction[tuple[Any, ...]]):
     """Reduction: several others about one policy that gives full vectors, which may be a slow model.
 
-    The policy is asked for its full vectors a block of rows at a time; the parts take the logged actions'
-    probabilities from there.
+    The policy is asked for its full vectors a block of rows at a time; the parts take the logged
+    actions' probabilities from there.
 
     Args:
         policy: over the log's action list.
@@ -28,7 +28,9 @@ class SharedPolicy(Reduction[tuple[Any, ...]]):
 
     >>> import piwo
     >>> from piwo.reductions import ControlVariates, PolicySums
-    >>> log = piwo.Log.from_arrays(action=["a"], reward=[1], propensities=[[0.5, 0.5]], actions=["a", "b"])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a"], reward=[1], propensities=[[0.5, 0.5]], actions=["a", "b"]
+    ... )
     >>> uniform = piwo.policies.Uniform(log.actions)
     >>> parts = (PolicySums(uniform, piwo.IW()), ControlVariates(uniform))
     >>> piwo.engines.reduce(log, SharedPolicy(uniform, parts))[0].moments.w
@@ -40,17 +42,17 @@ class SharedPolicy(Reduction[tuple[Any, ...]]):
 
     @property
     def context(self) -> bool:
-        """Tell whether any part needs the context."""
+        """Whether any part needs the context."""
         return self._together.context
 
     @property
     def propensities(self) -> bool:
-        """Tell whether any part needs full propensity vectors."""
+        """Whether any part needs full propensity vectors."""
         return self._together.propensities
 
     @property
     def labels(self) -> bool:
-        """Tell whether any part needs action codes."""
+        """Whether any part needs action codes."""
         return self._together.labels
 
     @property
@@ -63,7 +65,9 @@ class SharedPolicy(Reduction[tuple[Any, ...]]):
 
     def update(self, state: tuple[Any, ...], batch: Batch) -> tuple[Any, ...]:
         """Return the states with the rows of a batch added."""
-        if len(self.parts) == 1 or not self.policy.tells_all:  # what the log says costs nothing to ask again
+        if (
+            len(self.parts) == 1 or not self.policy.tells_all
+        ):  # what the log says costs nothing to ask again
             return self._together.update(state, batch)
         for some in in_blocks(batch, len(self.policy.actions)):
             known = _Known(self.policy, some)

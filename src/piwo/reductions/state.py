@@ -18,7 +18,8 @@ def largest(**options: Any) -> Any:
 class State:
     """Base of every state. Subclasses are frozen dataclasses of float64 numbers, arrays and other states.
 
-    Merging is associative and commutative up to rounding (1e-12 relative), and the empty state is its identity.
+    Merging is associative and commutative up to rounding (1e-12 relative), and the empty state is
+    its identity.
 
     >>> from piwo.reductions import DigestState
     >>> DigestState(2, 5).merge(DigestState(1, 1))
@@ -27,7 +28,9 @@ class State:
 
     def merge(self, other: Self) -> Self:
         """Return the state of both parts together."""
-        merged = {x.name: _merge(x, getattr(self, x.name), getattr(other, x.name)) for x in fields(self)}  # type: ignore[arg-type]
+        merged = {
+            x.name: _merge(x, getattr(self, x.name), getattr(other, x.name)) for x in fields(self)
+        }  # type: ignore[arg-type]
         return replace(self, **merged)  # type: ignore[type-var]
 
 

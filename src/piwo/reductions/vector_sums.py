@@ -52,7 +52,10 @@ def in_blocks(batch: Batch, actions: int) -> Iterator[Batch]:
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(9, np.int32), np.ones(9), np.ones(9))
-    >>> [len(block) for block in in_blocks(batch, actions=10**7)], [len(block) for block in in_blocks(batch, actions=2)]
+    >>> (
+    ...     [len(block) for block in in_blocks(batch, actions=10**7)],
+    ...     [len(block) for block in in_blocks(batch, actions=2)],
+    ... )
     ([1, 1, 1, 1, 1, 1, 1, 1, 1], [9])
     """
     for block in row_blocks(len(batch), actions, size=_BLOCK_BYTES):

@@ -15,7 +15,8 @@ from piwo.reductions.state import State
 __all__ = ["HistogramState", "WeightHistogram"]
 
 BINS = 2100
-"""Bin 0 holds weight 0; bin i holds weights in [2^(i-1051), 2^(i-1050)): all of float64, the last bin beyond."""
+"""Bin 0 holds weight 0; bin i holds weights in [2^(i-1051), 2^(i-1050)): all of float64, the last
+bin beyond."""
 _OFFSET = 1050
 TOP = 10
 
@@ -53,7 +54,9 @@ class WeightHistogram(PolicyReduction[HistogramState]):
     """Reduction: the histogram of w = pi/mu for one policy, by powers of two, with the heaviest rows.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
+    ... )
     >>> piwo.engines.reduce(log, WeightHistogram(piwo.policies.Uniform(log.actions))).top.rows[0]
     (2.0, 2, 0, 0.25)
     """
@@ -75,10 +78,15 @@ class WeightHistogram(PolicyReduction[HistogramState]):
         weight = np.bincount(bins, w, minlength=BINS).astype(np.float64, copy=False)
         heaviest = np.argpartition(w, -TOP)[-TOP:] if len(w) > TOP else np.arange(len(w))
         least = w[heaviest].min() if len(heaviest) else 0.0
-        near = np.flatnonzero(w >= least)[: 4 * TOP]  # ties at the edge: the first rows, whatever the batches
+        near = np.flatnonzero(w >= least)[
+            : 4 * TOP
+        ]  # ties at the edge: the first rows, whatever the batches
         chosen = np.union1d(near, heaviest[w[heaviest] > least])
         rows = batch.row_numbers
-        top = tuple((float(w[i]), int(rows[i]), int(batch.action[i]), float(batch.propensity[i])) for i in chosen)
+        top = tuple(
+            (float(w[i]), int(rows[i]), int(batch.action[i]), float(batch.propensity[i]))
+            for i in chosen
+        )
         return state.merge(HistogramState(count, weight, TopRows().merge(TopRows(top))))
 
 

@@ -31,7 +31,9 @@ class PairState(State):
 
     def merge(self, other: PairState) -> PairState:
         """Return the pairs of both parts."""
-        return _distinct(*(np.concatenate([getattr(x, name) for x in (self, other)]) for name in _FIELDS))
+        return _distinct(
+            *(np.concatenate([getattr(x, name) for x in (self, other)]) for name in _FIELDS)
+        )
 
 
 _FIELDS = ("w", "reward", "count")
@@ -52,7 +54,9 @@ class WeightPairs(PolicyReduction[PairState]):
     """Reduction: the pairs (w, R) of one policy, for methods that need more than sums.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.5])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.5]
+    ... )
     >>> piwo.engines.reduce(log, WeightPairs(piwo.policies.Constant("a", log.actions))).w
     array([0., 2.])
     """

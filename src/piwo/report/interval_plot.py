@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from piwo.estimators import Evaluation
+from piwo.evaluation import Evaluation
 from piwo.visible import number, visible
 
 __all__ = ["IntervalPlot", "interval_plot"]
@@ -50,7 +50,9 @@ def interval_plot(evaluations: Sequence[Evaluation]) -> IntervalPlot:
     """Return the picture of some intervals.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5], actions=["a", "b"])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5], actions=["a", "b"]
+    ... )
     >>> interval_plot([piwo.evaluate(log, piwo.policies.Uniform(log.actions))]).words
     'uniform: 0.5, between 0 and 1. The logging policy: 0.5.'
     """
@@ -81,13 +83,19 @@ def interval_plot(evaluations: Sequence[Evaluation]) -> IntervalPlot:
         lines=lines,
         ticks=tuple((at(x), number(x)) for x in ticks),
         logging=None if logging is None else at(logging),
-        words=" ".join([*(_words(one) for one in evaluations), f"The logging policy: {number(logging)}."]),
+        words=" ".join(
+            [*(_words(one) for one in evaluations), f"The logging policy: {number(logging)}."]
+        ),
     )
 
 
 def _span(evaluations: Sequence[Evaluation]) -> tuple[float, float]:
-    ends = [x for one in evaluations for x in (one.lower, one.upper, one.logging_value) if x is not None]
-    ends += [one.value for one in evaluations if one.value is not None and not (one.lower and one.upper)]
+    ends = [
+        x for one in evaluations for x in (one.lower, one.upper, one.logging_value) if x is not None
+    ]
+    ends += [
+        one.value for one in evaluations if one.value is not None and not (one.lower and one.upper)
+    ]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 

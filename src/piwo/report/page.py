@@ -23,8 +23,8 @@ ACTIONS_SHOWN = 50
 def page(summary: Summary) -> str:
     """Return a report as one HTML page.
 
-    Whatever labels, columns and files are called, their names are text on it: they are escaped, nothing is
-    fetched, and the page's own content policy forbids scripts.
+    Whatever labels, columns and files are called, their names are text on it: they are escaped,
+    nothing is fetched, and the page's own content policy forbids scripts.
 
     Args:
         summary: what to say.
@@ -37,7 +37,9 @@ def page(summary: Summary) -> str:
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
-    >>> made = page(piwo.report.summarize(log, [piwo.evaluate(log, piwo.policies.Uniform(log.actions))]))
+    >>> made = page(
+    ...     piwo.report.summarize(log, [piwo.evaluate(log, piwo.policies.Uniform(log.actions))])
+    ... )
     >>> made.startswith("<!DOCTYPE html>"), "<script" in made
     (True, False)
     """
@@ -82,7 +84,9 @@ def _template(name: str, style: str) -> Any:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
     except ImportError:
-        raise UsageError("reports need jinja2, which is not installed; python -m pip install jinja2") from None
+        raise UsageError(
+            "reports need jinja2, which is not installed; python -m pip install jinja2"
+        ) from None
 
     def shown(value: Any) -> Any:
         """Make every text that is put into the page printable; it is escaped after that."""
@@ -90,6 +94,12 @@ def _template(name: str, style: str) -> Any:
             return "-"
         return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
-    made = Environment(autoescape=True, undefined=StrictUndefined, finalize=shown, trim_blocks=True, lstrip_blocks=True)
+    made = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     made.globals["style"] = Markup(style)  # noqa: S704 (our own file)
     return made.from_string(_source(name))

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from piwo._version import __version__
-from piwo.certificates import Certificate
+from piwo.certificates.certificate import Certificate
 from piwo.errors import UsageError
-from piwo.estimators import Evaluation, Health
-from piwo.estimators.evaluation import notes_together
+from piwo.evaluation import Evaluation
+from piwo.evaluation.record import notes_together
+from piwo.health import Health
 from piwo.logs.log import Log
 
 __all__ = ["Summary", "summarize"]
@@ -40,7 +41,7 @@ class Summary:
 
     @property
     def notes(self) -> list[str]:
-        """Return what a reader must know of the values, what is true of every policy once."""
+        """What a reader must know of the values, what is true of every policy once."""
         return notes_together(self.evaluations) if self.evaluations else []
 
 
@@ -72,9 +73,15 @@ def summarize(
     if not evaluations:
         raise UsageError("no evaluations to report; give at least one")
     columns = log.columns
-    roles = {"action": columns.action, **columns.numbers(), "propensity vector": columns.propensities}
+    roles = {
+        "action": columns.action,
+        **columns.numbers(),
+        "propensity vector": columns.propensities,
+    }
     named = [(role, name) for role, name in roles.items() if name is not None]
-    named += [("context", name) for name in columns.context] + [("policy", name) for name in columns.policies]
+    named += [("context", name) for name in columns.context] + [
+        ("policy", name) for name in columns.policies
+    ]
     return Summary(
         source=log.source.name,
         columns=tuple(named),

@@ -47,6 +47,9 @@ __all__ = [
 _EXPORTED = tuple(globals()[name] for name in __all__ if name != "SCORES")
 
 SCORES: Mapping[str, type[Score]] = {
-    kind.name: kind for kind in _EXPORTED if isinstance(kind, type) and issubclass(kind, Score) and kind is not Score
+    kind.name: kind
+    for kind in _EXPORTED
+    if isinstance(kind, type) and issubclass(kind, Score) and kind is not Score
 }
-"""Every score by name: all that is exported here. Estimators and the command line know a score by this."""
+"""Every score by name: all that is exported here. Estimators and the command line know a score by
+this."""

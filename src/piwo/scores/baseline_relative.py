@@ -16,22 +16,28 @@ __all__ = ["BaselineRelative"]
 class BaselineRelative(DenseBetScore):
     """Smoothed gains over the logging policy, for rewards in [0, 1]: safe policy improvement for any oracle.
 
-    Answers: which policy is surely better than the one that wrote the log? Its maximum is the policy with the highest
-    lower bound on v(pi) - v(mu), where other scores have the highest lower bound on v(pi). A policy that plays as the
-    logger does where little is known loses nothing by it. Needs full propensity vectors, and an oracle that takes
-    dense gains (ridge, exhaustive).
+    Answers: which policy is surely better than the one that wrote the log? Its maximum is the
+    policy with the highest lower bound on v(pi) - v(mu), where other scores have the highest lower
+    bound on v(pi). A policy that plays as the logger does where little is known loses nothing by
+    it. Needs full propensity vectors, and an oracle that takes dense gains (ridge, exhaustive).
 
-    Formula: G[t, a] = log(1 + lam Y_t(a)) / lam,
-    Y_t(a) = 1{A_t = a} (1 - mu_a) R_t / mu_a + 1{A_t != a} (1 - R_t) + mu_a;
-    E Y(a) = r(X, a) - v(mu|X) + 1. With g the mean of sum_a pi(a|X_t) G[t, a] and all policies of a class,
-    v(pi) - v(mu) >= (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - 1 with probability 1 - delta.
+    Formula: G[t, a] = log(1 + lam Y_t(a)) / lam, Y_t(a) = 1{A_t = a} (1 - mu_a) R_t / mu_a + 1{A_t
+    != a} (1 - R_t) + mu_a; E Y(a) = r(X, a) - v(mu|X) + 1. With g the mean of sum_a pi(a|X_t) G[t,
+    a] and all policies of a class, v(pi) - v(mu) >= (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - 1
+    with probability 1 - delta.
     Source: docs/theory.md, section "Learning what is better than the logger".
 
     Args:
         lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
 
     >>> import numpy as np
-    >>> batch = Batch(0, np.zeros(1, np.int32), np.ones(1), np.array([0.5]), propensities=np.array([[0.5, 0.5]]))
+    >>> batch = Batch(
+    ...     0,
+    ...     np.zeros(1, np.int32),
+    ...     np.ones(1),
+    ...     np.array([0.5]),
+    ...     propensities=np.array([[0.5, 0.5]]),
+    ... )
     >>> np.expm1(BaselineRelative(1.0).dense_gains(batch).table).round(12).tolist()
     [[1.5, 0.5]]
     """
@@ -43,7 +49,7 @@ class BaselineRelative(DenseBetScore):
 
     @property
     def shift(self) -> float:
-        """Return 1."""
+        """1."""
         return 1.0
 
     def parts(self, batch: Batch) -> tuple[Floats, Floats, Floats]:

@@ -82,7 +82,8 @@ class LinearCreditScore(BetScore):
 class DenseBetScore(BetScore):
     """A score of all actions, G[t, a] = log(1 + lam Y_t(a)) / lam, Y_t(a) = rest + 1{A_t = a} extra / mu_a >= 0.
 
-    Admissible by the mean of Y, whatever it is that this mean bounds; needs full propensity vectors.
+    Admissible by the mean of Y, whatever it is that this mean bounds; needs full propensity
+    vectors.
 
     >>> from piwo.scores import BaselineRelative
     >>> BaselineRelative(1.0).dense
@@ -110,12 +111,12 @@ class DenseBetScore(BetScore):
 
     @property
     def admissible(self) -> bool:
-        """Return True."""
+        """True."""
         return True
 
     @property
     def dense_weight(self) -> float:
-        """Return 1."""
+        """1."""
         return 1.0
 
     def dense_gains(self, batch: Batch) -> DenseGains:

@@ -18,8 +18,9 @@ __all__ = ["Clip"]
 class Clip(Score):
     """Clipped importance weighting: rho = pi R / max(mu, gamma).
 
-    For comparison with what others do. It is not pessimistic: IX's bound does not hold for it (docs/theory.md gives
-    a counterexample), so its intervals come from the unclipped rows. The result states how many rows were changed.
+    For comparison with what others do. It is not pessimistic: IX's bound does not hold for it
+    (docs/theory.md gives a counterexample), so its intervals come from the unclipped rows. The
+    result states how many rows were changed.
 
     Formula: V = (1/n) sum_t pi(A_t|X_t) R_t / max(mu(A_t|X_t), gamma).
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Eq. (CIW).
@@ -51,4 +52,6 @@ class Clip(Score):
 
     def told_of_changed(self, rows: int) -> str:
         """Return how many rows were clipped."""
-        return f"clipping at propensity {self.number:.4g} changed {rows} row{'' if rows == 1 else 's'}"
+        return (
+            f"clipping at propensity {self.number:.4g} changed {rows} row{'' if rows == 1 else 's'}"
+        )

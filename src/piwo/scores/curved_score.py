@@ -31,7 +31,10 @@ class CurvedScore(Score):
         Raises:
             UsageError: naming the score to learn with.
         """
-        raise UsageError(f"{cls.label} is not linear in the policy, so it gives no gains; learn with {cls.instead}")
+        raise UsageError(
+            f"{cls.label} is not linear in the policy, so it gives no gains; learn with "
+            f"{cls.instead}"
+        )
 
     @abstractmethod
     def rho(self, batch: Batch, pi: Floats) -> Floats:

@@ -31,28 +31,37 @@ class RewardGuess(Protocol):
 class DoublyRobustLS(DenseBetScore):
     """Doubly robust gains, smoothed: every action gets what a model guesses, the logged one its correction too.
 
-    Answers what LSLinear answers, with less noise, and without its habit of imitating the logger where all rewards
-    are high: an action not taken is credited with q, not with 0. A constant q helps much already. Needs full
-    propensity vectors, and an oracle that takes dense gains (ridge, exhaustive).
+    Answers what LSLinear answers, with less noise, and without its habit of imitating the logger
+    where all rewards are high: an action not taken is credited with q, not with 0. A constant q
+    helps much already. Needs full propensity vectors, and an oracle that takes dense gains (ridge,
+    exhaustive).
 
-    Formula: G[t, a] = log(1 + lam Y_t(a)) / lam, Y_t(a) = 1{A_t = a} (R_t - b_a) / mu_a + b_a + k >= 0,
-    b_a = min(q(X_t, a), k mu(a|X_t)). With g the mean of sum_a pi(a|X_t) G[t, a] and all policies of a class,
-    v(pi) >= (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - k with probability 1 - delta.
+    Formula: G[t, a] = log(1 + lam Y_t(a)) / lam, Y_t(a) = 1{A_t = a} (R_t - b_a) / mu_a + b_a + k
+    >= 0, b_a = min(q(X_t, a), k mu(a|X_t)). With g the mean of sum_a pi(a|X_t) G[t, a] and all
+    policies of a class, v(pi) >= (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - k with probability 1 -
+    delta.
     Source: docs/theory.md, section "Doubly robust learning".
 
     Args:
         lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
-        q: a guess of the reward on the unit scale: a number of at least 0, the same for all actions; several, from
-            which a learner chooses as from a path; a `RewardGuess`; or "forward": the learner fits one to the rows that
-            it learns from, each row's on earlier rows alone (`piwo.estimators.forward_model`). A held-out certificate
-            then rests on rows that q never saw, an in-sample one pays for the whole class, whatever q is.
+        q: a guess of the reward on the unit scale: a number of at least 0, the same for all
+            actions; several, from which a learner chooses as from a path; a `RewardGuess`; or
+            "forward": the learner fits one to the rows that it learns from, each row's on earlier
+            rows alone (`piwo.estimators.forward_model`). A held-out certificate then rests on rows
+            that q never saw, an in-sample one pays for the whole class, whatever q is.
         k: above 0; how far below 0 the correction may reach. Several: a learner chooses.
 
     Raises:
         UsageError: for numbers out of range.
 
     >>> import numpy as np
-    >>> batch = Batch(0, np.zeros(1, np.int32), np.ones(1), np.array([0.5]), propensities=np.array([[0.5, 0.5]]))
+    >>> batch = Batch(
+    ...     0,
+    ...     np.zeros(1, np.int32),
+    ...     np.ones(1),
+    ...     np.array([0.5]),
+    ...     propensities=np.array([[0.5, 0.5]]),
+    ... )
     >>> np.expm1(DoublyRobustLS(1.0, q=0.5, k=4.0).dense_gains(batch).table).round(12).tolist()
     [[5.5, 4.5]]
     """
@@ -73,7 +82,9 @@ class DoublyRobustLS(DenseBetScore):
                 continue
             if isinstance(value, str):
                 also = f", or {FORWARD!r}" if name == "q" else ""
-                raise UsageError(f"{name} of {self.label} is {value!r}, expected a number, or several{also}")
+                raise UsageError(
+                    f"{name} of {self.label} is {value!r}, expected a number, or several{also}"
+                )
             check_parameter(name, value, positive=positive)
 
     def variants(self) -> list[Score]:
@@ -84,12 +95,12 @@ class DoublyRobustLS(DenseBetScore):
 
     @property
     def wants_model(self) -> bool:
-        """Tell whether q is to be fitted by a learner."""
+        """Whether q is to be fitted by a learner."""
         return isinstance(self.q, str)
 
     @property
     def needs_context(self) -> bool:
-        """Tell whether q looks at the context."""
+        """Whether q looks at the context."""
         return bool(getattr(self.q, "needs_context", False))
 
     def with_model(self, model: RewardGuess | str) -> DoublyRobustLS:
@@ -98,18 +109,20 @@ class DoublyRobustLS(DenseBetScore):
 
     @property
     def key(self) -> tuple[float | None, ...]:
-        """Return lam, q and k; None for a q that is no number."""
+        """Lam, q and k; None for a q that is no number."""
         return (self.value, float(self.q) if isinstance(self.q, int | float) else None, self.shift)
 
     @property
     def shift(self) -> float:
-        """Return k.
+        """K.
 
         Raises:
             UsageError: where it is several numbers; learners settle those.
         """
         if isinstance(self.k, tuple):
-            raise UsageError(f"k of {self.label} is {self.k}, expected one number by now; see .variants()")
+            raise UsageError(
+                f"k of {self.label} is {self.k}, expected one number by now; see .variants()"
+            )
         return float(self.k)
 
     def parts(self, batch: Batch) -> tuple[Floats, Floats, Floats]:
@@ -121,7 +134,10 @@ class DoublyRobustLS(DenseBetScore):
         k, mu = self.shift, vectors_of(batch, self.label)
         guess = self._guess(batch, mu.shape[1])
         # at the logged action b/mu = min(q/mu, k), finite where q/mu is not
-        mu_a, q_a = batch.propensity, np.broadcast_to(guess, mu.shape)[np.arange(len(batch)), batch.action]
+        mu_a, q_a = (
+            batch.propensity,
+            np.broadcast_to(guess, mu.shape)[np.arange(len(batch)), batch.action],
+        )
         rest = np.minimum(q_a, k * mu_a) + (k - np.minimum(over(q_a, mu_a), k))
         return np.minimum(guess, k * mu) + k, rest, batch.reward
 
@@ -129,13 +145,18 @@ class DoublyRobustLS(DenseBetScore):
         if isinstance(self.q, RewardGuess):
             found = self.q.of(batch)
             if found.shape != (len(batch), actions):
-                raise UsageError(f"q gave shape {found.shape}, expected ({len(batch)}, {actions}): one guess an action")
+                raise UsageError(
+                    f"q gave shape {found.shape}, expected ({len(batch)}, {actions}): one guess an "
+                    "action"
+                )
             return np.maximum(found, 0.0)
         if isinstance(self.q, str):
             raise UsageError(
-                f"q of {self.label} is {self.q!r}, which a learner fits; learn with PIWO, PIWOGrid or Auto, or give "
-                "q=piwo.estimators.forward_model(log)"
+                f"q of {self.label} is {self.q!r}, which a learner fits; learn with PIWO, PIWOGrid "
+                "or Auto, or give q=piwo.estimators.forward_model(log)"
             )
         if isinstance(self.q, tuple):
-            raise UsageError(f"q of {self.label} is {self.q}, expected one number by now; see .variants()")
+            raise UsageError(
+                f"q of {self.label} is {self.q}, expected one number by now; see .variants()"
+            )
         return np.full((1, 1), float(self.q))

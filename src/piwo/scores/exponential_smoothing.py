@@ -18,15 +18,16 @@ __all__ = ["ExponentialSmoothing"]
 class ExponentialSmoothing(Score):
     """Exponential smoothing: rho = pi R / mu^alpha, 0 < alpha <= 1; alpha = 1 is importance weighting.
 
-    For comparison: a smooth alternative to clipping, biased downwards since mu^alpha >= mu. It is not pessimistic in
-    the sense of `Score`: its own bounds need an explicit variance term, so its intervals come from the unclipped rows.
+    For comparison: a smooth alternative to clipping, biased downwards since mu^alpha >= mu. It is
+    not pessimistic in the sense of `Score`: its own bounds need an explicit variance term, so its
+    intervals come from the unclipped rows.
 
     Formula: V = (1/n) sum_t pi(A_t|X_t) R_t / mu(A_t|X_t)^alpha.
     Source: Aouali, Brunel, Rohde, Korba 2023 (arXiv 2305.15877).
 
     Args:
-        alpha: the power, in (0, 1]; a number, "auto" or several (see `IX`). The alpha that goes with a gamma of IX is
-            1 / (1 + gamma), near 1 - 1/sqrt(n) for the usual gamma.
+        alpha: the power, in (0, 1]; a number, "auto" or several (see `IX`). The alpha that goes
+            with a gamma of IX is 1 / (1 + gamma), near 1 - 1/sqrt(n) for the usual gamma.
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(1, np.int32), np.array([1.0]), np.array([0.25]))
@@ -52,7 +53,7 @@ class ExponentialSmoothing(Score):
 
     @property
     def gamma_equivalent(self) -> float:
-        """Return 1 / alpha - 1."""
+        """1 / alpha - 1."""
         return 1.0 / self.number - 1.0
 
     def at_gamma(self, gamma: float) -> Self:

@@ -17,12 +17,12 @@ __all__ = ["Freezing", "FreezingLinear"]
 class Freezing(CreditScore):
     """Logarithmic smoothing of the rows with lam w R <= 1, nothing for others: rho = log(1 + lam w R) / lam, or 0.
 
-    Pessimistic, and never above `LogClip`. Few, unlucky rows cannot carry a policy, which small logs may be glad of; a
-    policy that plays what was seldom logged is worth nothing to it.
+    Pessimistic, and never above `LogClip`. Few, unlucky rows cannot carry a policy, which small
+    logs may be glad of; a policy that plays what was seldom logged is worth nothing to it.
 
     Formula: V = (1/n) sum_t c(w_t R_t), c(y) = log(1 + lam y) / lam for lam y <= 1, else 0.
-    Source: Ryu, Kwon, Koppe, Jun 2025 (arXiv 2502.10826); the inequality is that of docs/theory.md, section "Admissible
-    scores".
+    Source: Ryu, Kwon, Koppe, Jun 2025 (arXiv 2502.10826); the inequality is that of docs/theory.md,
+    section "Admissible scores".
 
     Args:
         lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).

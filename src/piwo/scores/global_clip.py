@@ -17,8 +17,8 @@ __all__ = ["GlobalClip", "GlobalClipLinear"]
 class GlobalClip(CreditScore):
     """Clipped importance weighting minus half its square: rho = z - lam z^2 / 2 with z = min(w R, 1/lam).
 
-    What makes clipping safe: 0 <= rho <= log(1 + lam w R) / lam, so every bound of `LS` holds for it, and `LS` is
-    never below it. The credit stops at 1 / (2 lam).
+    What makes clipping safe: 0 <= rho <= log(1 + lam w R) / lam, so every bound of `LS` holds for
+    it, and `LS` is never below it. The credit stops at 1 / (2 lam).
 
     Formula: V = (1/n) sum_t c(w_t R_t), c(y) = min(y, 1/lam) - lam min(y, 1/lam)^2 / 2.
     Source: Sakhi, Aouali, Alquier, Chopin 2024 (arXiv 2405.14335), Cor. 4.

@@ -17,16 +17,17 @@ __all__ = ["Harmonic"]
 class Harmonic(CurvedScore):
     """The power mean of weight and 1 with exponent -1: rho = R w / (1 - lam + lam w), 0 < lam <= 1.
 
-    For comparison: weights are at most 1/lam, and those below 1 are raised, so it is not pessimistic and intervals come
-    from the unclipped rows. Deviations are sub-Gaussian at a lam made from E w^2, which the log does not tell.
+    For comparison: weights are at most 1/lam, and those below 1 are raised, so it is not
+    pessimistic and intervals come from the unclipped rows. Deviations are sub-Gaussian at a lam
+    made from E w^2, which the log does not tell.
 
     Formula: V = (1/n) sum_t R_t / ((1 - lam) / w_t + lam).
-    Source: Metelli, Russo, Restelli 2021 (NeurIPS, "Subgaussian and differentiable importance sampling for off-policy
-    evaluation and learning"), exponent s = -1.
+    Source: Metelli, Russo, Restelli 2021 (NeurIPS, "Subgaussian and differentiable importance
+    sampling for off-policy evaluation and learning"), exponent s = -1.
 
     Args:
-        lam: weight of the 1; a number, "auto" or several (see `IX`). The lam that goes with a gamma of IX is gamma /
-            (1 + gamma): for pi = 1 the weight is then (1 + gamma) / (mu + gamma).
+        lam: weight of the 1; a number, "auto" or several (see `IX`). The lam that goes with a gamma
+            of IX is gamma / (1 + gamma): for pi = 1 the weight is then (1 + gamma) / (mu + gamma).
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(1, np.int32), np.array([1.0]), np.array([0.25]))
@@ -48,7 +49,7 @@ class Harmonic(CurvedScore):
 
     @property
     def gamma_equivalent(self) -> float:
-        """Return lam / (1 - lam)."""
+        """Lam / (1 - lam)."""
         return self.number / (1.0 - self.number) if self.number < 1.0 else float("inf")
 
     def at_gamma(self, gamma: float) -> Self:

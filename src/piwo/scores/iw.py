@@ -18,8 +18,8 @@ __all__ = ["IW"]
 class IW(Score):
     """Importance weighting (inverse propensity scoring): rho = pi R / mu.
 
-    Answers: what would the policy have earned, without bias where the logger tried what the policy plays? Unbounded
-    variance; prefer IX or LSLinear wherever propensities get small.
+    Answers: what would the policy have earned, without bias where the logger tried what the policy
+    plays? Unbounded variance; prefer IX or LSLinear wherever propensities get small.
 
     Formula: V = (1/n) sum_t pi(A_t|X_t) R_t / mu(A_t|X_t).
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Eq. (IW).

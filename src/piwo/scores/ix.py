@@ -15,16 +15,18 @@ __all__ = ["IX"]
 class IX(Score):
     """Implicit exploration: rho = pi R / (mu + gamma), gamma > 0.
 
-    Answers: which policy is surely good? Adding gamma to the propensity biases the estimate downwards by exactly
-    gamma * C_gamma(pi), most where the logger seldom went, and gives lower bounds with no assumption on coverage.
+    Answers: which policy is surely good? Adding gamma to the propensity biases the estimate
+    downwards by exactly gamma * C_gamma(pi), most where the logger seldom went, and gives lower
+    bounds with no assumption on coverage.
 
-    Formula: V_gamma = (1/n) sum_t pi(A_t|X_t) R_t / (mu(A_t|X_t) + gamma); E V_gamma = v - gamma C_gamma.
+    Formula: V_gamma = (1/n) sum_t pi(A_t|X_t) R_t / (mu(A_t|X_t) + gamma); E V_gamma = v - gamma
+    C_gamma.
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Eq. (IX).
 
     Args:
-        gamma: what is added to the propensity; a number; "auto", which a learner or `evaluate` settles (for a finite
-            class the theory's sqrt(log(2|Pi|/delta) / n), for linear policies the paper's sqrt(d / n)); or several
-            numbers, a path from which a learner chooses.
+        gamma: what is added to the propensity; a number; "auto", which a learner or `evaluate`
+            settles (for a finite class the theory's sqrt(log(2|Pi|/delta) / n), for linear policies
+            the paper's sqrt(d / n)); or several numbers, a path from which a learner chooses.
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(1, np.int32), np.array([1.0]), np.array([0.4]))

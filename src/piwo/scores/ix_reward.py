@@ -17,12 +17,13 @@ __all__ = ["IXReward"]
 class IXReward(Score):
     """Implicit exploration in proportion to the reward: rho = pi R / (mu + gamma R), gamma > 0.
 
-    IX with a smaller bias where rewards are small, at the same penalty; `LSLinear` at lam = 2 gamma is larger still.
-    Pessimistic for any R >= 0, without an upper end: z / (1 + z/2) <= log(1 + z) and Bernoulli's inequality.
+    IX with a smaller bias where rewards are small, at the same penalty; `LSLinear` at lam = 2 gamma
+    is larger still. Pessimistic for any R >= 0, without an upper end: z / (1 + z/2) <= log(1 + z)
+    and Bernoulli's inequality.
 
     Formula: V = (1/n) sum_t pi(A_t|X_t) R_t / (mu(A_t|X_t) + gamma R_t).
-    Source: docs/theory.md, section "Admissible scores"; a step of the proof for IX in Gabbianelli, Neu, Papini 2024
-    (arXiv 2309.15771).
+    Source: docs/theory.md, section "Admissible scores"; a step of the proof for IX in Gabbianelli,
+    Neu, Papini 2024 (arXiv 2309.15771).
 
     Args:
         gamma: what is added to the propensity at reward 1; a number, "auto" or several (see `IX`).

@@ -17,12 +17,12 @@ __all__ = ["LogClip", "LogClipLinear"]
 class LogClip(CreditScore):
     """Logarithmic smoothing of the credit clipped at 1/lam: rho = log(1 + min(lam w R, 1)) / lam.
 
-    Pessimistic, and never above `LS`, whose bounds it inherits; the credit stops at log(2) / lam, so a single row
-    carries little.
+    Pessimistic, and never above `LS`, whose bounds it inherits; the credit stops at log(2) / lam,
+    so a single row carries little.
 
     Formula: V = (1/n) sum_t c(w_t R_t), c(y) = log(1 + min(lam y, 1)) / lam.
-    Source: Ryu, Kwon, Koppe, Jun 2025 (arXiv 2502.10826); the inequality is that of docs/theory.md, section "Admissible
-    scores".
+    Source: Ryu, Kwon, Koppe, Jun 2025 (arXiv 2502.10826); the inequality is that of docs/theory.md,
+    section "Admissible scores".
 
     Args:
         lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).

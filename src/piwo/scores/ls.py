@@ -19,8 +19,9 @@ __all__ = ["LS", "LSLinear"]
 class LS(CurvedScore, BetScore):
     """Logarithmic smoothing: rho = log(1 + lam pi R / mu) / lam, lam > 0.
 
-    The largest pessimistic score at a given lam: its lower bound is never below that of IX at gamma = lam / 2. Not
-    linear in a stochastic policy, so it evaluates and `LSLinear` learns. Finite for every positive propensity.
+    The largest pessimistic score at a given lam: its lower bound is never below that of IX at gamma
+    = lam / 2. Not linear in a stochastic policy, so it evaluates and `LSLinear` learns. Finite for
+    every positive propensity.
 
     Formula: V = (1/n) sum_t log(1 + lam pi(A_t|X_t) R_t / mu(A_t|X_t)) / lam.
     Source: Sakhi, Aouali, Alquier, Chopin 2024 (arXiv 2405.14335), Eq. (14).
@@ -47,7 +48,8 @@ class LS(CurvedScore, BetScore):
 class LSLinear(BetScore):
     """Logarithmic smoothing, linear in the policy: rho = pi log(1 + lam R / mu) / lam.
 
-    Answers what IX answers, with a smaller bias at the same penalty; the gains that PIWO-LS learns from.
+    Answers what IX answers, with a smaller bias at the same penalty; the gains that PIWO-LS learns
+    from.
 
     Formula: V = (1/n) sum_t pi(A_t|X_t) log(1 + lam R_t / mu(A_t|X_t)) / lam.
     Source: Sakhi, Aouali, Alquier, Chopin 2024 (arXiv 2405.14335), Eq. (25).

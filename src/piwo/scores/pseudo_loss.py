@@ -21,17 +21,25 @@ __all__ = ["PseudoLoss"]
 class PseudoLoss(Score):
     """Pseudo-loss gains: G[t, a] = 1{a = A_t} R_t / mu(A_t|X_t) - beta / mu(a|X_t).
 
-    For comparison: the penalty needs every action to have positive propensity everywhere, and full propensity vectors
-    in the log. `gains` is the sparse part; the dense part is 1 / mu(a|x), and -beta its weight.
+    For comparison: the penalty needs every action to have positive propensity everywhere, and full
+    propensity vectors in the log. `gains` is the sparse part; the dense part is 1 / mu(a|x), and
+    -beta its weight.
 
-    Source: Wang, Krishnamurthy, Slivkins 2023 (arXiv 2306.07923); Gabbianelli, Neu, Papini 2024, Section 3, with the
-    1/n that is missing there.
+    Source: Wang, Krishnamurthy, Slivkins 2023 (arXiv 2306.07923); Gabbianelli, Neu, Papini 2024,
+    Section 3, with the 1/n that is missing there.
 
     Args:
-        beta: the weight of the penalty, at least 0; the theory's choice is sqrt(log(|Pi|/delta) / n).
+        beta: the weight of the penalty, at least 0; the theory's choice is sqrt(log(|Pi|/delta) /
+            n).
 
     >>> import numpy as np
-    >>> batch = Batch(0, np.zeros(1, np.int32), np.ones(1), np.array([0.5]), propensities=np.array([[0.5, 0.5]]))
+    >>> batch = Batch(
+    ...     0,
+    ...     np.zeros(1, np.int32),
+    ...     np.ones(1),
+    ...     np.array([0.5]),
+    ...     propensities=np.array([[0.5, 0.5]]),
+    ... )
     >>> PseudoLoss(0.1).dense_gains(batch).table.tolist(), PseudoLoss(0.1).dense_weight
     ([[2.0, 2.0]], -0.1)
     """
@@ -40,7 +48,7 @@ class PseudoLoss(Score):
     name: ClassVar[str] = "pl"
     label: ClassVar[str] = "PL"
     parameter: ClassVar[str | None] = "beta"
-    penalised: ClassVar[bool] = True
+    penalized: ClassVar[bool] = True
     dense: ClassVar[bool] = True
 
     @classmethod
@@ -56,7 +64,8 @@ class PseudoLoss(Score):
         """Return 1 / mu(a | X_t), (n, K), in units in which propensities of 1e-400 are numbers like any other.
 
         Raises:
-            UsageError: where the log has no full vectors, or one of them has an action of probability 0.
+            UsageError: where the log has no full vectors, or one of them has an action of
+                probability 0.
         """
         logs = _log_inverse_propensities(batch)
         scale = logs.max(axis=0, initial=0.0)
@@ -64,7 +73,7 @@ class PseudoLoss(Score):
 
     @property
     def dense_weight(self) -> float:
-        """Return -beta."""
+        """-beta."""
         return -self.number
 
 
@@ -87,6 +96,6 @@ def _refuse_zeros(batch: Batch, zero: npt.NDArray[np.bool_]) -> None:
         row, action = (int(x[0]) for x in np.nonzero(zero))
         where = place(int(batch.row_numbers[row]))
         raise UsageError(
-            f"PIWO-PL needs positive propensity for every action, {where} gives action code {action} probability 0; "
-            "use IX, which needs no such thing"
+            f"PIWO-PL needs positive propensity for every action, {where} gives action code "
+            f"{action} probability 0; use IX, which needs no such thing"
         )

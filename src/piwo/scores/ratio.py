@@ -11,7 +11,15 @@ import numpy.typing as npt
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 
-__all__ = ["Weights", "importance_weights", "log1p_ratio", "log_ratio", "over", "over_propensity", "vectors_of"]
+__all__ = [
+    "Weights",
+    "importance_weights",
+    "log1p_ratio",
+    "log_ratio",
+    "over",
+    "over_propensity",
+    "vectors_of",
+]
 
 
 def over(numerator: Floats, denominator: Floats) -> Floats:
@@ -36,14 +44,17 @@ def over(numerator: Floats, denominator: Floats) -> Floats:
 def over_propensity(numerator: Floats, batch: Batch) -> Floats:
     """Return numerator / mu(A_t | X_t) for every row.
 
-    Rows with numerator 0 give 0 and never divide. Where mu underflows, the logarithm is used, and the result is inf
-    only if the quotient itself is beyond float64; `log_ratio` then still knows it.
+    Rows with numerator 0 give 0 and never divide. Where mu underflows, the logarithm is used, and
+    the result is inf only if the quotient itself is beyond float64; `log_ratio` then still knows
+    it.
 
     Args:
         numerator: (n,) non-negative, such as pi * R.
         batch: the rows.
 
-    >>> over_propensity(np.array([1.0]), Batch(0, np.zeros(1, np.int32), np.ones(1), np.array([0.25]))).tolist()
+    >>> over_propensity(
+    ...     np.array([1.0]), Batch(0, np.zeros(1, np.int32), np.ones(1), np.array([0.25]))
+    ... ).tolist()
     [4.0]
     """
     ratio = over(numerator, batch.propensity)
@@ -57,14 +68,20 @@ def over_propensity(numerator: Floats, batch: Batch) -> Floats:
 
 def log_ratio(numerator: Floats, batch: Batch, rows: npt.NDArray[np.intp]) -> Floats:
     """Return log(numerator / mu) for the given rows, whose numerators are positive."""
-    log_mu = np.log(batch.propensity[rows]) if batch.log_propensity is None else batch.log_propensity[rows]
+    log_mu = (
+        np.log(batch.propensity[rows])
+        if batch.log_propensity is None
+        else batch.log_propensity[rows]
+    )
     return np.log(numerator[rows]) - log_mu
 
 
 def log1p_ratio(scales: Floats, numerator: Floats, batch: Batch) -> Floats:
     """Return log(1 + scale * numerator / mu) for S scales, (n, S), finite for every positive mu, however small.
 
-    >>> batch = Batch(0, np.zeros(1, np.int32), np.ones(1), np.zeros(1), log_propensity=np.array([-1000.0]))
+    >>> batch = Batch(
+    ...     0, np.zeros(1, np.int32), np.ones(1), np.zeros(1), log_propensity=np.array([-1000.0])
+    ... )
     >>> log1p_ratio(np.ones(1), np.ones(1), batch).tolist()
     [[1000.0]]
     """
@@ -74,7 +91,9 @@ def log1p_ratio(scales: Floats, numerator: Floats, batch: Batch) -> Floats:
         np.log1p(result, out=result)
     lost = np.flatnonzero(~np.isfinite(result).all(axis=1))
     if len(lost):
-        result[lost] = np.logaddexp(0.0, np.add.outer(log_ratio(numerator, batch, lost), np.log(scales)))
+        result[lost] = np.logaddexp(
+            0.0, np.add.outer(log_ratio(numerator, batch, lost), np.log(scales))
+        )
     return result
 
 
@@ -94,7 +113,8 @@ def vectors_of(batch: Batch, label: str) -> Floats:
     """
     if batch.propensities is None:
         raise UsageError(
-            f"{label} needs the full propensity vector of every row; give propensities= or behavior=, or use IX"
+            f"{label} needs the full propensity vector of every row; give propensities= or "
+            "behavior=, or use IX"
         )
     return batch.propensities
 
@@ -115,7 +135,9 @@ class Weights:
         return product if np.isfinite(product.sum()) else np.where(factor > 0, product, 0.0)
 
 
-def importance_weights(batch: Batch, pi: Floats, log_pi: Callable[[], Floats] | None = None) -> Weights:
+def importance_weights(
+    batch: Batch, pi: Floats, log_pi: Callable[[], Floats] | None = None
+) -> Weights:
     """Return the importance weights w = pi(A_t | X_t) / mu(A_t | X_t) of a batch.
 
     Args:
@@ -131,7 +153,9 @@ def importance_weights(batch: Batch, pi: Floats, log_pi: Callable[[], Floats] | 
     def logarithm() -> Floats:
         with np.errstate(divide="ignore"):
             log_of_pi = np.log(pi) if log_pi is None else log_pi()
-            return log_of_pi - (np.log(batch.propensity) if batch.log_propensity is None else batch.log_propensity)
+            return log_of_pi - (
+                np.log(batch.propensity) if batch.log_propensity is None else batch.log_propensity
+            )
 
     if batch.log_propensity is None:
         return Weights(over(pi, batch.propensity), logarithm)

@@ -33,7 +33,7 @@ class DenseGains:
 
     @property
     def table(self) -> Floats:
-        """Return the gains themselves, (n, K); infinite where they are beyond float64."""
+        """The gains themselves, (n, K); infinite where they are beyond float64."""
         with np.errstate(over="ignore"):
             return self.values * np.exp(self.scale) if self.scale.any() else self.values
 
@@ -43,10 +43,12 @@ class Score(ABC):
 
     Concrete scores are small frozen dataclasses. They state two properties:
 
-    - `linear`: rho = pi * gain, with a gain that does not depend on the policy; such a score can be given to an oracle.
-    - `pessimistic`: 0 <= rho <= log(1 + lam * y) / lam with y = pi R / mu and lam the score's bet size; then
-      lower bounds on the value hold for one policy, and for all of a class Pi at the price of log|Pi| (Sakhi et al.
-      2024; docs/theory.md). IX has this property for rewards of at most 1.
+    - `linear`: rho = pi * gain, with a gain that does not depend on the policy; such a score can be
+    given to an oracle.
+    - `pessimistic`: 0 <= rho <= log(1 + lam * y) / lam with y = pi R / mu and lam the score's bet
+      size; then lower bounds on the value hold for one policy, and for all of a class Pi at the
+      price of log|Pi| (Sakhi et al. 2024; docs/theory.md). IX has this property for rewards of at
+      most 1.
     """
 
     name: ClassVar[str]
@@ -55,18 +57,21 @@ class Score(ABC):
     """Name in tables and figures."""
     linear: ClassVar[bool] = True
     pessimistic: ClassVar[bool] = False
-    penalised: ClassVar[bool] = False
+    penalized: ClassVar[bool] = False
     """Whether the hyper-parameter weighs a penalty, and may be 0."""
     parameter: ClassVar[str | None] = None
     """Name of the one hyper-parameter, None where there is none."""
     relative: ClassVar[bool] = False
     """Whether it credits what a policy improves on the logging policy."""
     dense: ClassVar[bool] = False
-    """Whether actions not taken have gains too (`dense_gains`): it learns, and is no estimate of a value."""
+    """Whether actions not taken have gains too (`dense_gains`): it learns, and is no estimate of a
+    value."""
     needs_upper_end: ClassVar[bool] = False
-    """Whether its bounds hold for rewards of at most 1 only, so that a log must declare an upper end."""
+    """Whether its bounds hold for rewards of at most 1 only, so that a log must declare an upper
+    end."""
     small_bets: ClassVar[bool] = False
-    """Whether a grid of it begins with gamma = 1 (`piwo.bounds.gamma_grid_ix`), others' with a bet of 32."""
+    """Whether a grid of it begins with gamma = 1 (`piwo.bounds.gamma_grid_ix`), others' with a bet
+    of 32."""
     regret_known: ClassVar[bool] = False
     """Whether the theorems of docs/grid.md bound the regret of what is learned with it."""
     per_gamma: ClassVar[float] = 1.0
@@ -85,7 +90,9 @@ class Score(ABC):
         if isinstance(asked, list):
             object.__setattr__(self, self.parameter, tuple(asked))
         value = getattr(self, self.parameter)
-        check_parameter(self.parameter, value, positive=self.penalised is False, largest=self.largest)
+        check_parameter(
+            self.parameter, value, positive=self.penalized is False, largest=self.largest
+        )
 
     @classmethod
     @abstractmethod
@@ -114,7 +121,7 @@ class Score(ABC):
 
     @property
     def number(self) -> float:
-        """Return the hyper-parameter, which must be settled.
+        """The hyper-parameter, which must be settled.
 
         Raises:
             UsageError: where it is "auto" or a path; `evaluate` and learners settle those.
@@ -126,19 +133,22 @@ class Score(ABC):
 
     @property
     def value(self) -> float | None:
-        """Return the value of the hyper-parameter, None where there is none.
+        """The value of the hyper-parameter, None where there is none.
 
         Raises:
             UsageError: where it is "auto" or a path; `evaluate` and learners settle those.
         """
         asked = self.asked
         if isinstance(asked, str | tuple):
-            raise UsageError(f"{self.parameter} of {self.label} is {asked!r}, expected one number by now; see .at(0.1)")
+            raise UsageError(
+                f"{self.parameter} of {self.label} is {asked!r}, expected one number by now; see "
+                ".at(0.1)"
+            )
         return None if asked is None else float(asked)
 
     @property
     def gamma_equivalent(self) -> float | None:
-        """Return the gamma of IX that the hyper-parameter amounts to (lam / 2 for a bet size); None without one."""
+        """The gamma of IX that the hyper-parameter amounts to (lam / 2 for a bet size); None without one."""
         return None if self.value is None else self.value / self.per_gamma
 
     def at_gamma(self, gamma: float) -> Self:
@@ -155,7 +165,7 @@ class Score(ABC):
 
     @property
     def asked(self) -> float | str | tuple[float, ...] | None:
-        """Return the hyper-parameter as the user gave it: a number, "auto", or several numbers (a path)."""
+        """The hyper-parameter as the user gave it: a number, "auto", or several numbers (a path)."""
         asked: float | str | tuple[float, ...] | None
         asked = None if self.parameter is None else getattr(self, self.parameter)
         return asked
@@ -166,7 +176,7 @@ class Score(ABC):
 
     @property
     def bet(self) -> float | None:
-        """Return lam, the bet size of a pessimistic score (lam = 2 gamma for IX), None for other scores."""
+        """Lam, the bet size of a pessimistic score (lam = 2 gamma for IX), None for other scores."""
         gamma = self.gamma_equivalent if self.pessimistic else None
         return None if gamma is None else 2.0 * gamma
 
@@ -176,20 +186,21 @@ class Score(ABC):
 
     @property
     def admissible(self) -> bool:
-        """Tell whether the mean g of its credits bounds the value (the improvement, if `relative`) from below.
+        """Whether the mean g of its credits bounds the value (the improvement, if `relative`) from below.
 
-        For all of a class at once, by (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - shift with probability 1 - delta.
+        For all of a class at once, by (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - shift with
+        probability 1 - delta.
         """
         return self.pessimistic and self.linear
 
     @property
     def wants_model(self) -> bool:
-        """Tell whether it asks for a reward model, which a learner fits to the rows that it learns from."""
+        """Whether it asks for a reward model, which a learner fits to the rows that it learns from."""
         return False
 
     @property
     def needs_context(self) -> bool:
-        """Tell whether its gains look at the context."""
+        """Whether its gains look at the context."""
         return False
 
     def with_model(self, model: Any) -> Score:
@@ -201,21 +212,23 @@ class Score(ABC):
         Raises:
             UsageError: for scores that take none.
         """
-        raise UsageError(f"{self.label} takes no reward model, got {model!r:.40}; use DoublyRobustLS")
+        raise UsageError(
+            f"{self.label} takes no reward model, got {model!r:.40}; use DoublyRobustLS"
+        )
 
     @property
     def key(self) -> Any:
-        """Return what tells the scores of a path apart: the hyper-parameter, with any other setting."""
+        """What tells the scores of a path apart: the hyper-parameter, with any other setting."""
         return self.value
 
     @property
     def shift(self) -> float:
-        """Return by how much the bets on dense gains are raised: v >= bound - shift."""
+        """By how much the bets on dense gains are raised: v >= bound - shift."""
         return 0.0
 
     @property
     def dense_weight(self) -> float:
-        """Return the weight of the dense gains, G[t, a] = 1{a = A_t} gains[t] + weight dense[t, a]; 0 without them."""
+        """The weight of the dense gains, G[t, a] = 1{a = A_t} gains[t] + weight dense[t, a]; 0 without them."""
         return 0.0
 
     def dense_gains(self, batch: Batch) -> DenseGains:  # noqa: ARG002 (for scores that have them)
@@ -240,9 +253,14 @@ def check_parameter(name: str, value: Any, positive: bool = True, largest: float
     numbers = value if isinstance(value, tuple) and value else (value,)
     for one in numbers:
         good = (
-            isinstance(one, int | float | np.floating | np.integer) and not isinstance(one, bool) and np.isfinite(one)
+            isinstance(one, int | float | np.floating | np.integer)
+            and not isinstance(one, bool)
+            and np.isfinite(one)
         )
         if not good or one < 0 or (positive and one == 0) or one > largest:
             least = "above 0" if positive else "of at least 0"
             most = "" if largest == np.inf else f" and at most {largest:g}"
-            raise UsageError(f"{name} is {one!r}, expected a finite number {least}{most}, several of them, or 'auto'")
+            raise UsageError(
+                f"{name} is {one!r}, expected a finite number {least}{most}, several of them, or "
+                "'auto'"
+            )

@@ -19,16 +19,17 @@ __all__ = ["Shrinkage"]
 class Shrinkage(CurvedScore):
     """Optimistic shrinkage of the weights: rho = R lam w / (w^2 + lam), lam > 0.
 
-    For comparison, and as the weights of doubly robust shrinkage (`doubly_robust(weights=Shrinkage(lam))`). The weight
-    is largest at w = sqrt(lam), where it is sqrt(lam)/2; beyond, it falls back to 0. It is not pessimistic, so
-    intervals come from the unclipped rows.
+    For comparison, and as the weights of doubly robust shrinkage
+    (`doubly_robust(weights=Shrinkage(lam))`). The weight is largest at w = sqrt(lam), where it is
+    sqrt(lam)/2; beyond, it falls back to 0. It is not pessimistic, so intervals come from the
+    unclipped rows.
 
     Formula: V = (1/n) sum_t R_t lam w_t / (w_t^2 + lam).
     Source: Su, Dimakopoulou, Krishnamurthy, Dudik 2020 (arXiv 1907.09623), optimistic shrinkage.
 
     Args:
-        lam: the square of the weight that is trusted most; a number, "auto" or several (see `IX`). The lam that goes
-            with a gamma of IX is 1 / gamma^2.
+        lam: the square of the weight that is trusted most; a number, "auto" or several (see `IX`).
+            The lam that goes with a gamma of IX is 1 / gamma^2.
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.5, 0.01]))
@@ -51,7 +52,7 @@ class Shrinkage(CurvedScore):
 
     @property
     def gamma_equivalent(self) -> float:
-        """Return 1 / sqrt(lam)."""
+        """1 / sqrt(lam)."""
         return float(self.number**-0.5)
 
     def at_gamma(self, gamma: float) -> Self:

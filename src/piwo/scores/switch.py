@@ -19,16 +19,17 @@ __all__ = ["Switch"]
 class Switch(CurvedScore):
     """Importance weighting up to a threshold: rho = R w 1{w <= tau}, tau > 0.
 
-    For comparison, and as the weights of the switch estimator: by itself it leaves out what it does not trust, with a
-    reward model (`doubly_robust(weights=Switch(tau))`) the model speaks for those rows. No finite-sample guarantee by
+    For comparison, and as the weights of the switch estimator: by itself it leaves out what it does
+    not trust, with a reward model (`doubly_robust(weights=Switch(tau))`) the model speaks for those
+    rows. No finite-sample guarantee by
     itself: it is not pessimistic, so intervals come from the unclipped rows.
 
     Formula: V = (1/n) sum_t R_t w_t 1{w_t <= tau}.
     Source: Wang, Agarwal, Dudik 2017 (arXiv 1612.01205).
 
     Args:
-        tau: the largest weight that is believed; a number, "auto" or several (see `IX`). The tau that goes with a
-            gamma of IX is 1 / gamma.
+        tau: the largest weight that is believed; a number, "auto" or several (see `IX`). The tau
+            that goes with a gamma of IX is 1 / gamma.
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.5, 0.01]))
@@ -53,7 +54,7 @@ class Switch(CurvedScore):
 
     @property
     def gamma_equivalent(self) -> float:
-        """Return 1 / tau."""
+        """1 / tau."""
         return 1.0 / self.number
 
     def at_gamma(self, gamma: float) -> Self:

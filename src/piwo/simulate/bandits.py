@@ -44,7 +44,8 @@ class Cells:
 class Bandit:
     """K actions without context, rewards of 0 or `high`, a logger and a target policy; all of it is known.
 
-    Everything is discrete, so a log of any size is a table of counts: many logs are simulated quickly.
+    Everything is discrete, so a log of any size is a table of counts: many logs are simulated
+    quickly.
 
     Args:
         name: what makes it hard.
@@ -56,7 +57,9 @@ class Bandit:
     Raises:
         UsageError: where the lengths differ, or mu or pi do not sum to 1.
 
-    >>> coin = Bandit("a fair coin", log_mu=(math.log(0.5), math.log(0.5)), pi=(1.0, 0.0), chance=(0.25, 0.75))
+    >>> coin = Bandit(
+    ...     "a fair coin", log_mu=(math.log(0.5), math.log(0.5)), pi=(1.0, 0.0), chance=(0.25, 0.75)
+    ... )
     >>> coin.value, coin.logging_value, len(coin.log(10, random_state=0))
     (0.25, 0.5, 10)
     """
@@ -72,38 +75,45 @@ class Bandit:
             check_kind(name, getattr(self, name), (tuple, list))
         check_sequences("action", pi=self.pi, chance=self.chance)
         if not all(is_number(x) and x <= 1e-9 for x in self.log_mu):
-            raise UsageError(f"log_mu is {shown(self.log_mu)}, expected logarithms of probabilities: at most 0")
+            raise UsageError(
+                f"log_mu is {shown(self.log_mu)}, expected logarithms of probabilities: at most 0"
+            )
         if not (is_number(self.high) and 0.0 < self.high <= 1.0):
             raise UsageError(f"high is {shown(self.high)}, expected a reward above 0 and at most 1")
         if not len(self.log_mu) == len(self.pi) == len(self.chance):
-            raise UsageError("log_mu, pi and chance have different lengths, expected one number an action")
-        for what, total in (("the logger's", float(self.mu.sum())), ("the policy's", math.fsum(self.pi))):
+            raise UsageError(
+                "log_mu, pi and chance have different lengths, expected one number an action"
+            )
+        for what, total in (
+            ("the logger's", float(self.mu.sum())),
+            ("the policy's", math.fsum(self.pi)),
+        ):
             if abs(total - 1.0) > 1e-9:
                 raise UsageError(f"{what} probabilities sum to {total:.9g}, expected 1")
 
     @property
     def mu(self) -> Floats:
-        """Return the (K,) logger's probabilities, 0 where they underflow."""
+        """The (K,) logger's probabilities, 0 where they underflow."""
         return np.asarray(np.exp(np.asarray(self.log_mu)))
 
     @cached_property
     def actions(self) -> Actions:
-        """Return the labels 0..K-1."""
+        """The labels 0..K-1."""
         return Actions(range(len(self.pi)))
 
     @cached_property
     def policy(self) -> Tabular:
-        """Return the target policy."""
+        """The target policy."""
         return Tabular(self.pi, self.actions)
 
     @property
     def value(self) -> float:
-        """Return the true value of the target policy."""
+        """The true value of the target policy."""
         return math.fsum(self.high * p * r for p, r in zip(self.pi, self.chance, strict=True))
 
     @property
     def logging_value(self) -> float:
-        """Return the true value of the logger."""
+        """The true value of the logger."""
         return math.fsum(self.high * m * r for m, r in zip(self.mu, self.chance, strict=True))
 
     def coverage(self, policy: Policy | None = None, gamma: float = 0.0) -> float:
@@ -116,7 +126,12 @@ class Bandit:
         Returns:
             C_gamma = sum_a pi(a) r(a) / (mu(a) + gamma).
 
-        >>> coin = Bandit("a fair coin", log_mu=(math.log(0.5), math.log(0.5)), pi=(1.0, 0.0), chance=(0.25, 0.75))
+        >>> coin = Bandit(
+        ...     "a fair coin",
+        ...     log_mu=(math.log(0.5), math.log(0.5)),
+        ...     pi=(1.0, 0.0),
+        ...     chance=(0.25, 0.75),
+        ... )
         >>> coin.coverage(), coin.coverage(gamma=0.5)
         (0.5, 0.25)
         """
@@ -129,7 +144,9 @@ class Bandit:
             policy: over these actions; None: the target policy.
             gamma: what is added to the propensities, at least 0.
 
-        >>> coin = Bandit("a coin", log_mu=(math.log(0.25), math.log(0.75)), pi=(1.0, 0.0), chance=(0.5, 0.5))
+        >>> coin = Bandit(
+        ...     "a coin", log_mu=(math.log(0.25), math.log(0.75)), pi=(1.0, 0.0), chance=(0.5, 0.5)
+        ... )
         >>> round(coin.coverages(gamma=0.25).reward_free, 9)
         2.0
         """
@@ -138,7 +155,7 @@ class Bandit:
 
     @cached_property
     def cells(self) -> Cells:
-        """Return the rows that a log can hold: two an action that is ever logged."""
+        """The rows that a log can hold: two an action that is ever logged."""
         logged = np.flatnonzero(np.asarray(self.log_mu) > -np.inf)
         action, won = np.repeat(logged, 2), np.tile([1.0, 0.0], len(logged))
         win = np.asarray(self.chance)[action]
@@ -154,7 +171,9 @@ class Bandit:
         """
         check_count("n", n, 1)
         rng = generator(random_state)
-        return self.log_of(rng.permutation(np.repeat(np.arange(len(self.cells.chance)), self.counts(n, 1, rng)[0])))
+        return self.log_of(
+            rng.permutation(np.repeat(np.arange(len(self.cells.chance)), self.counts(n, 1, rng)[0]))
+        )
 
     def counts(self, n: int, logs: int, random_state: RandomState) -> npt.NDArray[np.int64]:
         """Return how often each cell occurs in each of many logs of n rows, (logs, C)."""
@@ -197,10 +216,23 @@ def adversarial_bandits() -> tuple[Bandit, ...]:
         ),
         _bandit("clicks", [0.1, 0.9], [1, 0], [0.01, 0.02]),
         _bandit("on-policy", on_policy, on_policy, [0.5, 0.2, 0.9, 0.99]),
-        _bandit("near the logger, small rewards", [0.7, 0.28, 0.02], [0.6, 0.3, 0.1], [0.5, 0.9, 0.6], high=0.05),
+        _bandit(
+            "near the logger, small rewards",
+            [0.7, 0.28, 0.02],
+            [0.6, 0.3, 0.1],
+            [0.5, 0.9, 0.6],
+            high=0.05,
+        ),
         _bandit("missing support", [0, 0.5, 0.5], [0.5, 0.5, 0], [0.95, 0.3, 0.6]),
-        _bandit("uniform on a peaked logger", [0.997, 1e-3, 1e-3, 1e-3], [0.25] * 4, [0.2, 0.9, 0.5, 0.1]),
-        _bandit("thirty rare arms", [0.7, *[0.01] * 30], [0, *[1 / 30] * 30], [0.5, *[0.4, 0.6] * 15]),
+        _bandit(
+            "uniform on a peaked logger",
+            [0.997, 1e-3, 1e-3, 1e-3],
+            [0.25] * 4,
+            [0.2, 0.9, 0.5, 0.1],
+        ),
+        _bandit(
+            "thirty rare arms", [0.7, *[0.01] * 30], [0, *[1 / 30] * 30], [0.5, *[0.4, 0.6] * 15]
+        ),
     )
 
 

@@ -18,17 +18,20 @@ __all__ = ["Coverage", "coverage_of"]
 class Coverage:
     """How well a logger tries what a policy plays.
 
-    >>> known = coverage_of(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]), np.array([[1.0, 0.5]]), 0.25)
+    >>> known = coverage_of(
+    ...     np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]), np.array([[1.0, 0.5]]), 0.25
+    ... )
     >>> known.coverage, known.reward_free, known.missing_value, known.missing_mass
     (1.4, 2.4, 0.25, 0.5)
     """
 
     gamma: float
     coverage: float
-    """C_gamma = E sum_a pi(a|X) r(X, a)/(mu(a|X) + gamma), what regret bounds ask for; at most 1/gamma."""
+    """C_gamma = E sum_a pi(a|X) r(X, a)/(mu(a|X) + gamma), what regret bounds ask for; at most
+    1/gamma."""
     reward_free: float
-    """E sum_a pi(a|X)/(mu(a|X) + gamma): above it whatever the rewards; C(pi) at gamma = 0. Infinite where
-    gamma is 0 and the logger never takes what the policy plays."""
+    """E sum_a pi(a|X)/(mu(a|X) + gamma): above it whatever the rewards; C(pi) at gamma = 0.
+    Infinite where gamma is 0 and the logger never takes what the policy plays."""
     missing_value: float
     """What the policy earns where the logger never goes."""
     missing_mass: float

@@ -1,4 +1,4 @@
-"""Labelled data as a bandit: contexts are rows, actions are classes, and every policy has a known value."""
+"""Labeled data as a bandit: contexts are rows, actions are classes, and every policy has a known value."""
 
 from __future__ import annotations
 
@@ -11,21 +11,37 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from piwo.checks import check_count, check_finite, check_kind, check_non_negative, is_number, is_whole, numbers, shown
+from piwo.checks import (
+    check_count,
+    check_finite,
+    check_kind,
+    check_non_negative,
+    is_number,
+    is_whole,
+    numbers,
+    shown,
+)
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label, label_array
 from piwo.logs.batch import Floats
 from piwo.logs.columns import Columns
 from piwo.logs.features import Features
-from piwo.logs.frames import is_frame, to_table
 from piwo.logs.log import Log
-from piwo.logs.sources import TableSource
 from piwo.oracles.ridge import require_finite_squares
-from piwo.policies import DeterministicPolicy, LinearGreedy, LinearSoftmax, LinearStack, Policy, aligned
+from piwo.policies import (
+    DeterministicPolicy,
+    LinearGreedy,
+    LinearSoftmax,
+    LinearStack,
+    Policy,
+    aligned,
+)
 from piwo.policies.blocks import RowError, row_blocks, spread
 from piwo.policies.policy import ActionList, action_list
 from piwo.policies.sampling import RandomState, generator
 from piwo.simulate.coverage import Coverage, coverage_of
+from piwo.sources.frames import is_frame, to_table
+from piwo.sources.source import TableSource
 
 __all__ = ["ClassificationBandit"]
 
@@ -34,27 +50,32 @@ _SLICE = 65_536
 
 @final
 class ClassificationBandit:
-    """A bandit made from n labelled rows: playing action a on a row of class c earns 1 with chance M[a, c].
+    """A bandit made from n labeled rows: playing action a on a row of class c earns 1 with chance M[a, c].
 
-    Answers: how good is what a learner or an interval says, where the truth can be computed? Rows are drawn
-    evenly; the value of a policy is exact, v(pi) = (1/n) sum_i sum_a pi(a|x_i) M[a, y_i].
+    Answers: how good is what a learner or an interval says, where the truth can be computed? Rows
+    are drawn evenly; the value of a policy is exact, v(pi) = (1/n) sum_i sum_a pi(a|x_i) M[a, y_i].
 
     Args:
         X: the contexts, an (n, d) matrix, or a data frame.
         y: (n,) class labels.
         rewards: (K, K) mean rewards M[action, class] in [0, 1]; None: 1 where they agree, else 0.
         actions: the K labels, of actions and of classes; None: the sorted distinct labels of y.
-        features: how a data frame becomes the context matrix; None: as a log of these columns would.
+        features: how a data frame becomes the context matrix; None: as a log of these columns
+            would.
 
     Raises:
         UsageError: for shapes that do not go together, or mean rewards outside [0, 1].
         DataError: for labels that are not among the actions, or missing or infinite contexts.
 
-    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 6 (the conversion of BNG(letter)).
+    Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 6 (the conversion of
+    BNG(letter)).
 
     >>> import piwo
     >>> bandit = ClassificationBandit([[0.0], [1.0], [2.0]], ["a", "b", "b"])
-    >>> bandit.best_fixed_action(), round(bandit.value(piwo.policies.Constant("b", bandit.actions)), 6)
+    >>> (
+    ...     bandit.best_fixed_action(),
+    ...     round(bandit.value(piwo.policies.Constant("b", bandit.actions)), 6),
+    ... )
     ('b', 0.666667)
     """
 
@@ -68,12 +89,17 @@ class ClassificationBandit:
         features: Features | None = None,
     ) -> None:
         labels = label_array(y, "y")
-        self.actions = Actions(sorted(labels.unique().to_pylist())) if actions is None else action_list(actions)
+        self.actions = (
+            Actions(sorted(labels.unique().to_pylist()))
+            if actions is None
+            else action_list(actions)
+        )
         self.classes = _codes(labels, self.actions)
         self.table, self.features, self.context = _context(X, features)
         if len(self.context) != len(self.classes):
             raise UsageError(
-                f"got {len(self.context)} contexts and {len(self.classes)} labels, expected as many of each"
+                f"got {len(self.context)} contexts and {len(self.classes)} labels, expected as "
+                "many of each"
             )
         self.rewards = _mean_rewards(rewards, len(self.actions))
 
@@ -86,17 +112,17 @@ class ClassificationBandit:
 
     @cached_property
     def _by_class(self) -> Floats:
-        """Return M transposed, (class, action): a row of it is the reward vector of a logged row."""
+        """M transposed, (class, action): a row of it is the reward vector of a logged row."""
         return np.ascontiguousarray(self.rewards.T)
 
     @cached_property
     def _all_columns(self) -> dict[str, Any]:
-        """Return the context columns of all rows; every log of all rows shares them."""
+        """The context columns of all rows; every log of all rows shares them."""
         return _columns(self.table, self.features, self.context, slice(None))
 
     @cached_property
     def _action_values(self) -> Floats:
-        """Return the (K,) mean rewards over all rows."""
+        """The (K,) mean rewards over all rows."""
         counts = np.bincount(self.classes, minlength=len(self.actions))
         return np.asarray(self.rewards @ counts / len(self))
 
@@ -200,9 +226,13 @@ class ClassificationBandit:
                 for one, context in zip(both, contexts, strict=True)
             )
             found = coverage_of(pi, mu, self._by_class[classes], gamma)
-            return len(classes) * np.array([found.coverage, found.reward_free, found.missing_value, found.missing_mass])
+            return len(classes) * np.array(
+                [found.coverage, found.reward_free, found.missing_value, found.missing_mass]
+            )
 
-        total: Floats = np.sum([of_block(block) for block in row_blocks(len(self), len(self.actions))], axis=0)
+        total: Floats = np.sum(
+            [of_block(block) for block in row_blocks(len(self), len(self.actions))], axis=0
+        )
         return Coverage(gamma, *(float(x) for x in total / len(self)))
 
     def values(self, policies: Sequence[Policy]) -> Floats:
@@ -220,7 +250,11 @@ class ClassificationBandit:
         [0.5, 0.5]
         """
         found = np.zeros(len(policies))
-        linear = [i for i, p in enumerate(policies) if isinstance(p, LinearGreedy) and p.actions == self.actions]
+        linear = [
+            i
+            for i, p in enumerate(policies)
+            if isinstance(p, LinearGreedy) and p.actions == self.actions
+        ]
         if linear:
             stack = LinearStack([policies[i] for i in linear])  # type: ignore[misc]
             found[linear] = stack.mean_rewards(self.context, self.classes, self._by_class)
@@ -239,15 +273,21 @@ class ClassificationBandit:
     # ------------------------------------------------------------------ what acts and what is logged
 
     def softmax_logger(
-        self, eta: float, rows: float | None = None, *, alpha: float = 1.0, random_state: RandomState = 0
+        self,
+        eta: float,
+        rows: float | None = None,
+        *,
+        alpha: float = 1.0,
+        random_state: RandomState = 0,
     ) -> LinearSoftmax:
         """Return a softmax policy over ridge regressions of the mean rewards on the context.
 
-        Formula: pi(a|x) proportional to exp(eta s_a(x)), s_a the ridge regression of M[a, y] on x, with
-        intercept.
+        Formula: pi(a|x) proportional to exp(eta s_a(x)), s_a the ridge regression of M[a, y] on x,
+        with intercept.
 
         Args:
-            eta: inverse temperature; 0 is uniform, large is nearly greedy, negative prefers what is bad.
+            eta: inverse temperature; 0 is uniform, large is nearly greedy, negative prefers what is
+                bad.
             rows: fraction of the rows that the regression sees, drawn at random; None: all.
             alpha: the ridge penalty, as in scikit-learn.
             random_state: seed of the rows seen.
@@ -280,12 +320,14 @@ class ClassificationBandit:
 
         Args:
             behavior: draws the actions.
-            rows: None: every row once, in order; a number: so many rows drawn evenly with replacement; or
-                the indices of rows.
+            rows: None: every row once, in order; a number: so many rows drawn evenly with
+                replacement; or the indices of rows.
             random_state: a seed, or a numpy Generator, which advances.
-            full_propensities: the log knows the behavior policy, and so the whole vector mu(.|X) of every row,
-                and its logarithm where the policy has one; no table of rows x actions is stored.
-            log_propensities: log the logarithm in place of the propensity: exact where that underflows.
+            full_propensities: the log knows the behavior policy, and so the whole vector mu(.|X) of
+                every row, and its logarithm where the policy has one; no table of rows x actions is
+                stored.
+            log_propensities: log the logarithm in place of the propensity: exact where that
+                underflows.
 
         Returns:
             A `Log` in memory, whose context is this bandit's.
@@ -299,15 +341,21 @@ class ClassificationBandit:
         rng, behavior = generator(random_state), aligned(behavior, self.actions)
         index = _drawn(rows, len(self), rng)
         context, classes = self.context[index], self.classes[index]
-        codes, propensity, reward = self._draw(behavior, behavior.context(context), classes, rng, log_propensities)
+        codes, propensity, reward = self._draw(
+            behavior, behavior.context(context), classes, rng, log_propensities
+        )
         roles = {
-            "action": pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(self.actions.labels)),
+            "action": pa.DictionaryArray.from_arrays(
+                pa.array(codes), pa.array(self.actions.labels)
+            ),
             "reward": reward,
             "log_propensity" if log_propensities else "propensity": propensity,
         }
         return self._logged(
             roles,
-            self._all_columns if isinstance(index, slice) else _columns(self.table, self.features, context, index),
+            self._all_columns
+            if isinstance(index, slice)
+            else _columns(self.table, self.features, context, index),
             behavior if full_propensities else None,
         )
 
@@ -321,7 +369,8 @@ class ClassificationBandit:
     ) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
         """Return actions, their propensities (or logarithms) and rewards; slices of rows on all cores.
 
-        A slice has a generator of its own, so that what is drawn does not depend on the number of threads.
+        A slice has a generator of its own, so that what is drawn does not depend on the number of
+        threads.
         """
         n = len(classes)
         # a policy made for the rows of one log takes them all at once
@@ -336,13 +385,19 @@ class ClassificationBandit:
             except RowError as wrong:
                 raise RowError(wrong.problem, rows.start + wrong.row) from None
             # one uniform number a row
-            return codes, propensity, (here.random(len(some)) < self.rewards[codes, some]).astype(np.float64)
+            return (
+                codes,
+                propensity,
+                (here.random(len(some)) < self.rewards[codes, some]).astype(np.float64),
+            )
 
         parts = spread(n, max(step, 1), work) or [work(slice(0, 0))]
         codes, propensity, reward = (np.concatenate(column) for column in zip(*parts, strict=True))
         return codes, propensity, reward
 
-    def _logged(self, roles: dict[str, Any], context: dict[str, Any], behavior: Policy | None) -> Log:
+    def _logged(
+        self, roles: dict[str, Any], context: dict[str, Any], behavior: Policy | None
+    ) -> Log:
         clash = next((name for name in context if name in roles), None)
         if clash is not None:
             raise UsageError(f"context column {clash!r} has the name of a role; rename it")
@@ -352,7 +407,13 @@ class ClassificationBandit:
             context=tuple(context),
         )
         source = TableSource(pa.table({**context, **roles}), "the simulated log")
-        return Log(source, columns, declared_actions=self.actions, declared_features=self.features, behavior=behavior)
+        return Log(
+            source,
+            columns,
+            declared_actions=self.actions,
+            declared_features=self.features,
+            behavior=behavior,
+        )
 
     @staticmethod
     def paper_rewards(actions: int, random_state: RandomState) -> Floats:
@@ -381,8 +442,9 @@ def _codes(labels: pa.Array, actions: Actions) -> npt.NDArray[np.int32]:
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         raise DataError(
-            f"y holds {len(unknown)} labels that are missing or not among the {len(actions)} actions "
-            f"({actions.preview()}); first: row {unknown[0]}; give actions=[...] with every label"
+            f"y holds {len(unknown)} labels that are missing or not among the {len(actions)} "
+            f"actions ({actions.preview()}); first: row {unknown[0]}; give actions=[...] with "
+            "every label"
         )
     return codes
 
@@ -393,7 +455,10 @@ def _context(X: Any, features: Features | None) -> tuple[pa.Table | None, Featur
     if not is_frame(X):
         matrix = numbers("X", X, "an (n, d) matrix or a data frame")
         if matrix.ndim != 2:
-            raise UsageError(f"X has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for one column")
+            raise UsageError(
+                f"X has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for one "
+                "column"
+            )
         features = Features.numeric(matrix.shape[1]) if features is None else features
         return None, features, features.encode(matrix)
     table = to_table(X)
@@ -403,7 +468,9 @@ def _context(X: Any, features: Features | None) -> tuple[pa.Table | None, Featur
     return table.select(list(features.columns)), features, features.encode(table)
 
 
-def _columns(table: pa.Table | None, features: Features, context: Floats, index: Any) -> dict[str, Any]:
+def _columns(
+    table: pa.Table | None, features: Features, context: Floats, index: Any
+) -> dict[str, Any]:
     """Return the context columns of the drawn rows by name, as the log shall hold them."""
     if table is None:
         return {name: np.ascontiguousarray(context[:, i]) for i, name in enumerate(features.names)}
@@ -414,7 +481,9 @@ def _columns(table: pa.Table | None, features: Features, context: Floats, index:
 def _mean_rewards(rewards: Any, actions: int) -> Floats:
     matrix = np.eye(actions) if rewards is None else numbers("rewards", rewards).copy()
     if matrix.shape != (actions, actions):
-        raise UsageError(f"rewards has shape {matrix.shape}, expected ({actions}, {actions}): M[action, class]")
+        raise UsageError(
+            f"rewards has shape {matrix.shape}, expected ({actions}, {actions}): M[action, class]"
+        )
     if not ((matrix >= 0) & (matrix <= 1)).all():
         raise UsageError("rewards holds numbers outside [0, 1], expected chances of a reward of 1")
     matrix.flags.writeable = False
@@ -423,7 +492,9 @@ def _mean_rewards(rewards: Any, actions: int) -> Floats:
 
 def _fraction(rows: float, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     if not (is_number(rows) and 0 < rows <= 1):
-        raise UsageError(f"rows is {shown(rows)}, expected a fraction of the rows, above 0 and at most 1")
+        raise UsageError(
+            f"rows is {shown(rows)}, expected a fraction of the rows, above 0 and at most 1"
+        )
     return rng.choice(n, size=max(1, round(rows * n)), replace=False, shuffle=False)
 
 
@@ -435,15 +506,24 @@ def _drawn(rows: Any, n: int, rng: np.random.Generator) -> Any:
         check_count("rows", rows, 1, "how many to draw, or the indices of rows")
         return rng.integers(0, n, size=int(rows))
     index = np.asarray(rows)
-    if index.ndim != 1 or index.dtype.kind not in "iu" or (index.size and not -n <= index.min() <= index.max() < n):
-        raise UsageError(f"rows is {shown(rows)}, expected a number of rows, or the indices of rows below {n}")
+    if (
+        index.ndim != 1
+        or index.dtype.kind not in "iu"
+        or (index.size and not -n <= index.min() <= index.max() < n)
+    ):
+        raise UsageError(
+            f"rows is {shown(rows)}, expected a number of rows, or the indices of rows below {n}"
+        )
     return index
 
 
-def _ridge(context: Floats, classes: npt.NDArray[np.int32], by_class: Floats, alpha: float) -> tuple[Floats, Floats]:
+def _ridge(
+    context: Floats, classes: npt.NDArray[np.int32], by_class: Floats, alpha: float
+) -> tuple[Floats, Floats]:
     """Return (K, d) coefficients and (K,) intercepts of the ridge regressions of M[a, y] on x.
 
-    The targets depend on a row through its class alone, so X'G is a product of class sums: no n x K table.
+    The targets depend on a row through its class alone, so X'G is a product of class sums: no n x K
+    table.
     """
     center, d = context.mean(axis=0), context.shape[1]
     xx, sums = np.zeros((d, d)), np.zeros((len(by_class), d))

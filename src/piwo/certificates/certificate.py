@@ -1,0 +1,259 @@
+"""Certificates: what a learned policy is worth, at least, and what that statement rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+from piwo._version import __version__
+from piwo.evaluation.record import SUSPICIOUS, compared_with
+from piwo.records import Rule, SavedRecord, maybe, number, one_of, text, whole
+from piwo.visible import visible_lines
+
+__all__ = ["SHARED_RULES", "SUSPICIOUS", "Certificate", "Kind"]
+
+Kind = Literal["held-out", "in-sample"]
+
+SHARED_RULES: Mapping[str, Rule] = {
+    "kind": one_of(*get_args(Kind)),
+    "delta": lambda value: number()(value) and 0.0 < value < 1.0,
+    "log_class_size": number(0.0),
+    "rows": whole(0),
+    "propensity_p": maybe(number(0.0, 1.0)),
+    "cost": lambda value: type(value) is bool,
+    "log_digest": maybe(text),
+    "notes": lambda value: isinstance(value, list | tuple) and all(map(text, value)),
+    **dict.fromkeys(("bound", "version", "created"), text),
+}
+"""What the fields must be that every certificate has, whatever it certifies."""
+
+
+@dataclass(frozen=True)
+class Certificate(SavedRecord):
+    """Lower bounds on the value of one policy, and on its improvement over the logging policy or another baseline.
+
+    It lies beside a policy: on a learner, in a file. Mostly it is about that policy; where it is
+    not, `about` says so.
+
+    Each bound is wrong with probability at most delta (each by itself). Numbers are in the reward's
+    own unit.
+
+    >>> made = Certificate(
+    ...     kind="held-out", value=0.6, value_lower=0.5, improvement_lower=-0.1, logging_value=0.5
+    ... )
+    >>> made.certified
+    False
+    """
+
+    what: ClassVar[str] = "the certificate"
+    remedy: ClassVar[str] = "learn the policy again"
+    kind: Kind
+    """held-out: on rows that learning never saw. in-sample: on the same rows, paying for the whole
+    class."""
+    value: float | None
+    """Importance-weighted point estimate on the rows used."""
+    value_lower: float | None
+    """v(policy) >= value_lower. None where the rows contradict their propensities: the notes say
+    how."""
+    improvement_lower: float | None
+    """v(policy) - v(baseline) >= improvement_lower. None likewise, and for rewards without an upper
+    end."""
+    logging_value: float | None
+    """Mean reward on the rows used."""
+    about: str | None = None
+    """Which policy it is about, in words, where that is not the one that it lies beside, such as
+    one that was learned again from all rows; None: that one."""
+    assumes: str | None = None
+    """What it takes for granted of the propensities beyond that they are as logged, such as that
+    estimated ones are right; None: nothing."""
+    baseline: str | None = None
+    """What it is compared with; None: the logging policy."""
+    baseline_value: float | None = None
+    """Importance-weighted point estimate of what a baseline other than the logging policy is
+    worth."""
+    bound: str = "mixture"
+    """What both bounds rest on: "mixture", the logged propensities; "mixture-cv", those of the
+    actions not taken too; or "PAC-Bayes"."""
+    delta: float = 0.05
+    candidates: int = 1
+    """How many different policies were certified on these rows, earlier ones included; the bounds
+    of the call hold together. A held-out certificate pays for each; an in-sample one has paid for
+    the whole class."""
+    share: float | None = None
+    """The share of delta that its bounds spend, where shares were fixed: of all that was certified
+    together, on other rows too. None: the same for all candidates."""
+    log_class_size: float = 0.0
+    """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
+    kl: float | None = None
+    """KL(Q || P), the divergence of the posterior from the prior: what a PAC-Bayes certificate pays
+    in its place. None where it is infinite."""
+    log_ratio: float | None = None
+    """What is paid for a mixture of policies drawn from a posterior, in place of `kl`: the mean of
+    log dQ/dP over the draws. Its expectation is `kl`; itself it may be negative."""
+    rows: int = 0
+    training_rows: int = 0
+    ess: float | None = None
+    mean_weight: float | None = None
+    propensity_p: float | None = None
+    """p-value of "the propensities are not too small" (E w <= 1) on the rows used, the smallest of
+    all candidates certified together, and of the baseline, with what all of them pay; below
+    `SUSPICIOUS` nothing is certified."""
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    cost: bool = False
+    horizon: int | str | None = None
+    """Declared in advance, so that the bounds hold at all n together as the log grows; None: at
+    this n alone."""
+    series: int | None = None
+    """Which call of a series on the same rows made it, from 1 on: the i-th spends delta/(i(i+1)).
+    None: no series."""
+    score: str | None = None
+    """The score that the policy was learned with, and its parameter."""
+    parameter: float | None = None
+    oracle: str | None = None
+    split: Mapping[str, Any] | None = None
+    """How the rows were held out: fraction, seed, and which actions only one side has."""
+    log_rows: int = 0
+    log_digest: str | None = None
+    """Digest of action, reward, propensity and weight of the rows used, whatever their order."""
+    version: str = __version__
+    created: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def certified(self) -> bool | None:
+        """Whether the policy that it lies beside is certified better than the logging policy, or the baseline.
+
+        None where it is about another one: of the policy beside it nothing is proved.
+        """
+        return self.improves if self.about is None else None
+
+    @property
+    def improves(self) -> bool:
+        """Whether the policy that it is about is better than the logging policy, or the baseline, with certainty.
+
+        That is: improvement_lower > 0, and the rows used do not contradict their own propensities.
+        """
+        contradicted = self.propensity_p is not None and self.propensity_p < SUSPICIOUS
+        return (
+            self.improvement_lower is not None and self.improvement_lower > 0 and not contradicted
+        )
+
+    @property
+    def over(self) -> str:
+        """What the improvement is over, in words."""
+        return compared_with(self.baseline)
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """Whether it is certified: readers of the file need not know how that is found."""
+        return {"certified": self.certified}
+
+    @classmethod
+    def rules(cls, low: float) -> Mapping[str, Rule]:
+        """Return what the fields must be, for rewards of at least `low`."""
+        values = (
+            "value",
+            "improvement_lower",
+            "logging_value",
+            "baseline_value",
+            "log_ratio",
+            "parameter",
+        )
+        return {
+            **SHARED_RULES,
+            **dict.fromkeys(values, maybe(number())),
+            **dict.fromkeys(("kl", "ess", "mean_weight"), maybe(number(0.0))),
+            **dict.fromkeys(("training_rows", "log_rows"), whole(0)),
+            **dict.fromkeys(("score", "oracle", "baseline", "about", "assumes"), maybe(text)),
+            "value_lower": maybe(number(low)),
+            "share": maybe(number(0.0, 1.0)),
+            "candidates": whole(1),
+            "series": maybe(whole(1)),
+            "horizon": lambda value: maybe(one_of("universal"))(value) or whole(1)(value),
+            "split": maybe(lambda value: isinstance(value, Mapping)),
+        }
+
+    @classmethod
+    def today(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a record of an earlier version as it would be written now."""
+        made, kl = dict(record), record.get("kl")
+        if isinstance(kl, int | float) and -math.inf < kl < 0.0 and record.get("log_ratio") is None:
+            # what draws pay was called by the name of a divergence, which is never negative
+            made.update(kl=None, log_ratio=kl)
+        told = next(
+            (
+                x
+                for x in record.get("notes") or ()
+                if isinstance(x, str) and x.startswith(_OF_ANOTHER)
+            ),
+            None,
+        )
+        if told is not None and "about" not in record:
+            made.update(about=told.removeprefix("the certificate is of "), certified=None)
+        return made
+
+    def __repr__(self) -> str:
+        least = f"value_lower={self.value_lower!r}, improvement_lower={self.improvement_lower!r}"
+        return (
+            f"Certificate({self.kind!r}, {least}, certified={self.certified!r}, rows={self.rows})"
+        )
+
+    def __str__(self) -> str:
+        whose = "" if self.about is None else "that one is "
+        so = "" if self.assumes is None or not self.improves else ", if so"
+        verdict = f"{whose}{'certified better' if self.improves else 'not certified'}{so}"
+        given = "" if self.assumes is None else f", if {self.assumes}"
+        least, gain = (
+            "no bound" if x is None else f"at least {x:.4g}"
+            for x in (self.value_lower, self.improvement_lower)
+        )
+        vacuous = " (vacuous)" if self._vacuous else ""
+        over = f"{self.over} ({_text(self.logging_value if self.baseline is None else self.baseline_value)})"
+        unbounded = ", as rewards have no upper end" if math.isinf(self.reward_range[1]) else ""
+        size = f"(effective sample size {_text(self.ess)}), {self.paid_for}"
+        lines = [
+            f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}{given}",
+            *([] if self.about is None else [f"  about        {self.about}"]),
+            f"  value        {_text(self.value)} estimated, {least}{vacuous}",
+            f"  improvement  {gain} over {over}{unbounded}: {verdict}",
+            f"  rests on     {self.rows} rows {size}",
+        ]
+        return visible_lines(lines + [f"  note         {note}" for note in self.notes])
+
+    @property
+    def paid_for(self) -> str:
+        """What the bounds pay for, in words: candidates, or the class that an in-sample certificate covers."""
+        if self.kind == "held-out":
+            call = "" if self.series is None else f"call {self.series} of a series, "
+            spent = "" if self.share is None else f", a share of {self.share:.4g} of delta"
+            return f"{call}{self.candidates} candidate{'' if self.candidates == 1 else 's'}{spent}"
+        if self.bound == "PAC-Bayes":
+            return self._paid_for_prior
+        if self.log_class_size > math.log(1e6):
+            return f"a class of e^{self.log_class_size:.4g} policies"
+        size = round(math.exp(self.log_class_size))
+        return f"a class of {size} polic{'y' if size == 1 else 'ies'}"
+
+    @property
+    def _paid_for_prior(self) -> str:
+        if self.log_ratio is not None:
+            expected = "" if self.kl is None else f" (the divergence is {_text(self.kl)})"
+            return (
+                f"a mean log-ratio of {_text(self.log_ratio)} to the prior in its draws{expected}"
+            )
+        far = "an infinite divergence" if self.kl is None else f"a divergence of {_text(self.kl)}"
+        return f"{far} from the prior"
+
+    @property
+    def _vacuous(self) -> bool:
+        return self.value_lower is not None and self.value_lower <= self.reward_range[0]
+
+
+_OF_ANOTHER = "the certificate is of the policy learned from "
+"""How a note said once what `about` says."""
+
+
+def _text(number: float | None) -> str:
+    return "?" if number is None else f"{number:.4g}"

@@ -1,0 +1,300 @@
+"""Regret certificates: how far below another policy, or below the best of a class, can the one that runs be?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from piwo import bounds
+from piwo._version import __version__
+from piwo.certificates.certificate import SHARED_RULES, Kind
+from piwo.certificates.certify import Certifying, PolicyClass, check_declared
+from piwo.checks import check_kind
+from piwo.engines.engine import reduce
+from piwo.errors import UsageError
+from piwo.evaluation.baseline import Baseline, Difference
+from piwo.evaluation.contradiction import Claim, contradiction
+from piwo.intervals.prepare import check_actions_known, prepare
+from piwo.logs.log import Log
+from piwo.oracles import Oracle
+from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text
+from piwo.reductions import PolicySums, Together
+from piwo.reductions.shared_policy import SharedPolicy
+from piwo.scores import IW, LSLinear
+from piwo.visible import visible_lines
+
+__all__ = ["RegretCertificate", "regret_certificate"]
+
+SELF = "policy"
+
+
+@dataclass(frozen=True)
+class RegretCertificate(SavedRecord):
+    """Upper bounds on the regret of one policy, which hold together with probability 1 - delta, in the reward's unit.
+
+    >>> RegretCertificate("comparators", {"old": 0.02, "new": 0.3}, 0.05, "held-out").regret_upper
+    0.3
+    """
+
+    what: ClassVar[str] = "the regret certificate"
+    remedy: ClassVar[str] = "certify the policy again"
+    scope: Literal["comparators", "class"]
+    """comparators: those named; class: every policy of a finite class, whichever is best."""
+    against: Mapping[str, float | None]
+    """Name of the comparator, or of the oracle of the class -> v(comparator) - v(policy) is at most
+    this. None where the rows contradict their propensities: the notes say how."""
+    delta: float
+    kind: Kind
+    log_class_size: float = 0.0
+    """log |Pi| that an in-sample certificate pays for."""
+    rows: int = 0
+    propensity_p: float | None = None
+    """p-value of "the propensities are not too small" (E w <= 1), the smallest of the policy and
+    all comparators, with what they pay; below `SUSPICIOUS` there is no bound."""
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    cost: bool = False
+    log_digest: str | None = None
+    version: str = __version__
+    created: str = ""
+    notes: tuple[str, ...] = ()
+    bound: str = "mixture"
+    """What the policy is measured with: "mixture", the logged propensities; "mixture-cv", those of
+    the actions not taken too."""
+
+    @property
+    def regret_upper(self) -> float | None:
+        """The largest of the bounds; None where there is none."""
+        return max((most for most in self.against.values() if most is not None), default=None)
+
+    @classmethod
+    def rules(cls, low: float) -> Mapping[str, Rule]:  # noqa: ARG003 (regrets do not depend on it)
+        """Return what the fields must be."""
+        return {
+            **SHARED_RULES,
+            "scope": one_of("comparators", "class"),
+            "against": lambda value: bool(value) and all(map(_is_bound, value.items())),
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.kind} regret certificate, {self.bound} bound, delta {self.delta:g}, "
+            f"{self.rows} rows"
+        ]
+        of_class = "every policy of the class of " if self.scope == "class" else ""
+        for name, most in self.against.items():
+            other = f"{of_class}{name}"
+            if most is None:
+                lines.append(f"  below {other}: no bound")
+            else:
+                lines.append(
+                    f"  below {other} by at most {most:.4g}"
+                    if most >= 0
+                    else f"  better than {other} by at least {-most:.4g}"
+                )
+        return visible_lines(lines + [f"  note: {note}" for note in self.notes])
+
+
+def regret_certificate(
+    log: Log,
+    policy: Any,
+    against: Mapping[str, Any] | Oracle,
+    *,
+    delta: float = 0.05,
+    within: PolicyClass | None = None,
+    interval: str = "auto",
+) -> RegretCertificate:
+    """Return how far a policy can be below others. Answers: what do we lose at most by running it?
+
+    Formula: against N comparators, each minus the improvement over it that
+    `piwo.certify(baseline=)` certifies at delta/N. Against a class, `piwo.bounds.best_value_upper`
+    at delta/2 minus the certified value at delta/2.
+
+    Args:
+        log: rows that were not used to make the policy; with `within`, any rows.
+        policy: the one that runs; see `piwo.evaluate` for what a policy may be.
+        against: name -> comparator, each fixed before looking; or an exact oracle, for the best of
+            its class.
+        delta: how often any bound may be wrong.
+        within: the declared class that the policy was chosen from by looking at these rows; see
+            `piwo.certify`.
+        interval: how the policy is measured; see `piwo.certify`.
+
+    Returns:
+        A `RegretCertificate`.
+
+    Raises:
+        UsageError: for an oracle that is not exact, a policy that is not of the class, thinned
+            logs, rewards without an upper end.
+
+    Source: docs/theory.md, section "Regret certificates".
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000
+    ... )
+    >>> a, b = (piwo.policies.Constant(x, log.actions) for x in log.actions)
+    >>> found = regret_certificate(log, a, {"b": b})
+    >>> found.regret_upper < -0.9  # b is worse
+    True
+    >>> 0 <= regret_certificate(log, a, piwo.oracles.Exhaustive([a, b])).regret_upper < 0.2
+    True
+    """
+    _check(log)
+    if within is not None:
+        check_declared(within, {SELF: policy})
+    how = _How(delta, within, interval)
+    if isinstance(against, Oracle):
+        return _of_class(log, policy, against, how)
+    if not isinstance(against, Mapping):
+        raise UsageError(
+            f"against is {against!r:.80}, expected name -> comparator, or an exact oracle"
+        )
+    if not against:
+        raise UsageError("no comparators; name at least one policy, or give an exact oracle")
+    return _of_comparators(log, policy, against, how)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How the policy is measured, beside others."""
+
+    delta: float
+    within: PolicyClass | None
+    interval: str
+
+    def asked(self, log: Log, policy: Any, statements: int) -> Certifying:
+        """Return what is asked of the policy, at its share of delta."""
+        bounds.log_inv_delta(self.delta)
+        each = self.delta / statements
+        return Certifying.of(
+            log, {SELF: policy}, delta=each, within=self.within, interval=self.interval
+        )
+
+
+def _of_comparators(
+    log: Log, policy: Any, against: Mapping[str, Any], how: _How
+) -> RegretCertificate:
+    named = {f"against {name}": one for name, one in against.items()}
+    log, ready = prepare(log, {**named, SELF: policy})
+    check_actions_known(log, ready.values())
+    asked, others = (
+        how.asked(log, ready.pop(SELF), len(against)),
+        dict(zip(against, ready.values(), strict=True)),
+    )
+    mine, method = asked.policies[SELF], asked.methods[SELF]
+    # against the logging policy `asked` itself has the statement
+    pairs = {
+        name: Difference.of(mine, one, method)
+        for name, one in others.items()
+        if not _logging(log, against[name])
+    }
+    sums, paired, states = reduce(
+        asked.log,
+        Together(
+            (
+                asked.sums,
+                SharedPolicy(mine, tuple(pair.sums for pair in pairs.values())),
+                Together(tuple(PolicySums(one, IW(), bounded=False) for one in others.values())),
+            )
+        ),
+    )
+    gains = {
+        name: pair.lower(x, asked.each)
+        for (name, pair), x in zip(pairs.items(), paired, strict=True)
+    }
+    itself = asked.claims(sums)[SELF]
+    claims = {
+        name: Claim(bounds.Interval(None, None), gains.get(name, itself.gain)) for name in others
+    }
+    weights = asked.weights(
+        sums, {("comparator", name): x for name, x in zip(others, states, strict=True)}
+    )
+    most = {name: -claim.gain for name, claim in claims.items() if claim.gain is not None}
+    why_not = contradiction(weights, {SELF: itself, **claims}, log.reward_range)
+    return _made(asked, sums, "comparators", most, how.delta, min(weights.values()), why_not)
+
+
+def _of_class(log: Log, policy: Any, oracle: Oracle, how: _How) -> RegretCertificate:
+    size = oracle.log_class_size()
+    if not oracle.exact or size is None:
+        raise UsageError(
+            f"a bound for a whole class needs an exact oracle, and {oracle.name} finds some policy "
+            "with a small loss, not the smallest; use oracles.Exhaustive, or name comparators"
+        )
+    asked = how.asked(log, policy, 2)
+    check_actions_known(asked.log, asked.policies.values())
+    sums = reduce(asked.log, asked.sums)
+    n, delta = asked.moments(sums)[SELF].rows, how.delta
+    grid = bounds.gamma_grid_ls(n, size, delta)
+    bets = grid.bets or (2.0 * bounds.gamma_auto(n, size, delta),)
+    least = oracle.least_losses(asked.log, [LSLinear(bet) for bet in bets])
+    half = bounds.log_inv_delta(delta, statements=2)
+    best = bounds.best_value_upper([float(x) / n for x in least], bets, n, half + size)
+    weights, mine = asked.weights(sums), asked.claims(sums)[SELF]
+    claims = {SELF: mine, "the best of the class": Claim(bounds.Interval(0.0, best))}
+    if oracle.contains(policy):  # then it is at most the best
+        claims[SELF] = replace(mine, raw=bounds.Interval(mine.raw.lower, best))
+    why_not = contradiction(weights, claims, log.reward_range)
+    most = {oracle.name: min(1.0, best) - (mine.raw.lower or 0.0)}
+    return _made(asked, sums, "class", most, delta, min(weights.values()), why_not)
+
+
+def _logging(log: Log, policy: Any) -> bool:
+    """Whether it is the logging policy, over which the improvement is another statement."""
+    return Baseline.of(log, {}, policy) is None
+
+
+def _made(
+    asked: Certifying,
+    sums: tuple[Any, ...],
+    scope: Literal["comparators", "class"],
+    most: Mapping[str, float],
+    delta: float,
+    evidence: float,
+    why_not: str | None,
+) -> RegretCertificate:
+    log, digest, ((own, *_), *_) = asked.log, sums[0], sums[1]
+    notes = list(log.doubts)
+    if why_not is not None:
+        notes.append(f"{why_not}: no bound is given")
+    elif min(most.values()) >= 1.0:
+        notes.append("the bound is vacuous: it says no more than the reward range does")
+    return RegretCertificate(
+        scope=scope,
+        against={
+            name: None if why_not is not None else log.span * min(1.0, x)
+            for name, x in most.items()
+        },
+        delta=delta,
+        kind=asked.kind,
+        log_class_size=asked.log_class_size,
+        rows=own.moments.rows,
+        propensity_p=evidence,
+        reward_range=log.reward_range,
+        cost=log.columns.cost,
+        log_digest=digest.text(log.actions),
+        created=now(),
+        notes=tuple(notes),
+        bound=asked.methods[SELF].name,
+    )
+
+
+def _is_bound(named: tuple[Any, Any]) -> bool:
+    name, most = named
+    return text(name) and maybe(number())(most)
+
+
+def _check(log: Log) -> None:
+    check_kind("log", log, Log, "; piwo.read makes one")
+    if log.columns.weight is not None:
+        raise UsageError(
+            "the log was thinned (sampling weights) and the dropped rows are not counted: no "
+            "certificate holds"
+        )
+    if not math.isfinite(log.reward_range[1]):
+        raise UsageError(
+            "a regret certificate needs rewards with an upper end: what another policy earns has "
+            "no bound else"
+        )

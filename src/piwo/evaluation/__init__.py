@@ -1,0 +1,19 @@
+"""Evaluation: what policies would have earned, with intervals, from one request."""
+
+from piwo.evaluation.coverage import CoverageEstimate, coverage
+from piwo.evaluation.evaluate import compare, evaluate
+from piwo.evaluation.monitor import Look, Monitor
+from piwo.evaluation.record import Evaluation
+from piwo.evaluation.select import Selection, select
+
+__all__ = [
+    "CoverageEstimate",
+    "Evaluation",
+    "Look",
+    "Monitor",
+    "Selection",
+    "compare",
+    "coverage",
+    "evaluate",
+    "select",
+]

@@ -1,0 +1,343 @@
+"""Monitor: one policy watched as the log grows, looked at as often as one likes."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Self
+
+from piwo import bounds
+from piwo.checks import check_kind, check_path
+from piwo.engines.engine import reduce
+from piwo.errors import UsageError, warn
+from piwo.evaluation.contradiction import Claim, contradiction, weight_p
+from piwo.evaluation.monitor_file import MonitorRecord, read_monitor, write_monitor
+from piwo.evaluation.record import ends_text
+from piwo.intervals.point import importance_weighted
+from piwo.intervals.prepare import name_of, prepare
+from piwo.logs.log import Log
+from piwo.logs.propensity_error import DoubtedRows
+from piwo.policies import Policy
+from piwo.policies.sameness import content_digest, same_policy
+from piwo.records import Record
+from piwo.reductions import PolicyState, PolicySums
+from piwo.scores import IW
+from piwo.visible import visible_lines
+
+__all__ = ["Look", "Monitor"]
+
+
+@dataclass(frozen=True)
+class Look(Record):
+    """What a monitor says at one look. Numbers are in the reward's own unit.
+
+    With probability 1 - delta no interval of any look misses the value; the same for
+    `improvement_lower`, by itself. Where the rows contradict their own propensities there are no
+    bounds (None).
+
+    >>> Look("new", 0.5, 0.4, 0.6, 0.1, 0.01, 1.0, 0.4, 1000, 0.05, "universal").upper
+    0.6
+    """
+
+    name: str
+    value: float | None
+    """Importance-weighted point estimate."""
+    lower: float | None
+    upper: float | None
+    """None for rewards without an upper end."""
+    improvement_lower: float | None
+    """Lower bound on value minus the logging policy's; above 0: certified better. None without an
+    upper end."""
+    better_p: float | None
+    """p-value of "no better than the logging policy", valid however often one looked."""
+    propensity_p: float
+    """p-value of "the propensities are not too small", valid however often one looked."""
+    logging_value: float | None
+    rows: int
+    delta: float
+    horizon: int | str
+    notes: tuple[str, ...] = ()
+    """What is known of the propensities less surely than that they are right; why bounds are not
+    given, where they are not."""
+
+    def __str__(self) -> str:
+        value = "not defined" if self.value is None else f"{self.value:.4g}"
+        ends = (
+            "no interval"
+            if self.lower is None
+            else f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)}"
+        )
+        gain = (
+            ""
+            if self.improvement_lower is None
+            else f", better by at least {self.improvement_lower:.4g}"
+        )
+        line = f"{self.name}: {value} from {self.rows} rows, {ends}{gain} (horizon {self.horizon})"
+        return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """The sums of one policy over all rows so far, with intervals that hold at all looks together.
+
+    Answers: what is the policy worth by now, asked every hour? The horizon is fixed when the
+    monitor is made and cannot be changed: choosing the bets anew at each look lets errors add up.
+    Prefer `piwo.evaluate` for one look at one log.
+
+    A monitor never changes; `update` returns the next one. Monitors of different rows merge, in any
+    order. What is saved is some two hundred numbers, whatever the number of rows.
+
+    Args:
+        policy: fixed before the first row, with its action list.
+        delta: how often any look may be wrong.
+        horizon: about how many rows will come; the bounds hold beyond it, too. "universal": no
+            idea.
+        name: what to call the policy; monitors merge where it is the same.
+        reward_range: set by the first log.
+        cost: set by the first log.
+        state: the sums so far.
+        doubted: how many of the rows came with which doubt of their propensities, see
+            `DoubtedRows`.
+
+    Raises:
+        UsageError: for a horizon that is not declared, and arguments out of range.
+
+    Source: docs/adaptive.md; docs/theory.md, section "The mixture bound".
+
+    >>> import piwo
+    >>> monitor = Monitor(piwo.policies.Constant("a", ["a", "b"]), delta=0.05, horizon=10_000)
+    >>> for hour in range(3):
+    ...     log = piwo.Log.from_arrays(
+    ...         action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ...     )
+    ...     monitor = monitor.update(log)
+    >>> look = monitor.look()
+    >>> look.rows, look.value, look.lower > 0.7, look.improvement_lower > 0
+    (300, 1.0, True, True)
+    """
+
+    policy: Policy
+    delta: float = 0.05
+    horizon: int | Literal["universal"] = "universal"
+    name: str = ""
+    reward_range: tuple[float, float] | None = None
+    cost: bool = False
+    state: PolicyState = PolicyState()  # noqa: RUF009 (frozen)
+    doubted: DoubtedRows = DoubtedRows()  # noqa: RUF009 (frozen)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, Policy):
+            raise UsageError(
+                f"got a {type(self.policy).__name__}, expected a policy that was fixed before the "
+                "rows"
+            )
+        bounds.log_inv_delta(self.delta)
+        counted = (
+            isinstance(self.horizon, int)
+            and not isinstance(self.horizon, bool)
+            and self.horizon >= 1
+        )
+        if self.horizon != "universal" and not counted:
+            raise UsageError(
+                f"horizon is {self.horizon!r}, expected a number of rows or 'universal': a monitor "
+                "is looked at again and again, and its bets must be fixed before the first look"
+            )
+        if not self.name:
+            object.__setattr__(self, "name", name_of(self.policy))
+
+    def update(self, log: Log) -> Self:
+        """Return the monitor with the rows of a log added. Each row may be added once.
+
+        Args:
+            log: rows that came since.
+
+        Raises:
+            UsageError: for thinned logs, another reward range, or a policy that plays whatever
+                labels were seen.
+            DataError: for rows that break a rule.
+        """
+        check_kind("log", log, Log, "; piwo.read makes one")
+        if log.columns.weight is not None:
+            raise UsageError(
+                "the log was thinned (sampling weights), and the dropped rows are not counted: no "
+                "bound holds"
+            )
+        for doubt in log.doubts:
+            warn(doubt)
+        self._check_scale(log.reward_range, log.columns.cost)
+        ready, made = prepare(log, {self.name: self.policy})
+        policy = made[self.name]
+        if policy.plays_what_was_seen:
+            raise UsageError(
+                "the policy plays whatever labels the log holds; make it with its action list: "
+                "actions=[...]"
+            )
+        added = reduce(ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1])))
+        doubted = self.doubted.merge(DoubtedRows.of(log.doubt, added.moments.rows))
+        return replace(
+            self,
+            reward_range=log.reward_range,
+            cost=log.columns.cost,
+            state=self.state.merge(added),
+            doubted=doubted,
+        )
+
+    def merge(self, other: Monitor) -> Self:
+        """Return the monitor of both parts' rows, which must be different rows.
+
+        Look at the merged monitor alone, and merge all parts: each part that is looked at by itself
+            spends a delta.
+
+        Raises:
+            UsageError: for monitors of another policy, delta, horizon or reward range.
+        """
+        check_kind("other", other, Monitor)
+        for what in ("name", "delta", "horizon"):
+            mine, theirs = getattr(self, what), getattr(other, what)
+            if mine != theirs:
+                raise UsageError(
+                    f"monitors with {what} {mine!r} and {theirs!r} cannot be merged; make both "
+                    "alike"
+                )
+        if not _same(self.policy, other.policy):
+            raise UsageError(
+                "these monitors are of different policies and cannot be merged; merge those of "
+                "one policy"
+            )
+        if other.reward_range is None:
+            return self
+        self._check_scale(other.reward_range, other.cost)
+        state, doubted = self.state.merge(other.state), self.doubted.merge(other.doubted)
+        return replace(
+            self, reward_range=other.reward_range, cost=other.cost, state=state, doubted=doubted
+        )
+
+    def look(self) -> Look:
+        """Return what is known by now. Look as often as you like, and stop when you like.
+
+        Raises:
+            UsageError: before the first row.
+        """
+        if self.reward_range is None:
+            raise UsageError("the monitor has seen no rows; update it with a log first")
+        moments, bets, n = self.state.moments, self.state.bets, self.state.moments.rows
+        low, high = self.reward_range
+        bounded, span = math.isfinite(high), high - low if math.isfinite(high) else 1.0
+        each = bounds.log_inv_delta(self.delta)
+        raw = bounds.value_interval(
+            bets.value, bets.loss if bounded else None, n, each, horizon=self.horizon
+        )
+        most = 1.0 if bounded else math.inf
+        gain = (
+            bounds.improvement_lower(bets.improvement, n, each, horizon=self.horizon)
+            if bounded
+            else None
+        )
+        too_small = weight_p(self.state, 0.0)
+        why_not = contradiction(
+            {self.name: too_small}, {self.name: Claim(raw, gain)}, self.reward_range
+        )
+        shown = raw.reported(0.0, most) if why_not is None else bounds.Interval(None, None)
+        value = importance_weighted(moments, low / span).value
+        evidence = (
+            bounds.log_e_value(bets.improvement, n, 1.0) if bounded and why_not is None else None
+        )
+
+        def scaled(unit: float | None) -> float | None:
+            return None if unit is None or not math.isfinite(unit) else low + span * unit
+
+        return Look(
+            name=self.name,
+            value=scaled(value),
+            lower=scaled(shown.lower),
+            upper=scaled(shown.upper),
+            improvement_lower=None
+            if gain is None or why_not is not None
+            else span * max(-1.0, gain),
+            better_p=None if evidence is None else math.exp(min(0.0, -evidence)),
+            propensity_p=too_small,
+            logging_value=scaled(moments.reward / n),
+            rows=n,
+            delta=self.delta,
+            horizon=self.horizon,
+            notes=(
+                *self.doubted.notes(n),
+                *(() if why_not is None else (f"{why_not}: no bound is given",)),
+            ),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the sums as JSON, complete or not at all; the policy is saved by itself (`policy.save`).
+
+        Args:
+            path: where to.
+        """
+        check_path(path)
+        write_monitor(
+            MonitorRecord(
+                self.name,
+                self.policy.kind,
+                content_digest(self.policy),
+                self.delta,
+                self.horizon,
+                self.reward_range,
+                self.cost,
+                self.state,
+                self.doubted,
+            ),
+            Path(path),
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], policy: Policy) -> Self:
+        """Return the monitor in a file, of the policy that it was made for.
+
+        Args:
+            path: what `save` wrote. Reading it executes no code.
+            policy: the same policy: the file knows what it held, and a fitted model is that of one
+                version of scikit-learn.
+
+        Raises:
+            FileError: for a file that is missing, damaged or newer.
+            UsageError: for another policy.
+
+        Warns:
+            PiwoWarning: for a policy that no file could hold, which is compared by its kind alone.
+        """
+        check_path(path)
+        if not isinstance(policy, Policy):
+            raise UsageError(
+                f"got a {type(policy).__name__}, expected the policy that the monitor was made for"
+            )
+        record, given = read_monitor(Path(path)), content_digest(policy)
+        if record.policy_digest != given or (given is None and record.kind != policy.kind):
+            raise UsageError(
+                f"the monitor {str(path)!r} is of another policy ({record.kind}) than the one "
+                f"given ({policy.kind}); give the one that it was made for"
+            )
+        if given is None:
+            warn(
+                f"whether the monitor {str(path)!r} is of this {policy.kind} policy cannot be "
+                "seen; be sure that it is"
+            )
+        return cls(
+            policy, record.delta, record.horizon, record.name, record.reward_range, record.cost, record.state,
+            record.doubted,
+        )  # fmt: skip
+
+    def _check_scale(self, reward_range: tuple[float, float], cost: bool) -> None:
+        if self.reward_range is not None and (self.reward_range, self.cost) != (reward_range, cost):
+            raise UsageError(
+                f"the reward range was {self.reward_range}, got {reward_range}; declare the same "
+                "for every log"
+            )
+
+
+def _same(one: Policy, other: Policy) -> bool:
+    """Whether two policies are the same, fitted models that were read twice from one file included."""
+    if same_policy(one, other):
+        return True
+    digest = content_digest(one) if one.kind == other.kind else None
+    return digest is not None and digest == content_digest(other)

@@ -1,0 +1,227 @@
+"""Evaluation: what would another policy have earned, and between which bounds does its value surely lie?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from piwo.records import Record
+from piwo.visible import visible, visible_lines
+
+__all__ = [
+    "OUTSIDE",
+    "SUSPICIOUS",
+    "VACUOUS",
+    "Evaluation",
+    "compared_with",
+    "ends_text",
+    "notes_together",
+]
+
+SUSPICIOUS = 1e-3
+"""Propensities whose p-value is below this are not believed: too small ones make every bound too
+high."""
+OUTSIDE = "estimate lies outside the interval; believe the interval, not the estimate"
+VACUOUS = "the interval is vacuous: this log says nothing about this policy at this delta"
+"""How notes end that mean nothing where no interval is given."""
+
+
+@dataclass(frozen=True)
+class Evaluation(Record):
+    """The value of one policy on one log, with everything that the numbers rest on.
+
+    Values, bounds and standard errors are in the reward's own unit. None: not defined, or not to be
+    had.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
+    >>> print(piwo.evaluate(log, piwo.policies.Logging()))
+    logging: 0.5 (iw), 95% interval [0.3..., 0.6...] (mixture)
+      note: a control variate would make most intervals narrower: ...
+    """
+
+    name: str
+    estimator: str
+    """Which point estimate `value` is: iw, snips, or the name of a score, such as ix, clip, ls,
+    ls-linear."""
+    gamma: float | None
+    """gamma of ix and clip, lam / 2 of ls and ls-linear, the gamma that other scores amount to;
+    None without."""
+    value: float | None
+    standard_error: float | None
+    lower: float | None
+    """Lower end of the interval for the true value."""
+    upper: float | None
+    lower_raw: float | None
+    """The lower end as the formula gave it, before the reward range is used."""
+    upper_raw: float | None
+    interval: str
+    """mixture-cv, mixture, ix, ls (finite-sample), normal, bootstrap (asymptotic), and others: see
+    docs/bounds.md."""
+    guarantee: str
+    """finite-sample: wrong with probability at most delta at this n; asymptotic; asymptotic, for
+    the smoothed value (ix, clip, ls and other smoothed scores: not for the policy's own value); or
+    none."""
+    delta: float
+    simultaneous: int
+    """How many policies' intervals hold together with probability 1 - delta."""
+    rows: int
+    mean_weight: float
+    """Mean of pi/mu; its expectation is 1 where the propensities are right and the policy is
+    covered."""
+    mean_weight_z: float | None
+    """(mean weight - 1) / its standard error."""
+    ess: float | None
+    """Effective sample size (sum w)^2 / sum w^2 of the weights pi/mu."""
+    ess_used: float | None
+    """The same for the weights that the estimate used."""
+    changed_rows: int
+    """Rows whose weight the estimator changed."""
+    max_weight: float
+    unsupported_mass: float | None
+    """Probability that the policy gives to actions never logged; None where only logged actions are
+    known."""
+    missing_mass_upper: float | None
+    """Upper bound (at delta) on the policy's mass where the logger never goes."""
+    logging_value: float | None
+    """Mean logged reward."""
+    improvement_lower: float | None
+    """Lower bound (at delta) on value minus the logging policy's value, or the baseline's; above 0:
+    certified better."""
+    propensity_p: float | None
+    """p-value of "propensities are not too small" (E w <= 1), the smallest of all policies
+    compared, the baseline included, times their number; valid at any time, for policies that were
+    fixed beforehand. None where it cannot be tested."""
+    reward_range: tuple[float, float]
+    cost: bool
+    """Rewards are negative costs."""
+    horizon: int | str | None = None
+    """Declared in advance, so that the bounds hold at all n together; None: at this n alone."""
+    log_e_better: float | None = None
+    """Logarithm of the evidence against "no better than that", an e-value valid at every n."""
+    log_e_above: float | None = None
+    """The same against "the value is at most" the threshold that was asked for; None without
+    one."""
+    baseline: str | None = None
+    """What the improvement is over; None: the logging policy."""
+    baseline_value: float | None = None
+    """Importance-weighted estimate of what a baseline other than the logging policy is worth."""
+    no_interval: str | None = None
+    """Why there is no interval, and no other bound; None where there is one."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know, most important first."""
+
+    @property
+    def bounds_hold(self) -> bool:
+        """Whether there are finite-sample bounds, and the rows do not contradict their own propensities."""
+        contradicted = self.propensity_p is not None and self.propensity_p < SUSPICIOUS
+        return self.guarantee == "finite-sample" and not contradicted
+
+    @property
+    def over(self) -> str:
+        """What the improvement is over, in words."""
+        return compared_with(self.baseline)
+
+    def without_bounds(self, why: str) -> Self:
+        """Return it with the estimate, but without an interval, an improvement or any other statement that is to hold.
+
+        Args:
+            why: the reason, which becomes the first note.
+
+        >>> import dataclasses, piwo
+        >>> log = piwo.Log.from_arrays(
+        ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+        ... )
+        >>> made = piwo.evaluate(log, piwo.policies.Logging()).without_bounds("in-sample")
+        >>> made.value, made.lower, made.improvement_lower, made.bounds_hold
+        (0.5, None, None, False)
+        >>> dataclasses.replace(made, notes=("the iw " + OUTSIDE, VACUOUS)).without_bounds(
+        ...     "in-sample"
+        ... ).notes
+        ('in-sample',)
+        """
+        return replace(
+            self,
+            lower=None,
+            upper=None,
+            lower_raw=None,
+            upper_raw=None,
+            guarantee="none",
+            missing_mass_upper=None,
+            improvement_lower=None,
+            propensity_p=None,
+            log_e_better=None,
+            log_e_above=None,
+            no_interval=why,
+            notes=(why, *(note for note in self.notes if not note.endswith((OUTSIDE, VACUOUS)))),
+        )
+
+    def __str__(self) -> str:
+        value = "not defined" if self.value is None else f"{self.value:.4g}"
+        line = f"{self.name}: {value} ({self.estimator}), {self._interval}"
+        # why there is no interval stands in the line itself
+        notes = [
+            note
+            for note in self.notes
+            if note.removesuffix(": no bound is given") != self.no_interval
+        ]
+        return visible_lines([line, *(f"  note: {note}" for note in notes)])
+
+    @property
+    def _interval(self) -> str:
+        if self.lower is None and self.upper is None:
+            return f"no interval: {self.no_interval}"
+        return (
+            f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)} ({self.interval})"
+        )
+
+
+def ends_text(lower: float | None, upper: float | None) -> str:
+    """Return an interval as text; rewards without an upper end have none.
+
+    >>> ends_text(0.25, 0.5), ends_text(0.25, None)
+    ('[0.25, 0.5]', '[0.25, no upper end]')
+    """
+    ends = (
+        "no lower end" if lower is None else f"{lower:.4g}",
+        "no upper end" if upper is None else f"{upper:.4g}",
+    )
+    return f"[{', '.join(ends)}]"
+
+
+def notes_together(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return the notes of evaluations that were made together, those about every one of them once, at the end.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5], actions=["a", "b"]
+    ... )
+    >>> found = piwo.compare(log, {x: piwo.policies.Constant(x, log.actions) for x in "ab"})
+    >>> [
+    ...     note[:14]
+    ...     for note in notes_together(
+    ...         [replace(found["a"], notes=("alone", "both")), replace(found["b"], notes=("both",))]
+    ...     )
+    ... ]
+    ['a: alone', 'both']
+    """
+    shared = [
+        x
+        for x in evaluations[0].notes
+        if len(evaluations) > 1 and all(x in one.notes for one in evaluations)
+    ]
+    return [
+        f"{one.name}: {x}" for one in evaluations for x in one.notes if x not in shared
+    ] + shared
+
+
+def compared_with(baseline: str | None) -> str:
+    """Return what an improvement is over, in words.
+
+    >>> compared_with(None), compared_with("old.piwo")
+    ('the logging policy', 'the baseline old.piwo')
+    """
+    return "the logging policy" if baseline is None else f"the baseline {visible(baseline)}"

@@ -1,0 +1,257 @@
+"""Selection: which of N candidates should run, and which are any good?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from piwo import bounds
+from piwo.checks import check_kind
+from piwo.errors import UsageError
+from piwo.evaluation.evaluate import compare
+from piwo.evaluation.record import Evaluation
+from piwo.intervals import interval_named
+from piwo.intervals.prepare import check_named
+from piwo.logs.log import Log
+from piwo.records import jsonable
+from piwo.visible import visible_lines
+
+__all__ = ["Selection", "select"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What N candidates measured on one log are worth beside each other.
+
+    Three statements, of falling strength: `best`, and likewise `certified`, holds for every
+    candidate at once with probability 1 - delta; `better` and `above` are sets of which, on average
+    over logs, at most the share `rate` is wrong.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
+    >>> print(select(log, {x: piwo.policies.Constant(x, log.actions) for x in log.actions}))
+    best of 2: a, at least 0.6542
+    better than the logging policy: certified a; at a false discovery rate of 5 % a
+    note: a control variate would make most intervals narrower: ...
+    """
+
+    best: str | None
+    """The candidate with the highest lower bound on its value; None where none has a bound."""
+    best_lower: float | None
+    """Its lower bound, which holds although it was picked by it."""
+    certified: tuple[str, ...]
+    """Candidates whose lower bound on the improvement over the logging policy, or the baseline, is
+    above 0, all at once."""
+    better: tuple[str, ...]
+    """Candidates found to be better than that, by e-BH."""
+    above: tuple[str, ...] | None
+    """Candidates found to be worth more than the threshold, by e-BH; None without threshold."""
+    candidates: int
+    delta: float
+    rate: float
+    """False discovery rate of `better`, and of `above`."""
+    threshold: float | None
+    evaluations: Mapping[str, Evaluation]
+    notes: tuple[str, ...] = ()
+    """What a reader must know of every candidate, such as that the propensities were estimated."""
+
+    @classmethod
+    def of(
+        cls,
+        evaluations: Mapping[str, Evaluation],
+        rate: float = 0.05,
+        threshold: float | None = None,
+    ) -> Self:
+        """Return what the evaluations of one `compare` say together.
+
+        Args:
+            evaluations: all that were compared; to leave out those that looked bad is not allowed.
+            rate: false discovery rate.
+            threshold: the one that `compare` was given.
+
+        Raises:
+            UsageError: for no evaluations, or evaluations that were not made by one `compare`.
+
+        >>> Selection.of({})
+        Traceback (most recent call last):
+        piwo.errors.UsageError: no evaluations to select from; give those of one piwo.compare
+        """
+        check_kind("evaluations", evaluations, Mapping)
+        if not evaluations:
+            raise UsageError("no evaluations to select from; give those of one piwo.compare")
+        first = next(iter(evaluations.values()))
+        if any(
+            (one.simultaneous, one.rows) != (len(evaluations), first.rows)
+            for one in evaluations.values()
+        ):
+            raise UsageError(
+                f"these {len(evaluations)} evaluations were not made together, so nobody paid for "
+                "choosing among them; give all of one piwo.compare"
+            )
+        believed = {name: one for name, one in evaluations.items() if one.bounds_hold}
+        lowers = {name: one.lower for name, one in believed.items() if one.lower is not None}
+        best = max(lowers, key=lambda name: lowers[name], default=None)
+        gains = {name: one.improvement_lower for name, one in believed.items()}
+        return cls(
+            best=best,
+            best_lower=None if best is None else lowers[best],
+            certified=tuple(name for name, gain in gains.items() if gain is not None and gain > 0),
+            better=_found(
+                {name: one.log_e_better for name, one in evaluations.items()}, believed, rate
+            ),
+            above=None
+            if threshold is None
+            else _found(
+                {name: one.log_e_above for name, one in evaluations.items()}, believed, rate
+            ),
+            candidates=len(evaluations),
+            delta=first.delta,
+            rate=rate,
+            threshold=threshold,
+            evaluations=dict(evaluations),
+            notes=tuple(
+                note
+                for note in first.notes
+                if all(note in one.notes for one in evaluations.values())
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record for JSON, without the evaluations: they are records of their own."""
+        made: dict[str, Any] = jsonable({**asdict(self), "evaluations": None})
+        del made["evaluations"]
+        return made
+
+    def lines(self) -> list[str]:
+        """Return the selection in words, a line each statement."""
+        picked = (
+            "none has a bound"
+            if self.best is None
+            else f"{self.best}, at least {self.best_lower:.4g}"
+        )
+        rate = f"at a false discovery rate of {100 * self.rate:.4g} %"
+        over = next(iter(self.evaluations.values())).over
+        told = [
+            f"best of {self.candidates}: {picked}",
+            f"better than {over}: certified {_names(self.certified)}; {rate} {_names(self.better)}",
+        ]
+        return (
+            told
+            if self.above is None
+            else [*told, f"above {self.threshold:.4g}, {rate}: {_names(self.above)}"]
+        )
+
+    def __str__(self) -> str:
+        unbounded = self._unbounded()
+        told = [f"no bound for {', '.join(names)}: {why}" for why, names in unbounded.items()]
+        notes = [
+            f"note: {note}"
+            for note in self.notes
+            if note.removesuffix(": no bound is given") not in unbounded
+        ]
+        return visible_lines([*self.lines(), *told, *notes])
+
+    def _unbounded(self) -> dict[str, list[str]]:
+        """Return which candidates have no bound, by reason, without the numbers of each."""
+        named: dict[str, list[str]] = {}
+        for name, one in self.evaluations.items():
+            if one.no_interval is not None:
+                named.setdefault(one.no_interval, []).append(name)
+        return named
+
+
+def select(
+    log: Log,
+    policies: Mapping[str, Any],
+    *,
+    delta: float = 0.05,
+    rate: float = 0.05,
+    threshold: float | None = None,
+    interval: str = "auto",
+    baseline: Any = None,
+    horizon: bounds.Horizon = None,
+) -> Selection:
+    """Choose among N candidates that were fixed before this log. Answers: which should run, which are any good?
+
+    Prefer it to looking at estimates: the best-looking of many is mostly lucky. One pass over the
+    log.
+
+    Formula: best = argmax of the simultaneous lower bounds of `piwo.compare`; better, above: e-BH
+    on e-values against "v <= v(logging)" and "v <= threshold", at a false discovery rate that holds
+    under any dependence.
+
+    The budget: intervals are two-sided at delta / N, so a lower end has delta / (2 N), as the upper
+    ends in `evaluations` are claimed with it; `certified` claims one side, at delta / N.
+
+    Args:
+        log: rows that were not used to make the candidates.
+        policies: name -> candidate, every one that was tried; see `piwo.evaluate` for what a policy
+            may be.
+        delta: how often any of the bounds may be wrong.
+        rate: false discovery rate.
+        threshold: a value that candidates have to beat, fixed in advance, in the unit of the
+            reward.
+        interval: a finite-sample interval method, see `piwo.evaluate`.
+        baseline: the policy to be better than; see `piwo.compare`.
+        horizon: see `piwo.evaluate`.
+
+    Returns:
+        A `Selection`.
+
+    Raises:
+        UsageError: for arguments out of range, an asymptotic interval, or a thinned log.
+
+    Source: docs/theory.md, section "Selection"; e-BH: Wang and Ramdas 2022 (arXiv 2009.02824).
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
+    >>> found = select(
+    ...     log, {x: piwo.policies.Constant(x, log.actions) for x in log.actions}, threshold=0.5
+    ... )
+    >>> found.best, found.better, found.above
+    ('a', ('a',), ('a',))
+    """
+    if interval_named(interval).guarantee == "asymptotic":
+        raise UsageError(
+            f"interval={interval!r} is asymptotic, and nothing can be selected by it; use 'mixture'"
+        )
+    check_named(log, policies)
+    if log.columns.weight is not None:
+        raise UsageError(
+            "the log was thinned (sampling weights) and the dropped rows are not counted: no "
+            "bound holds"
+        )
+    found = compare(
+        log,
+        policies,
+        delta=delta,
+        threshold=threshold,
+        interval=interval,
+        baseline=baseline,
+        horizon=horizon,
+    )
+    return Selection.of(found, rate, threshold)
+
+
+def _found(
+    log_e: Mapping[str, float | None], believed: Mapping[str, Any], rate: float
+) -> tuple[str, ...]:
+    """Return the names whose hypothesis e-BH rejects; one without evidence counts, and is never rejected."""
+    # who is not believed has no evidence
+    evidence = [
+        -np.inf if log_e[name] is None or name not in believed else log_e[name] for name in log_e
+    ]
+    return tuple(
+        name for name, kept in zip(log_e, bounds.e_bh(evidence, rate), strict=True) if kept
+    )  # type: ignore[arg-type]
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if names else "none"

@@ -1,0 +1,305 @@
+"""Bootstrap: how much an estimate moves when the rows are drawn again. Asymptotic, for comparison only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from piwo.bounds import Interval, log_inv_delta
+from piwo.checks import check_count, is_whole, shown
+from piwo.engines.engine import reduce
+from piwo.errors import UsageError
+from piwo.intervals.point import Estimator, estimator_named
+from piwo.intervals.prepare import name_of, prepare, resolve_gamma
+from piwo.logs.batch import Batch, Floats
+from piwo.logs.log import Log
+from piwo.policies import Policy
+from piwo.policies.sampling import RandomState, generator
+from piwo.records import Record
+from piwo.reductions import MomentState, PolicyReduction, State
+from piwo.scores import IW, Score
+
+__all__ = ["Bootstrap", "BootstrapResult", "bootstrap", "bootstrap_interval"]
+
+COLUMNS = ("total", "w", "wr", "rho")
+"""The sums of `MomentState` that point estimates are made of; each is a column with one number a
+row."""
+
+
+@dataclass(frozen=True)
+class BootstrapResult:
+    """What the replicates gave, on the unit scale.
+
+    >>> BootstrapResult(
+    ...     Interval(0.4, 0.6, "asymptotic"), np.array([0.4, 0.5, 0.6]), 0
+    ... ).empty_replicates
+    0
+    """
+
+    interval: Interval
+    estimates: Floats
+    """(B',) the estimates of the replicates that have one, in the order of their seeds."""
+    empty_replicates: int
+    """Replicates in which no row had any weight: they have no self-normalized estimate."""
+
+
+@dataclass(frozen=True)
+class Bootstrap(Record):
+    """A bootstrap interval for the value of one policy, in the reward's own unit.
+
+    >>> Bootstrap("new", "snips", None, 0.5, 0.4, 0.6, 0.05, 400, 0, 100).guarantee
+    'asymptotic'
+    """
+
+    name: str
+    estimator: str
+    gamma: float | None
+    value: float | None
+    """The estimate on the rows themselves."""
+    lower: float | None
+    upper: float | None
+    delta: float
+    replicates: int
+    empty_replicates: int
+    """Replicates without an estimate, as no row in them had any weight; they are left out of the
+    interval."""
+    rows: int
+    guarantee: str = "asymptotic"
+    notes: tuple[str, ...] = ()
+
+
+def bootstrap(
+    log: Log,
+    policy: Any,
+    estimator: str = "snips",
+    gamma: float | str = "auto",
+    *,
+    replicates: int = 400,
+    delta: float = 0.05,
+    random_state: RandomState = 0,
+    n_jobs: int | None = None,
+) -> Bootstrap:
+    """Return a percentile bootstrap interval for the value of a policy.
+
+    For comparison with what other tools print. Where rare rows carry the value, no replicate holds
+    the rows that were never drawn, and the interval is wrong far more often than delta: prefer
+    `piwo.evaluate`, whose interval holds.
+
+    Formula: B times, n rows are drawn with replacement and the estimate is computed from them anew,
+    numerator and denominator; the ends are the delta/2 and 1 - delta/2 quantiles of the B
+    estimates.
+
+    Args:
+        log: the logged decisions.
+        policy: see `piwo.evaluate`.
+        estimator: "iw", "snips", "ix", "clip", "ls", "ls-linear", or another score by its name
+            (docs/reference.md).
+        gamma: see `piwo.evaluate`.
+        replicates: B.
+        delta: nominal chance of error, both sides together.
+        random_state: None, a seed, or a numpy Generator, which advances.
+        n_jobs: workers, as joblib counts them; the numbers do not depend on it.
+
+    Returns:
+        A `Bootstrap`.
+
+    Raises:
+        DataError: for rows that break a rule, and for policies that do not fit the log.
+        UsageError: for arguments out of range.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
+    >>> found = bootstrap(log, piwo.policies.Uniform(log.actions), "iw")
+    >>> found.value, 0.3 < found.lower < 0.5 < found.upper < 0.7
+    (0.5, True)
+
+    Source: Efron 1979; percentile interval, Efron and Tibshirani 1993, chapter 13.
+    """
+    name = name_of(policy)
+    log, ready = prepare(log, {name: policy})
+    chosen = estimator_named(estimator)
+    score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
+    rows = _columns(log, ready[name], score)
+    chosen = chosen.on(log.origin)
+    found = _resampled(rows, chosen, replicates, delta, random_state, n_jobs)
+    ends = (_estimate(rows, chosen), found.interval.lower, found.interval.upper)
+    value, lower, upper = (
+        None if x is None or not np.isfinite(x) else log.value(float(x)) for x in ends
+    )
+    return Bootstrap(
+        name=name,
+        estimator=estimator,
+        gamma=score.gamma_equivalent,
+        value=value,
+        lower=lower,
+        upper=upper,
+        delta=delta,
+        replicates=replicates,
+        empty_replicates=found.empty_replicates,
+        rows=rows.shape[1],
+        notes=log.doubts,
+    )
+
+
+def bootstrap_interval(
+    log: Log,
+    policy: Policy,
+    score: Score,
+    estimator: Estimator,
+    *,
+    replicates: int = 400,
+    delta: float = 0.05,
+    random_state: RandomState = 0,
+    n_jobs: int | None = None,
+) -> BootstrapResult:
+    """Return the replicates and their percentile interval, on the unit scale.
+
+    Holds four numbers a row in memory: drawing rows again needs the rows.
+
+    Args:
+        log: the logged decisions, with the context that the policy needs.
+        policy: over the log's action list.
+        score: whose credits the estimator sums.
+        estimator: how sums become a number.
+        replicates: B.
+        delta: nominal chance of error, both sides together.
+        random_state: None, a seed, or a numpy Generator, which advances.
+        n_jobs: workers, as joblib counts them. Every replicate has a seed of its own, so numbers do
+            not depend on it.
+
+    Raises:
+        UsageError: for arguments out of range.
+
+    >>> import piwo
+    >>> from piwo.intervals.point import estimator_named
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
+    >>> always = piwo.policies.Constant("a", log.actions)
+    >>> len(
+    ...     bootstrap_interval(
+    ...         log, always, piwo.IW(), estimator_named("iw"), replicates=20
+    ...     ).estimates
+    ... )
+    20
+    """
+    rows = _columns(log, policy, score)
+    return _resampled(rows, estimator.on(log.origin), replicates, delta, random_state, n_jobs)
+
+
+# ---------------------------------------------------------------------------------------------- the rows
+
+
+@dataclass(frozen=True)
+class RowState(State):
+    """Pieces of the columns, each with the number of its first row, in the order of the rows."""
+
+    pieces: tuple[tuple[int, Floats], ...] = ()
+
+    def merge(self, other: RowState) -> RowState:
+        """Return the pieces of both parts."""
+        return RowState(tuple(sorted(self.pieces + other.pieces, key=lambda piece: piece[0])))
+
+
+@dataclass(frozen=True)
+class RowCredits(PolicyReduction[RowState]):
+    """Reduction: the columns `COLUMNS` of one policy and score; replicates sum them over drawn rows."""
+
+    score: Score
+
+    def empty(self) -> RowState:
+        """Return the state of no rows."""
+        return RowState()
+
+    def update(self, state: RowState, batch: Batch) -> RowState:
+        """Return the state with the rows of a batch added."""
+        pi = self.policy.logged(batch)
+        weights = self.weights(batch, pi)
+        wr = weights.times(batch.reward)
+        rho = wr if isinstance(self.score, IW) else self.score.rho(batch, pi)
+        thinning = np.ones(len(batch)) if batch.weight is None else batch.weight
+        columns = np.stack([np.ones(len(batch)), weights.w, wr, rho]) * thinning
+        return state.merge(RowState(((int(batch.row_numbers[0]), columns),)))
+
+
+def _columns(log: Log, policy: Policy, score: Score) -> Floats:
+    """Return the columns of a whole log, (4, n)."""
+    log.require_order("the bootstrap")
+    return np.concatenate(
+        [piece for _, piece in reduce(log, RowCredits(policy, score)).pieces], axis=1
+    )
+
+
+# ---------------------------------------------------------------------------------------- the replicates
+
+
+def _resampled(
+    rows: Floats,
+    estimator: Estimator,
+    replicates: int,
+    delta: float,
+    random_state: RandomState,
+    n_jobs: int | None,
+) -> BootstrapResult:
+    log_inv_delta(delta)  # 0 < delta < 1
+    check_count("replicates", replicates, 2, "how often the rows are drawn again")
+    if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
+        raise UsageError(
+            f"n_jobs is {shown(n_jobs)}, expected None or a whole number that is not 0: the workers"
+        )
+    seeds = _seeds(random_state, int(replicates))
+    sums = np.concatenate(list(_in_parallel(rows, seeds, n_jobs)))
+    values = [estimator.finish(_moments(one, rows.shape[1])).value for one in sums]
+    estimates = np.array([x for x in values if x is not None])
+    interval = Interval(None, None, "asymptotic")
+    # one row, no weight at all, or a weight beyond float64: nothing to measure
+    if rows.shape[1] > 1 and len(estimates) > 1 and _estimate(rows, estimator) is not None:
+        lower, upper = np.quantile(estimates, [delta / 2.0, 1.0 - delta / 2.0])
+        interval = Interval(float(lower), float(upper), "asymptotic")
+    return BootstrapResult(interval, estimates, values.count(None))
+
+
+def _seeds(random_state: RandomState, replicates: int) -> list[np.random.SeedSequence]:
+    """Return one child seed a replicate, never one a worker; a Generator passed in advances."""
+    entropy = generator(random_state).integers(2**32, size=4, dtype=np.uint32)
+    return np.random.SeedSequence(entropy.tolist()).spawn(replicates)
+
+
+def _in_parallel(rows: Floats, seeds: Sequence[Any], n_jobs: int | None) -> Iterator[Floats]:
+    """Yield the (b, 4) sums of the replicates in the order of their seeds, a few replicates a task."""
+    from joblib import Parallel, delayed
+
+    tasks = [seeds[at : at + _A_TASK] for at in range(0, len(seeds), _A_TASK)]
+    yield from Parallel(n_jobs=n_jobs)(delayed(_replicates)(rows, task) for task in tasks)
+
+
+_A_TASK = 25
+
+
+def _replicates(rows: Floats, seeds: Sequence[np.random.SeedSequence]) -> Floats:
+    """Return the column sums of n rows drawn with replacement, once a seed, (b, 4)."""
+    n = rows.shape[1]
+    sums = np.empty((len(seeds), len(rows)))
+    with np.errstate(invalid="ignore"):  # a weight beyond float64, drawn not at all
+        for i, seed in enumerate(seeds):
+            drawn = np.bincount(np.random.default_rng(seed).integers(n, size=n), minlength=n)
+            for j, column in enumerate(rows):
+                # not a matrix product: its order of adding depends on how many threads the worker has
+                sums[i, j] = (drawn * column).sum()
+    return sums
+
+
+def _moments(sums: Floats, rows: int) -> MomentState:
+    total, w, wr, rho = (float(x) for x in sums)
+    return MomentState(rows=rows, total=total, w=w, wr=wr, rho=rho)
+
+
+def _estimate(rows: Floats, estimator: Estimator) -> float | None:
+    """Return the estimate on the rows themselves, None where it is not defined or beyond float64."""
+    value = estimator.finish(_moments(rows.sum(axis=1), rows.shape[1])).value
+    return value if value is not None and np.isfinite(value) else None

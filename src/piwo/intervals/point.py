@@ -1,0 +1,138 @@
+"""Point estimates of a policy's value from the sums of one pass, by the names that the field uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from piwo.checks import shown
+from piwo.errors import UsageError
+from piwo.reductions.policy_sums import MomentState
+from piwo.scores import IW, SCORES, Score
+
+__all__ = ["ESTIMATORS", "Estimate", "Estimator", "estimator_named", "smoothed"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value on the unit scale with its standard error; None where it is not defined."""
+
+    value: float | None
+    standard_error: float | None
+
+    @property
+    def finite(self) -> bool:
+        """Whether there is a value that is a number."""
+        return self.value is not None and math.isfinite(self.value)
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A point estimate: which score is summed, and how the sums become a number."""
+
+    name: str
+    score: Callable[[float], Score]
+    """Makes the score from gamma; lam = 2 gamma for LS and LSLinear, see `Score.of_gamma` for
+    others."""
+    smoothed: bool
+    """Whether it has a gamma."""
+    finish: Callable[..., Estimate]
+    """Makes the estimate from the sums and the origin, lo / (hi - lo), on the unit scale."""
+
+    def on(self, origin: float) -> Estimator:
+        """Return the estimator for rewards whose 0 lies at -origin on the unit scale."""
+        return replace(self, finish=partial(self.finish, origin=origin))
+
+
+def mean_of_credits(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: ARG001 (at home on the unit scale)
+    """Return the mean credit, sum(s rho) / sum(s), with the standard error of a mean (None for one row).
+
+    >>> mean_of_credits(MomentState(rows=2, total=2.0, rho=2.0, rho2=4.0))
+    Estimate(value=1.0, standard_error=1.0)
+    """
+    if sums.total <= 0:
+        return Estimate(None, None)
+    value = sums.rho / sums.total
+    if sums.rows < 2 or not math.isfinite(value) or not math.isfinite(sums.rho2):
+        return Estimate(value, None)
+    scale = sums.rows / sums.total  # 1 for a log that was not thinned
+    spread = max(0.0, scale * scale * sums.rho2 / sums.rows - value * value)
+    return Estimate(value, math.sqrt(spread / (sums.rows - 1)))
+
+
+def importance_weighted(sums: MomentState, origin: float = 0.0) -> Estimate:
+    """Return IW, the mean of w R for rewards as they are, whatever range was declared for them.
+
+    With R = lo + (hi - lo) R' that is, on the unit scale, mean(w R') + origin (mean(w) - 1), origin
+    = lo / (hi - lo).
+
+    >>> importance_weighted(
+    ...     MomentState(rows=2, total=2.0, w=4.0, w2=8.0, wr=4.0, w2r=8.0, w2r2=8.0), origin=-1.0
+    ... ).value
+    1.0
+    """
+    if sums.total <= 0:
+        return Estimate(None, None)
+    earned = sums.wr + origin * sums.w
+    squares = sums.w2r2 + 2.0 * origin * sums.w2r + origin * origin * sums.w2
+    found = mean_of_credits(replace(sums, rho=earned, rho2=squares))
+    return replace(found, value=None if found.value is None else found.value - origin)
+
+
+def self_normalized(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: ARG001 (moves with the origin)
+    """Return SNIPS, sum(w R) / sum(w), with its delta-method error sqrt(sum w^2 (R - V)^2) / sum(w).
+
+    >>> self_normalized(MomentState(rows=2, total=2.0, w=4.0, w2=8.0, wr=4.0, w2r=8.0, w2r2=8.0))
+    Estimate(value=1.0, standard_error=0.0)
+    """
+    if sums.w <= 0:
+        return Estimate(None, None)
+    value = sums.wr / sums.w
+    if sums.rows < 2 or not math.isfinite(value) or not math.isfinite(sums.w2):
+        return Estimate(value if math.isfinite(value) else None, None)
+    spread = max(0.0, sums.w2r2 - 2.0 * value * sums.w2r + value * value * sums.w2)
+    return Estimate(value, math.sqrt(spread) / sums.w)
+
+
+def smoothed(score: type[Score]) -> Estimator:
+    """Return the estimator that is the mean credit of a score with a hyper-parameter.
+
+    >>> from piwo.scores import LS
+    >>> smoothed(LS).name, smoothed(LS).score(0.1)
+    ('ls', LS(lam=0.2))
+    """
+    return Estimator(score.name, score().at_gamma, smoothed=True, finish=mean_of_credits)
+
+
+ESTIMATORS = {
+    made.name: made
+    for made in (
+        Estimator("iw", lambda _: IW(), smoothed=False, finish=importance_weighted),
+        Estimator("snips", lambda _: IW(), smoothed=False, finish=self_normalized),
+        *(
+            smoothed(kind)
+            for kind in SCORES.values()
+            if kind.parameter is not None and not kind.dense
+        ),
+    )
+}
+"""Every point estimate by name: importance weighting twice, and each score that is one."""
+
+
+def estimator_named(name: Any) -> Estimator:
+    """Return the estimator of that name.
+
+    Raises:
+        UsageError: listing the names.
+
+    >>> estimator_named("ix").smoothed
+    True
+    """
+    if not isinstance(name, str) or name not in ESTIMATORS:
+        raise UsageError(
+            f"estimator {shown(name)} is not known, expected one of {', '.join(ESTIMATORS)}"
+        )
+    return ESTIMATORS[name]

@@ -1,0 +1,206 @@
+"""Policies and a log brought together: one action list, one context, the right number of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from piwo import bounds
+from piwo.checks import is_number, shown
+from piwo.engines.engine import reduce
+from piwo.errors import DataError, UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.log import Log
+from piwo.policies import Policy, RowWise, aligned, check_fits
+from piwo.reductions import ActionCount
+from piwo.sources.frames import is_frame
+
+__all__ = [
+    "actions_logged_once",
+    "check_actions_known",
+    "check_kinds",
+    "check_named",
+    "name_of",
+    "prepare",
+    "resolve_gamma",
+    "unknown_actions",
+    "whole_length",
+]
+
+
+def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Policy]]:
+    """Return the log and the policies over one action list, with the context that the policies need.
+
+    Policies may know actions that were never logged: an action list that was only seen is widened
+    by them; an explicit one is not.
+
+    Args:
+        log: the logged decisions.
+        policies: name -> policy, or what `piwo.evaluate` takes in place of one.
+
+    Raises:
+        UsageError: for arrays that do not say which column is which action, or have another number
+            of rows.
+        DataError: for policies over other actions, or made from context columns that the log lacks.
+    """
+    check_kinds(log, policies)
+    made = {name: _as_policy(policy, log) for name, policy in policies.items()}
+    if log.declared_actions is None and not any(policy.needs_actions for policy in made.values()):
+        return log, made  # known by their columns alone: the action list need not be read
+    for name, policy in made.items():
+        if policy.listed is not None and not any(label in log.actions for label in policy.listed):
+            raise DataError(
+                f"policy {name!r} is for other actions ({policy.listed.preview()}) than the log's "
+                f"({log.actions.preview()}); was it made for another log, or is the action another "
+                "column?"
+            )
+    if log.declared_actions is None:
+        lists = [policy.listed for policy in made.values() if policy.listed is not None]
+        extra = [x for listed in lists for x in listed if x not in log.actions]
+        if extra:
+            log = replace(log, declared_actions=_widened(log.actions, extra))
+    features = {p.features for p in made.values() if p.features is not None and p.needs_context}
+    if len(features) > 1:
+        raise UsageError(
+            "these policies were made from different context columns; evaluate them one at a time"
+        )
+    if features:
+        log = log.encoded_by(features.pop())
+    by_row = next((name for name, policy in made.items() if policy.rows is not None), None)
+    if by_row is not None:
+        log.require_order(f"policy {by_row!r}, an array,")
+    rows = None if by_row is None else whole_length(log)
+    for policy in made.values():
+        check_fits(policy, log.features if policy.needs_context else None, log.actions, rows)
+    return log, {name: aligned(policy, log.actions) for name, policy in made.items()}
+
+
+def check_actions_known(log: Log, policies: Iterable[Policy]) -> None:
+    """Refuse policies that play whichever actions the log happened to hold, where it may lack some of them.
+
+    Such a policy is made from the data: E w <= 1 does not hold for it, and no bound does.
+
+    Raises:
+        UsageError: where such a policy is among them and an action was logged exactly once.
+    """
+    if log.declared_actions is not None and not log.declared_actions.seen:
+        return
+    if any(policy.plays_what_was_seen for policy in policies) and (
+        once := actions_logged_once(log)
+    ):
+        raise UsageError(
+            f"{unknown_actions(once, len(log.actions))}: no bound holds; give the list "
+            "(actions=[...])"
+        )
+
+
+def actions_logged_once(log: Log) -> int:
+    """Return how many actions of the list were logged exactly once; a pass over the log."""
+    return int((reduce(log, ActionCount(len(log.actions))).count == 1).sum())
+
+
+def unknown_actions(once: int, actions: int) -> str:
+    """Say why an action list that was only seen may be too short."""
+    return (
+        f"{once} of {actions} actions were logged only once and nobody gave the action list, so "
+        "others may be missing from it, and the policy would play those too"
+    )
+
+
+def check_kinds(log: Any, policies: Any) -> None:
+    """Raise where a log is none, or policies come without names.
+
+    Raises:
+        UsageError: saying what was given.
+    """
+    if not isinstance(log, Log):
+        raise UsageError(
+            f"got a {type(log).__name__} for the log, expected a piwo.Log; piwo.read makes one"
+        )
+    if not isinstance(policies, Mapping):
+        raise UsageError(
+            f"got a {type(policies).__name__} for the policies, expected a mapping from name to "
+            "policy"
+        )
+
+
+def check_named(log: Any, policies: Any) -> None:
+    """Raise where a log is none, and where no policy is named.
+
+    Raises:
+        UsageError: saying what was given.
+    """
+    check_kinds(log, policies)
+    if not policies:
+        raise UsageError("no policies were given; name at least one")
+
+
+def resolve_gamma(
+    gamma: float | str, rows: int, delta: float, log_class_size: float = 0.0
+) -> float:
+    """Return gamma as a number; "auto" is the theory's sqrt(log(2|Pi|/delta) / n).
+
+    Args:
+        gamma: a number above 0, or "auto".
+        rows: n.
+        delta: chance of error.
+        log_class_size: log|Pi|.
+
+    Raises:
+        UsageError: for other text.
+
+    >>> round(resolve_gamma("auto", 10_000, 0.05), 5)
+    0.01921
+    """
+    if gamma == "auto":
+        return bounds.gamma_auto(max(rows, 1), log_class_size, delta)
+    if isinstance(gamma, str):
+        raise UsageError(f"gamma is {gamma!r}, expected a number above 0 or 'auto'")
+    if not (is_number(gamma) and 0 < gamma < math.inf):
+        raise UsageError(f"gamma is {shown(gamma)}, expected one finite number above 0 or 'auto'")
+    return float(gamma)
+
+
+def name_of(policy: Any) -> str:
+    """Return what to call a policy to which nobody gave a name.
+
+    >>> name_of([0.5, 0.5])
+    'policy'
+    """
+    return str(getattr(policy, "called", "policy"))
+
+
+def _as_policy(policy: Any, log: Log) -> Policy:
+    if isinstance(policy, Policy):
+        return policy
+    if isinstance(policy, str):
+        raise UsageError(
+            f"{policy!r} is text, expected a policy; use piwo.load(path) or piwo.policies"
+        )
+    shape = None if is_frame(policy) else np.shape(policy)
+    if shape == ():
+        raise UsageError(
+            f"{shown(policy)} is no policy; expected one of piwo.policies, piwo.load(path), an "
+            "array of probabilities, or a data frame with one column an action"
+        )
+    if shape is not None and len(shape) == 2 and log.declared_actions is None:
+        raise UsageError(
+            f"an array of shape {shape} does not say which column is which action; read the log "
+            "with actions=[...], or give a data frame with one column an action"
+        )
+    return RowWise(policy, log.declared_actions)
+
+
+def _widened(actions: Actions, extra: list[Any]) -> Actions:
+    labels = [*actions, *dict.fromkeys(extra)]
+    kinds = {type(x) for x in labels}
+    return Actions(labels if len(kinds) == 1 else [str(x) for x in labels])
+
+
+def whole_length(log: Log) -> int | None:
+    """Return how many rows the row numbers count, those of the log before a split; None if unknown."""
+    return log.source.rows if log.source.rows is not None or log.selector is not None else len(log)

@@ -1,0 +1,214 @@
+"""Doubt: how far the propensities of a log may be from those with which its actions were taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from piwo.errors import UsageError
+from piwo.logs.batch import Batch, Floats
+
+__all__ = ["CalibrationBin", "Doubt", "DoubtedRows"]
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Pairs of row and action whose estimated propensity lies in a range, and how often the action was taken.
+
+    >>> round(CalibrationBin(0.0, 0.5, 100.0, 0.25, 0.31).z, 2)
+    1.39
+    """
+
+    least: float
+    most: float
+    pairs: float
+    """How many pairs of a row and an action."""
+    predicted: float
+    """Their mean estimated propensity."""
+    observed: float
+    """The share of them in which the action was taken."""
+
+    @property
+    def z(self) -> float:
+        """(observed - predicted) / its standard error, as if the pairs were independent."""
+        spread = max(self.predicted * (1.0 - self.predicted), 1e-12) / max(self.pairs, 1.0)
+        return float((self.observed - self.predicted) / np.sqrt(spread))
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What is known of the propensities less surely than that they are right.
+
+    Weights are made from the largest propensity that the true one may be; then pi/mu is at most
+    what it would be with the true one, and so is every lower bound on a mean of pi R / mu. Bounds
+    on value, losses and w R + 1 - R hold. Statements that need the probability of every action do
+    not, so the vectors are put away.
+
+    Formula: mu <= min(1, factor p) for a logged p; or, with a hidden cause that changes the odds of
+    an action by at most `sensitivity` = Gamma, 1/mu >= 1 + (1/p - 1)/Gamma, that is mu <= Gamma p /
+    (1 + (Gamma - 1) p).
+    Source: docs/theory.md, section "Propensities known only roughly".
+
+    Args:
+        factor: the true propensity is at most this times the logged one; at least 1.
+        sensitivity: Gamma, at least 1; 1 is no hidden cause.
+        estimated: what the propensities were fitted with, in words; None where they were logged.
+        calibration: how estimated propensities compare with what was done, on rows that the fit did
+            not see.
+
+    Raises:
+        UsageError: for a factor or a sensitivity below 1.
+
+    >>> Doubt(factor=1.25).upper(np.array([0.4, 0.9])).tolist()
+    [0.5, 1.0]
+    >>> Doubt(sensitivity=2.0).upper(np.array([0.5])).round(4).tolist()
+    [0.6667]
+    """
+
+    factor: float = 1.0
+    sensitivity: float = 1.0
+    estimated: str | None = None
+    calibration: tuple[CalibrationBin, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in (("propensity_factor", self.factor), ("sensitivity", self.sensitivity)):
+            number: Any = value
+            if (
+                isinstance(number, bool)
+                or not isinstance(number, int | float | np.number)
+                or not 1.0 <= number < np.inf
+            ):
+                raise UsageError(
+                    f"{name} is {value!r}, expected a finite number of at least 1: by how much the "
+                    "true propensities may exceed the logged ones"
+                )
+
+    @property
+    def exact(self) -> bool:
+        """Whether the propensities are used as they stand."""
+        return self.factor == 1.0 and self.sensitivity == 1.0
+
+    def upper(self, p: Floats) -> Floats:
+        """Return the largest propensity that the true one may be, (n,)."""
+        scaled = np.minimum(1.0, self.factor * p)
+        return np.asarray(self.sensitivity * scaled / (1.0 + (self.sensitivity - 1.0) * scaled))
+
+    def upper_log(self, log_p: Floats) -> Floats:
+        """Return its logarithm, (n,), from logarithms."""
+        scaled = np.minimum(0.0, np.log(self.factor) + log_p)
+        return np.asarray(
+            np.log(self.sensitivity) + scaled - np.log1p((self.sensitivity - 1.0) * np.exp(scaled))
+        )
+
+    def applied(self, batch: Batch) -> Batch:
+        """Return the rows with the largest propensities in place of the logged ones, and without vectors."""
+        if self.exact:
+            return batch
+        log_p = None if batch.log_propensity is None else self.upper_log(batch.log_propensity)
+        upper = self.upper(batch.propensity)
+        return replace(
+            batch, propensity=upper, log_propensity=log_p, propensities=None, log_propensities=None
+        )
+
+    @property
+    def assumption(self) -> str | None:
+        """What a statement takes for granted beyond propensities that are as logged; None: nothing.
+
+        >>> Doubt(estimated="LogisticRegression, 5 folds").assumption, Doubt(factor=1.25).assumption
+        ('the estimated propensities are right', 'the true propensities are at most 1.25 times the logged ones')
+        """
+        kind = "logged" if self.estimated is None else "estimated"
+        if self.exact:
+            return (
+                None
+                if self.estimated is None
+                else f"the estimated propensities are right{self._worst(' (', ')')}"
+            )
+        ways = (
+            [f"the true propensities are at most {self.factor:g} times the {kind} ones"]
+            if self.factor > 1
+            else []
+        )
+        if self.sensitivity > 1:
+            ways.append(
+                f"hidden causes change the odds of an action at most {self.sensitivity:g}-fold"
+            )
+        return " and ".join(ways)
+
+    def _worst(self, before: str, after: str = "") -> str:
+        """Return how far estimated propensities were from what was done; nothing where nobody looked."""
+        worst = max((abs(one.z) for one in self.calibration), default=None)
+        return (
+            ""
+            if worst is None
+            else f"{before}largest calibration error {worst:.1f} standard errors{after}"
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of any result must know."""
+        found = []
+        if self.estimated is not None:
+            how = self.estimated + self._worst("; ")
+            found.append(
+                f"the propensities were estimated ({how}): bounds hold only as far as the "
+                "estimates do, and too small ones make every value too high; propensity_factor= "
+                "allows for their error"
+            )
+        if not self.exact:
+            far = [f"up to {self.factor:g} times the logged ones"] if self.factor > 1 else []
+            far += (
+                [f"odds changed by up to {self.sensitivity:g} by a hidden cause"]
+                if self.sensitivity > 1
+                else []
+            )
+            found.append(
+                "true propensities are allowed to be larger than the logged ones "
+                f"({' and '.join(far)}): intervals and improvements hold if so; the estimate is "
+                "low, as if every propensity were the largest"
+            )
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the calibration table and the rest as JSON has it."""
+        table = [{**vars(one), "z": one.z} for one in self.calibration]
+        return {**vars(self), "calibration": table}
+
+
+@dataclass(frozen=True)
+class DoubtedRows:
+    """How many rows of several logs came with which doubt of their propensities, for what sums the logs up.
+
+    >>> both = DoubtedRows.of(Doubt(factor=1.25), 100).merge(DoubtedRows.of(None, 50))
+    >>> both.notes(150)[0][:60]
+    'of 100 of the 150 rows: true propensities are allowed to be '
+    """
+
+    each: Mapping[Doubt, int] = field(default_factory=dict)
+    """Doubt, without its table of calibration -> rows; in an order of their own."""
+
+    @classmethod
+    def of(cls, doubt: Doubt | None, rows: int) -> DoubtedRows:
+        """Return the rows of one log."""
+        if doubt is None or not rows or (doubt.exact and doubt.estimated is None):
+            return cls()
+        return cls({replace(doubt, calibration=()): rows})
+
+    def merge(self, other: DoubtedRows) -> DoubtedRows:
+        """Return those of both, which must be different rows."""
+        both = {
+            one: self.each.get(one, 0) + other.each.get(one, 0) for one in (*self.each, *other.each)
+        }
+        order = sorted(both, key=lambda one: (one.estimated or "", one.factor, one.sensitivity))
+        return DoubtedRows({one: both[one] for one in order})
+
+    def notes(self, total: int) -> tuple[str, ...]:
+        """Return what a reader of the sums must know; of which rows, where it is not all of them."""
+        return tuple(
+            note if rows == total else f"of {rows} of the {total} rows: {note}"
+            for one, rows in self.each.items()
+            for note in one.notes
+        )

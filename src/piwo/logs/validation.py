@@ -1,0 +1,498 @@
+"""The door: raw columns come in, validated batches go out, and what is wrong is named.
+
+Nothing is clipped, filled, dropped or normalized here, with two stated exceptions: a probability
+above 1 by no more than `TOLERANCE` is taken as 1 and counted, and rows of full propensity vectors
+are divided by their sum where the user asked for it (`normalize=True`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.errors import DataError
+from piwo.logs.actions import Actions, is_text, label_array
+from piwo.logs.batch import Batch, Floats
+from piwo.logs.columns import Columns
+from piwo.logs.features import MISSING_ADVICE, Feature, Features, list_matrix, missing_rows
+from piwo.logs.places import places
+from piwo.logs.propensity_error import Doubt
+
+__all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "admit", "merge_findings"]
+
+TOLERANCE = 1e-4
+"""How far above 1 a probability, and how far from 1 the sum of a vector may be (float32
+writers)."""
+
+_SHOWN = 5
+_LEAST_LOG = -1e6
+
+
+@runtime_checkable
+class Behavior(Protocol):
+    """The behavior policy as an object: gives the full propensity vector of every context."""
+
+    def probabilities(self, X: Any) -> Floats:
+        """Return the (n, K) probabilities mu(a | X), columns in the order of the log's action list."""
+        ...
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the columns of a log mean: roles, action list, context encoding, reward range."""
+
+    columns: Columns
+    actions: Actions | None
+    """None: nobody asks which action was taken, and batches come without codes."""
+    features: Features | None = None
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    normalize: bool = False
+    behavior: Behavior | None = None
+    doubt: Doubt | None = None
+
+    @property
+    def count(self) -> int:
+        """K, which must be known where propensity vectors are read."""
+        assert self.actions is not None
+        return len(self.actions)
+
+    @property
+    def span(self) -> float:
+        """Hi - lo, or 1 where the reward has no upper end."""
+        low, high = self.reward_range
+        return high - low if np.isfinite(high) else 1.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One broken rule: where, how often, in which rows first. `fatal` findings close the door."""
+
+    column: str
+    rule: str
+    advice: str
+    count: int
+    rows: tuple[int, ...]
+    fatal: bool = True
+
+    def __str__(self) -> str:
+        rows = "row" if self.count == 1 else "rows"
+        where = f"in {self.count} {rows} ({places(self.rows, self.count > len(self.rows))})"
+        return f"column {self.column!r} {self.rule} {where}; {self.advice}"
+
+
+class Refused(DataError):  # noqa: N818 - it says what happened at the door
+    """A batch that does not pass; `findings` says why."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__(" | ".join(str(x) for x in self.findings))
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[tuple[Finding, ...]]]:
+        """Cross from a worker process with the findings, not only with the message."""
+        return Refused, (self.findings,)
+
+
+def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return one finding a broken rule: counts added, the first rows kept."""
+    merged: dict[tuple[str, str], Finding] = {}
+    for one in findings:
+        key = (one.column, one.rule)
+        known = merged.get(key)
+        if known is None:
+            merged[key] = one
+        else:
+            rows = tuple(sorted(known.rows + one.rows)[:_SHOWN])
+            merged[key] = replace(known, count=known.count + one.count, rows=rows)
+    return tuple(merged.values())
+
+
+class _Desk:
+    """Collects the findings of one batch."""
+
+    def __init__(self, rows: npt.NDArray[np.int64]) -> None:
+        self.rows = rows
+        self.findings: list[Finding] = []
+
+    def note(
+        self, column: str, rule: str, advice: str, bad: npt.ArrayLike, fatal: bool = True
+    ) -> bool:
+        """Note the rows of a mask; return whether there were any."""
+        places = np.flatnonzero(bad)
+        if not len(places):
+            return False
+        shown = tuple(int(self.rows[x]) for x in places[:_SHOWN])
+        self.findings.append(Finding(column, rule, advice, len(places), shown, fatal))
+        return True
+
+
+def admit(
+    record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]
+) -> tuple[Batch, tuple[Finding, ...]]:
+    """Return a validated batch and the harmless findings (each counted, none silent).
+
+    Args:
+        record: the columns that the schema names; context and propensity vectors may be left out
+            where unused.
+        schema: what the columns mean.
+        rows: (n,) row numbers in the log.
+
+    Raises:
+        Refused: with every broken rule of this batch.
+    """
+    desk = _Desk(rows)
+    columns = schema.columns
+    present = set(record.schema.names)
+    action = _action(record[columns.action], schema, desk)
+    reward = _reward(record[columns.reward], schema, desk)
+    context = (
+        _context(record, schema, desk)
+        if schema.features is not None and present.issuperset(schema.features.columns)
+        else None
+    )
+    weight = _weight(record[columns.weight], columns.weight, desk) if columns.weight else None
+    policies = {
+        name: _probability(record[name], name, desk, zero_allowed=True) for name in columns.policies
+    }
+    vectors, log_vectors = None, None
+    if columns.propensities and columns.propensities in present:
+        vectors = _vectors(record[columns.propensities], columns.propensities, schema, desk)
+    elif (
+        schema.behavior is not None
+        and context is not None
+        and not any(x.fatal for x in desk.findings)
+    ):
+        vectors, log_vectors = _of_behavior(schema.behavior, _read_only(context))
+        vectors = _checked_vectors(vectors, "behavior", schema, desk)
+    propensity, log_propensity = _propensity(record, schema, desk, vectors, action)
+    if any(x.fatal for x in desk.findings):
+        raise Refused(x for x in desk.findings if x.fatal)
+    start = int(rows[0]) if len(rows) else 0
+    batch = Batch(
+        start,
+        action,
+        reward,
+        propensity,
+        log_propensity,
+        vectors,
+        log_vectors,
+        context,
+        weight,
+        policies,
+        rows,
+    )
+    return batch if schema.doubt is None else schema.doubt.applied(batch), tuple(desk.findings)
+
+
+def _of_behavior(behavior: Behavior, context: Floats) -> tuple[Floats, Floats | None]:
+    """Return mu(. | X), (n, K), and its logarithm where the policy knows that: right where mu underflows."""
+    logarithms = getattr(behavior, "log_probabilities", None)
+    if logarithms is None:
+        return np.asarray(behavior.probabilities(context), np.float64), None
+    found = np.asarray(logarithms(context), np.float64)
+    return np.exp(found), found
+
+
+def _read_only(matrix: Floats) -> Floats:
+    """Return a view that foreign code cannot write through."""
+    view = matrix.view()
+    view.flags.writeable = False
+    return view
+
+
+def _action(values: pa.Array, schema: Schema, desk: _Desk) -> npt.NDArray[np.int32]:
+    name = schema.columns.action
+    if schema.actions is None:
+        missing = pc.is_null(label_array(values, name)).to_numpy(zero_copy_only=False)
+        desk.note(
+            name, "is missing", "drop such rows yourself first, or give the action a label", missing
+        )
+        return np.empty(0, np.int32)
+    codes = schema.actions.codes(values, name)
+    unknown = codes < 0
+    if unknown.any():
+        missing = pc.is_null(values).to_numpy(zero_copy_only=False)
+        desk.note(
+            name, "is missing", "drop such rows yourself first, or give the action a label", missing
+        )
+        unknown &= ~missing
+        if unknown.any():
+            label = values[int(np.flatnonzero(unknown)[0])].as_py()
+            listed = f"{len(schema.actions)} actions ({schema.actions.preview()})"
+            rule = f"holds labels that are not among the {listed}"
+            advice = f"such as {label!r}; add them to actions=[...] or correct the column"
+            desk.note(name, rule, advice, unknown)
+    return codes
+
+
+def _number(values: pa.Array, name: str, desk: _Desk) -> Floats | None:
+    """Return finite float64 numbers, or None after noting what is wrong with them."""
+    kind, wrong = values.type, False
+    if pa.types.is_dictionary(kind):
+        values, kind = values.dictionary_decode(), kind.value_type
+    if pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    elif is_text(kind):
+        values, wrong = _number_of_text(values.cast(pa.string()), name, desk)
+    elif not (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    ):
+        raise DataError(f"column {name!r} has type {kind}, expected numbers; cast it first")
+    numbers = np.asarray(
+        values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64
+    )
+    if len(numbers) == 0 or (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
+        return None if wrong else numbers
+    missing = pc.is_null(values).to_numpy(zero_copy_only=False)
+    bad = desk.note(
+        name, "is missing", "drop such rows yourself first; nothing is filled in", missing
+    )
+    nan = np.isnan(numbers) & ~missing
+    bad |= desk.note(name, "is NaN", "find out why; nothing is dropped or filled in", nan)
+    bad |= desk.note(name, "is infinite", "find out why; nothing is clipped", np.isinf(numbers))
+    return None if bad or wrong else numbers
+
+
+def _number_of_text(values: pa.Array, name: str, desk: _Desk) -> tuple[pa.Array, bool]:
+    """Return numbers written as text as numbers, and whether there are texts that are none; they are noted."""
+    trimmed = pc.utf8_trim_whitespace(values)
+    truth = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(["false", "true"]))
+    trimmed = pc.coalesce(truth.cast(pa.string()), trimmed)
+    looks = pc.match_substring_regex(trimmed, r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
+    wrong = pc.invert(pc.fill_null(looks, fill_value=True)).to_numpy(zero_copy_only=False)
+    if wrong.any():
+        text = values[int(np.flatnonzero(wrong)[0])].as_py()
+        advice = f"such as {text!r}; correct or drop such rows yourself"
+        desk.note(name, "holds text where numbers are expected", advice, wrong)
+        trimmed = pc.if_else(pa.array(wrong), pa.scalar("0"), trimmed)
+    return pc.utf8_ltrim(trimmed, characters="+").cast(pa.float64()), bool(wrong.any())
+
+
+def _reward(values: pa.Array, schema: Schema, desk: _Desk) -> Floats:
+    name, (low, high) = schema.columns.reward, schema.reward_range
+    reward = _number(values, name, desk)
+    if reward is None or len(reward) == 0:
+        return np.zeros(len(values))
+    if schema.columns.cost:
+        reward = -reward
+    if reward.min() < low or reward.max() > high:
+        what = "reward (the negative cost)" if schema.columns.cost else "reward"
+        outside = (reward < low) | (reward > high)
+        advice = f"such as {reward[int(np.argmax(outside))]:g}; declare reward_range=(lo, hi)"
+        if reward.min() < 0 <= low and not schema.columns.cost:
+            advice += "; if these are costs, say so (cost=)"
+        desk.note(
+            name, f"has a {what} outside the declared range [{low:g}, {high:g}]", advice, outside
+        )
+    if (low, high) == (0.0, 1.0):
+        return reward
+    return (reward - low) / schema.span
+
+
+def _probability(values: pa.Array, name: str, desk: _Desk, zero_allowed: bool) -> Floats:
+    p = _number(values, name, desk)
+    if p is None or len(p) == 0:
+        return np.zeros(len(values))
+    low, high = p.min(), p.max()
+    if low < 0 or (low == 0 and not zero_allowed):
+        desk.note(name, "is negative", "probabilities lie in [0, 1]", p < 0)
+        if not zero_allowed:
+            rule = "is 0, which cannot happen for an action that was taken,"
+            desk.note(name, rule, "correct the log (see log_propensity= if it underflowed)", p == 0)
+    if high > 1:
+        desk.note(
+            name,
+            f"is above 1 by more than {TOLERANCE:g}",
+            "probabilities lie in [0, 1]",
+            p > 1 + TOLERANCE,
+        )
+        hair = (p > 1) & (p <= 1 + TOLERANCE)
+        desk.note(
+            name, f"is above 1 by no more than {TOLERANCE:g}", "taken as 1", hair, fatal=False
+        )
+        p = np.minimum(p, 1.0)
+    return p
+
+
+def _weight(values: pa.Array, name: str, desk: _Desk) -> Floats:
+    weight = _number(values, name, desk)
+    if weight is None or len(weight) == 0:
+        return np.ones(len(values))
+    desk.note(
+        name,
+        "is not positive",
+        "a sampling weight is 1 / (rate at which rows were kept), above 0",
+        weight <= 0,
+    )
+    return weight
+
+
+def _context(record: pa.RecordBatch, schema: Schema, desk: _Desk) -> Floats:
+    assert schema.features is not None
+    features = schema.features
+    matrix, unseen = features.encode_columns(
+        {x: record[x] for x in features.columns}, record.num_rows
+    )
+    whole = not matrix.size or bool(np.isfinite(matrix.min()) and np.isfinite(matrix.max()))
+    if whole and not unseen:
+        return matrix
+    at = 0
+    for item in features.items:
+        block = matrix[:, at : at + item.width]
+        at += item.width
+        _note_context(item, record[item.column], block, desk)
+        if item.kind == "levels":
+            rule = "has context values that were not there when the levels were learned"
+            desk.note(
+                item.column,
+                rule,
+                "they are all zeros in the matrix",
+                ~block.any(axis=1),
+                fatal=False,
+            )
+    return matrix
+
+
+def _note_context(item: Feature, values: pa.Array, block: Floats, desk: _Desk) -> None:
+    """Note why rows of one context column cannot be used, each row for one reason."""
+    bad = ~np.isfinite(block).all(axis=1)
+    if not bad.any():
+        return
+    nulls, nans = (mask & bad for mask in missing_rows(values))
+    infinite = np.isinf(block).any(axis=1) & ~nulls & ~nans
+    desk.note(item.column, "has missing context values", MISSING_ADVICE, nulls)
+    desk.note(item.column, "has context values that are NaN", MISSING_ADVICE, nans)
+    desk.note(
+        item.column, "has infinite context values", "find out why; nothing is clipped", infinite
+    )
+    rule = f"does not hold lists of {item.size} numbers"
+    desk.note(
+        item.column,
+        rule,
+        "correct or drop such rows yourself first",
+        bad & ~(nulls | nans | infinite),
+    )
+
+
+def _vectors(values: pa.Array, name: str, schema: Schema, desk: _Desk) -> Floats | None:
+    size = schema.count
+    matrix, wrong = list_matrix(values, name, size)
+    desk.note(
+        name, f"does not hold exactly {size} numbers, one for each action", "correct the log", wrong
+    )
+    return None if wrong.any() else _checked_vectors(matrix, name, schema, desk)
+
+
+def _checked_vectors(matrix: Floats, name: str, schema: Schema, desk: _Desk) -> Floats | None:
+    if matrix.ndim != 2 or matrix.shape[1] != schema.count:
+        raise DataError(
+            f"{name!r} has shape {matrix.shape}, expected one probability for each of "
+            f"{schema.count} actions"
+        )
+    sums = matrix.sum(axis=1)
+    wrong = desk.note(
+        name, "has missing or infinite probabilities", "correct the log", ~np.isfinite(sums)
+    )
+    wrong |= desk.note(
+        name, "has negative probabilities", "probabilities lie in [0, 1]", (matrix < 0).any(axis=1)
+    )
+    if wrong:
+        return None
+    if schema.normalize:
+        rescaled = np.abs(sums - 1.0) > TOLERANCE
+        advice = (
+            "divided by its sum as asked (normalize=True); what is said rests on these propensities"
+        )
+        desk.note(name, f"does not sum to 1 within {TOLERANCE:g}", advice, rescaled, fatal=False)
+        desk.note(
+            name, "sums to 0", "a propensity vector needs at least one positive entry", sums <= 0
+        )
+        return matrix / np.where(sums > 0, sums, 1.0)[:, None]
+    off = np.abs(sums - 1.0)
+    example = float(sums[int(np.argmax(off))]) if len(sums) else 1.0
+    advice = f"such as a sum of {example:.6g}; correct the log, or pass normalize=True to divide by the sum"
+    desk.note(name, f"does not sum to 1 within {TOLERANCE:g}", advice, off > TOLERANCE)
+    return matrix
+
+
+def _propensity(
+    record: pa.RecordBatch,
+    schema: Schema,
+    desk: _Desk,
+    vectors: Floats | None,
+    action: npt.NDArray[np.int32],
+) -> tuple[Floats, Floats | None]:
+    """Return mu(A_t | X_t) from whichever columns give it, and its logarithm where that was logged."""
+    columns, log_p, p = schema.columns, None, None
+    if columns.log_propensity is not None:
+        log_p = _log_probability(record[columns.log_propensity], columns.log_propensity, desk)
+        p = np.exp(log_p)
+    if columns.propensity is not None:
+        linear = _probability(
+            record[columns.propensity], columns.propensity, desk, zero_allowed=log_p is not None
+        )
+        if log_p is not None and p is not None:
+            rule = f"disagrees with the log-propensity in column {columns.log_propensity!r}"
+            desk.note(
+                columns.propensity,
+                rule,
+                "one of the two is wrong",
+                _disagrees_in_logs(linear, log_p),
+            )
+        p = linear
+    if vectors is not None and len(action) and action.min() >= 0:
+        name = columns.propensities or "behavior"
+        of_action = vectors[np.arange(len(action)), action]
+        rule = "gives probability 0 to an action that was taken, which cannot happen,"
+        if log_p is None:
+            desk.note(name, rule, "correct the log", of_action <= 0)
+        if p is not None:
+            rule = "disagrees with the propensity of the logged action"
+            allowed = np.minimum(TOLERANCE, 0.01 * np.maximum(of_action, p))
+            positive = of_action > 0
+            desk.note(
+                name,
+                rule,
+                "check the order of the action list",
+                positive & (np.abs(of_action - p) > allowed),
+            )
+        p = of_action if p is None else p
+    return (np.ones(record.num_rows) if p is None else p), log_p
+
+
+def _disagrees_in_logs(p: Floats, log_p: Floats) -> npt.NDArray[np.bool_]:
+    """Return where p is not exp(log_p), to float32 accuracy; a p of 0 must be an underflow."""
+    with np.errstate(divide="ignore"):
+        off = np.abs(np.log(p) - log_p) > TOLERANCE * np.maximum(1.0, np.abs(log_p))
+    # below the normal float32 numbers p has few digits or none
+    return np.where(p < 1e-37, log_p > -80.0, off)
+
+
+def _log_probability(values: pa.Array, name: str, desk: _Desk) -> Floats:
+    log_p = _number(values, name, desk)
+    if log_p is None or len(log_p) == 0:
+        return np.zeros(len(values))
+    if log_p.max() > 0:
+        desk.note(
+            name,
+            f"is above 0 by more than {TOLERANCE:g}",
+            "logarithms of probabilities are at most 0",
+            log_p > TOLERANCE,
+        )
+        hair = (log_p > 0) & (log_p <= TOLERANCE)
+        desk.note(
+            name, f"is above 0 by no more than {TOLERANCE:g}", "taken as 0", hair, fatal=False
+        )
+        log_p = np.minimum(log_p, 0.0)
+    if log_p.min() < _LEAST_LOG:
+        rule = f"is below {_LEAST_LOG:g}, which no logarithm of a logged probability is,"
+        desk.note(name, rule, "find out what it stands for; nothing is clipped", log_p < _LEAST_LOG)
+    return log_p

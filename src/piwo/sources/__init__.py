@@ -1,0 +1,1 @@
+"""Sources: where the rows of a log are stored, and how they are read. No roles, no statistics."""

@@ -1,0 +1,102 @@
+"""A Dask DataFrame as the source of a log: its partitions are folded where they lie, sixteen at a time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from piwo.errors import DataError, PiwoError
+from piwo.sources.clusters import Cluster, Merge, One, Partition
+from piwo.sources.frames import to_table
+from piwo.sources.source import Fragment
+
+__all__ = ["DaskSource"]
+
+_AT_ONCE = 16
+_RETRIES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class DaskSource(Cluster):
+    """A `dask.dataframe.DataFrame`, on whatever scheduler is in force: a client's, or this machine's threads."""
+
+    frame: Any
+    name: str = "the Dask DataFrame"
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Column names and Arrow types, as the first rows have them."""
+        with _one_line(self.name):
+            return self._first().schema
+
+    def head(self, columns: Sequence[str]) -> Fragment:
+        """Return a few rows of the first partition that has some."""
+        with _one_line(self.name):
+            return Partition(0, tuple(columns), self._first().select(list(columns)).to_batches())
+
+    def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
+        """Return the merge of what one makes of every partition."""
+        import dask
+
+        names = list(columns)
+        parts = self.frame[names].to_delayed()
+        # each function travels once, and not once for every partition
+        mapped, merged = (
+            dask.delayed(x, pure=False, traverse=False) for x in (_Held(one), _Held(merge))
+        )
+        with _one_line(self.name), dask.annotate(retries=_RETRIES):
+            level = [dask.delayed(_mapped)(mapped, part, i, names) for i, part in enumerate(parts)]
+            while len(level) > 1:
+                groups = [level[i : i + _AT_ONCE] for i in range(0, len(level), _AT_ONCE)]
+                level = [dask.delayed(_merged)(merged, group) for group in groups]
+            (found,) = dask.compute(*level)
+        return merge([found])
+
+    def _first(self) -> pa.Table:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # fewer rows than asked for are no matter here
+            for partition in self.frame.partitions:
+                found = to_table(partition.head(1000))
+                if found.num_rows:
+                    return found
+            return to_table(self.frame.partitions[0].head(0))
+
+
+@contextmanager
+def _one_line(name: str) -> Iterator[None]:
+    """Turn what Dask, or the code that makes a partition, raises into one line."""
+    try:
+        yield
+    except (PiwoError, MemoryError):
+        raise
+    except Exception as cause:
+        line = " ".join(str(cause).split())[:300]
+        raise DataError(
+            f"Dask could not read {name}: {type(cause).__name__}: {line}; compute its partitions "
+            "to see which"
+        ) from cause
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A function as a value: Dask would call a bare one."""
+
+    function: Any
+
+
+def _mapped(held: _Held, part: Any, number: int, names: list[str]) -> bytes:
+    found: bytes = held.function(Partition(number, names, to_table(part).to_batches()))
+    return found
+
+
+def _merged(held: _Held, parts: list[bytes]) -> bytes:
+    found: bytes = held.function(parts)
+    return found

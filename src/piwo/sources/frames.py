@@ -1,0 +1,176 @@
+"""Any data frame as an Arrow table: pandas, polars, Arrow, DuckDB, Ibis, or a mapping of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from piwo.errors import DataError, UsageError
+
+__all__ = ["is_frame", "refuse_twice", "same_index", "to_table", "unmasked"]
+
+
+def is_frame(value: Any) -> bool:
+    """Whether `to_table` can take the value.
+
+    >>> is_frame({"a": [1]}), is_frame([1, 2])
+    (True, False)
+    """
+    return isinstance(value, pa.Table | pa.RecordBatch | Mapping) or hasattr(
+        value, "__arrow_c_stream__"
+    )
+
+
+def to_table(frame: Any) -> pa.Table:
+    """Return a data frame as an Arrow table. Nothing is copied where the frame is Arrow already.
+
+    Args:
+        frame: an object with `__arrow_c_stream__`, an Arrow table, or a mapping from column name to
+            values.
+
+    Raises:
+        UsageError: for anything else.
+        DataError: where a column mixes types.
+
+    >>> to_table({"a": [1, 2]}).num_rows
+    2
+    """
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    if isinstance(frame, Mapping):
+        _refuse_unclear(frame)
+    try:
+        if isinstance(frame, Mapping):
+            same_index(frame)
+            return pa.table({str(name): _column(values) for name, values in frame.items()})
+        if hasattr(frame, "__arrow_c_stream__"):
+            return _table(frame)
+    except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as cause:
+        raise DataError(
+            f"the data frame cannot be read as columns: {_first_line(cause)}; give each column a "
+            "name of its own, and values of one type: numbers or text"
+        ) from None
+    raise UsageError(
+        "expected a data frame (pandas, polars, Arrow, DuckDB, ...) or a mapping of arrays, got "
+        f"{type(frame).__name__}"
+    )
+
+
+def _table(frame: Any) -> pa.Table:
+    if type(frame).__module__.split(".")[0] == "pandas":
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    if _is_polars(frame):
+        return _polars_table(frame)
+    return pa.table(frame)
+
+
+def _column(values: Any) -> Any:
+    """Return one column of a mapping; a two-dimensional array becomes a column of lists."""
+    import numpy as np
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    values = unmasked(values)
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(
+            pa.array(np.ascontiguousarray(values).ravel()), values.shape[1]
+        )
+    if _is_polars(values):
+        return values.to_arrow()
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array(values, pa.uint64())
+
+
+def _refuse_unclear(columns: Mapping[Any, Any]) -> None:
+    """Raise for two names that are one text, and for columns whose values have no order."""
+    names = [str(x) for x in columns]
+    doubled = next((x for i, x in enumerate(names) if x in names[:i]), None)
+    if doubled is not None:
+        raise UsageError(
+            f"two columns have the name {doubled!r} as text; give each a name of its own"
+        )
+    for name, values in columns.items():
+        if isinstance(values, set | frozenset | Mapping):
+            raise UsageError(
+                f"{name} is a {type(values).__name__}, expected an array or a list with one entry "
+                "a row"
+            )
+
+
+def refuse_twice(names: Sequence[str]) -> None:
+    """Raise where a column name is there twice.
+
+    Raises:
+        DataError: naming it.
+    """
+    doubled = next((x for x in names if names.count(x) > 1), None)
+    if doubled is not None:
+        raise DataError(f"column {doubled!r} is there twice; give each column a name of its own")
+
+
+def unmasked(values: Any) -> Any:
+    """Return a matrix with masked entries as float64 with NaN there; anything else as it is.
+
+    >>> import numpy as np
+    >>> unmasked(np.ma.masked_equal([[1, 2]], 2)).tolist()
+    [[1.0, nan]]
+    """
+    import numpy as np
+
+    if isinstance(values, np.ma.MaskedArray) and values.ndim == 2:
+        masked: Any = values.astype(np.float64)
+        return np.asarray(masked.filled(np.nan))
+    return values
+
+
+def _is_polars(value: Any) -> bool:
+    return type(value).__module__.split(".")[0] == "polars"
+
+
+def _polars_table(frame: Any) -> pa.Table:
+    """Return a polars frame by its own export: older Arrow cannot cast the text views of its stream.
+
+    A Categorical or Enum becomes text first: its codes do not survive every version.
+    """
+    import narwhals as nw
+
+    wrapped = nw.from_native(frame)
+    texts = [
+        name for name, kind in wrapped.collect_schema().items() if kind in (nw.Categorical, nw.Enum)
+    ]
+    plain = wrapped.with_columns(nw.col(*texts).cast(nw.String)) if texts else wrapped
+    table: pa.Table = plain.to_arrow()
+    return table
+
+
+def same_index(columns: Mapping[str, Any]) -> None:
+    """Raise where pandas Series with different indexes are put side by side.
+
+    Positions and labels disagree then, and only the user knows which is meant.
+
+    Raises:
+        DataError: naming the two columns.
+    """
+    first: tuple[str, Any] | None = None
+    for name, values in columns.items():
+        index = getattr(values, "index", None)
+        if index is None or callable(index):
+            continue
+        if first is None:
+            first = (name, index)
+        elif not (len(index) == len(first[1]) and bool((index == first[1]).all())):
+            raise DataError(
+                f"columns {first[0]!r} and {name!r} have different indexes, expected the same "
+                "labels in the same order; "
+                "align them (df.loc / join) or drop the indexes (.to_numpy()) first"
+            )
+
+
+def _first_line(cause: Exception) -> str:
+    return str(cause).splitlines()[0] if str(cause) else type(cause).__name__

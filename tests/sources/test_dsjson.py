@@ -1,0 +1,243 @@
+"""dsjson: the ranked order, pdrop, lines that are no events, context paths; and the real sample files."""
+
+import gzip
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from piwo.errors import DataError, FileError, PiwoWarning, UsageError
+from piwo.logs import Log, read, read_dsjson
+from piwo.sources import dsjson as module
+
+
+def event(ranking: list[int], p: list[float], cost: float = 0.0, **more: Any) -> dict[str, Any]:
+    return {
+        "_label_cost": cost,
+        "_label_probability": p[0],
+        "_label_Action": ranking[0],
+        "_labelIndex": ranking[0] - 1,
+        "a": ranking,
+        "p": p,
+        "c": {
+            "U": {"x": 1, "city": "Łódź", "deep": [{"y": 2.5}]},
+            "_multi": [{"f": i} for i in ranking],
+        },
+    } | more
+
+
+def written(path: Path, *events: dict[str, Any] | str) -> Path:
+    path.write_text(
+        "\n".join(x if isinstance(x, str) else json.dumps(x) for x in events) + "\n", "utf-8"
+    )
+    return path
+
+
+def read_silently(path: Path, **options: Any) -> Log:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return read_dsjson(path, **options)
+
+
+def test_many_events_with_small_chunks_are_the_twin_of_a_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(0)
+    events = []
+    for _ in range(300):
+        p = random.dirichlet(np.ones(4)).round(6)
+        ranking = (random.permutation(4) + 1).tolist()
+        events.append(event(ranking, (p / p.sum()).tolist(), -float(random.integers(2))))
+    path = written(tmp_path / "log.dsjson", *events)
+    monkeypatch.setattr(module, "_CHUNK", 1000)
+    log = read(path)
+    batches = list(log.each_batch(propensities=True))
+    vectors = np.concatenate([x.propensities for x in batches if x.propensities is not None])
+    for row, one in enumerate(events):
+        for action, p in zip(one["a"], one["p"], strict=True):
+            assert vectors[row, action - 1] == pytest.approx(p, rel=1e-12)
+    assert np.concatenate([x.action for x in batches]).tolist() == [x["a"][0] - 1 for x in events]
+    assert np.concatenate([x.reward for x in batches]).tolist() == [
+        -x["_label_cost"] for x in events
+    ]
+    assert np.concatenate([x.propensity for x in batches]).tolist() == [x["p"][0] for x in events]
+    assert log.columns.cost
+    assert log.columns.weight is None
+
+
+def test_actions_get_labels_in_the_order_of_multi(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]))
+    assert read_silently(path).actions.labels == (1, 2)
+    log = read_silently(path, actions=["tea", "cake"])
+    assert log.actions.take(next(log.each_batch()).action).tolist() == ["cake"]
+    with pytest.raises(UsageError, match=r"got 3 actions, but every event .* has 2"):
+        read_dsjson(path, actions=["a", "b", "c"])
+
+
+def test_context_paths(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]), event([1, 2], [0.6, 0.4]))
+    log = read_silently(path, context=["U/x", "U/city", "U/deep/0/y"])
+    assert log.features is not None
+    assert log.features.names == ("U/x", "U/city=Łódź", "U/deep/0/y")
+    context = next(log.each_batch(context=True)).context
+    assert context is not None
+    assert context.tolist() == [[1.0, 1.0, 2.5]] * 2
+    with pytest.raises(DataError, match="no event has a value at c/U/z"):
+        read_dsjson(path, context="U/z")
+    with pytest.raises(DataError, match="no single value at c/U/deep"):
+        read_dsjson(path, context="U/deep")
+
+
+BROKEN = {
+    "_label_probability that is not the first of p": event(
+        [2, 1], [0.6, 0.4], _label_probability=0.4
+    ),
+    "_label_Action that is not the first of a": event([2, 1], [0.6, 0.4], _label_Action=1),
+    "_labelIndex that is not _label_Action - 1": event([2, 1], [0.6, 0.4], _labelIndex=0),
+    "not a ranking of 1..K": event([2, 2], [0.6, 0.4]),
+    "zero-based": event([0, 1], [0.5, 0.5], _label_Action=1, _labelIndex=0),
+    "not as long as c._multi": event([2, 1], [0.6, 0.3, 0.1]),
+    "no action list": event([2, 1], [0.6, 0.4], c={"U": 1}),
+    "entries that are no numbers": event([2, 1], [0.6, "x"]),  # type: ignore[list-item]
+    "no number in _label_cost": event([2, 1], [0.6, 0.4], _label_cost=None),
+    "multi-slot": event([2, 1], [0.6, 0.4], _outcomes=[{"_a": [1]}]),
+    "another number of actions": event([2, 1, 3], [0.6, 0.3, 0.1]),
+    "pdrop outside": event([2, 1], [0.6, 0.4], pdrop=1.0),
+}
+
+
+@pytest.mark.parametrize("rule", sorted(BROKEN))
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_a_contradictory_event_is_refused_whatever_the_option(
+    rule: str, on_error: str, tmp_path: Path
+) -> None:
+    path = written(
+        tmp_path / "log.dsjson",
+        event([1, 2], [0.6, 0.4]),
+        "",
+        BROKEN[rule],
+        event([1, 2], [0.6, 0.4]),
+    )
+    words = "ranking" if rule == "zero-based" else rule
+    with pytest.raises(DataError) as refused:
+        read_dsjson(path, on_error=on_error)  # type: ignore[arg-type]
+    assert words.split(".")[0] in str(refused.value)
+    assert "line 3)" in str(refused.value)
+    assert "in 1 line" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_line_numbers_go_on_from_piece_to_piece_and_all_broken_lines_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[dict[str, Any] | str] = [event([1, 2], [0.6, 0.4]) for _ in range(100)]
+    for i in (3, 40, 41, 77, 80, 99):
+        events[i] = event([1, 2], [0.6, 0.4], _labelIndex=1)
+    path = written(tmp_path / "log.dsjson", *events)
+    monkeypatch.setattr(module, "_CHUNK", 1000)
+    with pytest.raises(DataError, match="in 6 lines") as refused:
+        read_dsjson(path)
+    for line in (4, 41, 42, 78, 81):
+        assert f"line {line}" in str(refused.value)
+    assert "line 100" not in str(refused.value)
+
+
+def test_probabilities_as_float32_writers_print_them_agree(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "log.dsjson", event([2, 1], [0.05, 0.95], _label_probability=0.05000000074505806)
+    )
+    assert len(read_silently(path)) == 1
+
+
+def test_vectors_that_do_not_sum_to_one_are_named_by_the_door(tmp_path: Path) -> None:
+    log = read_silently(written(tmp_path / "log.dsjson", event([2, 1], [0.6, 0.3])))
+    with pytest.raises(DataError, match="'propensities' does not sum to 1"):
+        list(log.each_batch(propensities=True))
+
+
+def test_gz_bom_windows_line_ends_and_no_last_newline(tmp_path: Path) -> None:
+    text = (
+        "\ufeff"
+        + json.dumps(event([2, 1], [0.6, 0.4]))
+        + "\r\n"
+        + json.dumps(event([1, 2], [0.6, 0.4]))
+    )
+    path = tmp_path / "log.dsjson.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    assert len(read_silently(path)) == 2
+    path.write_bytes(gzip.compress(text.encode())[:-20])
+    with pytest.raises(FileError, match="cannot be read"):
+        read_dsjson(path)
+
+
+def test_text_that_is_not_utf8_is_named_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.dsjson"
+    path.write_bytes(json.dumps(event([2, 1], [0.6, 0.4])).encode() + b'\n{"a": "\xff"}\n')
+    with pytest.raises(DataError, match="line 2: not UTF-8"):
+        read_dsjson(path)
+
+
+def test_several_files_are_one_log(tmp_path: Path) -> None:
+    for i in range(2):
+        written(tmp_path / f"{i}.dsjson", event([2, 1], [0.6, 0.4], -float(i)))
+    log = read(str(tmp_path / "*.dsjson"))
+    assert next(log.each_batch()).reward.tolist() == [0.0, 1.0]
+
+
+def test_roles_are_not_given_for_dsjson(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]))
+    with pytest.raises(UsageError, match="say themselves"):
+        read(path, propensity="p")
+    with pytest.raises(FileError, match="no file"):
+        read_dsjson(tmp_path / "none.dsjson")
+
+
+def test_on_error_is_one_of_two_words(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]))
+    with pytest.raises(UsageError, match="on_error"):
+        read_dsjson(path, on_error="ignore")  # type: ignore[arg-type]
+
+
+def test_an_outcome_by_itself_is_no_decision(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]), '{"RewardValue":1,"EventId":"e"}'
+    )
+    with pytest.warns(PiwoWarning, match=r"1 of 2 lines are no events \(no decision 1\)"):
+        log = read_dsjson(path)
+    assert log.source.skipped == {"no decision": 1}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["dsjson_cb.json", "dsjson_cb_default_ns.json"])
+def test_real_events(name: str, shared_data: Path) -> None:
+    path = shared_data / "vw" / name
+    lines = [json.loads(x) for x in path.read_text("utf-8").splitlines()]
+    where = "FromUrl/0/weather" if name == "dsjson_cb.json" else "weather"
+    log = read_silently(path, context=[where])
+    batch = next(log.each_batch(context=True, propensities=True))
+    assert log.actions.labels == (1, 2, 3, 4)
+    assert batch.action.tolist() == [x["_labelIndex"] for x in lines]
+    assert batch.reward.tolist() == [-x["_label_cost"] for x in lines]
+    assert np.allclose(batch.propensity, [x["_label_probability"] for x in lines], rtol=1e-6)
+    assert log.features is not None
+    assert set(log.features.names) <= {f"{where}={x}" for x in ("Sunny", "Rainy", "Snowy")}
+
+
+def test_a_real_event_with_pdrop(shared_data: Path) -> None:
+    batch = next(read_silently(shared_data / "vw" / "cb_simple_pdrop.json").each_batch())
+    assert batch.weight is not None
+    assert batch.weight.tolist() == pytest.approx([10.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("cb_features_w_zero_vals.dsjson", "not a ranking"),
+        ("ccb_reuse_medium.dsjson", "multi-slot"),
+    ],
+)
+def test_real_files_of_other_kinds_are_refused(name: str, rule: str, shared_data: Path) -> None:
+    with pytest.raises(DataError, match=rule):
+        read_dsjson(shared_data / "vw" / name)
