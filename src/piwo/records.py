@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
 from piwo.errors import FileError
-from piwo.policies.archive import write_file
+from piwo.files import write_file
 
 __all__ = [
     "Record",

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from piwo.errors import FileError, UsageError
+from piwo.files import array_bytes, pack
 from piwo.policies import (
     Classifier,
     Constant,
@@ -24,8 +25,6 @@ from piwo.policies import (
     Uniform,
     load,
 )
-from piwo.policies.archive import pack
-from piwo.policies.arrays import array_bytes
 from piwo.policies.files import FORMAT_VERSION, KINDS
 from piwo.policies.models import TRUSTED
 
@@ -271,10 +270,10 @@ def test_parameters_out_of_range(path: Path) -> None:
 
 def test_zips_that_unpack_to_too_much(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = members(path)
-    monkeypatch.setattr("piwo.policies.archive.MAX_MEMBERS", 5)
+    monkeypatch.setattr("piwo.files.MAX_MEMBERS", 5)
     path.write_bytes(pack(held | {f"more/{i}": b"" for i in range(5)}))
     refused(path, "8 pieces")
-    monkeypatch.setattr("piwo.policies.archive.MAX_BYTES", 1000)
+    monkeypatch.setattr("piwo.files.MAX_BYTES", 1000)
     path.write_bytes(b"\0" * 1001)
     refused(path, "1001 bytes", "right file")
 
@@ -443,7 +442,7 @@ def test_a_model_that_unpacks_to_too_much(
 ) -> None:
     # A bomb within: the outer zip holds the inner one as it is, which is small.
     change_model(model_path, lambda inner: inner.update({"9.npy": bytes(2**25)}))
-    monkeypatch.setattr("piwo.policies.archive.MAX_BYTES", 2**24)
+    monkeypatch.setattr("piwo.files.MAX_BYTES", 2**24)
     refused(model_path, "would unpack to")
 
 

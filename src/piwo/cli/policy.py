@@ -21,8 +21,8 @@ from piwo.cli.notices import as_options
 from piwo.cli.places import writable
 from piwo.cli.shared_options import AS_USUAL, OutputOptions, kept_with
 from piwo.errors import UsageError
+from piwo.files import write_file
 from piwo.policies import Policy, SavedPolicy
-from piwo.policies.archive import write_file
 from piwo.visible import visible
 
 __all__ = ["act", "show"]

@@ -15,9 +15,9 @@ from piwo._version import __version__
 from piwo.checks import check_non_negative, check_path
 from piwo.engines.identity import identity
 from piwo.errors import FileError
+from piwo.files import write_file
 from piwo.logs.log import Log
 from piwo.logs.validation import Finding, merge_findings
-from piwo.policies.archive import write_file
 from piwo.reductions.packed import packed, unpacked
 from piwo.reductions.reduction import Reduction
 from piwo.sources import source as sources

@@ -14,9 +14,9 @@ import numpy as np
 
 from piwo._version import __version__
 from piwo.errors import FileError
+from piwo.files import read_file, write_file
 from piwo.logs.batch import Floats
 from piwo.logs.propensity_error import Doubt, DoubtedRows
-from piwo.policies.archive import read_file, write_file
 from piwo.records import jsonable
 from piwo.reductions import BETS, BetState, MomentState, PolicyState
 from piwo.reductions.bets import bet_sums_of_logs

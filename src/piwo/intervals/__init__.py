@@ -7,6 +7,7 @@ from typing import Any
 from piwo.checks import shown
 from piwo.errors import UsageError
 from piwo.intervals.asymptotic import BootstrapInterval, CressieReadInterval, NormalInterval
+from piwo.intervals.bootstrap import Bootstrap, BootstrapResult, bootstrap, bootstrap_interval
 from piwo.intervals.clopper_pearson import ClopperPearsonInterval
 from piwo.intervals.control_variate import AutoInterval, ControlVariateInterval
 from piwo.intervals.declared_weight import EmpiricalBernsteinInterval, HoeffdingInterval
@@ -17,7 +18,16 @@ from piwo.intervals.method import Evidence, IntervalMethod
 from piwo.intervals.score import IXInterval, LSInterval, ScoreInterval
 from piwo.intervals.two_sided import MixtureInterval
 
-__all__ = ["INTERVALS", "Evidence", "IntervalMethod", "interval_named"]
+__all__ = [
+    "INTERVALS",
+    "Bootstrap",
+    "BootstrapResult",
+    "Evidence",
+    "IntervalMethod",
+    "bootstrap",
+    "bootstrap_interval",
+    "interval_named",
+]
 
 INTERVALS: dict[str, IntervalMethod] = {
     made.name: made

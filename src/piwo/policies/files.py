@@ -14,12 +14,11 @@ import numpy as np
 from piwo._version import __version__
 from piwo.checks import check_path
 from piwo.errors import FileError, PiwoError, UsageError, warn
+from piwo.files import array_bytes, array_from, pack, read_file, unpack, write_file
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
 from piwo.policies.aligned import Aligned
-from piwo.policies.archive import pack, read_file, unpack, write_file
-from piwo.policies.arrays import array_bytes, array_from
 from piwo.policies.classifier import Classifier
 from piwo.policies.column import Column
 from piwo.policies.constant import Constant

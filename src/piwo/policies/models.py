@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from piwo.errors import DataError, UsageError
+from piwo.files import pack, unpack
 from piwo.logs.batch import Floats
-from piwo.policies.archive import pack, unpack
 
 __all__ = ["TRUSTED", "fitted_model", "model_bytes", "model_from"]
 

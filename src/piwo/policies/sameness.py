@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from piwo.errors import UsageError
-from piwo.policies.arrays import array_bytes
+from piwo.files import array_bytes
 from piwo.policies.models import model_bytes
 from piwo.policies.policy import Policy
 

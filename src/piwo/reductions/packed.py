@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.errors import FileError
-from piwo.policies.archive import DAMAGE
+from piwo.files import DAMAGE
 from piwo.reductions.state import State
 
 __all__ = ["packed", "unpacked"]

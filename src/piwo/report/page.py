@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from piwo.errors import UsageError
-from piwo.policies.archive import write_file
+from piwo.files import write_file
 from piwo.report.interval_plot import interval_plot
 from piwo.report.summary import Summary
 from piwo.visible import number, visible

@@ -1,8 +1,9 @@
-"""Named pieces of bytes in one zip file: written whole or not at all, read with limits."""
+"""Files: written completely or not at all; zips of named members and float64 arrays, read with limits, without pickle."""
 
 from __future__ import annotations
 
 import io
+import math
 import os
 import struct
 import zipfile
@@ -11,9 +12,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
+import numpy.typing as npt
+
 from piwo.errors import FileError
 
-__all__ = ["DAMAGE", "MAX_BYTES", "MAX_MEMBERS", "pack", "read_file", "unpack", "write_file"]
+__all__ = [
+    "DAMAGE",
+    "MAX_BYTES",
+    "MAX_MEMBERS",
+    "array_bytes",
+    "array_from",
+    "pack",
+    "read_file",
+    "unpack",
+    "write_file",
+]
 
 DAMAGE: tuple[type[Exception], ...] = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, NotImplementedError,
@@ -122,3 +136,37 @@ def write_file(path: Path, data: bytes) -> None:
         ) from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def array_bytes(array: npt.NDArray[np.float64]) -> bytes:
+    """Return an array in npy format.
+
+    >>> array_from(array_bytes(np.array([1.0, 2.0]))).tolist()
+    [1.0, 2.0]
+    """
+    buffer = io.BytesIO()
+    np.lib.format.write_array(
+        buffer, np.ascontiguousarray(array, np.dtype("<f8")), version=(1, 0), allow_pickle=False
+    )
+    return buffer.getvalue()
+
+
+def array_from(data: bytes) -> npt.NDArray[np.float64]:
+    """Return the array of npy bytes; the shape that they declare is compared with how many there are.
+
+    Raises:
+        ValueError: for anything but a float64 array in C order with exactly as many bytes as its
+            shape says.
+    """
+    source = io.BytesIO(data)
+    if np.lib.format.read_magic(source) != (1, 0):
+        raise ValueError("an array is in a newer format than piwo writes")
+    shape, fortran, kind = np.lib.format.read_array_header_1_0(source)
+    rest = len(data) - source.tell()
+    if kind != np.dtype("<f8") or fortran:
+        raise ValueError(f"an array has type {kind}, expected little-endian float64 in C order")
+    if any(x < 0 for x in shape) or math.prod(shape) * 8 != rest:
+        raise ValueError(
+            f"an array of shape {shape} needs {math.prod(shape) * 8} bytes, there are {rest}"
+        )
+    return np.frombuffer(data, "<f8", offset=source.tell()).reshape(shape).astype(np.float64)
