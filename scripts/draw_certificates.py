@@ -14,7 +14,7 @@ STEPS = (
     (("Were rows dropped at unknown rates,", "or is nothing known of the propensities?"),
      (BAD, "None holds: repair the log", "piwo check says what is wrong")),
     (("Are the propensities estimated,", "or known only up to a factor?"),
-     (GOOD, "Allow for it, and go on: Log.doubted", "what needs the exact propensities is refused")),
+     (GOOD, "Allow for it, and go on: Log.with_propensity_error", "what needs the exact propensities is refused")),
     (("Was the policy made", "without looking at this log?"),
      (GOOD, "evaluate; of several: compare, select", "value, and improvement over the logger or a baseline")),
     (("Is it from a finite list that was", "written down before the log was seen?"),

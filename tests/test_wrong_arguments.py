@@ -223,7 +223,7 @@ CALLS: dict[str, Call] = {
     "read": (piwo.read, {"source": FRAME, "action": "action", "reward": "reward", "propensity": "p", "context": "x", "actions": None, "reward_range": (0.0, 1.0)}),
     "Log.from_arrays": (piwo.Log.from_arrays, {"action": [0, 1], "reward": [0.0, 1.0], "propensity": [0.5, 0.5], "context": None, "actions": range(2), "reward_range": (0.0, 1.0), "weight": None, "policies": None}),
     "Log.split": (LOG.split, {"holdout": 0.5, "seed": 0, "min_rows": 1, "tail": False}),
-    "Log.doubted": (LOG.doubted, {"propensity_factor": 1.5, "sensitivity": 1.5}),
+    "Log.with_propensity_error": (LOG.with_propensity_error, {"propensity_factor": 1.5, "sensitivity": 1.5}),
     "Log.value": (LOG.value, {"unit": 0.5}),
     "Monitor": (monitored, {"policy": UNIFORM, "delta": 0.05, "horizon": 100, "name": "one", "reward_range": (0.0, 1.0), "cost": False}),
     "Monitor.update": (piwo.Monitor(UNIFORM).update, {"log": LOG}),

@@ -173,7 +173,7 @@ def test_what_knows_less_keeps_the_plain_bound() -> None:
     plain = piwo.certify(logged, {0: policy})[0]
     assert (plain.bound, plain.notes) == ("mixture", ())
     assert plain.value_lower == piwo.certify(known, {0: policy}, interval="mixture")[0].value_lower
-    assert piwo.certify(known.doubted(1.2), {0: policy})[0].bound == "mixture"
+    assert piwo.certify(known.with_propensity_error(1.2), {0: policy})[0].bound == "mixture"
     with pytest.raises(
         UsageError,
         match="interval='mixture-cv': the log has the propensity of the logged action only",

@@ -87,19 +87,26 @@ def test_doubt_is_the_same_option_everywhere(
         name: piwo(*x, *ESTIMATED, "--json").document
         for name, x in commands(visits, tmp_path / "p").items()
     }
-    doubted = {
+    with_propensity_error = {
         name: piwo(*x, *ESTIMATED, *option, "--json").document
         for name, x in commands(visits, tmp_path / "p").items()
     }
     field = str(option[0]).removeprefix("--propensity-").removeprefix("--")
-    assert {page["log"]["propensities"][field] for page in doubted.values()} == {option[1]}
-    assert doubted["evaluate"]["policies"][0]["lower"] < words["evaluate"]["policies"][0]["lower"]
+    assert {page["log"]["propensities"][field] for page in with_propensity_error.values()} == {
+        option[1]
+    }
     assert (
-        doubted["learn"]["certificate"]["value_lower"]
+        with_propensity_error["evaluate"]["policies"][0]["lower"]
+        < words["evaluate"]["policies"][0]["lower"]
+    )
+    assert (
+        with_propensity_error["learn"]["certificate"]["value_lower"]
         < words["learn"]["certificate"]["value_lower"]
     )
-    assert "are allowed to be larger" in " ".join(doubted["learn"]["certificate"]["notes"])
-    assert doubted["check"]["mean_weight"] < words["check"]["mean_weight"]
+    assert "are allowed to be larger" in " ".join(
+        with_propensity_error["learn"]["certificate"]["notes"]
+    )
+    assert with_propensity_error["check"]["mean_weight"] < words["check"]["mean_weight"]
 
 
 def test_what_is_suggested_next_estimates_again(piwo, visits: Path) -> None:

@@ -25,11 +25,11 @@ import pytest
 import piwo
 from piwo.engines import checkpointing, reduce, using
 from piwo.engines.checkpoint import _FORMAT
-from piwo.engines.identity import identity
+from piwo.engines.fingerprint import fingerprint
 from piwo.errors import FileError, PiwoWarning, UsageError
 from piwo.logs import read
 from piwo.policies import Classifier, Constant, Deterministic, RowWise, Tabular, Uniform
-from piwo.reductions import Digest, Gram, PolicySums, Reduction, Together, packed, unpacked
+from piwo.reductions import Digest, Gram, Joint, PolicySums, Reduction, packed, unpacked
 from piwo.scores import IW, IX
 from piwo.sources import source as sources_module
 
@@ -64,9 +64,7 @@ def log(files: Any) -> piwo.Log:
     return read(files, actions=range(3), context="x")
 
 
-WORK = Together(
-    (Digest(), PolicySums(Uniform(range(3)), IX(0.1)), Gram((IX(0.1),), 3, np.zeros(1)))
-)
+WORK = Joint((Digest(), PolicySums(Uniform(range(3)), IX(0.1)), Gram((IX(0.1),), 3, np.zeros(1))))
 
 
 class Killed(BaseException):
@@ -174,14 +172,14 @@ def test_a_file_with_its_old_size_and_time_is_another_where_its_end_is(
             pq.write_table(rewritten, path)
         return path.stat()
 
-    before, made = write(0.25), identity(log(path))
+    before, made = write(0.25), fingerprint(log(path))
     after = write(0.75)
     assert after.st_size == before.st_size
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert identity(log(path)) != made
+    assert fingerprint(log(path)) != made
     write(0.25)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert identity(log(path)) == made
+    assert fingerprint(log(path)) == made
 
 
 def test_another_computation_is_refused(files: list[str], tmp_path: Path) -> None:
@@ -294,7 +292,7 @@ def test_identities_are_the_same_in_every_process() -> None:
         "spec = importlib.util.spec_from_file_location(name, path)\n"
         "sys.modules[name] = module = importlib.util.module_from_spec(spec)\n"
         "spec.loader.exec_module(module)\n"
-        "print([module.identity(x) for x in module.things()])"
+        "print([module.fingerprint(x) for x in module.things()])"
     )
     found = []
     for seed in ("1", "2"):
@@ -305,7 +303,7 @@ def test_identities_are_the_same_in_every_process() -> None:
         assert run.returncode == 0, run.stderr
         found.append(run.stdout)
     assert found[0] == found[1]
-    ours = [identity(x) for x in things()]
+    ours = [fingerprint(x) for x in things()]
     assert str(ours) == found[0].strip()
     assert len(set(ours)) == len(ours)
 
@@ -347,7 +345,7 @@ def things() -> Iterator[Any]:
     yield RowWise(np.arange(3) / 3)
     yield Classifier(LogisticRegression().fit(x, (x[:, 0] > 0).astype(int)), [0, 1])
     yield Classifier(LogisticRegression(C=0.1).fit(x, (x[:, 0] > 0).astype(int)), [0, 1])
-    yield Together((Digest(), PolicySums(Constant("a", ["a", "b"]), IW())))
+    yield Joint((Digest(), PolicySums(Constant("a", ["a", "b"]), IW())))
     yield log(pa.table({"action": [0], "reward": [1.0], "propensity": [1.0], "x": [0.5]}))
     yield log(pa.table({"action": [0], "reward": [0.0], "propensity": [1.0], "x": [0.5]}))
 
@@ -356,13 +354,13 @@ def test_functions_are_their_code_and_what_they_closed_over() -> None:
     def made(number: float) -> Any:
         return lambda x: x * number
 
-    assert identity(made(1.0)) == identity(made(1.0))
-    assert identity(made(1.0)) != identity(made(2.0))
+    assert fingerprint(made(1.0)) == fingerprint(made(1.0))
+    assert fingerprint(made(1.0)) != fingerprint(made(2.0))
     cycle: list[Any] = [1]
     cycle.append(cycle)
-    assert identity(cycle) == identity(cycle)
+    assert fingerprint(cycle) == fingerprint(cycle)
     with pytest.raises(UsageError, match="cannot tell what a lock holds"):
-        identity({"a": threading.Lock()})
+        fingerprint({"a": threading.Lock()})
 
 
 LIMIT: Any = 0.0
@@ -412,25 +410,25 @@ def test_functions_are_what_they_look_up(used: Any, monkeypatch: pytest.MonkeyPa
     rules = ModuleType("helpers.rules")
     monkeypatch.setattr(rules, "above", above, raising=False)
     monkeypatch.setattr(HELPERS, "rules", rules, raising=False)
-    before = identity(used)
-    assert identity(used) == before
+    before = fingerprint(used)
+    assert fingerprint(used) == before
     for other in (1.0, np.zeros(2), threading, "0.0"):
         monkeypatch.setattr(sys.modules[__name__], "LIMIT", other)
-        assert identity(used) != before
+        assert fingerprint(used) != before
     monkeypatch.setattr(sys.modules[__name__], "LIMIT", 0.0)
-    assert identity(used) == before
+    assert fingerprint(used) == before
     monkeypatch.setattr(sys.modules[__name__], "LIMIT", threading.Lock())
     with pytest.raises(UsageError, match="cannot tell what a lock holds"):
-        identity(used)
+        fingerprint(used)
 
 
 def test_the_code_of_helpers_and_classes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     here = sys.modules[__name__]
     rule_of_all = lambda x: (indirect(x), kept(x), Threshold()(x))  # noqa: E731
-    before = {identity(rule_of_all)}
+    before = {fingerprint(rule_of_all)}
 
     def again() -> None:
-        found = identity(rule_of_all)
+        found = fingerprint(rule_of_all)
         assert found not in before
         before.add(found)
 
@@ -450,7 +448,7 @@ def test_many_functions_that_call_each_other_take_no_time() -> None:
     place: dict[str, Any] = {"__name__": "circle"}
     body = " + ".join(f"{x}(x)" for x in names)
     exec("\n".join(f"def {x}(x): return {body}" for x in names), place)
-    assert identity(place["f0"]) != identity(place["f1"])
+    assert fingerprint(place["f0"]) != fingerprint(place["f1"])
 
 
 def test_a_changed_rule_does_not_go_on(
@@ -467,13 +465,13 @@ def test_a_changed_rule_does_not_go_on(
 
 def test_caches_do_not_count() -> None:
     gram = Gram((IX(0.1), IW()), 3, np.zeros(1))
-    before = identity(gram)
+    before = fingerprint(gram)
     gram.empty()
-    assert identity(gram) == before
+    assert fingerprint(gram) == before
     rows = log(table())
-    before = identity(rows)
+    before = fingerprint(rows)
     rows.actions, rows.features, len(rows)
-    assert identity(rows) == before
+    assert fingerprint(rows) == before
 
 
 # -------------------------------------------------------------------------------------------- the command

@@ -16,7 +16,7 @@ import piwo
 from piwo.engines import reduce, reporting
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs import Log, read
-from piwo.reductions import Digest, Gram, Together
+from piwo.reductions import Digest, Gram, Joint
 from piwo.scores import PseudoLoss
 from piwo.sources.spark_session import canceled_by_interrupts
 from tests.engines.clusters import DaskHome, Home, SparkFilesHome, SparkHome, layouts, plain
@@ -65,7 +65,7 @@ def without_rows(state: Any) -> Any:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_reduction_gives_the_same_numbers_for_every_layout(home: Home, layout: str) -> None:
     names = [name for name in laws.REDUCTIONS if name not in BY_ROW_NUMBER]
-    everything = Together(tuple(laws.REDUCTIONS[name]() for name in names))
+    everything = Joint(tuple(laws.REDUCTIONS[name]() for name in names))
     expected = everything.update(everything.empty(), laws.whole())
     found = reduce(log_of(home.frame(layouts(laws.table())[layout])), everything)
     for name, one, other in zip(names, found, expected, strict=True):

@@ -32,12 +32,16 @@ def test_a_logistic_logger_is_found_by_logistic_regression() -> None:
     frame, truth = rows()
     log = piwo.estimate_propensities(frame, context="x")
     assert np.abs(estimated(log) - truth).mean() < 0.02
-    assert log.doubt is not None
-    assert log.doubt.estimated == "LogisticRegression, 5 folds"
-    assert sum(one.pairs for one in log.doubt.calibration) == 2 * 4000
-    assert sum(one.pairs * one.observed for one in log.doubt.calibration) == pytest.approx(4000)
-    assert sum(one.pairs * one.predicted for one in log.doubt.calibration) == pytest.approx(4000)
-    assert max(abs(one.z) for one in log.doubt.calibration) < 4
+    assert log.propensity_error is not None
+    assert log.propensity_error.estimated == "LogisticRegression, 5 folds"
+    assert sum(one.pairs for one in log.propensity_error.calibration) == 2 * 4000
+    assert sum(
+        one.pairs * one.observed for one in log.propensity_error.calibration
+    ) == pytest.approx(4000)
+    assert sum(
+        one.pairs * one.predicted for one in log.propensity_error.calibration
+    ) == pytest.approx(4000)
+    assert max(abs(one.z) for one in log.propensity_error.calibration) < 4
 
 
 def test_no_row_is_seen_by_the_classifier_that_judges_it() -> None:
@@ -137,7 +141,7 @@ def read_and_divided(rows: dict[str, Any], forward: bool, tail: bool, factor: fl
     log = piwo.estimate_propensities(
         rows, context=["x", "city"], forward=forward, model=GaussianNB()
     )
-    return divide(log.doubted(factor), "held-out", 0.4, 0, tail)
+    return divide(log.with_propensity_error(factor), "held-out", 0.4, 0, tail)
 
 
 def changed(rows: dict[str, Any], where: np.ndarray) -> dict[str, Any]:
@@ -163,7 +167,7 @@ def all_that_a_learner_sees(log: piwo.Log) -> tuple[Any, ...]:
     return (
         log.actions.labels,
         log.features,
-        log.doubt,
+        log.propensity_error,
         *(
             np.concatenate([getattr(x, name) for x in batches]).tolist()
             for name in ("propensity", "action", "context")
@@ -235,11 +239,11 @@ def test_each_side_is_estimated_as_a_log_of_its_own() -> None:
     for side, keep in ((divided.training, ~held), (divided.test, held)):
         alone = piwo.estimate_propensities(
             {x: y[keep] for x, y in rows.items()}, context=["x", "city"], model=GaussianNB()
-        ).doubted(1.2)
+        ).with_propensity_error(1.2)
         assert side is not None
-        assert side.doubt == alone.doubt
+        assert side.propensity_error == alone.propensity_error
         assert estimated(side).tolist() == estimated(alone).tolist()
-    assert divided.exchanged().training.doubt == divided.test.doubt  # type: ignore[union-attr]
+    assert divided.exchanged().training.propensity_error == divided.test.propensity_error  # type: ignore[union-attr]
 
 
 def test_the_last_rows_are_estimated_from_all_before() -> None:
@@ -288,7 +292,7 @@ def test_certificates_of_who_listens_to_propensities_hold(forward: bool) -> None
             rows, context="user", model=Partners(), forward=forward, actions=[0, 1], folds=40
         )
         first = n - len(log)
-        parts, pi = log.doubted(factor).split(seed=seed), np.full((n, 2), 0.5)
+        parts, pi = log.with_propensity_error(factor).split(seed=seed), np.full((n, 2), 0.5)
         for batch in parts.train.each_batch(context=True):
             assert batch.context is not None
             who, tilt = batch.context[:, 0].astype(int), batch.propensity / factor - 0.5

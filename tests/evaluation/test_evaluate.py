@@ -16,7 +16,7 @@ from piwo.reductions import BETS, PolicySums, bet_sums
 MU = np.array([0.5, 0.1, 0.02, 0.8, 0.3, 0.05])
 PI = np.array([1.0, 0.0, 0.5, 0.25, 1.0, 1.0])
 R = np.array([1.0, 0.4, 0.8, 0.0, 0.5, 1.0])
-HARMONIC_FREE = {
+GOLDEN = {
     "iw": 7.2777777778,
     "snips": 0.8621966269,
     "ix": 2.1527777778,
@@ -66,7 +66,7 @@ def as_log(made: dict[str, Any], **options: Any) -> piwo.Log:
     )
 
 
-@pytest.mark.parametrize(("estimator", "value"), HARMONIC_FREE.items())
+@pytest.mark.parametrize(("estimator", "value"), GOLDEN.items())
 def test_golden_values(estimator: str, value: float) -> None:
     result = piwo.evaluate(small(), PI, estimator=estimator, gamma=0.1)
     assert result.value == pytest.approx(value, rel=1e-9)
@@ -74,7 +74,7 @@ def test_golden_values(estimator: str, value: float) -> None:
     assert result.gamma == (None if estimator in {"iw", "snips"} else 0.1)
 
 
-@pytest.mark.parametrize("estimator", HARMONIC_FREE)
+@pytest.mark.parametrize("estimator", GOLDEN)
 @pytest.mark.parametrize("gamma", [0.02, 0.7])
 def test_a_generated_log_against_the_naive_formulas(estimator: str, gamma: float) -> None:
     made = generated()
@@ -409,7 +409,7 @@ def test_names_and_order_of_actions_do_not_matter() -> None:
         assert numbers(by_name) == pytest.approx(numbers(one), rel=1e-12)
 
 
-@pytest.mark.parametrize("estimator", HARMONIC_FREE)
+@pytest.mark.parametrize("estimator", GOLDEN)
 def test_repeating_the_log_leaves_the_value(estimator: str) -> None:
     once = piwo.evaluate(small(), PI, estimator=estimator, gamma=0.1)
     often = piwo.evaluate(small(7), np.tile(PI, 7), estimator=estimator, gamma=0.1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import piwo
-from piwo.logs import Doubt, DoubtedRows
+from piwo.logs import ErrorBoundRows, PropensityErrorBound
 from piwo.policies import Constant, Uniform
 from piwo.report import summarize, write
 
@@ -21,8 +21,8 @@ LISTED = piwo.oracles.Exhaustive(BOTH)
 
 
 @pytest.fixture(scope="module", params=WORDS)
-def doubted(request: pytest.FixtureRequest) -> tuple[piwo.Log, str]:
-    """A log whose propensities are doubted, and the words for it."""
+def with_propensity_error(request: pytest.FixtureRequest) -> tuple[piwo.Log, str]:
+    """A log whose propensities are with_propensity_error, and the words for it."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=600)
     action = (rng.random(600) < 0.5) * 1
@@ -30,7 +30,7 @@ def doubted(request: pytest.FixtureRequest) -> tuple[piwo.Log, str]:
     if request.param == "estimated":
         return piwo.estimate_propensities(rows, context="x", actions=[0, 1]), WORDS["estimated"]
     log = piwo.read({**rows, "propensity": np.full(600, 0.5)}, context="x", actions=[0, 1])
-    return log.doubted(1.1), WORDS["too small"]
+    return log.with_propensity_error(1.1), WORDS["too small"]
 
 
 def watched(log: piwo.Log) -> piwo.Monitor:
@@ -92,8 +92,10 @@ RESULTS: dict[str, Callable[[piwo.Log, Path], Any]] = {
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_every_result_says_it(doubted: tuple[piwo.Log, str], name: str, tmp_path: Path) -> None:
-    log, word = doubted
+def test_every_result_says_it(
+    with_propensity_error: tuple[piwo.Log, str], name: str, tmp_path: Path
+) -> None:
+    log, word = with_propensity_error
     found = RESULTS[name](log, tmp_path)
     assert word in str(found)
     if hasattr(found, "to_dict"):
@@ -131,9 +133,9 @@ def test_a_monitor_counts_the_rows_that_are_doubted() -> None:
     )
     monitor = (
         watched(log)
-        .update(log.doubted(1.25))
-        .update(log.doubted(1.25))
-        .update(log.doubted(sensitivity=2.0))
+        .update(log.with_propensity_error(1.25))
+        .update(log.with_propensity_error(1.25))
+        .update(log.with_propensity_error(sensitivity=2.0))
     )
     first, second = monitor.look().notes
     assert first.startswith("of 100 of the 400 rows: true propensities")
@@ -144,8 +146,13 @@ def test_a_monitor_counts_the_rows_that_are_doubted() -> None:
 
 def test_doubts_of_rows_merge_in_any_order() -> None:
     parts = [
-        DoubtedRows.of(doubt, 10)
-        for doubt in (None, Doubt(1.5), Doubt(estimated="frequencies"), Doubt(1.2))
+        ErrorBoundRows.of(doubt, 10)
+        for doubt in (
+            None,
+            PropensityErrorBound(1.5),
+            PropensityErrorBound(estimated="frequencies"),
+            PropensityErrorBound(1.2),
+        )
     ]
     one = parts[0].merge(parts[1]).merge(parts[2]).merge(parts[3]).merge(parts[1])
     other = parts[3].merge(parts[1].merge(parts[1])).merge(parts[2].merge(parts[0]))
@@ -154,5 +161,5 @@ def test_doubts_of_rows_merge_in_any_order() -> None:
 
 
 def test_what_doubts_nothing_is_not_kept() -> None:
-    for doubt, rows in ((None, 5), (Doubt(), 5), (Doubt(2.0), 0)):
-        assert not DoubtedRows.of(doubt, rows).each
+    for doubt, rows in ((None, 5), (PropensityErrorBound(), 5), (PropensityErrorBound(2.0), 0)):
+        assert not ErrorBoundRows.of(doubt, rows).each

@@ -20,7 +20,7 @@ from piwo.learners.nuts import Chains, draw_chains
 from piwo.simulate import adversarial_bandits
 
 pytest.importorskip("nutpie", reason="sampling needs the extra piwo[sampler]")
-# short chains: what is doubted of them depends on the version of the sampler
+# short chains: what is with_propensity_error of them depends on the version of the sampler
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*the certificate holds all the same:piwo.PiwoWarning"
 )

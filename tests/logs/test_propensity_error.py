@@ -5,25 +5,33 @@ import pytest
 
 import piwo
 from benchmarks.statistics.propensity_error import VALUE, evaluated, warned
-from piwo.logs import Batch, Doubt
+from piwo.logs import Batch, PropensityErrorBound
 
 
 def test_the_largest_propensity_by_hand() -> None:
     p = np.array([0.1, 0.5, 0.9])
-    assert Doubt(factor=1.5).upper(p) == pytest.approx([0.15, 0.75, 1.0])
+    assert PropensityErrorBound(factor=1.5).upper(p) == pytest.approx([0.15, 0.75, 1.0])
     # odds 1/9, 1, 9 doubled are 2/9, 2, 18
-    assert Doubt(sensitivity=2.0).upper(p) == pytest.approx([2 / 11, 2 / 3, 18 / 19])
+    assert PropensityErrorBound(sensitivity=2.0).upper(p) == pytest.approx([2 / 11, 2 / 3, 18 / 19])
     # the formula of the sensitivity model: 1/mu = 1 + (1/p - 1)/Gamma
-    assert 1 / Doubt(sensitivity=3.0).upper(p) == pytest.approx(1 + (1 / p - 1) / 3)
-    both = Doubt(factor=1.5, sensitivity=2.0)
-    assert both.upper(p) == pytest.approx(Doubt(sensitivity=2.0).upper(np.minimum(1.0, 1.5 * p)))
+    assert 1 / PropensityErrorBound(sensitivity=3.0).upper(p) == pytest.approx(1 + (1 / p - 1) / 3)
+    both = PropensityErrorBound(factor=1.5, sensitivity=2.0)
+    assert both.upper(p) == pytest.approx(
+        PropensityErrorBound(sensitivity=2.0).upper(np.minimum(1.0, 1.5 * p))
+    )
 
 
 def test_logarithms_say_the_same_and_reach_further() -> None:
     p = np.array([1e-12, 0.1, 0.5, 0.9, 1.0])
-    for doubt in (Doubt(1.7), Doubt(1.0, 4.0), Doubt(1.2, 2.5)):
+    for doubt in (
+        PropensityErrorBound(1.7),
+        PropensityErrorBound(1.0, 4.0),
+        PropensityErrorBound(1.2, 2.5),
+    ):
         assert np.exp(doubt.upper_log(np.log(p))) == pytest.approx(doubt.upper(p), rel=1e-12)
-    assert Doubt(2.0, 3.0).upper_log(np.array([-1000.0])) == pytest.approx([-1000 + np.log(6)])
+    assert PropensityErrorBound(2.0, 3.0).upper_log(np.array([-1000.0])) == pytest.approx(
+        [-1000 + np.log(6)]
+    )
 
 
 def test_vectors_are_put_away_and_nothing_else_changes() -> None:
@@ -35,8 +43,8 @@ def test_vectors_are_put_away_and_nothing_else_changes() -> None:
         np.log([0.25]),
         np.array([[0.75, 0.25]]),
     )
-    assert Doubt().applied(batch) is batch
-    found = Doubt(2.0).applied(batch)
+    assert PropensityErrorBound().applied(batch) is batch
+    found = PropensityErrorBound(2.0).applied(batch)
     assert found.propensity.tolist() == [0.5]
     assert found.log_propensity == pytest.approx(np.log([0.5]))
     assert found.propensities is None
@@ -77,14 +85,14 @@ def test_what_needs_exact_propensities_is_refused() -> None:
     policy = piwo.policies.Constant(1, log.actions)
     q = np.full((500, 2), 0.5)
     with pytest.raises(piwo.UsageError, match="needs the propensities as they are"):
-        piwo.estimators.doubly_robust(log.doubted(1.1), policy, q)
-    assert piwo.estimators.direct_method(log.doubted(1.1), policy, q).value == 0.5
+        piwo.estimators.doubly_robust(log.with_propensity_error(1.1), policy, q)
+    assert piwo.estimators.direct_method(log.with_propensity_error(1.1), policy, q).value == 0.5
     exact = piwo.Log.from_arrays(
         action=[0, 1], reward=[0, 1], propensities=np.full((2, 2), 0.5), actions=[0, 1]
     )
-    assert exact.tells_all
-    assert not exact.doubted(1.1).tells_all
-    assert not log.tells_all
+    assert exact.gives_full_distribution
+    assert not exact.with_propensity_error(1.1).gives_full_distribution
+    assert not log.gives_full_distribution
 
 
 def test_control_variates_give_way_to_the_plain_mixture() -> None:
@@ -108,18 +116,18 @@ def test_certificates_learners_and_health_say_it() -> None:
         action=action,
         reward=(action == (x[:, 0] > 0)) * 1.0,
         propensity=np.full(400, 0.4),
-    ).doubted(sensitivity=1.5)
+    ).with_propensity_error(sensitivity=1.5)
     with pytest.warns(piwo.PiwoWarning, match="odds changed by up to 1.5"):
         learner = piwo.PIWO().fit(log)
     assert learner.certificate_ is not None
     assert "allowed to be larger" in learner.certificate_.notes[0]
     health = piwo.check(log)
     assert any("allowed to be larger" in finding.text for finding in health.findings)
-    assert log.split(0.5).test.doubt == log.doubt
+    assert log.split(0.5).test.propensity_error == log.propensity_error
 
 
 def test_every_learner_and_the_monitor_warn() -> None:
-    log = make_log(actions=[0, 1]).doubted(1.2)
+    log = make_log(actions=[0, 1]).with_propensity_error(1.2)
     policies = [piwo.policies.Constant(x, log.actions) for x in (0, 1)]
     exhaustive = piwo.oracles.Exhaustive(policies)
     made = []
@@ -132,7 +140,7 @@ def test_every_learner_and_the_monitor_warn() -> None:
 
 
 def test_factors_multiply() -> None:
-    doubt = make_log().doubted(1.5).doubted(2.0, 3.0).doubt
+    doubt = make_log().with_propensity_error(1.5).with_propensity_error(2.0, 3.0).propensity_error
     assert doubt is not None
     assert (doubt.factor, doubt.sensitivity) == (3.0, 3.0)
 

@@ -34,10 +34,10 @@ from piwo.reductions import (
     Folds,
     ForwardSums,
     Gram,
+    Joint,
     ModelVariates,
     PolicySums,
     Reduction,
-    Together,
     WeightHistogram,
     packed,
     unpacked,
@@ -160,7 +160,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "folds": lambda: Folds(
         Gram((IX(0.1), PseudoLoss(0.1)), ACTIONS, np.zeros(WIDTH)), np.arange(10**6) % 3, 3
     ),
-    "together": lambda: Together(
+    "together": lambda: Joint(
         (Digest(), ActionTable(ACTIONS), PolicySums(Uniform(LABELS), IX(0.5)))
     ),
 }

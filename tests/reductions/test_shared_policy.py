@@ -8,7 +8,7 @@ import pytest
 import piwo
 from piwo.logs.batch import Floats
 from piwo.policies.policy import Policy
-from piwo.reductions import ControlVariates, ModelVariates, PolicySums, Together
+from piwo.reductions import ControlVariates, Joint, ModelVariates, PolicySums
 from piwo.reductions.shared_policy import SharedPolicy
 
 
@@ -45,7 +45,7 @@ def test_the_same_sums_with_half_the_questions(monkeypatch: pytest.MonkeyPatch) 
         piwo.estimators.ForwardModel(np.full((3, 3, 1), 0.4)),
     )
     parts = (PolicySums(policy, piwo.IW()), ControlVariates(policy), ModelVariates(policy, model))
-    apart = piwo.engines.reduce(log(), Together(parts))
+    apart = piwo.engines.reduce(log(), Joint(parts))
     assert sum(policy.asked) == 1500
     policy.asked.clear()
     together = piwo.engines.reduce(log(), SharedPolicy(policy, parts))

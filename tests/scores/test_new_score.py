@@ -129,7 +129,7 @@ def test_a_score_that_needs_an_upper_end_says_so(log: piwo.Log) -> None:
         piwo.PIWOGrid(Bounded(), both(endless)).fit(endless)
     with pytest.raises(UsageError, match="Saturating needs rewards with an upper end"):
         piwo.PACBayes(both(endless).policies, score=Bounded()).fit(endless)
-    assert not piwo.estimators.intervals.INTERVALS["score"].goes_with(smoothed(Bounded))
+    assert not piwo.intervals.INTERVALS["score"].goes_with(smoothed(Bounded))
 
 
 def test_the_command_line_knows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

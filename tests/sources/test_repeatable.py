@@ -159,7 +159,7 @@ def test_days_keep_their_checkpoint(folder: Path) -> None:
     def made() -> tuple[Any, ...]:
         return read(
             f"{folder}/log.parquet", where="date '2026-01-01' + id::int >= current_date - 7"
-        ).source.identity()
+        ).source.source_id()
 
     assert made() == made()
 

@@ -13,7 +13,7 @@ from piwo.checks import check_flag, check_kind, shown
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline, Difference
-from piwo.evaluation.contradiction import Claim, beside, contradiction, weight_p
+from piwo.evaluation.contradiction import Claim, contradiction, union_penalty, weight_p
 from piwo.evaluation.predicted_baselines import with_predictions
 from piwo.intervals import INTERVALS, Evidence, IntervalMethod, interval_named
 from piwo.intervals.point import estimator_named, importance_weighted
@@ -21,9 +21,9 @@ from piwo.intervals.prepare import check_actions_known, check_named, prepare
 from piwo.intervals.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.policies import Policy
-from piwo.policies.sameness import identity, joined_shares
+from piwo.policies.sameness import joined_shares, policy_digest
 from piwo.records import now
-from piwo.reductions import Digest, MomentState, PolicyState, PolicySums, Together
+from piwo.reductions import Digest, Joint, MomentState, PolicyState, PolicySums
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW
 
@@ -134,7 +134,7 @@ def certify(
 class Certifying:
     """What `certify` was asked: what it must sum over the log, and what the sums then say.
 
-    For those who sum something else in the same pass: `reduce(asked.log, Together((asked.sums,
+    For those who sum something else in the same pass: `reduce(asked.log, Joint((asked.sums,
     other)))`.
 
     >>> import piwo
@@ -205,7 +205,9 @@ class Certifying:
                 "certificate holds"
             )
         first: dict[str, Any] = {}
-        same_as = {key: first.setdefault(identity(policy), key) for key, policy in policies.items()}
+        same_as = {
+            key: first.setdefault(policy_digest(policy), key) for key, policy in policies.items()
+        }
         bounds.check_horizon(horizon)
         check_kind("facts", facts, (Mapping, type(None)))
         unknown = next((x for x in facts or () if x not in _FIELDS), None)
@@ -272,11 +274,11 @@ class Certifying:
         return before + len(self.policies)
 
     @property
-    def sums(self) -> Together:
+    def sums(self) -> Joint:
         """What must be summed: a digest, the sums of every policy, and the baseline's own."""
         others = () if self.baseline is None else self.baseline.sums
-        return Together(
-            (Digest(), Together(tuple(self._sums(key) for key in self.policies)), Together(others))
+        return Joint(
+            (Digest(), Joint(tuple(self._sums(key) for key in self.policies)), Joint(others))
         )
 
     def _sums(self, key: Any) -> SharedPolicy:
@@ -344,12 +346,14 @@ class Certifying:
             more |= self._others(sums)
         # those beside share what this call of a series may spend
         spent = 0.0 if self.place is None else math.log(_spent(self.place))
-        paid = {key: beside(self._paid(key) + spent, len(more)) - spent for key in self.policies}
+        paid = {
+            key: union_penalty(self._paid(key) + spent, len(more)) - spent for key in self.policies
+        }
         tested = {
             key: weight_p(state, paid[key])
             for key, (state, *_) in zip(self.policies, sums[1], strict=True)
         }
-        union = beside(self._union + spent, len(more)) - spent
+        union = union_penalty(self._union + spent, len(more)) - spent
         return tested | {key: weight_p(state, union) for key, state in more.items()}
 
     def _others(self, sums: tuple[Any, ...]) -> dict[Any, PolicyState]:

@@ -20,7 +20,7 @@ from piwo.intervals.prepare import check_actions_known, prepare
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
 from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text
-from piwo.reductions import PolicySums, Together
+from piwo.reductions import Joint, PolicySums
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, LSLinear
 from piwo.visible import visible_lines
@@ -192,11 +192,11 @@ def _of_comparators(
     }
     sums, paired, states = reduce(
         asked.log,
-        Together(
+        Joint(
             (
                 asked.sums,
                 SharedPolicy(mine, tuple(pair.sums for pair in pairs.values())),
-                Together(tuple(PolicySums(one, IW(), bounded=False) for one in others.values())),
+                Joint(tuple(PolicySums(one, IW(), bounded=False) for one in others.values())),
             )
         ),
     )

@@ -10,9 +10,15 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer
-from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
-from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions, named_policy
+from piwo.cli.shared_options import (
+    DEFAULT_OUTPUT,
+    DEFAULT_RUN,
+    OutputOptions,
+    RunOptions,
+    named_policy,
+)
 from piwo.visible import visible
 
 __all__ = ["check"]
@@ -30,9 +36,9 @@ def check(
             help="What the log is for: uniform, logging, constant:LABEL or a file. [default: uniform]"
         ),
     ] = None,
-    columns: LogOptions = AS_NAMED,
-    output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
-    run: RunOptions = AT_ONCE,  # noqa: ARG001 (read by main)
+    columns: LogOptions = DEFAULT_COLUMNS,
+    output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
+    run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Is the log fit for use? The exit code is 1 where it is not."""
     named = None if policy is None else named_policy(policy)

@@ -13,8 +13,8 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer, say, table
-from piwo.cli.places import writable
-from piwo.cli.shared_options import AS_USUAL, OutputOptions
+from piwo.cli.output_path import writable
+from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.evaluation.provenance import sample_of
 from piwo.policies import Constant, LinearGreedy, Policy, Uniform
 from piwo.simulate import ClassificationBandit
@@ -32,7 +32,7 @@ def demo(
             help="File for the learned policy; the log goes beside it. Old ones are replaced."
         ),
     ] = Path("digits.piwo"),
-    output: OutputOptions = AS_USUAL,
+    output: OutputOptions = DEFAULT_OUTPUT,
 ) -> Answer:
     """The whole story on bundled data: check a log, value policies, learn one, certify it, act with it."""
     writable(out)

@@ -10,13 +10,13 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer, table
-from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
-from piwo.cli.places import files_named
+from piwo.cli.output_path import files_named
 from piwo.cli.shared_options import (
-    AS_USUAL,
-    AT_ONCE,
-    BY_DEFAULT,
+    DEFAULT_ESTIMATE,
+    DEFAULT_OUTPUT,
+    DEFAULT_RUN,
     NO_POLICY,
     EstimateOptions,
     Named,
@@ -57,10 +57,10 @@ def evaluate(
     ] = False,
     baseline: BaselineOption = None,
     policies: PolicyOptions = NO_POLICY,
-    columns: LogOptions = AS_NAMED,
-    estimate: EstimateOptions = BY_DEFAULT,
-    output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
-    run: RunOptions = AT_ONCE,  # noqa: ARG001 (read by main)
+    columns: LogOptions = DEFAULT_COLUMNS,
+    estimate: EstimateOptions = DEFAULT_ESTIMATE,
+    output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
+    run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """What would other policies have earned? A value and an interval that holds, for each."""
     if gate:

@@ -12,15 +12,21 @@ from cyclopts import Parameter
 from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer, table, typed
 from piwo.cli.learn_options import USUAL_LEARNING, LearnOptions
-from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
-from piwo.cli.places import writable
-from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions, named_policy
+from piwo.cli.output_path import writable
+from piwo.cli.shared_options import (
+    DEFAULT_OUTPUT,
+    DEFAULT_RUN,
+    OutputOptions,
+    RunOptions,
+    named_policy,
+)
 from piwo.errors import UsageError, warn
 from piwo.evaluation.provenance import Acquaintance, Rows, sample_of
-from piwo.learners.account import Account, Tried
+from piwo.learners.account import CandidateReport, LearningReport
 from piwo.policies import Policy
-from piwo.policies.sameness import identity
+from piwo.policies.sameness import policy_digest
 from piwo.sources.addresses import without_secrets
 from piwo.visible import visible
 
@@ -41,9 +47,9 @@ def learn(
         ),
     ] = False,
     learning: LearnOptions = USUAL_LEARNING,
-    columns: LogOptions = AS_NAMED,
-    output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
-    run: RunOptions = AT_ONCE,  # noqa: ARG001 (read by main)
+    columns: LogOptions = DEFAULT_COLUMNS,
+    output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
+    run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Which policy should run? Learns one, certifies it on rows that learning never saw, and saves both."""
     writable(out, log)
@@ -87,7 +93,11 @@ def learn(
 
 
 def _training(
-    rule: str, account: Account, certificate: Certificate, learning: LearnOptions, oracle: str
+    rule: str,
+    account: LearningReport,
+    certificate: Certificate,
+    learning: LearnOptions,
+    oracle: str,
 ) -> dict[str, Any]:
     """Return what is kept beside the policy of how it was learned."""
     return {
@@ -126,7 +136,7 @@ def _after(
             "",
             f"next: {typed(show)}",
         ]
-    if not policy.tells_all:
+    if not policy.gives_full_distribution:
         return [
             f"nothing better was found: {visible(out)} says so, and cannot act",
             "",
@@ -152,27 +162,27 @@ def _after(
     return [saved, "", f"next: {typed(step)}"]
 
 
-def _path(account: Account) -> list[dict[str, Any]]:
+def _path(account: LearningReport) -> list[dict[str, Any]]:
     """Return what was tried, with what is certified of it, and the name under which the same policy stands before."""
     same = _same(account.tried)
     pairs = zip(account.tried, same, strict=True)
     return [{**one.facts, "chosen": one.chosen, "same_as": before} for one, before in pairs]
 
 
-def _told(account: Account, certificate: Certificate) -> list[str]:
+def _told(account: LearningReport, certificate: Certificate) -> list[str]:
     tried = _tried(account) if len(account.tried) > 1 else []
     claimed = [as_options(line) for line in str(certificate).splitlines()]
     return [*(visible(line) for line in account.lines), *tried, *claimed]
 
 
-def _same(tried: Sequence[Tried]) -> list[str | None]:
+def _same(tried: Sequence[CandidateReport]) -> list[str | None]:
     """Return the name under which each policy stands before; None for one that is new."""
     first: dict[str, int] = {}
-    found = [first.setdefault(identity(one.policy), i) for i, one in enumerate(tried)]
+    found = [first.setdefault(policy_digest(one.policy), i) for i, one in enumerate(tried)]
     return [None if before == i else tried[before].name for i, before in enumerate(found)]
 
 
-def _tried(account: Account) -> list[str]:
+def _tried(account: LearningReport) -> list[str]:
     """Return the table of what was tried; behind a row stands what is to know of it."""
     rows = [[_cell(one.facts[x]) for x in account.columns] for one in account.tried]
     head, *lines = table(account.columns.values(), rows)

@@ -13,12 +13,12 @@ from cyclopts import Group, Parameter, Token
 
 import piwo
 from piwo.errors import FileError, UsageError
-from piwo.logs.encoding import AS_USUAL
-from piwo.logs.propensity_error import Doubt
+from piwo.logs.encoding import DEFAULT_ENCODING
+from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.sources.addresses import without_secrets
 
 __all__ = [
-    "AS_NAMED",
+    "DEFAULT_COLUMNS",
     "LogOptions",
     "LogPaths",
     "action_labels",
@@ -128,10 +128,10 @@ class LogOptions:
             help="Most values of a text context column that becomes one column a value; above, hashed.",
             converter=whole,
         ),
-    ] = AS_USUAL.max_levels
+    ] = DEFAULT_ENCODING.max_levels
     hash_size: Annotated[
         int, Parameter(help="Columns that a hashed text fills; a power of two.", converter=whole)
-    ] = AS_USUAL.hash_size
+    ] = DEFAULT_ENCODING.hash_size
     where: Annotated[
         str | None,
         Parameter(
@@ -212,7 +212,7 @@ class LogOptions:
         factor, gamma = (
             1.0 if x is None else x for x in (self.propensity_factor, self.sensitivity)
         )
-        return log.doubted(factor, gamma)
+        return log.with_propensity_error(factor, gamma)
 
     def check_gate(self) -> None:
         """Raise where nobody said how far estimated propensities may be off: no gate passes on them then.
@@ -285,7 +285,7 @@ class LogOptions:
         return shlex.join(words)
 
 
-AS_NAMED = LogOptions()
+DEFAULT_COLUMNS = LogOptions()
 """The columns are called what they are."""
 
 
@@ -389,5 +389,5 @@ def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:
 
 def _doubt_facts(log: piwo.Log) -> dict[str, Any]:
     """Return what a JSON document says of the propensities: as logged, or with which doubt."""
-    doubt = log.doubt or Doubt()
+    doubt = log.propensity_error or PropensityErrorBound()
     return {"estimated": doubt.estimated, "factor": doubt.factor, "sensitivity": doubt.sensitivity}

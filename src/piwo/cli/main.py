@@ -15,7 +15,7 @@ from piwo.cli.answer import Answer, document, say, standard_streams
 from piwo.cli.interrupts import INTERRUPTED, interruptible
 from piwo.cli.notices import as_options, complain, heard_warnings, on_stderr
 from piwo.cli.progress import progress, spark_starts
-from piwo.cli.shared_options import AS_USUAL, AT_ONCE, OutputOptions, RunOptions
+from piwo.cli.shared_options import DEFAULT_OUTPUT, DEFAULT_RUN, OutputOptions, RunOptions
 from piwo.errors import PiwoError
 
 __all__ = ["main"]
@@ -66,12 +66,14 @@ def _parsed(words: list[str]) -> tuple[Callable[..., Any], BoundArguments]:
 
 
 def _output_of(bound: BoundArguments) -> OutputOptions:
-    return next((x for x in bound.arguments.values() if isinstance(x, OutputOptions)), AS_USUAL)
+    return next(
+        (x for x in bound.arguments.values() if isinstance(x, OutputOptions)), DEFAULT_OUTPUT
+    )
 
 
 def _kept(bound: BoundArguments) -> AbstractContextManager[None]:
     """Give the checkpoint that was asked for, or none."""
-    run = next((x for x in bound.arguments.values() if isinstance(x, RunOptions)), AT_ONCE)
+    run = next((x for x in bound.arguments.values() if isinstance(x, RunOptions)), DEFAULT_RUN)
     return nullcontext() if run.checkpoint is None else piwo.engines.checkpointing(run.checkpoint)
 
 

@@ -18,8 +18,8 @@ from piwo.cli.answer import Answer
 from piwo.cli.contexts import read_contexts
 from piwo.cli.log_options import whole
 from piwo.cli.notices import as_options
-from piwo.cli.places import writable
-from piwo.cli.shared_options import AS_USUAL, OutputOptions, kept_with
+from piwo.cli.output_path import writable
+from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions, kept_with
 from piwo.errors import UsageError
 from piwo.files import write_file
 from piwo.policies import Policy, SavedPolicy
@@ -30,7 +30,7 @@ __all__ = ["act", "show"]
 PolicyFile = Annotated[str, Parameter(help="A policy file.")]
 
 
-def show(file: PolicyFile, *, output: OutputOptions = AS_USUAL) -> Answer:  # noqa: ARG001 (read by main)
+def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:  # noqa: ARG001 (read by main)
     """What a policy file holds: the kind of policy, its actions and context, its certificate and training."""
     saved = piwo.policies.load_with_metadata(file)
     facts = _facts(saved)
@@ -72,7 +72,7 @@ def _facts(saved: SavedPolicy) -> dict[str, Any]:
 
 def _check_acts(file: str, policy: Policy) -> None:
     """Raise for policies that say nothing about contexts that come from a file."""
-    if not policy.tells_all:
+    if not policy.gives_full_distribution:
         raise UsageError(
             f"the {policy.kind} policy in {file} says only what was logged and cannot act; learn "
             "one: piwo learn"
@@ -117,7 +117,7 @@ def act(
         Literal["csv", "jsonl"] | None,
         Parameter(help="csv or jsonl. [default: by the ending of --out, else csv]"),
     ] = None,
-    output: OutputOptions = AS_USUAL,
+    output: OutputOptions = DEFAULT_OUTPUT,
 ) -> Answer:
     """Act on contexts: one action a row, and the probability of drawing it. Log both, to learn from later."""
     if out is not None:

@@ -12,13 +12,13 @@ import piwo
 from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.evaluate import BaselineOption, evaluated, records
-from piwo.cli.log_options import AS_NAMED, LogOptions, LogPaths, log_facts
+from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.notices import as_options
-from piwo.cli.places import writable
+from piwo.cli.output_path import writable
 from piwo.cli.shared_options import (
-    AS_USUAL,
-    AT_ONCE,
-    BY_DEFAULT,
+    DEFAULT_ESTIMATE,
+    DEFAULT_OUTPUT,
+    DEFAULT_RUN,
     NO_POLICY,
     EstimateOptions,
     OutputOptions,
@@ -42,10 +42,10 @@ def report(
     ],
     baseline: BaselineOption = None,
     policies: PolicyOptions = NO_POLICY,
-    columns: LogOptions = AS_NAMED,
-    estimate: EstimateOptions = BY_DEFAULT,
-    output: OutputOptions = AS_USUAL,  # noqa: ARG001 (read by main)
-    run: RunOptions = AT_ONCE,  # noqa: ARG001 (read by main)
+    columns: LogOptions = DEFAULT_COLUMNS,
+    estimate: EstimateOptions = DEFAULT_ESTIMATE,
+    output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
+    run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Write a page for colleagues: values of policies, health of the log, certificates; one file."""
     writable(out, [*log, *(policies.policy or [])])

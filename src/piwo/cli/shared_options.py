@@ -21,9 +21,9 @@ from piwo.intervals.point import ESTIMATORS
 from piwo.policies import Policy, SavedPolicy
 
 __all__ = [
-    "AS_USUAL",
-    "AT_ONCE",
-    "BY_DEFAULT",
+    "DEFAULT_ESTIMATE",
+    "DEFAULT_OUTPUT",
+    "DEFAULT_RUN",
     "NO_POLICY",
     "EstimateOptions",
     "Named",
@@ -49,7 +49,7 @@ class OutputOptions:
     debug: Annotated[bool, Parameter(help="Show the traceback of an error.")] = False
 
 
-AS_USUAL = OutputOptions()
+DEFAULT_OUTPUT = OutputOptions()
 
 
 @Parameter(name="*", group=Group("Run", sort_key=5))
@@ -67,7 +67,7 @@ class RunOptions:
     ] = None
 
 
-AT_ONCE = RunOptions()
+DEFAULT_RUN = RunOptions()
 
 
 def kept_with(saved: SavedPolicy | None, what: str) -> Mapping[str, Any]:
@@ -128,7 +128,7 @@ class EstimateOptions:
     ] = None
 
 
-BY_DEFAULT = EstimateOptions()
+DEFAULT_ESTIMATE = EstimateOptions()
 
 
 def gamma_of(text: str) -> float | str | tuple[float, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from piwo._version import __version__
 from piwo.checks import check_non_negative, check_path
-from piwo.engines.identity import identity
+from piwo.engines.fingerprint import fingerprint
 from piwo.errors import FileError
 from piwo.files import write_file
 from piwo.logs.log import Log
@@ -70,8 +70,8 @@ class Checkpoint:
         Raises:
             FileError: where the file is of another log, or of another computation.
         """
-        rows = identity(log)
-        work = identity((reduction, cut, sources.BATCH_ROWS))
+        rows = fingerprint(log)
+        work = fingerprint((reduction, cut, sources.BATCH_ROWS))
         at, self.begun = self.begun, self.begun + 1
         if at == len(self.passes):
             self.passes.append((log.name, rows, work, Passed(reduction.empty())))

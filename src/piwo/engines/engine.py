@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from piwo.engines.checkpoint import Passed, current
 from piwo.engines.cluster import in_cluster
-from piwo.engines.settings import mapping, telling
+from piwo.engines.settings import current_progress, mapping
 from piwo.engines.task import Folded, Task
 from piwo.engines.threads import on_threads
 from piwo.errors import DataError
@@ -105,7 +105,7 @@ def _states(
 
 
 def _clustered(log: Log, source: Cluster, task: Task) -> Folded:
-    reduction, tell = task.reduction, telling()
+    reduction, tell = task.reduction, current_progress()
     found = in_cluster(
         source, log.wanted(reduction.context, reduction.propensities), reduction, task
     )

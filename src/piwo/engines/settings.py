@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from piwo.checks import shown
 from piwo.errors import UsageError
 
-__all__ = ["Mapper", "mapping", "reporting", "telling", "using"]
+__all__ = ["Mapper", "current_progress", "mapping", "reporting", "using"]
 
 T = TypeVar("T")
 Progress = Callable[[int, int | None], None]
@@ -75,10 +75,10 @@ def reporting(progress: Progress) -> AbstractContextManager[None]:
     return _set(_progress, progress)
 
 
-def telling() -> Progress | None:
+def current_progress() -> Progress | None:
     """Return the function that `reporting` set, for work that is no pass over a log; None outside of its blocks.
 
-    >>> telling() is None
+    >>> current_progress() is None
     True
     """
     return _progress.get()

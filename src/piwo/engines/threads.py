@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from threading import Event
 
-from piwo.engines.settings import telling
+from piwo.engines.settings import current_progress
 from piwo.engines.task import Folded, Task
 from piwo.sources.source import Fragment, Streamed
 
@@ -33,7 +33,7 @@ def on_threads(
     """
     from threadpoolctl import threadpool_limits
 
-    stop, tell = Event(), telling()
+    stop, tell = Event(), current_progress()
     told = None if tell is None else lambda done: tell(done, total)
     if told is not None:
         told(0)

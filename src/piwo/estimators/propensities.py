@@ -14,9 +14,9 @@ from piwo.checks import check_count, check_flag, check_seed
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
-from piwo.logs.encoding import AS_USUAL, Missing
+from piwo.logs.encoding import DEFAULT_ENCODING, Missing
 from piwo.logs.log import Log
-from piwo.logs.propensity_error import CalibrationBin, Doubt
+from piwo.logs.propensity_error import CalibrationBin, PropensityErrorBound
 from piwo.logs.read import read
 from piwo.policies.blocks import row_blocks
 from piwo.policies.models import fitted_model
@@ -46,8 +46,8 @@ def estimate_propensities(
     actions: Sequence[Any] | Actions | None = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
     missing: Missing = "refuse",
-    max_levels: int = AS_USUAL.max_levels,
-    hash_size: int = AS_USUAL.hash_size,
+    max_levels: int = DEFAULT_ENCODING.max_levels,
+    hash_size: int = DEFAULT_ENCODING.hash_size,
     where: str | None = None,
 ) -> Log:
     """Return a log whose propensities were estimated from contexts and actions, and are marked as estimated.
@@ -100,7 +100,7 @@ def estimate_propensities(
     ...     "reward": np.ones(2000),
     ... }
     >>> log = estimate_propensities(frame, context="x")
-    >>> log.doubt.estimated
+    >>> log.propensity_error.estimated
     'LogisticRegression, 5 folds'
     """
     check_count("folds", folds, 2, "how many parts the rows are cut into")
@@ -140,10 +140,16 @@ class _Fit:
         cut = (
             f"{self.folds} parts, each from those before" if self.forward else f"{self.folds} folds"
         )
-        doubt = Doubt(estimated=f"{_name(self.model, rows)}, {cut}", calibration=bins.table())
+        doubt = PropensityErrorBound(
+            estimated=f"{_name(self.model, rows)}, {cut}", calibration=bins.table()
+        )
         columns = replace(rows.columns, propensity=COLUMN)
         return replace(
-            rows, source=self._source(found), columns=columns, doubt=doubt, estimated_by=self
+            rows,
+            source=self._source(found),
+            columns=columns,
+            propensity_error=doubt,
+            estimated_by=self,
         )
 
     def divided(self, train: Log, test: Log) -> tuple[Log, Log]:
@@ -163,11 +169,11 @@ class _Fit:
         return self._side(train, source, train_bins), self._side(test, source, test_bins)
 
     def _side(self, side: Log, source: TableSource, bins: _Bins) -> Log:
-        assert side.doubt is not None
+        assert side.propensity_error is not None
         return replace(
             side,
             source=source,
-            doubt=replace(side.doubt, calibration=bins.table()),
+            propensity_error=replace(side.propensity_error, calibration=bins.table()),
             estimated_by=None,
         )
 

@@ -283,7 +283,11 @@ def estimate_with_model(
     """Return the direct (correction None) or a doubly robust estimate."""
     bounds.log_inv_delta(delta)  # 0 < delta < 1
     name = name or name_of(policy)
-    if correction is not None and log.doubt is not None and not log.doubt.exact:
+    if (
+        correction is not None
+        and log.propensity_error is not None
+        and not log.propensity_error.exact
+    ):
         raise UsageError(
             "the doubly robust estimate needs the propensities as they are, and these may be too "
             "small (propensity_factor, sensitivity); use piwo.evaluate with interval='mixture'"
@@ -291,7 +295,7 @@ def estimate_with_model(
     fitted_on = log.features
     log, ready = prepare(log, {name: policy})
     target = ready[name]
-    if not target.tells_all and not (target.is_logger and _full_vectors(log)):
+    if not target.gives_full_distribution and not (target.is_logger and _full_vectors(log)):
         raise UsageError(
             "the policy tells the probabilities of the logged actions only; a reward model needs "
             "full vectors, (n, K)"
@@ -343,4 +347,4 @@ _INDEPENDENT = (
 
 
 def _full_vectors(log: Log) -> bool:
-    return log.tells_all
+    return log.gives_full_distribution

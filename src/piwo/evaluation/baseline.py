@@ -16,7 +16,7 @@ from piwo.intervals.point import importance_weighted
 from piwo.intervals.prepare import name_of
 from piwo.logs.log import Log
 from piwo.policies import Policy
-from piwo.policies.sameness import identity
+from piwo.policies.sameness import policy_digest
 from piwo.reductions import PolicyState, PolicySums
 from piwo.reductions.pair_sums import PAIR_BASELINES, PairState, PairSums
 from piwo.scores import IW
@@ -36,7 +36,7 @@ class Difference:
 
     Far tighter than a lower bound minus an upper one: what both do alike adds no noise where both
     tell the probability of every action. For rewards in [0, 1]; the propensities of the logged
-    actions are enough, and may be too large (`Log.doubted`). Where those of all actions are known,
+    actions are enough, and may be too large (`Log.with_propensity_error`). Where those of all actions are known,
     control variates make it narrower still.
 
     Formula: LB(E Y) - 1, Y as in `piwo.reductions.pair_sums.PairSums`, E Y - 1 <= v(policy) -
@@ -72,14 +72,17 @@ class Difference:
             other: see above.
             method: settled for the policy.
         """
-        full = policy.tells_all and other.tells_all
+        full = policy.gives_full_distribution and other.gives_full_distribution
         return cls(policy, other, full and method.variates)
 
     @property
     def sums(self) -> PairSums:
         """What must be summed over the log."""
         return PairSums(
-            self.policy, self.other, self.policy.tells_all and self.other.tells_all, self.variates
+            self.policy,
+            self.other,
+            self.policy.gives_full_distribution and self.other.gives_full_distribution,
+            self.variates,
         )
 
     def lower(
@@ -150,11 +153,11 @@ class Baseline:
             )
         if isinstance(given, str):
             return cls(given, policy, (given,))
-        itself = identity(policy)
+        itself = policy_digest(policy)
         return cls(
             name_of(policy),
             policy,
-            tuple(name for name, one in policies.items() if identity(one) == itself),
+            tuple(name for name, one in policies.items() if policy_digest(one) == itself),
         )
 
     @property

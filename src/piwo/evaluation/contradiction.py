@@ -19,7 +19,7 @@ from piwo.evaluation.record import SUSPICIOUS, ends_text
 from piwo.reductions import PolicyState
 from piwo.visible import p_value
 
-__all__ = ["Claim", "beside", "contradiction", "impossible", "weight_p"]
+__all__ = ["Claim", "contradiction", "impossible", "union_penalty", "weight_p"]
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def weight_p(state: PolicyState, paid: float) -> float:
     )
 
 
-def beside(paid: float, others: int) -> float:
+def union_penalty(paid: float, others: int) -> float:
     """Return log(e^paid + others): what each test pays where `others` policies are tested beside those that paid.
 
-    >>> round(beside(math.log(4), 1), 4) == round(math.log(5), 4), beside(0.5, 0)
+    >>> round(union_penalty(math.log(4), 1), 4) == round(math.log(5), 4), union_penalty(0.5, 0)
     (True, 0.5)
     """
     return float(np.logaddexp(paid, math.log(others))) if others else paid

@@ -18,7 +18,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.policies.blocks import row_blocks
 from piwo.records import Record
-from piwo.reductions import BETS, PolicyReduction, PolicySums, Together, bet_sums
+from piwo.reductions import BETS, Joint, PolicyReduction, PolicySums, bet_sums
 from piwo.reductions.bets import bet_sums_of_logs
 from piwo.reductions.state import State
 from piwo.scores import IW, IX
@@ -217,10 +217,10 @@ def coverage(
     log, ready = prepare(log, {name: policy})
     made = ready[name]
     check_actions_known(log, (made,))
-    full = log.tells_all and made.tells_all
+    full = log.gives_full_distribution and made.gives_full_distribution
     sums, own = reduce(
         log,
-        Together((CoverageSums(made, gamma, full, bounded), PolicySums(made, IW(), bounded=False))),
+        Joint((CoverageSums(made, gamma, full, bounded), PolicySums(made, IW(), bounded=False))),
     )
     n = sums.rows
     hidden = (

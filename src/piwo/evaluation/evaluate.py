@@ -61,7 +61,7 @@ def evaluate(
             such as the one that runs today; None: the logging policy.
         delta: how often the interval may be wrong, both sides together.
         propensity_factor: the true propensities are at most this times the logged ones
-            (`Log.doubted`); at least 1.
+            (`Log.with_propensity_error`); at least 1.
         sensitivity: Gamma: by how much a hidden cause may have changed the odds of an action; at
             least 1.
         horizon: None: the bounds hold for one look at this log; a number of rows, or "universal",

@@ -127,7 +127,7 @@ def obstacle(log: Log, policy: Policy, once: int) -> str | None:
     """
     if log.columns.weight is not None:
         return "the log was thinned (sampling weights) and the dropped rows are not counted: no finite-sample interval"
-    if policy.plays_what_was_seen and once:
+    if policy.depends_on_observed_actions and once:
         # a policy that plays whatever was seen is made from the data: E w <= 1 does not hold for it
         return (
             f"{unknown_actions(once, len(log.actions))}: no finite-sample interval; "

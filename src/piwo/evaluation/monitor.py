@@ -18,7 +18,7 @@ from piwo.evaluation.record import ends_text
 from piwo.intervals.point import importance_weighted
 from piwo.intervals.prepare import name_of, prepare
 from piwo.logs.log import Log
-from piwo.logs.propensity_error import DoubtedRows
+from piwo.logs.propensity_error import ErrorBoundRows
 from piwo.policies import Policy
 from piwo.policies.sameness import content_digest, same_policy
 from piwo.records import Record
@@ -98,8 +98,8 @@ class Monitor:
         reward_range: set by the first log.
         cost: set by the first log.
         state: the sums so far.
-        doubted: how many of the rows came with which doubt of their propensities, see
-            `DoubtedRows`.
+        with_propensity_error: how many of the rows came with which doubt of their propensities, see
+            `ErrorBoundRows`.
 
     Raises:
         UsageError: for a horizon that is not declared, and arguments out of range.
@@ -125,7 +125,7 @@ class Monitor:
     reward_range: tuple[float, float] | None = None
     cost: bool = False
     state: PolicyState = PolicyState()  # noqa: RUF009 (frozen)
-    doubted: DoubtedRows = DoubtedRows()  # noqa: RUF009 (frozen)
+    with_propensity_error: ErrorBoundRows = ErrorBoundRows()  # noqa: RUF009 (frozen)
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
@@ -169,19 +169,21 @@ class Monitor:
         self._check_scale(log.reward_range, log.columns.cost)
         ready, made = prepare(log, {self.name: self.policy})
         policy = made[self.name]
-        if policy.plays_what_was_seen:
+        if policy.depends_on_observed_actions:
             raise UsageError(
                 "the policy plays whatever labels the log holds; make it with its action list: "
                 "actions=[...]"
             )
         added = reduce(ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1])))
-        doubted = self.doubted.merge(DoubtedRows.of(log.doubt, added.moments.rows))
+        with_propensity_error = self.with_propensity_error.merge(
+            ErrorBoundRows.of(log.propensity_error, added.moments.rows)
+        )
         return replace(
             self,
             reward_range=log.reward_range,
             cost=log.columns.cost,
             state=self.state.merge(added),
-            doubted=doubted,
+            with_propensity_error=with_propensity_error,
         )
 
     def merge(self, other: Monitor) -> Self:
@@ -209,9 +211,16 @@ class Monitor:
         if other.reward_range is None:
             return self
         self._check_scale(other.reward_range, other.cost)
-        state, doubted = self.state.merge(other.state), self.doubted.merge(other.doubted)
+        state, with_propensity_error = (
+            self.state.merge(other.state),
+            self.with_propensity_error.merge(other.with_propensity_error),
+        )
         return replace(
-            self, reward_range=other.reward_range, cost=other.cost, state=state, doubted=doubted
+            self,
+            reward_range=other.reward_range,
+            cost=other.cost,
+            state=state,
+            with_propensity_error=with_propensity_error,
         )
 
     def look(self) -> Look:
@@ -263,7 +272,7 @@ class Monitor:
             delta=self.delta,
             horizon=self.horizon,
             notes=(
-                *self.doubted.notes(n),
+                *self.with_propensity_error.notes(n),
                 *(() if why_not is None else (f"{why_not}: no bound is given",)),
             ),
         )
@@ -285,7 +294,7 @@ class Monitor:
                 self.reward_range,
                 self.cost,
                 self.state,
-                self.doubted,
+                self.with_propensity_error,
             ),
             Path(path),
         )
@@ -324,7 +333,7 @@ class Monitor:
             )
         return cls(
             policy, record.delta, record.horizon, record.name, record.reward_range, record.cost, record.state,
-            record.doubted,
+            record.with_propensity_error,
         )  # fmt: skip
 
     def _check_scale(self, reward_range: tuple[float, float], cost: bool) -> None:

@@ -16,7 +16,7 @@ from piwo._version import __version__
 from piwo.errors import FileError
 from piwo.files import read_file, write_file
 from piwo.logs.batch import Floats
-from piwo.logs.propensity_error import Doubt, DoubtedRows
+from piwo.logs.propensity_error import ErrorBoundRows, PropensityErrorBound
 from piwo.records import jsonable
 from piwo.reductions import BETS, BetState, MomentState, PolicyState
 from piwo.reductions.bets import bet_sums_of_logs
@@ -24,10 +24,10 @@ from piwo.reductions.bets import bet_sums_of_logs
 __all__ = ["MonitorRecord", "read_monitor", "write_monitor"]
 
 FORMAT, FORMAT_VERSION = "piwo-monitor", 3
-"""3: what is doubted of the propensities, which older files do not tell."""
+"""3: what is with_propensity_error of the propensities, which older files do not tell."""
 _KEYS = {
     "format", "version", "library", "name", "policy", "policy_digest", "delta", "horizon", "reward_range", "cost",
-    "moments", "bets", "doubted", "checksum",
+    "moments", "bets", "with_propensity_error", "checksum",
 }  # fmt: skip
 _COUNTS = ("rows", "changed")
 _FINITE = ("rows", "changed", "total", "reward", "loss_rho")
@@ -56,7 +56,7 @@ class MonitorRecord:
     reward_range: tuple[float, float] | None
     cost: bool
     state: PolicyState
-    doubted: DoubtedRows = DoubtedRows()  # noqa: RUF009 (frozen)
+    with_propensity_error: ErrorBoundRows = ErrorBoundRows()  # noqa: RUF009 (frozen)
 
 
 def write_monitor(record: MonitorRecord, path: Path) -> None:
@@ -80,14 +80,14 @@ def write_monitor(record: MonitorRecord, path: Path) -> None:
         "bets": {
             item.name: getattr(record.state.bets, item.name).tolist() for item in fields(BetState)
         },
-        "doubted": [
+        "with_propensity_error": [
             {
                 "estimated": one.estimated,
                 "factor": one.factor,
                 "sensitivity": one.sensitivity,
                 "rows": rows,
             }
-            for one, rows in record.doubted.each.items()
+            for one, rows in record.with_propensity_error.each.items()
         ],
     }
     page["checksum"] = _checksum(page)
@@ -156,7 +156,7 @@ def _record(page: dict[str, Any]) -> MonitorRecord:
         _range(page["reward_range"]),
         page["cost"],
         PolicyState(_moments(page["moments"]), _bets(page["bets"])),
-        _doubted(page["doubted"]),
+        _doubted(page["with_propensity_error"]),
     )
     for what in _inconsistent(made):
         raise ValueError(f"{what}, which no rows give")
@@ -219,11 +219,11 @@ def _bets(record: Any) -> BetState:
     return BetState(**made)
 
 
-def _doubted(records: Any) -> DoubtedRows:
+def _doubted(records: Any) -> ErrorBoundRows:
     """Return which doubts belong to how many rows."""
     if not isinstance(records, list):
-        raise ValueError("what is doubted is no list")
-    found = DoubtedRows()
+        raise ValueError("what is with_propensity_error is no list")
+    found = ErrorBoundRows()
     for record in records:
         _check_keys("a doubt", record, {"estimated", "factor", "sensitivity", "rows"})
         estimated, rows = record["estimated"], record["rows"]
@@ -235,17 +235,19 @@ def _doubted(records: Any) -> DoubtedRows:
             or min(factor, sensitivity) < 1.0
         ):
             raise ValueError(f"{record!r:.80} is no doubt")
-        found = found.merge(DoubtedRows.of(Doubt(factor, sensitivity, estimated), rows))
+        found = found.merge(
+            ErrorBoundRows.of(PropensityErrorBound(factor, sensitivity, estimated), rows)
+        )
     if len(found.each) != len(records):
-        raise ValueError("what is doubted is said twice, or doubts nothing")
+        raise ValueError("what is with_propensity_error is said twice, or doubts nothing")
     return found
 
 
 def _inconsistent(made: MonitorRecord) -> Iterator[str]:
     """Yield what the sums of one policy's rows cannot be, for R in [0, 1] where the reward has an upper end."""
     sums, bets, n = made.state.moments, made.state.bets, made.state.moments.rows
-    if sum(made.doubted.each.values()) > n:
-        yield "more rows are doubted than there are"
+    if sum(made.with_propensity_error.each.values()) > n:
+        yield "more rows are with_propensity_error than there are"
         return
     if n == 0:
         if any(asdict(sums).values()) or any(getattr(bets, x.name).any() for x in fields(BetState)):

@@ -44,7 +44,7 @@ def _doubts(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
 
 def _mismatch(made: Evaluation, found: Measured) -> Iterator[str]:
     """Say what the mean weight tells of the propensities, where it is not near 1."""
-    z, doubt = made.mean_weight_z, found.evidence.log.doubt
+    z, doubt = made.mean_weight_z, found.evidence.log.propensity_error
     if _doubtful(found) or (z is not None and z > 4):
         evidence = [] if z is None else [f"z = {z:.3g}"]
         evidence += [] if found.own_p is None else [p_value(found.own_p)]
@@ -96,7 +96,7 @@ def _effective_sample(made: Evaluation, found: Measured) -> Iterator[str]:  # no
 
 def _changed_rows(made: Evaluation, found: Measured) -> Iterator[str]:
     """Say what the score did to rows, where its users expect that told."""
-    told = found.evidence.score.told_of_changed(made.changed_rows)
+    told = found.evidence.score.note_on_changed(made.changed_rows)
     if made.changed_rows and told is not None:
         yield told
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import piwo
-from piwo.cli.places import files_named
+from piwo.cli.output_path import files_named
 from piwo.cli.shared_options import Named, kept_with
 from piwo.engines.engine import reduce
 from piwo.errors import FileError
@@ -153,11 +153,11 @@ def _origin(training: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
 
 
 def _estimated(log: piwo.Log) -> bool:
-    return log.doubt is not None and log.doubt.estimated is not None
+    return log.propensity_error is not None and log.propensity_error.estimated is not None
 
 
 def _sampled(log: piwo.Log, features: Features | None, with_propensity: bool) -> RowSampleState:
-    plain = replace(log, doubt=None)  # the propensities as they were logged
+    plain = replace(log, propensity_error=None)  # the propensities as they were logged
     read = plain if features is None else plain.encoded_by(features)
     return reduce(read, RowSample(tuple(log.actions), features is not None, with_propensity))
 

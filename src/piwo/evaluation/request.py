@@ -13,7 +13,7 @@ from piwo import bounds
 from piwo.checks import check_finite
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline, Difference
-from piwo.evaluation.contradiction import beside, contradiction, weight_p
+from piwo.evaluation.contradiction import contradiction, union_penalty, weight_p
 from piwo.evaluation.measured import Against, Measured, obstacle
 from piwo.evaluation.notes import notes_of
 from piwo.evaluation.predicted_baselines import with_predictions
@@ -26,7 +26,7 @@ from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sampling import check_random_state
-from piwo.reductions import ActionCount, PolicyState, PolicySums, Together
+from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, Score
 
@@ -93,7 +93,7 @@ class Comparing:
             resolve_gamma(gamma, 1, delta)  # not used, but what is no number is a mistake
         unit = None if threshold is None else _unit(threshold, log)
         base = None if base is None else replace(base, policy=ready.pop(base.key))
-        log = log.doubted(propensity_factor, sensitivity)
+        log = log.with_propensity_error(propensity_factor, sensitivity)
         methods = {name: method.settled(log, policy) for name, policy in ready.items()}
         methods = with_predictions(methods, q, log, ready, asked=method, given=given)
         for one in methods.values() if horizon is not None else ():
@@ -116,19 +116,19 @@ class Comparing:
         )
 
     @property
-    def sums(self) -> Together:
+    def sums(self) -> Joint:
         """What must be summed over the log: of the policies, of the baseline itself, and of the actions."""
         base = self.baseline
         played = (*self.policies.values(), *(() if base is None else (base.policy,)))
         # else every action was seen, and none is asked for
         counted = self.log.declared_actions is not None or any(
-            policy.plays_what_was_seen for policy in played
+            policy.depends_on_observed_actions for policy in played
         )
-        return Together(
+        return Joint(
             (
-                Together(tuple(self._sums(name) for name in self.policies)),
-                Together(() if base is None else base.sums),
-                Together((ActionCount(len(self.log.actions)),) if counted else ()),
+                Joint(tuple(self._sums(name) for name in self.policies)),
+                Joint(() if base is None else base.sums),
+                Joint((ActionCount(len(self.log.actions)),) if counted else ()),
             )
         )
 
@@ -204,7 +204,7 @@ class Comparing:
         }
         paid = math.log(len(self.policies))
         if against is not None and against.obstacle is None and not against.baseline.twins:
-            states[against.baseline.key], paid = against.state, beside(paid, 1)
+            states[against.baseline.key], paid = against.state, union_penalty(paid, 1)
         return {key: weight_p(state, paid) for key, state in states.items()}
 
     def _evaluation(

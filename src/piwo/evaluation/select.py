@@ -245,12 +245,12 @@ def _found(
 ) -> tuple[str, ...]:
     """Return the names whose hypothesis e-BH rejects; one without evidence counts, and is never rejected."""
     # who is not believed has no evidence
-    evidence = [
-        -np.inf if log_e[name] is None or name not in believed else log_e[name] for name in log_e
-    ]
-    return tuple(
-        name for name, kept in zip(log_e, bounds.e_bh(evidence, rate), strict=True) if kept
-    )  # type: ignore[arg-type]
+    evidence = []
+    for name, log_e_value in log_e.items():
+        unusable = log_e_value is None or name not in believed
+        evidence.append(-np.inf if unusable else log_e_value)
+    kept = bounds.e_bh(evidence, rate)  # type: ignore[arg-type]
+    return tuple(name for name, keep in zip(log_e, kept, strict=True) if keep)
 
 
 def _names(names: tuple[str, ...]) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from piwo.engines.engine import reduce
 from piwo.logs.log import Log
 from piwo.policies import Logging, Policy
-from piwo.reductions import Together
+from piwo.reductions import Joint
 from piwo.reductions.action_mass import ActionMass
 
 __all__ = ["unsupported_masses"]
@@ -34,20 +34,22 @@ def unsupported_masses(
     masses = {
         name: 0.0 if isinstance(policy, Logging) else known for name, policy in policies.items()
     }
-    telling = {name: policy for name, policy in policies.items() if policy.tells_all}
-    masses.update(dict.fromkeys(telling, 0.0))
+    current_progress = {
+        name: policy for name, policy in policies.items() if policy.gives_full_distribution
+    }
+    masses.update(dict.fromkeys(current_progress, 0.0))
     if len(unlogged) == 0:
         return masses
-    fixed = {name: p for name, p in telling.items() if not p.needs_context and p.rows is None}
+    fixed = {
+        name: p for name, p in current_progress.items() if not p.needs_context and p.rows is None
+    }
     masses.update(
         {name: float(policy.probability(None, unlogged).sum()) for name, policy in fixed.items()}
     )
-    asked = {name: policy for name, policy in telling.items() if name not in fixed}
+    asked = {name: policy for name, policy in current_progress.items() if name not in fixed}
     if asked:
         codes = tuple(int(a) for a in unlogged)
-        states = reduce(
-            log, Together(tuple(ActionMass(policy, codes) for policy in asked.values()))
-        )
+        states = reduce(log, Joint(tuple(ActionMass(policy, codes) for policy in asked.values())))
         masses.update(
             {name: state.mass / state.rows for name, state in zip(asked, states, strict=True)}
         )

@@ -37,9 +37,9 @@ from piwo.reductions import (
     ActionState,
     ActionTable,
     HistogramState,
+    Joint,
     MomentState,
     PolicySums,
-    Together,
     WeightHistogram,
 )
 from piwo.scores import IW
@@ -103,12 +103,12 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     extra = (
         () if policy is None else (PolicySums(target, IW(), bounded=False), WeightHistogram(target))
     )
-    sums, looks = Together((*parts, *extra)), given.has_context and given.behavior is None
+    sums, looks = Joint((*parts, *extra)), given.has_context and given.behavior is None
     used = {x.features for x in ready.values() if x.features is not None and x.needs_context}
     gaps = GapState()
     if looks and not used:
         looked, look = _looking(log)
-        (table, evidence, of_uniform, spread, *rest), gaps = reduce(looked, Together((sums, look)))
+        (table, evidence, of_uniform, spread, *rest), gaps = reduce(looked, Joint((sums, look)))
     else:
         table, evidence, of_uniform, spread, *rest = reduce(log, sums)
         # what a policy acts on was refused there; columns that it knows nothing of take a pass of
@@ -125,8 +125,8 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     )
     if gaps.count.size:
         made = replace(made, context_gaps=tuple(_gaps(given, gaps)))
-    if log.doubt is not None:
-        made = replace(made, doubts=log.doubts, calibration=log.doubt.calibration)
+    if log.propensity_error is not None:
+        made = replace(made, doubts=log.doubts, calibration=log.propensity_error.calibration)
     findings = findings_of(made)
     verdict: Verdict = "fit"
     if any(finding.severity == "care" for finding in findings):

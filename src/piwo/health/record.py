@@ -155,7 +155,7 @@ class Health(Record):
     heaviest: tuple[HeavyRow, ...]
     histogram: tuple[WeightBin, ...]
     doubts: tuple[str, ...] = ()
-    """What is known of the propensities less surely than that they are right (`Log.doubted`,
+    """What is known of the propensities less surely than that they are right (`Log.with_propensity_error`,
     estimated ones)."""
     context_gaps: tuple[ContextGap, ...] = ()
     """The context columns that were named and have missing, NaN or infinite values."""

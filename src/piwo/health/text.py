@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from piwo.health.record import Health
-from piwo.logs.places import first_of, place
+from piwo.logs.row_labels import first_of, place
 from piwo.visible import visible_lines
 
 __all__ = ["health_text", "label_text"]
@@ -26,7 +26,7 @@ def label_text(label: object) -> str:
 
 
 def health_text(health: Health) -> str:
-    """Return the report: verdict, findings, and the tables' most telling rows."""
+    """Return the report: verdict, findings, and the tables' most current_progress rows."""
     lines = [f"verdict: {health.verdict}", ""]
     lines += [f"{finding.severity}: {finding.text}" for finding in health.findings]
     lines += [""] if health.findings else []

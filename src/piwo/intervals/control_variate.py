@@ -138,7 +138,9 @@ class AutoInterval(IntervalMethod):
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:
         """Return the narrower method that can be had."""
         hopeless = (
-            log.doubt is not None and log.columns.propensities is None and log.behavior is None
+            log.propensity_error is not None
+            and log.columns.propensities is None
+            and log.behavior is None
         )
         if (
             log.columns.weight is not None or hopeless
@@ -162,13 +164,13 @@ def lacking(log: Log, policy: Policy) -> str | None:
     >>> lacking(log, piwo.policies.Uniform(log.actions)).split(";")[0]
     'the log has the propensity of the logged action only'
     """
-    if log.doubt is not None:
+    if log.propensity_error is not None:
         return "it needs propensities that are right, of every action, and these are known only roughly"
-    if not log.tells_all:
+    if not log.gives_full_distribution:
         return (
             "the log has the propensity of the logged action only; give the probability of every "
             "action (propensities=, behavior= or --propensities)"
         )
-    if not policy.tells_all and not policy.is_logger:
+    if not policy.gives_full_distribution and not policy.is_logger:
         return "the policy tells the probabilities of the logged actions only; give full vectors, (n, K)"
     return None

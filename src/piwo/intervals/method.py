@@ -160,7 +160,7 @@ def check_exact(method: IntervalMethod, log: Log) -> None:
     Raises:
         UsageError: where they may.
     """
-    if log.doubt is not None and not log.doubt.exact:
+    if log.propensity_error is not None and not log.propensity_error.exact:
         raise UsageError(
             f"interval={method.name!r} needs propensities that are right, and these may be too "
             "small (propensity_factor, sensitivity); use interval='mixture'"

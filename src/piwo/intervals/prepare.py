@@ -89,7 +89,7 @@ def check_actions_known(log: Log, policies: Iterable[Policy]) -> None:
     """
     if log.declared_actions is not None and not log.declared_actions.seen:
         return
-    if any(policy.plays_what_was_seen for policy in policies) and (
+    if any(policy.depends_on_observed_actions for policy in policies) and (
         once := actions_logged_once(log)
     ):
         raise UsageError(

@@ -1,6 +1,6 @@
 """Learners: from a log to a certified policy."""
 
-from piwo.learners.account import Account, Tried
+from piwo.learners.account import CandidateReport, LearningReport
 from piwo.learners.auto import Auto, PoolPoint
 from piwo.learners.coverage_scaled import CoverageScaled
 from piwo.learners.gibbs_linear import GibbsLinear
@@ -16,14 +16,15 @@ from piwo.learners.posterior import PosteriorBound
 
 __all__ = [
     "PIWO",
-    "Account",
     "Auto",
     "Candidate",
+    "CandidateReport",
     "Chains",
     "CoverageScaled",
     "GibbsLinear",
     "GridPoint",
     "Learner",
+    "LearningReport",
     "NormalPosterior",
     "PACBayes",
     "PACBayesLinear",
@@ -32,6 +33,5 @@ __all__ = [
     "PoolPoint",
     "PosteriorBound",
     "PosteriorPoint",
-    "Tried",
     "usual_pool",
 ]

@@ -10,15 +10,15 @@ from piwo.certificates.certificate import Certificate
 from piwo.policies import Policy
 from piwo.scores import Score
 
-__all__ = ["Account", "Tried", "account_of", "account_of_path"]
+__all__ = ["CandidateReport", "LearningReport", "account_of", "account_of_path"]
 
 
 @dataclass(frozen=True)
-class Tried:
+class CandidateReport:
     """One policy that was tried.
 
     >>> from piwo.policies import Constant
-    >>> Tried(
+    >>> CandidateReport(
     ...     "gamma 0.1", Constant("a", ["a", "b"]), {"gamma": 0.1, "value": 0.5, "value_lower": 0.4}
     ... ).chosen
     False
@@ -32,18 +32,18 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Account:
+class LearningReport:
     """What `Learner.describe` tells.
 
-    >>> Account(("learned from 500 rows: oracle direct",)).tried
+    >>> LearningReport(("learned from 500 rows: oracle direct",)).tried
     ()
     """
 
     lines: tuple[str, ...]
     """How the policy was found, in words."""
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[CandidateReport, ...] = ()
     columns: Mapping[str, str] = field(default_factory=lambda: _columns(None))
-    """Which of `Tried.facts` to show, and what to call them."""
+    """Which of `CandidateReport.facts` to show, and what to call them."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What to keep beside the policy: plain numbers, texts, lists and mappings."""
     stays: str | None = None
@@ -72,7 +72,7 @@ def account_of(
     seen: int | None = None,
     more: Iterable[str] = (),
     facts: Mapping[str, Any] | None = None,
-) -> Account:
+) -> LearningReport:
     """Return the account of one policy that was learned with one score.
 
     Args:
@@ -98,12 +98,12 @@ def account_of(
     if score is not None and score.value is not None:
         lines.append(f"  {score.parameter} = {score.value:.4g}; {rule}")
     only = () if made is None else (_tried(policy, made, score, chosen=True),)
-    return Account((*lines, *more), only, facts=facts or {})
+    return LearningReport((*lines, *more), only, facts=facts or {})
 
 
 def account_of_path(
     points: Iterable[_Point], made: Certificate | None, score: Score | None, rule: str
-) -> Account:
+) -> LearningReport:
     """Return the account of a path, of which the point with the certificate was chosen.
 
     >>> import piwo
@@ -131,7 +131,9 @@ def _columns(parameter: str | None) -> Mapping[str, str]:
     return {"parameter": parameter or "parameter", "value": "value", "value_lower": "at least"}
 
 
-def _tried(policy: Policy, made: Certificate, score: Score | None, *, chosen: bool) -> Tried:
+def _tried(
+    policy: Policy, made: Certificate, score: Score | None, *, chosen: bool
+) -> CandidateReport:
     gamma, own = (None, None) if score is None else (score.gamma_equivalent, score.value)
     name = (
         "the policy"
@@ -141,4 +143,4 @@ def _tried(policy: Policy, made: Certificate, score: Score | None, *, chosen: bo
         else f"{score.parameter} {own:.6g}"
     )
     facts = {"gamma": gamma, "parameter": own, "value": made.value, "value_lower": made.value_lower}
-    return Tried(name, policy, facts, chosen)
+    return CandidateReport(name, policy, facts, chosen)

@@ -17,7 +17,7 @@ from piwo.checks import check_flag
 from piwo.engines.engine import reduce
 from piwo.errors import NothingToLearnError, PiwoWarning, UsageError
 from piwo.intervals.point import self_normalized
-from piwo.learners.account import Account, Tried
+from piwo.learners.account import CandidateReport, LearningReport
 from piwo.learners.learner import (
     Learner,
     Rows,
@@ -226,15 +226,17 @@ class Auto(Learner):
         self._settle(log, best)
         return self
 
-    def _account(self) -> Account:
+    def _account(self) -> LearningReport:
         made, point = self.certificate_, self.path_[self.chosen_]
-        return Account(
+        return LearningReport(
             lines=(
                 f"learned from {made.training_rows} rows, certified on {made.rows} others",
                 f"  {self.chosen_}: {self.rule_}",
             ),
             tried=tuple(
-                Tried(name, one.policy, {"candidate": name, **_numbers(one)}, name == self.chosen_)
+                CandidateReport(
+                    name, one.policy, {"candidate": name, **_numbers(one)}, name == self.chosen_
+                )
                 for name, one in self.path_.items()
             ),
             columns=_SHOWN,

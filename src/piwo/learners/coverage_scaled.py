@@ -14,12 +14,12 @@ from piwo.certificates.certify import certify
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.learners.account import Account, account_of
+from piwo.learners.account import LearningReport, account_of
 from piwo.learners.learner import Learner, check_certifiable, check_log
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles import Exhaustive
-from piwo.reductions import Together
+from piwo.reductions import Joint
 from piwo.reductions.credit_sums import CreditSums
 from piwo.scores import IX
 
@@ -106,7 +106,7 @@ class CoverageScaled(Learner):
         # a policy that earns nothing is worth 0, whatever the log says; one that is not covered is
         # never chosen
         self.values_ = np.where(known == 0.0, 0.0, -np.inf)
-        means = [float(one.credit[0, 0]) / one.rows for one in reduce(log, Together(pairs))]
+        means = [float(one.credit[0, 0]) / one.rows for one in reduce(log, Joint(pairs))]
         self.values_[scaled] = np.array(means) - penalty / (2.0 * self.gammas_[scaled] * n)
         best = int(self.values_.argmax())
         gamma = float(self.gammas_[best])
@@ -118,7 +118,7 @@ class CoverageScaled(Learner):
         self.certificate_ = replace(made[0], score=self.score_.name, parameter=self.score_.value)
         return self
 
-    def _account(self) -> Account:
+    def _account(self) -> LearningReport:
         return account_of(self.policy_, self.certificate_, self.score_, self.rule_)
 
 

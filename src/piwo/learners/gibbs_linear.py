@@ -9,7 +9,7 @@ import numpy as np
 
 from piwo.certificates.certify import certify
 from piwo.errors import UsageError, warn
-from piwo.learners.account import Account, account_of
+from piwo.learners.account import LearningReport, account_of
 from piwo.learners.learner import Learner, check_log, divide
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale
 from piwo.learners.nuts import draw_chains
@@ -158,7 +158,7 @@ class GibbsLinear(Learner):
         self.certificate_ = certify(last, {0: self.policy_}, delta=self.delta, facts=facts)[0]
         return self
 
-    def _account(self) -> Account:
+    def _account(self) -> LearningReport:
         made = self.chains_
         worth = f"worth {made.ess:.4g} independent draws, {made.divergences} diverged"
         return account_of(

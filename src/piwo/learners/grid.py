@@ -13,7 +13,7 @@ from piwo.certificates.certify import Certifying
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.learners.account import Account, account_of_path
+from piwo.learners.account import LearningReport, account_of_path
 from piwo.learners.learner import (
     CONTRADICTED,
     HALF_OF_DELTA,
@@ -31,7 +31,7 @@ from piwo.learners.learner import (
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
-from piwo.reductions import Together
+from piwo.reductions import Joint
 from piwo.reductions.credit_sums import CreditSums
 from piwo.scores import LSLinear, Score
 
@@ -222,7 +222,7 @@ class PIWOGrid(Learner):
             )
         return (high - low) * bounds.regret_bound_grid(self.grid_, coverage)
 
-    def _account(self) -> Account:
+    def _account(self) -> LearningReport:
         return account_of_path(self.path_.values(), self.certificate_, self.score_, self.rule_)
 
     def _kind(self, oracle: Oracle) -> Kind:
@@ -261,7 +261,7 @@ class PIWOGrid(Learner):
         pairs = tuple(
             CreditSums((one,), (score,)) for one, score in zip(ready, scores, strict=True) if inside
         )
-        sums, credit = reduce(asked.log, Together((asked.sums, Together(pairs))))
+        sums, credit = reduce(asked.log, Joint((asked.sums, Joint(pairs))))
         means = (
             [float(one.credit[0, 0]) / one.rows for one in credit]
             if inside

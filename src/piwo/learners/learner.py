@@ -14,7 +14,7 @@ from piwo.certificates.certificate import Kind
 from piwo.checks import check_flag, check_kind, check_seed
 from piwo.errors import UsageError, warn
 from piwo.estimators.forward_model import forward_model
-from piwo.learners.account import Account
+from piwo.learners.account import LearningReport
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
 from piwo.scores import Score
@@ -56,10 +56,10 @@ class Learner(ABC):
         """Learn a policy from a log and certify it."""
 
     @abstractmethod
-    def _account(self) -> Account:
+    def _account(self) -> LearningReport:
         """Return what `describe` returns, after `fit`."""
 
-    def describe(self) -> Account:
+    def describe(self) -> LearningReport:
         """Return how the policy was found: what was tried, in numbers and in words.
 
         Raises:
@@ -117,8 +117,14 @@ class Rows:
         assert self.test is not None
         # what is learned knows the actions and levels of its own rows alone, whichever part they
         # are
-        training = replace(self.training, selector=self.test.selector, doubt=self.test.doubt)
-        test = replace(self.test, selector=self.training.selector, doubt=self.training.doubt)
+        training = replace(
+            self.training, selector=self.test.selector, propensity_error=self.test.propensity_error
+        )
+        test = replace(
+            self.test,
+            selector=self.training.selector,
+            propensity_error=self.training.propensity_error,
+        )
         split = {**self.facts["split"], "exchanged": True}
         count = self.facts["log_rows"] - self.facts["training_rows"]
         return Rows(training, test, {**self.facts, "training_rows": count, "split": split})

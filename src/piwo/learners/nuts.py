@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from piwo.engines.settings import telling
+from piwo.engines.settings import current_progress
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
 
@@ -92,7 +92,7 @@ def draw_chains(
         UsageError: where the extra is not installed.
     """
     sample, model_of = _nutpie()
-    tell, steps = telling(), chains * (warmup + draws)
+    tell, steps = current_progress(), chains * (warmup + draws)
 
     def expand(place: Floats) -> dict[str, Floats]:
         if tell is not None:

@@ -13,7 +13,7 @@ from piwo import bounds
 from piwo.certificates.certificate import Certificate
 from piwo.errors import UsageError
 from piwo.intervals.prepare import prepare
-from piwo.learners.account import Account, account_of
+from piwo.learners.account import LearningReport, account_of
 from piwo.learners.learner import HALF_OF_DELTA, Learner, check_log, check_regret_known, check_score
 from piwo.learners.posterior import (
     PosteriorBound,
@@ -137,7 +137,7 @@ class PACBayes(Learner):
             self.path_ = {gamma: replace(point, lower=None) for gamma, point in self.path_.items()}
         return self
 
-    def _account(self) -> Account:
+    def _account(self) -> LearningReport:
         rule = f"the highest lower bound among {len(self.path_)} values of {self.score_.parameter}"
         return account_of(self.policy_, self.certificate_, self.score_, rule)
 

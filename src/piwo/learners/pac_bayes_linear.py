@@ -11,7 +11,7 @@ import numpy as np
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.intervals.prepare import actions_logged_once, prepare, unknown_actions
-from piwo.learners.account import Account, account_of
+from piwo.learners.account import LearningReport, account_of
 from piwo.learners.learner import Learner, check_log, divide
 from piwo.learners.normal_posterior import (
     MOST_COEFFICIENT,
@@ -184,7 +184,7 @@ class PACBayesLinear(Learner):
         self.posterior_bound_ = _posterior_bound(sums, kl).believed(self.certificate_)
         return self
 
-    def _account(self) -> Account:
+    def _account(self) -> LearningReport:
         made = self.certificate_
         # the prior from some of the rows, the posterior from the others
         return account_of(self.policy_, made, self.score_, self.rule_, seen=made.log_rows)

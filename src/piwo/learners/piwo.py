@@ -12,7 +12,7 @@ from piwo.certificates.certificate import Certificate, Kind
 from piwo.certificates.certify import certify
 from piwo.checks import check_kind
 from piwo.errors import UsageError
-from piwo.learners.account import Account, account_of_path
+from piwo.learners.account import LearningReport, account_of_path
 from piwo.learners.learner import (
     CONTRADICTED,
     Learner,
@@ -157,7 +157,7 @@ class PIWO(Learner):
             )
         return self
 
-    def _account(self) -> Account:
+    def _account(self) -> LearningReport:
         return account_of_path(self.path_.values(), self.certificate_, self.score_, self.rule_)
 
     def _check(self, score: Score, oracle: Oracle, log: Log) -> None:

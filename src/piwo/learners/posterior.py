@@ -21,7 +21,7 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.policies import Mixture, Policy
 from piwo.records import jsonable
-from piwo.reductions import Together
+from piwo.reductions import Joint
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.scores import Score
@@ -110,7 +110,7 @@ class PosteriorSums:
         bounded = math.isfinite(log.reward_range[1])
         better = ImprovementSums(made, tuple(bet_of(score) for score in grid))
         credit, *gain = reduce(
-            log, Together((CreditSums(made, grid), *((better,) if bounded else ())))
+            log, Joint((CreditSums(made, grid), *((better,) if bounded else ())))
         )
         n = int(credit.rows)
         return cls(

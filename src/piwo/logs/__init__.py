@@ -5,7 +5,7 @@ from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
 from piwo.logs.features import Feature, Features
 from piwo.logs.log import Log, Split
-from piwo.logs.propensity_error import CalibrationBin, Doubt, DoubtedRows
+from piwo.logs.propensity_error import CalibrationBin, ErrorBoundRows, PropensityErrorBound
 from piwo.logs.read import read
 from piwo.sources.dsjson import DsjsonSource, read_dsjson
 
@@ -14,12 +14,12 @@ __all__ = [
     "Batch",
     "CalibrationBin",
     "Columns",
-    "Doubt",
-    "DoubtedRows",
     "DsjsonSource",
+    "ErrorBoundRows",
     "Feature",
     "Features",
     "Log",
+    "PropensityErrorBound",
     "Split",
     "read",
     "read_dsjson",

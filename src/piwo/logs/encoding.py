@@ -21,7 +21,7 @@ from piwo.logs.hashing import check_hash_size
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source
 
-__all__ = ["AS_USUAL", "Encoding", "Missing", "context_kinds", "learn_features"]
+__all__ = ["DEFAULT_ENCODING", "Encoding", "Missing", "context_kinds", "learn_features"]
 
 Missing = Literal["refuse", "indicator"]
 Records = Callable[[Fragment], Iterator[tuple[pa.RecordBatch, Any]]]
@@ -69,7 +69,7 @@ class Encoding:
             raise UsageError(f"missing is {self.missing!r}, expected 'refuse' or 'indicator'")
 
 
-AS_USUAL = Encoding()
+DEFAULT_ENCODING = Encoding()
 """Missing values are refused, a text of many values is hashed."""
 
 

@@ -18,10 +18,10 @@ from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
-from piwo.logs.encoding import AS_USUAL, Encoding, Missing, learn_features
+from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.hashing import key_numbers
-from piwo.logs.propensity_error import Doubt
+from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.validation import Behavior, Finding, Refused, Schema, admit, merge_findings
 from piwo.sources.clusters import Cluster, count_rows, distinct_values, verdicts
 from piwo.sources.source import Fragment, QuerySource, Source, cut, decoded
@@ -139,8 +139,8 @@ class Log:
     normalize: bool = False
     behavior: Behavior | None = None
     selector: Selector | None = None
-    doubt: Doubt | None = None
-    encoding: Encoding = AS_USUAL
+    propensity_error: PropensityErrorBound | None = None
+    encoding: Encoding = DEFAULT_ENCODING
     estimated_by: PropensityFit | None = None
 
     def __post_init__(self) -> None:
@@ -267,8 +267,8 @@ class Log:
         behavior: Behavior | None = None,
         normalize: bool = False,
         missing: Missing = "refuse",
-        max_levels: int = AS_USUAL.max_levels,
-        hash_size: int = AS_USUAL.hash_size,
+        max_levels: int = DEFAULT_ENCODING.max_levels,
+        hash_size: int = DEFAULT_ENCODING.hash_size,
     ) -> Log:
         """Return a log over arrays, one entry a row.
 
@@ -385,7 +385,13 @@ class Log:
     def unlabeled(self) -> Schema:
         """What is known without reading: no action list, no context levels."""
         return Schema(
-            self.columns, None, None, self.reward_range, self.normalize, self.behavior, self.doubt
+            self.columns,
+            None,
+            None,
+            self.reward_range,
+            self.normalize,
+            self.behavior,
+            self.propensity_error,
         )
 
     @property
@@ -423,7 +429,9 @@ class Log:
 
     # ------------------------------------------------------------------ other views of the same rows
 
-    def doubted(self, propensity_factor: float = 1.0, sensitivity: float = 1.0) -> Log:
+    def with_propensity_error(
+        self, propensity_factor: float = 1.0, sensitivity: float = 1.0
+    ) -> Log:
         """Return the same rows with propensities that may be too small: every statement allows for it, or is refused.
 
         Args:
@@ -440,30 +448,30 @@ class Log:
             UsageError: for numbers below 1.
 
         >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.4])
-        >>> [batch.propensity.tolist() for batch in log.doubted(1.25).each_batch()]
+        >>> [batch.propensity.tolist() for batch in log.with_propensity_error(1.25).each_batch()]
         [[0.625, 0.5]]
         """
-        if Doubt(propensity_factor, sensitivity).exact:
+        if PropensityErrorBound(propensity_factor, sensitivity).exact:
             return self
-        known = Doubt() if self.doubt is None else self.doubt
+        known = PropensityErrorBound() if self.propensity_error is None else self.propensity_error
         factor, gamma = known.factor * propensity_factor, known.sensitivity * sensitivity
-        return replace(self, doubt=replace(known, factor=factor, sensitivity=gamma))
+        return replace(self, propensity_error=replace(known, factor=factor, sensitivity=gamma))
 
     @property
-    def tells_all(self) -> bool:
+    def gives_full_distribution(self) -> bool:
         """Whether the probability of every action is known, and known exactly."""
         given = self.columns.propensities is not None or self.behavior is not None
-        return given and (self.doubt is None or self.doubt.exact)
+        return given and (self.propensity_error is None or self.propensity_error.exact)
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """What a reader of any result must know of the propensities."""
-        return () if self.doubt is None else self.doubt.notes
+        return () if self.propensity_error is None else self.propensity_error.notes
 
     @property
     def assumption(self) -> str | None:
         """What results on it take for granted of its propensities, beyond that they are as logged; or None."""
-        return None if self.doubt is None else self.doubt.assumption
+        return None if self.propensity_error is None else self.propensity_error.assumption
 
     def where(self, selector: Selector) -> Log:
         """Return the rows that a selector keeps; row numbers stay those of the whole log.

@@ -1,4 +1,4 @@
-"""Doubt: how far the propensities of a log may be from those with which its actions were taken."""
+"""PropensityErrorBound: how far the propensities of a log may be from those with which its actions were taken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 
-__all__ = ["CalibrationBin", "Doubt", "DoubtedRows"]
+__all__ = ["CalibrationBin", "ErrorBoundRows", "PropensityErrorBound"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CalibrationBin:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class PropensityErrorBound:
     """What is known of the propensities less surely than that they are right.
 
     Weights are made from the largest propensity that the true one may be; then pi/mu is at most
@@ -62,9 +62,9 @@ class Doubt:
     Raises:
         UsageError: for a factor or a sensitivity below 1.
 
-    >>> Doubt(factor=1.25).upper(np.array([0.4, 0.9])).tolist()
+    >>> PropensityErrorBound(factor=1.25).upper(np.array([0.4, 0.9])).tolist()
     [0.5, 1.0]
-    >>> Doubt(sensitivity=2.0).upper(np.array([0.5])).round(4).tolist()
+    >>> PropensityErrorBound(sensitivity=2.0).upper(np.array([0.5])).round(4).tolist()
     [0.6667]
     """
 
@@ -117,7 +117,10 @@ class Doubt:
     def assumption(self) -> str | None:
         """What a statement takes for granted beyond propensities that are as logged; None: nothing.
 
-        >>> Doubt(estimated="LogisticRegression, 5 folds").assumption, Doubt(factor=1.25).assumption
+        >>> (
+        ...     PropensityErrorBound(estimated="LogisticRegression, 5 folds").assumption,
+        ...     PropensityErrorBound(factor=1.25).assumption,
+        ... )
         ('the estimated propensities are right', 'the true propensities are at most 1.25 times the logged ones')
         """
         kind = "logged" if self.estimated is None else "estimated"
@@ -179,31 +182,37 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class DoubtedRows:
+class ErrorBoundRows:
     """How many rows of several logs came with which doubt of their propensities, for what sums the logs up.
 
-    >>> both = DoubtedRows.of(Doubt(factor=1.25), 100).merge(DoubtedRows.of(None, 50))
+    >>> both = ErrorBoundRows.of(PropensityErrorBound(factor=1.25), 100).merge(
+    ...     ErrorBoundRows.of(None, 50)
+    ... )
     >>> both.notes(150)[0][:60]
     'of 100 of the 150 rows: true propensities are allowed to be '
     """
 
-    each: Mapping[Doubt, int] = field(default_factory=dict)
-    """Doubt, without its table of calibration -> rows; in an order of their own."""
+    each: Mapping[PropensityErrorBound, int] = field(default_factory=dict)
+    """PropensityErrorBound, without its table of calibration -> rows; in an order of their own."""
 
     @classmethod
-    def of(cls, doubt: Doubt | None, rows: int) -> DoubtedRows:
+    def of(cls, propensity_error: PropensityErrorBound | None, rows: int) -> ErrorBoundRows:
         """Return the rows of one log."""
-        if doubt is None or not rows or (doubt.exact and doubt.estimated is None):
+        if (
+            propensity_error is None
+            or not rows
+            or (propensity_error.exact and propensity_error.estimated is None)
+        ):
             return cls()
-        return cls({replace(doubt, calibration=()): rows})
+        return cls({replace(propensity_error, calibration=()): rows})
 
-    def merge(self, other: DoubtedRows) -> DoubtedRows:
+    def merge(self, other: ErrorBoundRows) -> ErrorBoundRows:
         """Return those of both, which must be different rows."""
         both = {
             one: self.each.get(one, 0) + other.each.get(one, 0) for one in (*self.each, *other.each)
         }
         order = sorted(both, key=lambda one: (one.estimated or "", one.factor, one.sensitivity))
-        return DoubtedRows({one: both[one] for one in order})
+        return ErrorBoundRows({one: both[one] for one in order})
 
     def notes(self, total: int) -> tuple[str, ...]:
         """Return what a reader of the sums must know; of which rows, where it is not all of them."""

@@ -17,7 +17,7 @@ from piwo.checks import real_array
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.columns import Columns, refuse_doubled
-from piwo.logs.encoding import AS_USUAL, Encoding, Missing
+from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
 from piwo.logs.log import Log
 from piwo.logs.validation import Behavior
 from piwo.sources.addresses import is_remote
@@ -57,8 +57,8 @@ def read(
     behavior: Behavior | None = None,
     normalize: bool = False,
     missing: Missing = "refuse",
-    max_levels: int = AS_USUAL.max_levels,
-    hash_size: int = AS_USUAL.hash_size,
+    max_levels: int = DEFAULT_ENCODING.max_levels,
+    hash_size: int = DEFAULT_ENCODING.hash_size,
     where: str | None = None,
 ) -> Log:
     """Return a log over files, a query or a data frame: what was logged, and what means what.

@@ -21,8 +21,8 @@ from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
 from piwo.logs.features import MISSING_ADVICE, Feature, Features, list_matrix, missing_rows
-from piwo.logs.places import places
-from piwo.logs.propensity_error import Doubt
+from piwo.logs.propensity_error import PropensityErrorBound
+from piwo.logs.row_labels import places
 
 __all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "admit", "merge_findings"]
 
@@ -54,7 +54,7 @@ class Schema:
     reward_range: tuple[float, float] = (0.0, 1.0)
     normalize: bool = False
     behavior: Behavior | None = None
-    doubt: Doubt | None = None
+    propensity_error: PropensityErrorBound | None = None
 
     @property
     def count(self) -> int:
@@ -112,12 +112,12 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(merged.values())
 
 
-class _Desk:
+class _Findings:
     """Collects the findings of one batch."""
 
     def __init__(self, rows: npt.NDArray[np.int64]) -> None:
         self.rows = rows
-        self.findings: list[Finding] = []
+        self.noted: list[Finding] = []
 
     def note(
         self, column: str, rule: str, advice: str, bad: npt.ArrayLike, fatal: bool = True
@@ -127,7 +127,7 @@ class _Desk:
         if not len(places):
             return False
         shown = tuple(int(self.rows[x]) for x in places[:_SHOWN])
-        self.findings.append(Finding(column, rule, advice, len(places), shown, fatal))
+        self.noted.append(Finding(column, rule, advice, len(places), shown, fatal))
         return True
 
 
@@ -145,33 +145,34 @@ def admit(
     Raises:
         Refused: with every broken rule of this batch.
     """
-    desk = _Desk(rows)
+    findings = _Findings(rows)
     columns = schema.columns
     present = set(record.schema.names)
-    action = _action(record[columns.action], schema, desk)
-    reward = _reward(record[columns.reward], schema, desk)
+    action = _action(record[columns.action], schema, findings)
+    reward = _reward(record[columns.reward], schema, findings)
     context = (
-        _context(record, schema, desk)
+        _context(record, schema, findings)
         if schema.features is not None and present.issuperset(schema.features.columns)
         else None
     )
-    weight = _weight(record[columns.weight], columns.weight, desk) if columns.weight else None
+    weight = _weight(record[columns.weight], columns.weight, findings) if columns.weight else None
     policies = {
-        name: _probability(record[name], name, desk, zero_allowed=True) for name in columns.policies
+        name: _probability(record[name], name, findings, zero_allowed=True)
+        for name in columns.policies
     }
     vectors, log_vectors = None, None
     if columns.propensities and columns.propensities in present:
-        vectors = _vectors(record[columns.propensities], columns.propensities, schema, desk)
+        vectors = _vectors(record[columns.propensities], columns.propensities, schema, findings)
     elif (
         schema.behavior is not None
         and context is not None
-        and not any(x.fatal for x in desk.findings)
+        and not any(x.fatal for x in findings.noted)
     ):
         vectors, log_vectors = _of_behavior(schema.behavior, _read_only(context))
-        vectors = _checked_vectors(vectors, "behavior", schema, desk)
-    propensity, log_propensity = _propensity(record, schema, desk, vectors, action)
-    if any(x.fatal for x in desk.findings):
-        raise Refused(x for x in desk.findings if x.fatal)
+        vectors = _checked_vectors(vectors, "behavior", schema, findings)
+    propensity, log_propensity = _propensity(record, schema, findings, vectors, action)
+    if any(x.fatal for x in findings.noted):
+        raise Refused(x for x in findings.noted if x.fatal)
     start = int(rows[0]) if len(rows) else 0
     batch = Batch(
         start,
@@ -186,7 +187,9 @@ def admit(
         policies,
         rows,
     )
-    return batch if schema.doubt is None else schema.doubt.applied(batch), tuple(desk.findings)
+    return batch if schema.propensity_error is None else schema.propensity_error.applied(
+        batch
+    ), tuple(findings.noted)
 
 
 def _of_behavior(behavior: Behavior, context: Floats) -> tuple[Floats, Floats | None]:
@@ -205,11 +208,11 @@ def _read_only(matrix: Floats) -> Floats:
     return view
 
 
-def _action(values: pa.Array, schema: Schema, desk: _Desk) -> npt.NDArray[np.int32]:
+def _action(values: pa.Array, schema: Schema, findings: _Findings) -> npt.NDArray[np.int32]:
     name = schema.columns.action
     if schema.actions is None:
         missing = pc.is_null(label_array(values, name)).to_numpy(zero_copy_only=False)
-        desk.note(
+        findings.note(
             name, "is missing", "drop such rows yourself first, or give the action a label", missing
         )
         return np.empty(0, np.int32)
@@ -217,7 +220,7 @@ def _action(values: pa.Array, schema: Schema, desk: _Desk) -> npt.NDArray[np.int
     unknown = codes < 0
     if unknown.any():
         missing = pc.is_null(values).to_numpy(zero_copy_only=False)
-        desk.note(
+        findings.note(
             name, "is missing", "drop such rows yourself first, or give the action a label", missing
         )
         unknown &= ~missing
@@ -226,11 +229,11 @@ def _action(values: pa.Array, schema: Schema, desk: _Desk) -> npt.NDArray[np.int
             listed = f"{len(schema.actions)} actions ({schema.actions.preview()})"
             rule = f"holds labels that are not among the {listed}"
             advice = f"such as {label!r}; add them to actions=[...] or correct the column"
-            desk.note(name, rule, advice, unknown)
+            findings.note(name, rule, advice, unknown)
     return codes
 
 
-def _number(values: pa.Array, name: str, desk: _Desk) -> Floats | None:
+def _number(values: pa.Array, name: str, findings: _Findings) -> Floats | None:
     """Return finite float64 numbers, or None after noting what is wrong with them."""
     kind, wrong = values.type, False
     if pa.types.is_dictionary(kind):
@@ -238,7 +241,7 @@ def _number(values: pa.Array, name: str, desk: _Desk) -> Floats | None:
     if pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
     elif is_text(kind):
-        values, wrong = _number_of_text(values.cast(pa.string()), name, desk)
+        values, wrong = _number_of_text(values.cast(pa.string()), name, findings)
     elif not (
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
@@ -252,16 +255,16 @@ def _number(values: pa.Array, name: str, desk: _Desk) -> Floats | None:
     if len(numbers) == 0 or (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
         return None if wrong else numbers
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)
-    bad = desk.note(
+    bad = findings.note(
         name, "is missing", "drop such rows yourself first; nothing is filled in", missing
     )
     nan = np.isnan(numbers) & ~missing
-    bad |= desk.note(name, "is NaN", "find out why; nothing is dropped or filled in", nan)
-    bad |= desk.note(name, "is infinite", "find out why; nothing is clipped", np.isinf(numbers))
+    bad |= findings.note(name, "is NaN", "find out why; nothing is dropped or filled in", nan)
+    bad |= findings.note(name, "is infinite", "find out why; nothing is clipped", np.isinf(numbers))
     return None if bad or wrong else numbers
 
 
-def _number_of_text(values: pa.Array, name: str, desk: _Desk) -> tuple[pa.Array, bool]:
+def _number_of_text(values: pa.Array, name: str, findings: _Findings) -> tuple[pa.Array, bool]:
     """Return numbers written as text as numbers, and whether there are texts that are none; they are noted."""
     trimmed = pc.utf8_trim_whitespace(values)
     truth = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(["false", "true"]))
@@ -271,14 +274,14 @@ def _number_of_text(values: pa.Array, name: str, desk: _Desk) -> tuple[pa.Array,
     if wrong.any():
         text = values[int(np.flatnonzero(wrong)[0])].as_py()
         advice = f"such as {text!r}; correct or drop such rows yourself"
-        desk.note(name, "holds text where numbers are expected", advice, wrong)
+        findings.note(name, "holds text where numbers are expected", advice, wrong)
         trimmed = pc.if_else(pa.array(wrong), pa.scalar("0"), trimmed)
     return pc.utf8_ltrim(trimmed, characters="+").cast(pa.float64()), bool(wrong.any())
 
 
-def _reward(values: pa.Array, schema: Schema, desk: _Desk) -> Floats:
+def _reward(values: pa.Array, schema: Schema, findings: _Findings) -> Floats:
     name, (low, high) = schema.columns.reward, schema.reward_range
-    reward = _number(values, name, desk)
+    reward = _number(values, name, findings)
     if reward is None or len(reward) == 0:
         return np.zeros(len(values))
     if schema.columns.cost:
@@ -289,7 +292,7 @@ def _reward(values: pa.Array, schema: Schema, desk: _Desk) -> Floats:
         advice = f"such as {reward[int(np.argmax(outside))]:g}; declare reward_range=(lo, hi)"
         if reward.min() < 0 <= low and not schema.columns.cost:
             advice += "; if these are costs, say so (cost=)"
-        desk.note(
+        findings.note(
             name, f"has a {what} outside the declared range [{low:g}, {high:g}]", advice, outside
         )
     if (low, high) == (0.0, 1.0):
@@ -297,36 +300,38 @@ def _reward(values: pa.Array, schema: Schema, desk: _Desk) -> Floats:
     return (reward - low) / schema.span
 
 
-def _probability(values: pa.Array, name: str, desk: _Desk, zero_allowed: bool) -> Floats:
-    p = _number(values, name, desk)
+def _probability(values: pa.Array, name: str, findings: _Findings, zero_allowed: bool) -> Floats:
+    p = _number(values, name, findings)
     if p is None or len(p) == 0:
         return np.zeros(len(values))
     low, high = p.min(), p.max()
     if low < 0 or (low == 0 and not zero_allowed):
-        desk.note(name, "is negative", "probabilities lie in [0, 1]", p < 0)
+        findings.note(name, "is negative", "probabilities lie in [0, 1]", p < 0)
         if not zero_allowed:
             rule = "is 0, which cannot happen for an action that was taken,"
-            desk.note(name, rule, "correct the log (see log_propensity= if it underflowed)", p == 0)
+            findings.note(
+                name, rule, "correct the log (see log_propensity= if it underflowed)", p == 0
+            )
     if high > 1:
-        desk.note(
+        findings.note(
             name,
             f"is above 1 by more than {TOLERANCE:g}",
             "probabilities lie in [0, 1]",
             p > 1 + TOLERANCE,
         )
         hair = (p > 1) & (p <= 1 + TOLERANCE)
-        desk.note(
+        findings.note(
             name, f"is above 1 by no more than {TOLERANCE:g}", "taken as 1", hair, fatal=False
         )
         p = np.minimum(p, 1.0)
     return p
 
 
-def _weight(values: pa.Array, name: str, desk: _Desk) -> Floats:
-    weight = _number(values, name, desk)
+def _weight(values: pa.Array, name: str, findings: _Findings) -> Floats:
+    weight = _number(values, name, findings)
     if weight is None or len(weight) == 0:
         return np.ones(len(values))
-    desk.note(
+    findings.note(
         name,
         "is not positive",
         "a sampling weight is 1 / (rate at which rows were kept), above 0",
@@ -335,7 +340,7 @@ def _weight(values: pa.Array, name: str, desk: _Desk) -> Floats:
     return weight
 
 
-def _context(record: pa.RecordBatch, schema: Schema, desk: _Desk) -> Floats:
+def _context(record: pa.RecordBatch, schema: Schema, findings: _Findings) -> Floats:
     assert schema.features is not None
     features = schema.features
     matrix, unseen = features.encode_columns(
@@ -348,10 +353,10 @@ def _context(record: pa.RecordBatch, schema: Schema, desk: _Desk) -> Floats:
     for item in features.items:
         block = matrix[:, at : at + item.width]
         at += item.width
-        _note_context(item, record[item.column], block, desk)
+        _note_context(item, record[item.column], block, findings)
         if item.kind == "levels":
             rule = "has context values that were not there when the levels were learned"
-            desk.note(
+            findings.note(
                 item.column,
                 rule,
                 "they are all zeros in the matrix",
@@ -361,20 +366,20 @@ def _context(record: pa.RecordBatch, schema: Schema, desk: _Desk) -> Floats:
     return matrix
 
 
-def _note_context(item: Feature, values: pa.Array, block: Floats, desk: _Desk) -> None:
+def _note_context(item: Feature, values: pa.Array, block: Floats, findings: _Findings) -> None:
     """Note why rows of one context column cannot be used, each row for one reason."""
     bad = ~np.isfinite(block).all(axis=1)
     if not bad.any():
         return
     nulls, nans = (mask & bad for mask in missing_rows(values))
     infinite = np.isinf(block).any(axis=1) & ~nulls & ~nans
-    desk.note(item.column, "has missing context values", MISSING_ADVICE, nulls)
-    desk.note(item.column, "has context values that are NaN", MISSING_ADVICE, nans)
-    desk.note(
+    findings.note(item.column, "has missing context values", MISSING_ADVICE, nulls)
+    findings.note(item.column, "has context values that are NaN", MISSING_ADVICE, nans)
+    findings.note(
         item.column, "has infinite context values", "find out why; nothing is clipped", infinite
     )
     rule = f"does not hold lists of {item.size} numbers"
-    desk.note(
+    findings.note(
         item.column,
         rule,
         "correct or drop such rows yourself first",
@@ -382,26 +387,28 @@ def _note_context(item: Feature, values: pa.Array, block: Floats, desk: _Desk) -
     )
 
 
-def _vectors(values: pa.Array, name: str, schema: Schema, desk: _Desk) -> Floats | None:
+def _vectors(values: pa.Array, name: str, schema: Schema, findings: _Findings) -> Floats | None:
     size = schema.count
     matrix, wrong = list_matrix(values, name, size)
-    desk.note(
+    findings.note(
         name, f"does not hold exactly {size} numbers, one for each action", "correct the log", wrong
     )
-    return None if wrong.any() else _checked_vectors(matrix, name, schema, desk)
+    return None if wrong.any() else _checked_vectors(matrix, name, schema, findings)
 
 
-def _checked_vectors(matrix: Floats, name: str, schema: Schema, desk: _Desk) -> Floats | None:
+def _checked_vectors(
+    matrix: Floats, name: str, schema: Schema, findings: _Findings
+) -> Floats | None:
     if matrix.ndim != 2 or matrix.shape[1] != schema.count:
         raise DataError(
             f"{name!r} has shape {matrix.shape}, expected one probability for each of "
             f"{schema.count} actions"
         )
     sums = matrix.sum(axis=1)
-    wrong = desk.note(
+    wrong = findings.note(
         name, "has missing or infinite probabilities", "correct the log", ~np.isfinite(sums)
     )
-    wrong |= desk.note(
+    wrong |= findings.note(
         name, "has negative probabilities", "probabilities lie in [0, 1]", (matrix < 0).any(axis=1)
     )
     if wrong:
@@ -411,37 +418,39 @@ def _checked_vectors(matrix: Floats, name: str, schema: Schema, desk: _Desk) -> 
         advice = (
             "divided by its sum as asked (normalize=True); what is said rests on these propensities"
         )
-        desk.note(name, f"does not sum to 1 within {TOLERANCE:g}", advice, rescaled, fatal=False)
-        desk.note(
+        findings.note(
+            name, f"does not sum to 1 within {TOLERANCE:g}", advice, rescaled, fatal=False
+        )
+        findings.note(
             name, "sums to 0", "a propensity vector needs at least one positive entry", sums <= 0
         )
         return matrix / np.where(sums > 0, sums, 1.0)[:, None]
     off = np.abs(sums - 1.0)
     example = float(sums[int(np.argmax(off))]) if len(sums) else 1.0
     advice = f"such as a sum of {example:.6g}; correct the log, or pass normalize=True to divide by the sum"
-    desk.note(name, f"does not sum to 1 within {TOLERANCE:g}", advice, off > TOLERANCE)
+    findings.note(name, f"does not sum to 1 within {TOLERANCE:g}", advice, off > TOLERANCE)
     return matrix
 
 
 def _propensity(
     record: pa.RecordBatch,
     schema: Schema,
-    desk: _Desk,
+    findings: _Findings,
     vectors: Floats | None,
     action: npt.NDArray[np.int32],
 ) -> tuple[Floats, Floats | None]:
     """Return mu(A_t | X_t) from whichever columns give it, and its logarithm where that was logged."""
     columns, log_p, p = schema.columns, None, None
     if columns.log_propensity is not None:
-        log_p = _log_probability(record[columns.log_propensity], columns.log_propensity, desk)
+        log_p = _log_probability(record[columns.log_propensity], columns.log_propensity, findings)
         p = np.exp(log_p)
     if columns.propensity is not None:
         linear = _probability(
-            record[columns.propensity], columns.propensity, desk, zero_allowed=log_p is not None
+            record[columns.propensity], columns.propensity, findings, zero_allowed=log_p is not None
         )
         if log_p is not None and p is not None:
             rule = f"disagrees with the log-propensity in column {columns.log_propensity!r}"
-            desk.note(
+            findings.note(
                 columns.propensity,
                 rule,
                 "one of the two is wrong",
@@ -453,12 +462,12 @@ def _propensity(
         of_action = vectors[np.arange(len(action)), action]
         rule = "gives probability 0 to an action that was taken, which cannot happen,"
         if log_p is None:
-            desk.note(name, rule, "correct the log", of_action <= 0)
+            findings.note(name, rule, "correct the log", of_action <= 0)
         if p is not None:
             rule = "disagrees with the propensity of the logged action"
             allowed = np.minimum(TOLERANCE, 0.01 * np.maximum(of_action, p))
             positive = of_action > 0
-            desk.note(
+            findings.note(
                 name,
                 rule,
                 "check the order of the action list",
@@ -476,23 +485,25 @@ def _disagrees_in_logs(p: Floats, log_p: Floats) -> npt.NDArray[np.bool_]:
     return np.where(p < 1e-37, log_p > -80.0, off)
 
 
-def _log_probability(values: pa.Array, name: str, desk: _Desk) -> Floats:
-    log_p = _number(values, name, desk)
+def _log_probability(values: pa.Array, name: str, findings: _Findings) -> Floats:
+    log_p = _number(values, name, findings)
     if log_p is None or len(log_p) == 0:
         return np.zeros(len(values))
     if log_p.max() > 0:
-        desk.note(
+        findings.note(
             name,
             f"is above 0 by more than {TOLERANCE:g}",
             "logarithms of probabilities are at most 0",
             log_p > TOLERANCE,
         )
         hair = (log_p > 0) & (log_p <= TOLERANCE)
-        desk.note(
+        findings.note(
             name, f"is above 0 by no more than {TOLERANCE:g}", "taken as 0", hair, fatal=False
         )
         log_p = np.minimum(log_p, 0.0)
     if log_p.min() < _LEAST_LOG:
         rule = f"is below {_LEAST_LOG:g}, which no logarithm of a logged probability is,"
-        desk.note(name, rule, "find out what it stands for; nothing is clipped", log_p < _LEAST_LOG)
+        findings.note(
+            name, rule, "find out what it stands for; nothing is clipped", log_p < _LEAST_LOG
+        )
     return log_p

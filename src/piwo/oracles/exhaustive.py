@@ -16,7 +16,7 @@ from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
 from piwo.policies import Policy, aligned
 from piwo.policies.row_choices import RowChoices
-from piwo.policies.sameness import identity
+from piwo.policies.sameness import policy_digest
 from piwo.reductions.credit_sums import CreditSums
 from piwo.scores import Score
 
@@ -72,8 +72,8 @@ class Exhaustive(Oracle):
     def contains(self, policy: Policy) -> bool:
         """Whether a policy is one of the N."""
         if not isinstance(self.policies, np.ndarray):
-            wanted = identity(policy)
-            return any(policy is one or identity(one) == wanted for one in self.policies)
+            wanted = policy_digest(policy)
+            return any(policy is one or policy_digest(one) == wanted for one in self.policies)
         if not isinstance(policy, RowChoices) or policy.codes.shape != self.policies.shape[1:]:
             return False
         # rows that begin alike are few

@@ -75,14 +75,14 @@ class Aligned(Policy):
         return f"aligned({self.policy!r}, {len(self.actions)} actions)"
 
     @property
-    def plays_what_was_seen(self) -> bool:
+    def depends_on_observed_actions(self) -> bool:
         """Whether the policy inside does."""
-        return self.policy.plays_what_was_seen
+        return self.policy.depends_on_observed_actions
 
     @property
-    def tells_all(self) -> bool:
+    def gives_full_distribution(self) -> bool:
         """Whether the policy inside does."""
-        return self.policy.tells_all
+        return self.policy.gives_full_distribution
 
     def context(self, X: Any) -> Floats | None:
         """Return the context matrix of the policy inside."""

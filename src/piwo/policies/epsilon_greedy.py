@@ -53,14 +53,14 @@ class EpsilonGreedy(Policy):
         return f"EpsilonGreedy({self.policy!r}, {self.epsilon:g})"
 
     @property
-    def plays_what_was_seen(self) -> bool:
+    def depends_on_observed_actions(self) -> bool:
         """Whether the action list, all of which is played, was taken from a log."""
         return self.actions.seen
 
     @property
-    def tells_all(self) -> bool:
+    def gives_full_distribution(self) -> bool:
         """Whether the policy inside does."""
-        return self.policy.tells_all
+        return self.policy.gives_full_distribution
 
     def _mix(self, inner: Floats) -> Floats:
         return self.epsilon / len(self.actions) + (1.0 - self.epsilon) * inner

@@ -31,7 +31,7 @@ class LoggedOnly(Policy):
         return False
 
     @property
-    def tells_all(self) -> bool:
+    def gives_full_distribution(self) -> bool:
         """Tell that only the logged actions' probabilities are known."""
         return False
 

@@ -77,14 +77,14 @@ class Mixture(Policy):
         return f"Mixture({', '.join(f'{w:g} {x!r}' for w, x in zip(self.weights, self.policies, strict=True))})"
 
     @property
-    def plays_what_was_seen(self) -> bool:
+    def depends_on_observed_actions(self) -> bool:
         """Whether a policy inside does."""
-        return any(policy.plays_what_was_seen for policy in self.policies)
+        return any(policy.depends_on_observed_actions for policy in self.policies)
 
     @property
-    def tells_all(self) -> bool:
+    def gives_full_distribution(self) -> bool:
         """Whether all policies inside do."""
-        return all(policy.tells_all for policy in self.policies)
+        return all(policy.gives_full_distribution for policy in self.policies)
 
     def context(self, X: Any) -> Floats | None:
         """Return the context matrix that the policies inside share."""

@@ -126,7 +126,7 @@ class Policy(ABC):
         return self.listed
 
     @property
-    def plays_what_was_seen(self) -> bool:
+    def depends_on_observed_actions(self) -> bool:
         """Whether it plays the actions that a log happened to hold, whichever they were.
 
         Such a policy is made from the data, and what holds for a policy fixed beforehand does not
@@ -150,7 +150,7 @@ class Policy(ABC):
         return self.width != 0
 
     @property
-    def tells_all(self) -> bool:
+    def gives_full_distribution(self) -> bool:
         """Whether it gives the probability of every action, not of the logged ones alone."""
         return True
 

@@ -64,7 +64,7 @@ class RowWise(Policy):
         return f"RowWise({self.rows} rows)"
 
     @property
-    def tells_all(self) -> bool:
+    def gives_full_distribution(self) -> bool:
         """Whether full vectors were given."""
         return self.table is not None
 

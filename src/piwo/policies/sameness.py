@@ -12,7 +12,7 @@ from piwo.files import array_bytes
 from piwo.policies.models import model_bytes
 from piwo.policies.policy import Policy
 
-__all__ = ["content_digest", "identity", "joined_shares", "plain_numbers", "same_policy"]
+__all__ = ["content_digest", "joined_shares", "plain_numbers", "policy_digest", "same_policy"]
 
 
 def same_policy(one: Policy, other: Policy) -> bool:
@@ -26,22 +26,22 @@ def same_policy(one: Policy, other: Policy) -> bool:
     >>> same_policy(a, again), same_policy(a, b)
     (True, False)
     """
-    return one is other or identity(one) == identity(other)
+    return one is other or policy_digest(one) == policy_digest(other)
 
 
-def identity(policy: Any) -> str:
+def policy_digest(policy: Any) -> str:
     """Return a text that two policies share exactly where they are the same, see `same_policy`.
 
     It tells policies apart while they live in this process; fitted models are not looked into.
     `content_digest` is for files.
 
     >>> from piwo.policies.constant import Constant
-    >>> len({identity(Constant(x, ["a", "b"])) for x in "aab"})
+    >>> len({policy_digest(Constant(x, ["a", "b"])) for x in "aab"})
     2
     """
     inside = _inside(policy) if isinstance(policy, Policy) else policy
     try:
-        return _digest(inside, _objects, identity)
+        return _digest(inside, _objects, policy_digest)
     except UsageError:
         return f"object {id(inside)}"
 
@@ -101,7 +101,9 @@ def _digest(policy: Any, of_model: Callable[[Any], Any], of_part: Callable[[Poli
     page = {
         "kind": policy.kind,
         # what is known on the rows of a log alone is over whatever list the log has
-        "actions": state.actions.digest if state.actions is not None and policy.tells_all else None,
+        "actions": state.actions.digest
+        if state.actions is not None and policy.gives_full_distribution
+        else None,
         "features": None if state.features is None else state.features.to_spec(),
         "parameters": plain_numbers(state.parameters),
         "arrays": {

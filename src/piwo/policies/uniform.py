@@ -31,7 +31,7 @@ class Uniform(Policy):
         self.listed = action_list(actions)
 
     @property
-    def plays_what_was_seen(self) -> bool:
+    def depends_on_observed_actions(self) -> bool:
         """Whether the action list, all of which is played, was taken from a log."""
         return self.actions.seen
 

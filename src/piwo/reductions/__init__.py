@@ -11,7 +11,7 @@ from piwo.reductions.model_variate import ModelState, ModelVariates, Predictor
 from piwo.reductions.packed import packed, unpacked
 from piwo.reductions.policy_reduction import PolicyReduction
 from piwo.reductions.policy_sums import BetState, MomentState, PolicyState, PolicySums
-from piwo.reductions.reduction import Reduction, Together
+from piwo.reductions.reduction import Joint, Reduction
 from piwo.reductions.state import State
 from piwo.reductions.vector_sums import VectorSums
 from piwo.reductions.weight_histogram import HistogramState, WeightHistogram
@@ -30,6 +30,7 @@ __all__ = [
     "Gram",
     "GramState",
     "HistogramState",
+    "Joint",
     "ModelState",
     "ModelVariates",
     "MomentState",
@@ -40,7 +41,6 @@ __all__ = [
     "Reduction",
     "RewardSums",
     "State",
-    "Together",
     "VariateState",
     "VectorSums",
     "WeightHistogram",

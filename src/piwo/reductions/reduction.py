@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from piwo.logs.batch import Batch
 
-__all__ = ["Reduction", "Together"]
+__all__ = ["Joint", "Reduction"]
 
 S = TypeVar("S")
 
@@ -50,10 +50,10 @@ class Reduction(ABC, Generic[S]):
 
 
 @dataclass(frozen=True)
-class Together(Reduction[tuple[Any, ...]]):
+class Joint(Reduction[tuple[Any, ...]]):
     """Several reductions in one pass; the state is the tuple of theirs.
 
-    >>> Together(()).empty()
+    >>> Joint(()).empty()
     ()
     """
 

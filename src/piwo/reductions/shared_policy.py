@@ -9,7 +9,7 @@ import numpy as np
 
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.policy import Policy
-from piwo.reductions.reduction import Reduction, Together
+from piwo.reductions.reduction import Joint, Reduction
 from piwo.reductions.vector_sums import in_blocks
 
 __all__ = ["SharedPolicy"]
@@ -56,8 +56,8 @@ class SharedPolicy(Reduction[tuple[Any, ...]]):
         return self._together.labels
 
     @property
-    def _together(self) -> Together:
-        return Together(self.parts)
+    def _together(self) -> Joint:
+        return Joint(self.parts)
 
     def empty(self) -> tuple[Any, ...]:
         """Return the states of no rows."""
@@ -66,13 +66,13 @@ class SharedPolicy(Reduction[tuple[Any, ...]]):
     def update(self, state: tuple[Any, ...], batch: Batch) -> tuple[Any, ...]:
         """Return the states with the rows of a batch added."""
         if (
-            len(self.parts) == 1 or not self.policy.tells_all
+            len(self.parts) == 1 or not self.policy.gives_full_distribution
         ):  # what the log says costs nothing to ask again
             return self._together.update(state, batch)
         for some in in_blocks(batch, len(self.policy.actions)):
             known = _Known(self.policy, some)
             parts = tuple(replace(part, policy=known) for part in self.parts)  # type: ignore[type-var]
-            state = Together(parts).update(state, some)
+            state = Joint(parts).update(state, some)
         return state
 
     def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -28,9 +28,9 @@ class State:
 
     def merge(self, other: Self) -> Self:
         """Return the state of both parts together."""
-        merged = {
-            x.name: _merge(x, getattr(self, x.name), getattr(other, x.name)) for x in fields(self)
-        }  # type: ignore[arg-type]
+        merged = {}
+        for part in fields(self):  # type: ignore[arg-type]
+            merged[part.name] = _merge(part, getattr(self, part.name), getattr(other, part.name))
         return replace(self, **merged)  # type: ignore[type-var]
 
 

@@ -50,7 +50,7 @@ class Clip(Score):
         mask: npt.NDArray[np.bool_] = (batch.propensity < self.number) & (pi > 0)
         return mask
 
-    def told_of_changed(self, rows: int) -> str:
+    def note_on_changed(self, rows: int) -> str:
         """Return how many rows were clipped."""
         return (
             f"clipping at propensity {self.number:.4g} changed {rows} row{'' if rows == 1 else 's'}"

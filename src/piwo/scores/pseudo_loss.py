@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
-from piwo.logs.places import place
+from piwo.logs.row_labels import place
 from piwo.scores.ratio import over_propensity, vectors_of
 from piwo.scores.score import DenseGains, Parameter, Score
 

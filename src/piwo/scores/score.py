@@ -159,7 +159,7 @@ class Score(ABC):
         """Return the (n,) mask of rows whose weight is not pi/mu."""
         return np.zeros(len(batch), np.bool_) if self.parameter is None else pi > 0
 
-    def told_of_changed(self, rows: int) -> str | None:  # noqa: ARG002 (for scores that tell it)
+    def note_on_changed(self, rows: int) -> str | None:  # noqa: ARG002 (for scores that tell it)
         """Return what must be known of the rows whose weight was changed; None for scores that change nearly all."""
         return None
 

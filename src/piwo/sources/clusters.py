@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import UsageError
-from piwo.logs.places import first_of
+from piwo.logs.row_labels import first_of
 from piwo.logs.validation import Finding, Refused, Schema, admit, merge_findings
 from piwo.sources.source import BATCH_BYTES, BATCH_ROWS, Fragment, decoded
 
@@ -56,7 +56,7 @@ class Cluster(ABC):
             DataError: in one line, where the cluster gives up.
         """
 
-    def identity(self) -> tuple[Any, ...]:
+    def source_id(self) -> tuple[Any, ...]:
         """Tell nothing: a cluster repeats what fails by itself.
 
         Raises:

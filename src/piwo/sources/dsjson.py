@@ -112,9 +112,9 @@ class DsjsonSource:
         """Return the distinct values of a column."""
         return self.table.distinct(column)
 
-    def identity(self) -> tuple[Any, ...]:
+    def source_id(self) -> tuple[Any, ...]:
         """Return a digest of the events."""
-        return self.table.identity()
+        return self.table.source_id()
 
 
 def read_dsjson(

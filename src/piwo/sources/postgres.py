@@ -313,7 +313,7 @@ class PostgresSource:
         sql = f"select * from ({self._asked}\n) as piwo_rows where (\n{condition}\n)"
         return PostgresSource(self._session, sql, f"{self.name} where {condition}", self.steady)
 
-    def identity(self) -> tuple[Any, ...]:
+    def source_id(self) -> tuple[Any, ...]:
         """Return address and query, and which transactions the snapshot sees."""
         return (
             "postgresql",

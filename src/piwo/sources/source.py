@@ -117,7 +117,7 @@ class Source(Protocol):
         """Return the distinct values of a column, in no order."""
         ...
 
-    def identity(self) -> tuple[Any, ...]:
+    def source_id(self) -> tuple[Any, ...]:
         """Return what tells this source from others: plain values, the same in every process."""
         ...
 
@@ -232,7 +232,7 @@ class TableSource:
             decoded(pc.unique(self.table[column]))
         )  # a dictionary may hold a value twice
 
-    def identity(self) -> tuple[Any, ...]:
+    def source_id(self) -> tuple[Any, ...]:
         """Return a digest of the rows."""
         made = hashlib.sha256()
         for at in range(0, self.table.num_rows, BATCH_ROWS):
@@ -371,7 +371,7 @@ class ParquetSource:
             f"select * from read_parquet({file_list(self.paths)}, {hive_options(self.partitions)})"
         )
 
-    def identity(self) -> tuple[Any, ...]:
+    def source_id(self) -> tuple[Any, ...]:
         """Return the files as they are, and their row groups."""
         groups = tuple(
             x.row_group(i).num_rows for x in self._metadata for i in range(x.num_row_groups)
@@ -500,7 +500,7 @@ class QuerySource:
         with _relation(self.sql, self.name, self.connection, self.setup) as relation:
             return _first_column(_columns(relation, [column]).distinct())
 
-    def identity(self) -> tuple[Any, ...]:
+    def source_id(self) -> tuple[Any, ...]:
         """Return the text of the query, and the files as they are where they are known."""
         return ("query", self.sql, self.setup, str(self.schema), *files_as_they_are(self.files))
 

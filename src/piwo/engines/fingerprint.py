@@ -16,7 +16,7 @@ import numpy as np
 from piwo.errors import UsageError
 from piwo.logs.log import Log
 
-__all__ = ["identity"]
+__all__ = ["fingerprint"]
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _SETTINGS = (*_PLAIN, np.ndarray, np.generic, tuple, list, dict, set, frozenset)
@@ -28,13 +28,13 @@ _OF_THE_SOURCE = {"source", "estimated_by"}
 """What a log's source says of itself; how propensities were estimated, the propensities say."""
 
 
-def identity(value: Any) -> str:
+def fingerprint(value: Any) -> str:
     """Return 32 hexadecimal digits that are the same wherever, and whenever, the value is made of the same.
 
     Numbers count bit by bit, records and objects by class and content, functions by their code,
     what they have closed over and what they look up in their module: numbers there, other functions
     and classes, and what these look up. Libraries count by name and version, logs by what their
-    source says of itself (`Source.identity`). Caches do not count. Nothing in the result depends on
+    source says of itself (`Source.source_id`). Caches do not count. Nothing in the result depends on
     the seed of Python's hashes, on addresses, or on the order of sets and mappings.
 
     Args:
@@ -44,8 +44,8 @@ def identity(value: Any) -> str:
         UsageError: for what cannot be looked into, such as an open connection.
 
     >>> (
-    ...     identity({"a": 1, "b": {2, 3}}) == identity({"b": {3, 2}, "a": 1}),
-    ...     identity(1) == identity(1.0),
+    ...     fingerprint({"a": 1, "b": {2, 3}}) == fingerprint({"b": {3, 2}, "a": 1}),
+    ...     fingerprint(1) == fingerprint(1.0),
     ... )
     (True, False)
     """
@@ -184,7 +184,7 @@ def _version(module: str | None) -> str | None:
 
 
 def _source_identity(source: Any) -> Any:
-    said = getattr(source, "identity", None)
+    said = getattr(source, "source_id", None)
     return source if said is None else said()
 
 
