@@ -3,6 +3,7 @@
 import inspect
 import warnings
 
+from piwo.messages import as_python
 from piwo.visible import visible
 
 __all__ = [
@@ -17,10 +18,19 @@ __all__ = [
 
 
 class PiwoError(Exception):
-    """Root of every error that piwo raises on purpose."""
+    """Root of every error that piwo raises on purpose.
+
+    Its first argument is the message as a template: arguments that it names are references
+    (`piwo.messages.argument`), which `str` renders for callers from Python.
+    """
 
     def __str__(self) -> str:
-        return visible(super().__str__())
+        return visible(as_python(self.template))
+
+    @property
+    def template(self) -> str:
+        """The message with its references to arguments."""
+        return super().__str__()
 
 
 class DataError(PiwoError):
@@ -40,10 +50,15 @@ class FileError(PiwoError):
 
 
 class PiwoWarning(UserWarning):
-    """A result can be used, and there is something that its reader must know."""
+    """The result is usable but carries a caveat. The message is a template, as in `PiwoError`."""
 
     def __str__(self) -> str:
-        return visible(super().__str__())
+        return visible(as_python(self.template))
+
+    @property
+    def template(self) -> str:
+        """The message with its references to arguments."""
+        return super().__str__()
 
 
 def warn(text: str) -> None:
