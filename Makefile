@@ -1,6 +1,6 @@
 # On a fresh machine that has Python >= 3.11, make and a package registry:
 #     make demo     sets everything up and tells the whole story on bundled data
-#     make test     sets everything up and runs the tests
+#     make test     sets everything up and runs the tests; test-clusters and test-statistics run the rest
 # Another Python: make test PYTHON=python3.12        Another environment: make test VENV=/some/where
 
 # The first of these that is new enough; python3 if none is, so that the message below can say what was found.
@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format types layers rules examples runtime-types oldest \
+.PHONY: help demo test test-clusters test-statistics check lint format types layers rules examples runtime-types oldest \
 	test-duckdb-extensions clean
 # A stamp is removed when its recipe fails, and no two recipes install into one environment at once.
 .DELETE_ON_ERROR:
@@ -30,6 +30,8 @@ export PYTHONDONTWRITEBYTECODE = 1
 help:
 	@echo "make demo            set up, then run piwo demo"
 	@echo "make test            set up, then run the tests against the built wheel"
+	@echo "make test-clusters   the tests on Spark and Dask"
+	@echo "make test-statistics the tests that simulate the promises many times over"
 	@echo "make check           lint, format, types, layers, house rules, docstring examples"
 	@echo "make runtime-types   the tests again, with every annotation checked while they run"
 	@echo "make oldest          the tests with the oldest dependencies that pyproject.toml allows"
@@ -74,7 +76,13 @@ demo: $(VENV)/demo.stamp
 
 # PYTEST_ARGS=... is handed on, for example: make test PYTEST_ARGS="-k clip"
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not clusters and not statistics" $(PYTEST_ARGS)
+
+test-clusters: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -m clusters $(PYTEST_ARGS)
+
+test-statistics: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -m statistics $(PYTEST_ARGS)
 
 # ------------------------------------------------------------------------------------------------------ checks
 check: lint format types layers rules examples
@@ -99,6 +107,8 @@ rules: $(VENV)/dev.stamp
 	$(BIN)/python scripts/check_words.py
 	$(BIN)/python scripts/check_divisions.py
 	$(BIN)/python scripts/check_sizes.py
+	$(BIN)/python scripts/check_lines.py
+	$(BIN)/python scripts/check_stray.py
 	$(BIN)/python scripts/check_docstrings.py
 	$(BIN)/python scripts/check_docs.py
 
@@ -119,7 +129,7 @@ test-duckdb-extensions: $(VENV)/test.stamp
 oldest:
 	@mkdir -p build
 	"$(PYTHON)" scripts/oldest.py > build/oldest.txt
-	PIP_CONSTRAINT=build/oldest.txt $(MAKE) test VENV=.venv-oldest
+	PIP_CONSTRAINT=build/oldest.txt $(MAKE) test test-clusters test-statistics VENV=.venv-oldest
 
 clean:
 	rm -rf .venv .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,7 +1,8 @@
-"""House rule: a function fits on a screen, a module is read in one sitting.
+"""House rule: a function can be seen as a whole, a module is read in one sitting.
 
-A function has at most 60 lines and a module at most 400, in lines of code: blank lines, comments
-and docstrings are not counted, so that explaining is never punished.
+A function has at most 80 lines and a module at most 450, in lines of code: blank lines, comments
+and docstrings are not counted, so that explaining is never punished. The limits are wide on
+purpose: code is not folded to meet them (`check_lines.py`).
 """
 
 import ast
@@ -12,8 +13,8 @@ from pathlib import Path
 
 from house import Finding, files, main, parse
 
-FUNCTION_LINES = 60
-MODULE_LINES = 400
+FUNCTION_LINES = 80
+MODULE_LINES = 450
 RULE = f"functions of at most {FUNCTION_LINES} and modules of at most {MODULE_LINES} lines of code"
 LAYOUT = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT,
                     tokenize.ENCODING, tokenize.ENDMARKER})  # fmt: skip
@@ -58,7 +59,7 @@ def check(root: Path) -> Iterator[Finding]:
                     node.lineno <= line <= (node.end_lineno or node.lineno) for line in lines
                 )
                 if size > FUNCTION_LINES:
-                    message = f"{node.name}() has {size} lines of code, at most {FUNCTION_LINES}: split it"
+                    message = f"{node.name}() has {size} lines, at most {FUNCTION_LINES}: split it"
                     yield Finding(path, node.lineno, message)
 
 

@@ -53,10 +53,22 @@ BAD = {
         {"uv.lock": ""},
     ],
     "check_sizes": [
-        {"src/piwo/a.py": "def f():\n" + "    x = 1\n" * 60},
-        {"src/piwo/a.py": "x = 1\n" * 401},
-        {"experiments/a.py": "x = 1\n" * 401},
-        {"benchmarks/a.py": "x = 1\n" * 401},
+        {"src/piwo/a.py": "def f():\n" + "    x = 1\n" * 80},
+        {"src/piwo/a.py": "x = 1\n" * 451},
+        {"experiments/a.py": "x = 1\n" * 451},
+        {"benchmarks/a.py": "x = 1\n" * 451},
+    ],
+    "check_lines": [
+        {"src/piwo/a.py": "x = 1 if a else 2 if b else 3\n"},
+        {"src/piwo/a.py": "x = [y for z in w for y in [v for v in z]]\n"},
+        {"src/piwo/a.py": "x = f(\n  1, 2,\n)  # fmt: skip\n"},
+        {"docs/a.md": "word " * 30 + "\n"},
+    ],
+    "check_stray": [
+        {"log.dsjson": "{}\n"},
+        {"notes.txt": "x\n"},
+        {"scratch/a.py": "X = 1\n"},
+        {"tests/left.parquet": "PAR1"},
     ],
     "check_docs": [
         {"docs/reference.md": "`piwo.halve(x)`\n"},

@@ -21,6 +21,8 @@ from piwo import bounds
 from piwo.reductions import BETS
 from piwo.simulate import adversarial_bandits
 
+pytestmark = pytest.mark.statistics
+
 SIZE = math.log(POLICIES)
 
 

@@ -10,6 +10,8 @@ from benchmarks.statistics.pac_bayes_linear import CASES, failures
 from piwo.learners.normal_posterior import fit_normal
 from piwo.simulate import adversarial_bandits
 
+pytestmark = pytest.mark.statistics
+
 
 @pytest.mark.parametrize("bandit", adversarial_bandits(), ids=lambda one: one.name)
 def test_bounds_over_a_class_hold(bandit):

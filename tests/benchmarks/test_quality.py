@@ -10,6 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import quality
 
+pytestmark = pytest.mark.statistics
+
 
 def written(path, gains, logged=0.5, best=0.9):
     """A file of all cases of one seed: auto gains what is given, in turn; all others reach half of what is possible."""

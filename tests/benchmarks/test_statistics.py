@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.statistics.__main__ import main, parts, table
 
+pytestmark = pytest.mark.statistics
+
 
 @pytest.mark.parametrize("name", parts())
 def test_a_part_prints_its_table(name, capsys, monkeypatch):

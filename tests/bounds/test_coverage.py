@@ -15,6 +15,8 @@ from scipy.special import bdtrc
 from piwo import bounds
 from piwo.reductions.bets import BETS
 
+pytestmark = pytest.mark.statistics
+
 LOGS = 4000
 DELTA = 0.1
 

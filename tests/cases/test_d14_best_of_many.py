@@ -9,6 +9,8 @@ import pytest
 import piwo
 from piwo import bounds
 
+pytestmark = pytest.mark.statistics
+
 
 def noise(seed: int = 0, count: int = 1000) -> tuple[piwo.Log, dict[str, Any]]:
     r = np.random.default_rng(seed)

@@ -8,6 +8,8 @@ from piwo import UsageError
 from piwo.oracles import Exhaustive
 from piwo.policies import Constant, Logging, Uniform
 
+pytestmark = pytest.mark.statistics
+
 
 def too_small(factor: float) -> piwo.Log:
     """A log of three actions, a third each, whose propensities are logged too small."""

@@ -14,6 +14,8 @@ from piwo.cli.progress import spark_starts
 from piwo.sources import spark_session
 from tests.cli.conftest import ROLES, Command
 
+pytestmark = pytest.mark.clusters
+
 CONTEXT = ("--context", "user x,shop")
 
 

@@ -7,6 +7,8 @@ import pytest
 import piwo
 from piwo.sources.clusters import Cluster, Partition
 
+pytestmark = pytest.mark.clusters
+
 N = 3000
 RNG = np.random.default_rng(0)
 TABLE = pa.table(

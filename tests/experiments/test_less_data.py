@@ -8,6 +8,8 @@ from experiments.data import load
 from experiments.less_data import Behind, measure
 from experiments.protocol import Experiment, Logger, Protocol
 
+pytestmark = pytest.mark.statistics
+
 
 def test_a_row_by_hand() -> None:
     """Two logs, three gammas of which the first two are near, two folds."""

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
+
+pytestmark = pytest.mark.statistics
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,6 +5,8 @@ import pytest
 
 import piwo
 
+pytestmark = pytest.mark.statistics
+
 
 def uniform_log(k, n, seed, **roles):
     """Return a log of an honest uniform logger over many actions, all worth .8."""

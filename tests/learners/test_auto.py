@@ -13,6 +13,8 @@ from threadpoolctl import threadpool_limits
 import piwo
 from piwo.learners import Candidate, usual_pool
 
+pytestmark = pytest.mark.statistics
+
 QUICK = (piwo.oracles.Ridge(), piwo.oracles.Direct())
 """A pool that takes no time."""
 

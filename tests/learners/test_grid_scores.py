@@ -12,6 +12,8 @@ from piwo.estimators import forward_model
 from piwo.oracles import Exhaustive, Ridge
 from piwo.policies import Constant, Deterministic, Tabular
 
+pytestmark = pytest.mark.statistics
+
 FORWARD = piwo.DoublyRobustLS(q="forward")
 ADMISSIBLE = (
     piwo.LSLinear(), piwo.IX(), scores.IXReward(), scores.GlobalClipLinear(), scores.LogClipLinear(),

@@ -9,6 +9,8 @@ import pytest
 import piwo
 from piwo import bounds
 
+pytestmark = pytest.mark.statistics
+
 DELTA, POLICIES, CONTEXTS, ACTIONS = 0.05, 200, 6, 8
 
 

@@ -12,6 +12,8 @@ from piwo.learners.normal_posterior import ExpectedGains, NormalPosterior, fit_n
 from piwo.oracles.examples import rewarded
 from piwo.simulate import adversarial_bandits
 
+pytestmark = pytest.mark.statistics
+
 
 def world(n, seed, actions=3, width=2):
     """One action is best in each context, and pays .8 instead of .2; the logger is uniform."""

@@ -9,6 +9,8 @@ import piwo
 from benchmarks.statistics.dr_ls import GUESSES, ROWS, Small, rows
 from piwo.reductions.credit_sums import CreditSums
 
+pytestmark = pytest.mark.statistics
+
 
 def test_a_guess_of_the_rewards_helps_much_and_costs_nothing() -> None:
     none, *guesses = (dict(row) for row in rows(60))

@@ -6,6 +6,8 @@ import pytest
 from benchmarks.statistics.separation import RareArms, regrets
 from piwo.scores import IX, Clip, GlobalClipLinear, LogClipLinear, LSLinear, Score
 
+pytestmark = pytest.mark.statistics
+
 
 @pytest.fixture(scope="module")
 def bandit() -> RareArms:

@@ -5,6 +5,8 @@ import pytest
 
 from benchmarks.statistics.intervals import CASES, Case, intervals
 
+pytestmark = pytest.mark.statistics
+
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.bandit.name)
 def test_widths_within_five_percent(case: Case) -> None:

@@ -9,6 +9,8 @@ import pytest
 import piwo
 from piwo.errors import DataError
 
+pytestmark = pytest.mark.clusters
+
 dd = pytest.importorskip("dask.dataframe", reason="needs piwo[dask]")
 
 
