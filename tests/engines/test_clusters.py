@@ -22,7 +22,7 @@ from piwo.sources.spark_session import canceled_by_interrupts
 from tests.engines.clusters import DaskHome, Home, SparkFilesHome, SparkHome, layouts, plain
 from tests.reductions import test_laws as laws
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+pytestmark = [pytest.mark.clusters, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
 
 HOMES = ("spark", "spark, files", "dask, threads", "dask, cluster")
 LAYOUTS = tuple(layouts(laws.table()))

@@ -21,9 +21,10 @@ from piwo.simulate import adversarial_bandits
 
 pytest.importorskip("nutpie", reason="sampling needs the extra piwo[sampler]")
 # short chains: what is with_propensity_error of them depends on the version of the sampler
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*the certificate holds all the same:piwo.PiwoWarning"
-)
+pytestmark = [
+    pytest.mark.statistics,
+    pytest.mark.filterwarnings("ignore:.*the certificate holds all the same:piwo.PiwoWarning"),
+]
 
 
 def world(n, seed, actions=2, width=1):

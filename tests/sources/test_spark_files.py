@@ -22,7 +22,10 @@ from piwo.sources.spark_files import ParquetFiles
 from tests.engines.clusters import Accident, SparkFilesHome, go_wrong_once
 from tests.reductions import test_laws as laws
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore::FutureWarning")
+pytestmark = [
+    pytest.mark.clusters,
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore::FutureWarning"),
+]
 
 N = 400
 
