@@ -112,7 +112,7 @@ rules: $(VENV)/dev.stamp
 	$(BIN)/python scripts/check_docstrings.py
 	$(BIN)/python scripts/check_docs.py
 
-# The examples are run with runtime type checks on (scripts/pytest_examples.py), in a temporary directory.
+# The examples are run with runtime type checks on , in a temporary directory (scripts/pytest_examples.py).
 examples: $(VENV)/dev.stamp
 	PYTHONPATH=scripts $(BIN)/python -m pytest -c pyproject.toml --rootdir . -q \
 		-p pytest_runtime_types -p pytest_examples --doctest-modules --pyargs piwo experiments

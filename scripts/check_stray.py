@@ -19,6 +19,7 @@ AT_ROOT = frozenset(
         ".gitignore",
         "benchmarks",
         "CHANGELOG.md",
+        "conftest.py",
         "CITATION.cff",
         "CONTRIBUTING.md",
         "docs",
