@@ -112,13 +112,9 @@ def test_cut_short_and_noise(path: Path) -> None:
     cuts = [whole[:at] for at in range(1, len(whole), 999)]
     for content in (b"", b"{}", b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, *cuts):
         path.write_bytes(content)
-        refused(path, "no monitor")
+        refused(path, "not a monitor")
     with pytest.raises(FileError, match="cannot be read"):
         piwo.Monitor.load(path.with_name("missing"), COIN.policy)
-
-
-def doubt(**change: object) -> Page:
-    return {"estimated": None, "factor": 2.0, "sensitivity": 1.0, "rows": 10} | change
 
 
 WRONG: dict[str, Callable[[Page], object]] = {
@@ -126,82 +122,40 @@ WRONG: dict[str, Callable[[Page], object]] = {
     "an older version": lambda p: p.update(version=2),
     "a newer version": lambda p: p.update(version=4),
     "a version that is a number": lambda p: p.update(version=3.0),
-    "no word of doubts": lambda p: p.pop("with_propensity_error"),
-    "doubts that are no list": lambda p: p.update(with_propensity_error={}),
-    "a doubt without rows": lambda p: p.update(with_propensity_error=[doubt(rows=0)]),
-    "a doubt of half a row": lambda p: p.update(with_propensity_error=[doubt(rows=0.5)]),
-    "a doubt of more rows than there are": lambda p: p.update(
-        with_propensity_error=[doubt(rows=301)]
-    ),
-    "a doubt of a factor below 1": lambda p: p.update(with_propensity_error=[doubt(factor=0.5)]),
-    "a doubt of text": lambda p: p.update(with_propensity_error=[doubt(sensitivity="2")]),
-    "a doubt estimated with a number": lambda p: p.update(
-        with_propensity_error=[doubt(estimated=7)]
-    ),
-    "a doubt of nothing": lambda p: p.update(with_propensity_error=[doubt(factor=1.0)]),
-    "a doubt twice": lambda p: p.update(with_propensity_error=[doubt(), doubt()]),
-    "a doubt with more to it": lambda p: p.update(with_propensity_error=[doubt(more=1)]),
-    "a field too many": lambda p: p.update(more=1),
-    "no library": lambda p: p.pop("library"),
-    "delta of 1": lambda p: p.update(delta=1.0),
-    "delta that is text": lambda p: p.update(delta="0.05"),
-    "delta that is no number": lambda p: p.update(delta=math.nan),
-    "a horizon of 0": lambda p: p.update(horizon=0),
-    "a horizon that is true": lambda p: p.update(horizon=True),
-    "a horizon that is half": lambda p: p.update(horizon=1000.5),
-    "another word for a horizon": lambda p: p.update(horizon="forever"),
-    "cost that is a number": lambda p: p.update(cost=0),
-    "a name that is a number": lambda p: p.update(name=7),
+    "no error bounds of propensities": lambda p: p.pop("doubted"),
+    "error bounds that are not records": lambda p: p.update(doubted=[7]),
+    "no library's field": lambda p: p.pop("delta"),
+    "delta that is not a number": lambda p: p.update(delta=math.nan),
     "a range of one": lambda p: p.update(reward_range=[0]),
-    "a range that is a number": lambda p: p.update(reward_range=3),
-    "a range backwards": lambda p: p.update(reward_range=[1, 0]),
-    "a range of texts": lambda p: p.update(reward_range=["0", "1"]),
-    "a range without a lower end": lambda p: p.update(reward_range=[None, 1]),
-    "rows but no range": lambda p: p.update(reward_range=None),
     "no sums": lambda p: p.update(moments=None),
     "a sum of another name": lambda p: p["moments"].update(rowz=1),
-    "a sum too few": lambda p: p["moments"].pop("u2"),
-    "half a row": lambda p: p["moments"].update(rows=300.5),
-    "rows as a float": lambda p: p["moments"].update(rows=300.0),
-    "rows that are true": lambda p: p["moments"].update(rows=True),
-    "rows below 0": lambda p: p["moments"].update(rows=-300),
-    "more rows": lambda p: p["moments"].update(rows=600),
-    "twice the rows": lambda p: p["moments"].update(rows=600, total=600.0),
-    "fewer rows": lambda p: p["moments"].update(rows=30, total=30.0),
-    "no rows": lambda p: p["moments"].update(rows=0, total=0.0),
-    "weights below 0": lambda p: p["moments"].update(w=-1.0, u=-1.0),
-    "more weight": lambda p: p["moments"].update(w=2 * p["moments"]["w"], u=2 * p["moments"]["w"]),
-    "other weights used": lambda p: p["moments"].update(u=2 * p["moments"]["w"]),
-    "more reward than weight": lambda p: p["moments"].update(wr=1e6, rho=1e6),
-    "rows that changed": lambda p: p["moments"].update(changed=1),
-    "infinite rewards": lambda p: p["moments"].update(reward=None),
-    "infinite weight of finite rows": lambda p: p["moments"].update(w=None, u=None),
-    "more reward than rows": lambda p: p["moments"].update(reward=301.0),
-    "a larger largest weight": lambda p: p["moments"].update(max_weight=1e9),
-    "a smaller largest weight": lambda p: p["moments"].update(max_weight=0.001),
     "no bets": lambda p: p.update(bets=None),
-    "bets too few": lambda p: p["bets"].update(value=[1.0]),
-    "bets that are texts": lambda p: p["bets"].update(value=[str(x) for x in p["bets"]["value"]]),
-    "bets below 0": lambda p: p["bets"].update(value=[-x for x in p["bets"]["value"]]),
-    "bets one of which is no number": lambda p: p["bets"]["value"].__setitem__(0, None),
-    "bets of no loss": lambda p: p["bets"].update(loss=[0.0] * 48),
-    "bets twice as high": lambda p: p["bets"].update(value=[2 * x for x in p["bets"]["value"]]),
-    "bets ten times as high": lambda p: p["bets"].update(
-        weight=[10 * x for x in p["bets"]["weight"]]
-    ),
-    "bets swapped": lambda p: p["bets"].update(
-        value=p["bets"]["weight"], weight=p["bets"]["value"]
-    ),
-    "bets backwards": lambda p: p["bets"].update(improvement=p["bets"]["improvement"][::-1]),
-    "an improvement that is nothing": lambda p: p["bets"].update(improvement=[0.0] * 48),
-    "one bet more": lambda p: p["bets"]["weight"].__setitem__(20, 1.5 * p["bets"]["weight"][20]),
+    "bets of another grid": lambda p: p["bets"].update(value=[1.0]),
 }
 
 
 @pytest.mark.parametrize("name", sorted(WRONG))
-def test_sums_that_no_rows_give(name: str, path: Path) -> None:
+def test_files_of_another_form(name: str, path: Path) -> None:
     rewrite(path, WRONG[name])
     refused(path)
+
+
+@pytest.mark.parametrize("name", ["delta", "cost", "moments", "bets", "doubted", "checksum"])
+def test_what_the_checksum_covers(name: str, path: Path) -> None:
+    rewrite(path, lambda page: page.pop(name), checksum=False)
+    refused(path, "changed after it was written")
+
+
+def test_a_file_of_the_first_release_still_loads(path: Path) -> None:
+    written = json.loads(path.read_text())
+    assert list(written) == [
+        "format", "version", "library", "name", "policy", "policy_digest", "delta", "horizon",
+        "reward_range", "cost", "moments", "bets", "doubted", "checksum",
+    ]  # fmt: skip
+    one = {"estimated": "softmax", "factor": 2.0, "sensitivity": 1.0, "rows": 10}
+    rewrite(path, lambda page: page.update(doubted=[one]))
+    (note, _) = piwo.Monitor.load(path, COIN.policy).look().notes
+    assert note.startswith("of 10 of the 300 rows: the propensities were estimated (softmax)")
 
 
 def test_a_change_without_the_seal(path: Path) -> None:

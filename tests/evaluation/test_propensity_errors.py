@@ -21,8 +21,8 @@ LISTED = piwo.oracles.Exhaustive(BOTH)
 
 
 @pytest.fixture(scope="module", params=WORDS)
-def with_propensity_error(request: pytest.FixtureRequest) -> tuple[piwo.Log, str]:
-    """A log whose propensities are with_propensity_error, and the words for it."""
+def rough(request: pytest.FixtureRequest) -> tuple[piwo.Log, str]:
+    """A log whose propensities are known only roughly, and the words for it."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=600)
     action = (rng.random(600) < 0.5) * 1
@@ -93,9 +93,9 @@ RESULTS: dict[str, Callable[[piwo.Log, Path], Any]] = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_result_says_it(
-    with_propensity_error: tuple[piwo.Log, str], name: str, tmp_path: Path
+    rough: tuple[piwo.Log, str], name: str, tmp_path: Path
 ) -> None:
-    log, word = with_propensity_error
+    log, word = rough
     found = RESULTS[name](log, tmp_path)
     assert word in str(found)
     if hasattr(found, "to_dict"):

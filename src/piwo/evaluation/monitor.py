@@ -98,8 +98,8 @@ class Monitor:
         reward_range: set by the first log.
         cost: set by the first log.
         state: the sums so far.
-        with_propensity_error: how many of the rows came with which doubt of their propensities, see
-            `ErrorBoundRows`.
+        propensity_errors: how many of the rows came with which error bound of their propensities,
+            see `ErrorBoundRows`.
 
     Raises:
         UsageError: for a horizon that is not declared, and arguments out of range.
@@ -125,7 +125,7 @@ class Monitor:
     reward_range: tuple[float, float] | None = None
     cost: bool = False
     state: PolicyState = PolicyState()  # noqa: RUF009 (frozen)
-    with_propensity_error: ErrorBoundRows = ErrorBoundRows()  # noqa: RUF009 (frozen)
+    propensity_errors: ErrorBoundRows = ErrorBoundRows()  # noqa: RUF009 (frozen)
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
@@ -175,15 +175,13 @@ class Monitor:
                 "actions=[...]"
             )
         added = reduce(ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1])))
-        with_propensity_error = self.with_propensity_error.merge(
-            ErrorBoundRows.of(log.propensity_error, added.moments.rows)
-        )
+        errors = ErrorBoundRows.of(log.propensity_error, added.moments.rows)
         return replace(
             self,
             reward_range=log.reward_range,
             cost=log.columns.cost,
             state=self.state.merge(added),
-            with_propensity_error=with_propensity_error,
+            propensity_errors=self.propensity_errors.merge(errors),
         )
 
     def merge(self, other: Monitor) -> Self:
@@ -211,16 +209,12 @@ class Monitor:
         if other.reward_range is None:
             return self
         self._check_scale(other.reward_range, other.cost)
-        state, with_propensity_error = (
-            self.state.merge(other.state),
-            self.with_propensity_error.merge(other.with_propensity_error),
-        )
         return replace(
             self,
             reward_range=other.reward_range,
             cost=other.cost,
-            state=state,
-            with_propensity_error=with_propensity_error,
+            state=self.state.merge(other.state),
+            propensity_errors=self.propensity_errors.merge(other.propensity_errors),
         )
 
     def look(self) -> Look:
@@ -272,7 +266,7 @@ class Monitor:
             delta=self.delta,
             horizon=self.horizon,
             notes=(
-                *self.with_propensity_error.notes(n),
+                *self.propensity_errors.notes(n),
                 *(() if why_not is None else (f"{why_not}: no bound is given",)),
             ),
         )
@@ -294,7 +288,7 @@ class Monitor:
                 self.reward_range,
                 self.cost,
                 self.state,
-                self.with_propensity_error,
+                self.propensity_errors,
             ),
             Path(path),
         )
@@ -332,9 +326,15 @@ class Monitor:
                 "seen; be sure that it is"
             )
         return cls(
-            policy, record.delta, record.horizon, record.name, record.reward_range, record.cost, record.state,
-            record.with_propensity_error,
-        )  # fmt: skip
+            policy,
+            delta=record.delta,
+            horizon=record.horizon,
+            name=record.name,
+            reward_range=record.reward_range,
+            cost=record.cost,
+            state=record.state,
+            propensity_errors=record.propensity_errors,
+        )
 
     def _check_scale(self, reward_range: tuple[float, float], cost: bool) -> None:
         if self.reward_range is not None and (self.reward_range, self.cost) != (reward_range, cost):
