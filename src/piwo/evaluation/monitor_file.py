@@ -147,7 +147,7 @@ def _record(page: dict[str, Any]) -> MonitorRecord:
     )
 
 
-def _sum(value: float | None) -> float:
+def _sum(value: float | None) -> Any:
     return math.inf if value is None else value
 
 
