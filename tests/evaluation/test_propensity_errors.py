@@ -92,9 +92,7 @@ RESULTS: dict[str, Callable[[piwo.Log, Path], Any]] = {
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_every_result_says_it(
-    rough: tuple[piwo.Log, str], name: str, tmp_path: Path
-) -> None:
+def test_every_result_says_it(rough: tuple[piwo.Log, str], name: str, tmp_path: Path) -> None:
     log, word = rough
     found = RESULTS[name](log, tmp_path)
     assert word in str(found)
