@@ -170,7 +170,7 @@ def _best(rows: ClassificationBandit, fresh: ClassificationBandit) -> float:
     return max(float(fresh.rewards[one.argmax(axis=1), fresh.classes].mean()) for one in promised)
 
 
-# ------------------------------------------------------------------------------------------------------ the tables
+# --- the tables
 
 
 def gains(done: Sequence[Mapping[str, Any]], learner: str) -> tuple[float, float]:

@@ -96,7 +96,7 @@ class Claim:
     judge: Callable[[Run], Verdict]
 
 
-# ----------------------------------------------------------------------------------------------------- judgments
+# --- judgments
 def _ix_near_its_best(run: Run) -> Verdict:
     loggers = run.loggers("good")
     mean, near = run.mean(loggers, "PIWO-IX"), run.near(loggers)
@@ -318,7 +318,7 @@ CLAIMS = (
 )
 
 
-# ------------------------------------------------------------------------------------------------- entry points
+# --- entry points
 def check_claims(results: pa.Table, loggers: pa.Table, gamma_star: float) -> pa.Table:
     """Judge every claim on the results of a run.
 

@@ -112,7 +112,7 @@ def load(source: str, rows: int | None, seed: int, target: str | None = None) ->
     return _data(X, _encoded(labels, target, name), name, synthetic=False)
 
 
-# ------------------------------------------------------------------------------------------------------ sources
+# --- sources
 
 
 def _synthetic(n: int, seed: int) -> Data:
@@ -216,7 +216,7 @@ def _openml(number: int, target: str | None) -> tuple[pa.Table, str, str]:
     return table, str(targets[0]), visible(str(found.details["name"]))
 
 
-# --------------------------------------------------------------------------------------------- validation, once
+# --- validation, once
 
 
 def _matrix(table: pa.Table, target: str, name: str) -> Floats:

@@ -76,7 +76,7 @@ class Row:
     points: Points
 
 
-# ------------------------------------------------------------------------------------------------- entry points
+# --- entry points
 def write_figures(
     results: pa.Table,
     loggers: pa.Table,
@@ -143,7 +143,7 @@ def _subtitle(loggers: LoggerSet, data_name: str, synthetic: bool) -> str:
     )
 
 
-# --------------------------------------------------------------------------------------------------------- rows
+# --- rows
 def _reward_row(loggers: LoggerSet, gamma_star: float) -> Row:
     """One panel an algorithm: reward against eta, one line a hyper-parameter."""
     star = nearest(loggers.h, gamma_star)
@@ -238,7 +238,7 @@ def _panel(algorithm: str) -> str:
     return f"{algorithm} (h = {uses(algorithm)})"
 
 
-# ------------------------------------------------------------------------------------------------------- layers
+# --- layers
 def _shaded(
     place: Mapping[str, Any],
     shade: alt.Color,
@@ -308,7 +308,7 @@ def _keyed(keys: Sequence[Key]) -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------------------------------------- axes, scales
+# --- axes, scales
 def _log_x(field: str, title: str, grid: FloatArray, every: int) -> alt.X:
     axis = alt.Axis(values=_ticks(grid, every), format="~g", labelExpr=_PLAIN, labelFlush=True)
     return alt.X(
@@ -362,7 +362,7 @@ def _linear_scale(points: Points) -> alt.Scale:
     return alt.Scale(domain=[_short(low), _short(max(high, low + 0.05))], nice=False, zero=False)
 
 
-# --------------------------------------------------------------------------------------------------------- page
+# --- page
 def _panels(name: str, points: Points, loggers: LoggerSet, layers: Sequence[alt.Chart]) -> Row:
     panels = [_panel(algorithm) for algorithm in loggers.rewards]
     width = int((WIDTH - LEFT - GAP * (len(panels) - 1)) / max(len(panels), 2))

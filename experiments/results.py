@@ -80,7 +80,7 @@ LOGGERS = pa.schema(
 SORTED_BY = {"results": ("set", "eta", "algorithm", "h", "fold"), "loggers": ("set", "eta", "fold")}
 
 
-# ------------------------------------------------------------------------------- what an experiment must offer here
+# --- what an experiment must offer here
 
 
 class Named(Protocol):
@@ -129,7 +129,7 @@ class Listener(Protocol):
         """Hear of something wrong that does not end the run."""
 
 
-# ------------------------------------------------------------------------------------------------------ the folder
+# --- the folder
 
 
 @dataclass(frozen=True)
@@ -349,7 +349,7 @@ def run_all(experiment: Experiment[LoggerType], folder: Folder, listener: Listen
     return Run(whole.results, whole.loggers, kept, len(loggers) - kept)
 
 
-# --------------------------------------------------------------------------------------------------------- settings
+# --- settings
 
 
 def _same_settings(path: Path, settings: Mapping[str, Any]) -> None:
@@ -398,7 +398,7 @@ def _told(settings: Mapping[str, Any], key: str) -> str:
     )
 
 
-# --------------------------------------------------------------------------------------------------------- files
+# --- files
 
 
 def _write_parquet(path: Path, table: pa.Table, metadata: Mapping[bytes, bytes]) -> None:

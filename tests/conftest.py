@@ -1,4 +1,5 @@
-"""What all tests share: where real logs are found, and that no setting of the user leaks into a test."""
+"""What all tests share: where real logs are found, and that no setting of the user leaks into a
+test."""
 
 import os
 import shutil
@@ -69,7 +70,8 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def dask_cluster() -> Iterator[Any]:
-    """Two Dask workers, each a process that is started again when it dies; one pair for all tests."""
+    """Two Dask workers, each a process that is started again when it dies; one pair for all
+    tests."""
     distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'piwo[dask]'")
     with (
         distributed.LocalCluster(
@@ -82,7 +84,8 @@ def dask_cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def wrong_types(request: pytest.FixtureRequest) -> None:
-    """For tests in which annotations are broken on purpose within the library, as by what a damaged file holds."""
+    """For tests in which annotations are broken on purpose within the library, as by what a
+    damaged file holds."""
     if request.config.pluginmanager.has_plugin("pytest_runtime_types"):
         pytest.skip("annotations are checked first")
 

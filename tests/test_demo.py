@@ -1,4 +1,5 @@
-"""`piwo demo` in an empty folder: what it says is true, and the commands that it prints do what they say."""
+"""`piwo demo` in an empty folder: what it says is true, and the commands that it prints do what
+they say."""
 
 import json
 import shlex

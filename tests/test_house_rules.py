@@ -1,4 +1,5 @@
-"""Each check script passes on a good tree and fails on a bad one, so that a silent check is noticed."""
+"""Each check script passes on a good tree and fails on a bad one, so that a silent check is
+noticed."""
 
 import subprocess
 import sys
@@ -26,7 +27,9 @@ GOOD = {
     "src/piwo/__init__.py": DOCUMENTED,
     "src/piwo/_version.py": '__version__ = "1.2.3"\n',
     "src/piwo/scores/ix.py": "def ix(pi, mu, gamma):\n    return pi / (mu + gamma)\n",
-    "src/piwo/learners/sums.py": "def mean(propensity):\n    return propensity.sum() / len(propensity)\n",
+    "src/piwo/learners/sums.py": (
+        "def mean(propensity):\n    return propensity.sum() / len(propensity)\n"
+    ),
     "scripts/ok.py": "X = 1\n",
     "docs/reference.md": "`piwo.double(x)` doubles.\n",
     "CHANGELOG.md": "# Changelog\n\n## [1.2.3]\n",
@@ -78,10 +81,14 @@ BAD = {
         {"src/piwo/__init__.py": DOCUMENTED.replace(">>> double(2)", "").replace("4\n", "")},
         {"src/piwo/__init__.py": DOCUMENTED.replace("Return twice", "Twice")},
         {"src/piwo/__init__.py": DOCUMENTED.replace('["double"]', '["double", "halve"]')},
-        {"src/piwo/__init__.py": "from dataclasses import dataclass\n" + DOCUMENTED + "\n\n@dataclass\n"
-         "class D:\n    x: int\n\n\n__all__ += ['D']\n"},
+        {
+            "src/piwo/__init__.py": "from dataclasses import dataclass\n"
+            + DOCUMENTED
+            + "\n\n@dataclass\n"
+            "class D:\n    x: int\n\n\n__all__ += ['D']\n"
+        },
     ],
-}  # fmt: skip
+}
 
 
 def run(script: str, tree: Path, files: dict[str, str]) -> subprocess.CompletedProcess[str]:

@@ -7,10 +7,26 @@ import sys
 import pytest
 
 HEAVY = (
-    "altair", "arviz", "dask", "distributed", "jinja2", "joblib", "matplotlib", "numba", "nutpie", "pandas",
-    "plotly", "polars",
-    "pyarrow.dataset", "pyspark", "ray", "scipy.stats", "skops", "sklearn", "tornado",
-)  # fmt: skip
+    "altair",
+    "arviz",
+    "dask",
+    "distributed",
+    "jinja2",
+    "joblib",
+    "matplotlib",
+    "numba",
+    "nutpie",
+    "pandas",
+    "plotly",
+    "polars",
+    "pyarrow.dataset",
+    "pyspark",
+    "ray",
+    "scipy.stats",
+    "skops",
+    "sklearn",
+    "tornado",
+)
 
 
 def loaded_after(statement: str) -> set[str]:

@@ -13,7 +13,10 @@ PICTURE = ROOT / "docs" / "which-certificate.svg"
 
 
 def drawn() -> str:
-    code = "import draw_certificates as d, sys; sys.stdout.reconfigure(encoding='utf-8'); print(d.picture(), end='')"
+    code = (
+        "import draw_certificates as d, sys; sys.stdout.reconfigure(encoding='utf-8'); "
+        "print(d.picture(), end='')"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT / "scripts",

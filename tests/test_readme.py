@@ -1,4 +1,5 @@
-"""The README and the guide do what they say: their Python is run as it stands, and so are their commands."""
+"""The README and the guide do what they say: their Python is run as it stands, and so are their
+commands."""
 
 import contextlib
 import io
@@ -21,7 +22,8 @@ def blocks(page, language):
 
 
 def run_python(page):
-    """Run all Python blocks of a page, one after the other, as one program; return what they print."""
+    """Run all Python blocks of a page, one after the other, as one program; return what they
+    print."""
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
         names = {"__name__": "__main__"}

@@ -1,4 +1,5 @@
-"""Names from outside are hostile text: whatever piwo prints of them is printable, and no name begins a line."""
+"""Names from outside are hostile text: whatever piwo prints of them is printable, and no name
+begins a line."""
 
 import importlib
 import json
@@ -91,8 +92,11 @@ def test_every_class_with_words_of_its_own_is_tried() -> None:
     for module in pkgutil.walk_packages(piwo.__path__, "piwo."):
         if not module.name.endswith("__main__"):
             classes = vars(importlib.import_module(module.name)).values()
-            found |= {x.__name__ for x in classes if isinstance(x, type) and x.__module__.startswith("piwo")
-                      and "__str__" in vars(x)}  # fmt: skip
+            found |= {
+                x.__name__
+                for x in classes
+                if isinstance(x, type) and x.__module__.startswith("piwo") and "__str__" in vars(x)
+            }
     assert found - set(PRINTED) == set()
 
 

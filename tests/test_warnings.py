@@ -23,14 +23,19 @@ def estimated() -> piwo.Log:
     "issued",
     [
         lambda: piwo.PIWO(oracle=piwo.oracles.Ridge()).fit(estimated()),
-        lambda: piwo.read({"x": [1.0, None], "action": [0, 1], "reward": [0, 1], "propensity": [0.5, 0.5]},
-                          context="x", missing="indicator").features,
+        lambda: (
+            piwo.read(
+                {"x": [1.0, None], "action": [0, 1], "reward": [0, 1], "propensity": [0.5, 0.5]},
+                context="x",
+                missing="indicator",
+            ).features
+        ),
         lambda: piwo.evaluate(
             piwo.Log.from_arrays(action=[0, 1], reward=[0, 1], propensity=[0.5, 1.0 + 1e-12]),
             piwo.policies.Uniform([0, 1]),
         ),
     ],
-)  # fmt: skip
+)
 def test_it_is_ours(issued) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,11 +1,10 @@
-"""Whatever is given for an argument: a right result, or an error of piwo in one line. A new callable is one line here.
+"""Whatever is given for an argument: a right result, or an error of piwo in one line. A new
+callable is one line here.
 
 `CALLS` holds one good call of everything that is public and takes arguments. Each argument in turn
 becomes each of `WRONG`. Where the good value is a number, what is no number must be refused, never
 be accepted in silence.
 """
-
-# ruff: noqa: E501 (a call a line: the table is read by its columns)
 
 import inspect
 import math
@@ -24,9 +23,19 @@ import piwo
 from piwo import bounds, estimators, learners, oracles, policies, reductions, scores, simulate
 
 WRONG: dict[str, Any] = {
-    "None": None, "a text": "x", "-1": -1, "0": 0, "True": True, "nan": math.nan, "inf": math.inf, "-inf": -math.inf,
-    "1e-320": 1e-320, "1e308": 1e308, "nothing": [], "an object": object(),
-}  # fmt: skip
+    "None": None,
+    "a text": "x",
+    "-1": -1,
+    "0": 0,
+    "True": True,
+    "nan": math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "1e-320": 1e-320,
+    "1e308": 1e308,
+    "nothing": [],
+    "an object": object(),
+}
 NO_NUMBERS = ("a text", "True", "nan", "nothing", "an object")
 Call = tuple[Callable[..., Any], dict[str, Any]]
 
@@ -110,27 +119,76 @@ FRAME = pa.table(
 FITTED = piwo.PACBayes([ONE, UNIFORM], score=piwo.IX(0.1)).fit(LOG)
 
 GOOD: dict[str, Any] = {
-    **dict.fromkeys(("n", "horizon"), 100), **dict.fromkeys(("delta", "rate"), 0.05), "log_inv_delta": 3.0,
-    **dict.fromkeys(("gamma", "bet", "target"), 0.2), **dict.fromkeys(("coverage", "log_class_size", "kl", "variance"), 2.0),
-    **dict.fromkeys(("mean", "value", "raw", "value_ix", "value_ls", "mean_score", "null_mean", "estimate"), 0.5),
-    **dict.fromkeys(("standard_error", "changes", "expected_changes", "missing"), 0.1), "total_weight": 100.0, "inflation": 1.0, "largest": 2.0,
-    "successes": 5, "statements": 2, "width": 4, "upper_end": 1.0, "learner": "grid", "grid": bounds.gamma_grid_ls(1000, 2.0, 0.05),
+    **dict.fromkeys(("n", "horizon"), 100),
+    **dict.fromkeys(("delta", "rate"), 0.05),
+    "log_inv_delta": 3.0,
+    **dict.fromkeys(("gamma", "bet", "target"), 0.2),
+    **dict.fromkeys(("coverage", "log_class_size", "kl", "variance"), 2.0),
+    **dict.fromkeys(
+        ("mean", "value", "raw", "value_ix", "value_ls", "mean_score", "null_mean", "estimate"), 0.5
+    ),
+    **dict.fromkeys(("standard_error", "changes", "expected_changes", "missing"), 0.1),
+    "total_weight": 100.0,
+    "inflation": 1.0,
+    "largest": 2.0,
+    "successes": 5,
+    "statements": 2,
+    "width": 4,
+    "upper_end": 1.0,
+    "learner": "grid",
+    "grid": bounds.gamma_grid_ls(1000, 2.0, 0.05),
     **dict.fromkeys(("w", "w2", "wr", "w2r", "w2r2", "total", "squares"), 50.0),
     **dict.fromkeys(
-        ("bet_sums", "covered_sums", "uncovered_sums", "gain_sums", "weight_sums", "reward_sums", "loss_sums"), SUMS
+        (
+            "bet_sums",
+            "covered_sums",
+            "uncovered_sums",
+            "gain_sums",
+            "weight_sums",
+            "reward_sums",
+            "loss_sums",
+        ),
+        SUMS,
     ),
-    **{x: [0.3, 0.2] for x in ("values", "loss_values", "reward_scores", "loss_scores", "least_loss_scores")},
-    **{x: [0.2, 0.1] for x in ("bets", "gammas")}, **{x: [0.5, 0.5] for x in ("prior", "posterior")},
-    "log_e_values": [3.0, 0.0], "regret": lambda n: 1.0 / n, "y": [0.5, 1.0], "shifts": [0.0], "weights": [1.0],
-}  # fmt: skip
+    **{
+        x: [0.3, 0.2]
+        for x in ("values", "loss_values", "reward_scores", "loss_scores", "least_loss_scores")
+    },
+    **{x: [0.2, 0.1] for x in ("bets", "gammas")},
+    **{x: [0.5, 0.5] for x in ("prior", "posterior")},
+    "log_e_values": [3.0, 0.0],
+    "regret": lambda n: 1.0 / n,
+    "y": [0.5, 1.0],
+    "shifts": [0.0],
+    "weights": [1.0],
+}
 """A good value of every argument of the bounds, by its name."""
 OF_ONE: dict[str, dict[str, Any]] = {
-    "cressie_read_interval": {"n": 1000, "w": 1000.0, "w2": 2000.0, "wr": 500.0, "w2r": 1000.0, "w2r2": 1000.0},
-    "empirical_likelihood_interval": {"w": [0.0, 2.0, 2.0], "reward": [0.0, 1.0, 0.0], "count": [5, 3, 2]},
-    "kl_divergence_normal": {"mean": [0.1, 0.2], "scale": [1.0, 2.0], "prior_mean": 0.0, "prior_scale": 1.0},
-    "lower": {"prior": None}, "lower_many": {"bet_sums": SUMS[None], "prior": None}, "pooled_lower": {"bet_sums": SUMS[None]},
-    "pooled_lower_many": {"bet_sums": SUMS[None, None]}, "value_interval": {"loss_sums": 0.5 * SUMS},
-}  # fmt: skip
+    "cressie_read_interval": {
+        "n": 1000,
+        "w": 1000.0,
+        "w2": 2000.0,
+        "wr": 500.0,
+        "w2r": 1000.0,
+        "w2r2": 1000.0,
+    },
+    "empirical_likelihood_interval": {
+        "w": [0.0, 2.0, 2.0],
+        "reward": [0.0, 1.0, 0.0],
+        "count": [5, 3, 2],
+    },
+    "kl_divergence_normal": {
+        "mean": [0.1, 0.2],
+        "scale": [1.0, 2.0],
+        "prior_mean": 0.0,
+        "prior_scale": 1.0,
+    },
+    "lower": {"prior": None},
+    "lower_many": {"bet_sums": SUMS[None], "prior": None},
+    "pooled_lower": {"bet_sums": SUMS[None]},
+    "pooled_lower_many": {"bet_sums": SUMS[None, None]},
+    "value_interval": {"loss_sums": 0.5 * SUMS},
+}
 
 
 def numbers_of_bounds() -> dict[str, Call]:
@@ -165,9 +223,17 @@ def parameters_of_scores() -> dict[str, Call]:
 
 SPLIT = {"delta": 0.05, "holdout": 0.5, "random_state": 0, "tail": False, "log": LOG}
 EVALUATE: dict[str, Any] = {
-    "log": LOG, "estimator": "ls", "gamma": 0.1, "interval": "auto", "delta": 0.05, "propensity_factor": 1.0,
-    "sensitivity": 1.0, "horizon": 100, "threshold": 0.5, "random_state": 0,
-}  # fmt: skip
+    "log": LOG,
+    "estimator": "ls",
+    "gamma": 0.1,
+    "interval": "auto",
+    "delta": 0.05,
+    "propensity_factor": 1.0,
+    "sensitivity": 1.0,
+    "horizon": 100,
+    "threshold": 0.5,
+    "random_state": 0,
+}
 
 CALLS: dict[str, Call] = {
     **numbers_of_bounds(),
@@ -175,25 +241,64 @@ CALLS: dict[str, Call] = {
     "oracles.Classifier": (fitted_oracle(oracles.Classifier), {"model": None, "C": 1.0}),
     "oracles.Direct": (fitted_oracle(oracles.Direct), {"alpha": 1.0, "model": None}),
     "oracles.Exhaustive": (fitted_oracle(oracles.Exhaustive), {"policies": [ONE, UNIFORM]}),
-    "oracles.Ridge": (fitted_oracle(oracles.Ridge), {"alpha": 1.0, "intercept": True, "standardize": False}),
-    "oracles.Softmax": (fitted_oracle(oracles.Softmax), {"penalty": 1.0, "ridge": 0.001, "steps": 5}),
-    "policies.Classifier": (policies.Classifier, {"model": classifier(), "actions": range(3), "greedy": True, "classes": None}),
+    "oracles.Ridge": (
+        fitted_oracle(oracles.Ridge),
+        {"alpha": 1.0, "intercept": True, "standardize": False},
+    ),
+    "oracles.Softmax": (
+        fitted_oracle(oracles.Softmax),
+        {"penalty": 1.0, "ridge": 0.001, "steps": 5},
+    ),
+    "policies.Classifier": (
+        policies.Classifier,
+        {"model": classifier(), "actions": range(3), "greedy": True, "classes": None},
+    ),
     "policies.Column": (policies.Column, {"name": "pi", "actions": range(3)}),
     "policies.Constant": (policies.Constant, {"label": 1, "actions": range(3)}),
-    "policies.Deterministic": (policies.Deterministic, {"rule": len, "actions": range(3), "features": None}),
+    "policies.Deterministic": (
+        policies.Deterministic,
+        {"rule": len, "actions": range(3), "features": None},
+    ),
     "policies.EpsilonGreedy": (policies.EpsilonGreedy, {"policy": ONE, "epsilon": 0.1}),
-    "policies.LinearGreedy": (policies.LinearGreedy, {"coef": np.zeros((3, 2)), "intercept": np.zeros(3), "actions": range(3), "features": None}),
-    "policies.LinearSoftmax": (policies.LinearSoftmax, {"coef": np.zeros((3, 2)), "intercept": np.zeros(3), "actions": range(3), "temperature": 1.0, "features": None}),
+    "policies.LinearGreedy": (
+        policies.LinearGreedy,
+        {"coef": np.zeros((3, 2)), "intercept": np.zeros(3), "actions": range(3), "features": None},
+    ),
+    "policies.LinearSoftmax": (
+        policies.LinearSoftmax,
+        {
+            "coef": np.zeros((3, 2)),
+            "intercept": np.zeros(3),
+            "actions": range(3),
+            "temperature": 1.0,
+            "features": None,
+        },
+    ),
     "policies.LinearStack": (policies.LinearStack, {"policies": [LINEAR, LINEAR]}),
     "policies.Logging": (policies.Logging, {"actions": range(3)}),
     "policies.Mixture": (policies.Mixture, {"policies": [ONE, UNIFORM], "weights": [0.5, 0.5]}),
-    "policies.RewardModels": (policies.RewardModels, {"models": [regressor()] * 3, "scale": [1.0] * 3, "offset": [0.0] * 3, "actions": range(3), "features": None}),
+    "policies.RewardModels": (
+        policies.RewardModels,
+        {
+            "models": [regressor()] * 3,
+            "scale": [1.0] * 3,
+            "offset": [0.0] * 3,
+            "actions": range(3),
+            "features": None,
+        },
+    ),
     "policies.RowChoices": (policies.RowChoices, {"choices": [0, 1], "actions": range(3)}),
     "policies.RowWise": (policies.RowWise, {"values": [[0.5, 0.5]], "actions": range(2)}),
-    "policies.Tabular": (policies.Tabular, {"probabilities": [0.5, 0.5], "actions": range(2), "contexts": None, "features": None}),
+    "policies.Tabular": (
+        policies.Tabular,
+        {"probabilities": [0.5, 0.5], "actions": range(2), "contexts": None, "features": None},
+    ),
     "policies.Uniform": (policies.Uniform, {"actions": range(3)}),
     "policies.aligned": (policies.aligned, {"policy": ONE, "actions": ACTIONS}),
-    "policies.check_fits": (policies.check_fits, {"policy": ONE, "features": None, "actions": ACTIONS, "rows": 3}),
+    "policies.check_fits": (
+        policies.check_fits,
+        {"policy": ONE, "features": None, "actions": ACTIONS, "rows": 3},
+    ),
     "policies.load": (policies.load, {"path": "no such file"}),
     "policies.load_with_metadata": (policies.load_with_metadata, {"path": "no such file"}),
     "act": (UNIFORM.act, {"X": None, "n": 3, "random_state": 0}),
@@ -201,58 +306,261 @@ CALLS: dict[str, Call] = {
     "linear act": (LINEAR.act, {"X": np.zeros((3, 2)), "random_state": 0}),
     "linear probabilities": (LINEAR.probabilities, {"X": np.zeros((3, 2)), "n": None}),
     "Actions": (piwo.Actions, {"labels": ["a", "b"], "seen": False}),
-    "Candidate": (piwo.Candidate, {"name": "one", "oracle": oracles.Ridge(), "score": piwo.LSLinear(0.1)}),
-    "PIWO": (fitted(piwo.PIWO), {**SPLIT, "score": piwo.IX(0.1), "oracle": oracles.Ridge(), "certificate": "held-out"}),
-    "PIWOGrid": (fitted(piwo.PIWOGrid), {**SPLIT, "score": piwo.LSLinear(), "oracle": oracles.Ridge(), "certificate": "auto"}),
-    "PACBayes": (fitted(piwo.PACBayes), {"policies": [ONE, UNIFORM], "prior": [0.5, 0.5], "score": piwo.IX(0.1), "delta": 0.05, "log": LOG}),
+    "Candidate": (
+        piwo.Candidate,
+        {"name": "one", "oracle": oracles.Ridge(), "score": piwo.LSLinear(0.1)},
+    ),
+    "PIWO": (
+        fitted(piwo.PIWO),
+        {**SPLIT, "score": piwo.IX(0.1), "oracle": oracles.Ridge(), "certificate": "held-out"},
+    ),
+    "PIWOGrid": (
+        fitted(piwo.PIWOGrid),
+        {**SPLIT, "score": piwo.LSLinear(), "oracle": oracles.Ridge(), "certificate": "auto"},
+    ),
+    "PACBayes": (
+        fitted(piwo.PACBayes),
+        {
+            "policies": [ONE, UNIFORM],
+            "prior": [0.5, 0.5],
+            "score": piwo.IX(0.1),
+            "delta": 0.05,
+            "log": LOG,
+        },
+    ),
     "PACBayes.bound": (FITTED.bound, {"posterior": [0.5, 0.5]}),
     "PACBayes.certificate": (FITTED.certificate, {"posterior": [0.5, 0.5]}),
     "PACBayes.regret_bound": (FITTED.regret_bound, {"coverage": 2.0, "kl": 0.5}),
-    "PACBayesLinear": (fitted(piwo.PACBayesLinear), {**SPLIT, "score": piwo.IX(0.1), "policy": "softmax", "prior": "split", "prior_scale": 1.0, "draws": 4, "steps": 2}),
+    "PACBayesLinear": (
+        fitted(piwo.PACBayesLinear),
+        {
+            **SPLIT,
+            "score": piwo.IX(0.1),
+            "policy": "softmax",
+            "prior": "split",
+            "prior_scale": 1.0,
+            "draws": 4,
+            "steps": 2,
+        },
+    ),
     "Auto": (fitted(piwo.Auto), {**SPLIT, "pool": POOL, "extra": (), "refit": True}),
-    "CoverageScaled": (fitted(learners.CoverageScaled), {"oracle": oracles.Exhaustive([ONE, UNIFORM]), "coverage": [3.0, 3.0], "delta": 0.05, "log": LOG}),
+    "CoverageScaled": (
+        fitted(learners.CoverageScaled),
+        {
+            "oracle": oracles.Exhaustive([ONE, UNIFORM]),
+            "coverage": [3.0, 3.0],
+            "delta": 0.05,
+            "log": LOG,
+        },
+    ),
     "usual_pool": (learners.usual_pool, {"random_state": 0}),
-    "evaluate": (piwo.evaluate, {**EVALUATE, "policy": UNIFORM, "q": None, "baseline": None, "name": "one"}),
+    "evaluate": (
+        piwo.evaluate,
+        {**EVALUATE, "policy": UNIFORM, "q": None, "baseline": None, "name": "one"},
+    ),
     "compare": (piwo.compare, {**EVALUATE, "policies": BOTH, "q": None, "baseline": None}),
-    "select": (piwo.select, {"log": LOG, "policies": BOTH, "delta": 0.05, "rate": 0.05, "threshold": 0.5, "interval": "auto", "baseline": None, "horizon": 100}),
-    "Selection.of": (piwo.Selection.of, {"evaluations": EVALUATIONS, "rate": 0.05, "threshold": None}),
+    "select": (
+        piwo.select,
+        {
+            "log": LOG,
+            "policies": BOTH,
+            "delta": 0.05,
+            "rate": 0.05,
+            "threshold": 0.5,
+            "interval": "auto",
+            "baseline": None,
+            "horizon": 100,
+        },
+    ),
+    "Selection.of": (
+        piwo.Selection.of,
+        {"evaluations": EVALUATIONS, "rate": 0.05, "threshold": None},
+    ),
     "check": (piwo.check, {"log": LOG, "policy": UNIFORM, "delta": 0.05}),
-    "certify": (piwo.certify, {"log": LOG, "policies": BOTH, "delta": 0.05, "within": None, "baseline": None, "interval": "auto", "earlier": 0, "series": False, "horizon": 100, "facts": None}),
-    "regret_certificate": (piwo.regret_certificate, {"log": LOG, "policy": UNIFORM, "against": BOTH, "delta": 0.05, "within": None, "interval": "auto"}),
-    "estimate_propensities": (piwo.estimate_propensities, {"source": FRAME, "action": "action", "reward": "reward", "context": "x", "model": None, "folds": 2, "forward": False, "random_state": 0, "actions": None, "reward_range": (0.0, 1.0), "missing": "refuse"}),
-    "read": (piwo.read, {"source": FRAME, "action": "action", "reward": "reward", "propensity": "p", "context": "x", "actions": None, "reward_range": (0.0, 1.0)}),
-    "Log.from_arrays": (piwo.Log.from_arrays, {"action": [0, 1], "reward": [0.0, 1.0], "propensity": [0.5, 0.5], "context": None, "actions": range(2), "reward_range": (0.0, 1.0), "weight": None, "policies": None}),
+    "certify": (
+        piwo.certify,
+        {
+            "log": LOG,
+            "policies": BOTH,
+            "delta": 0.05,
+            "within": None,
+            "baseline": None,
+            "interval": "auto",
+            "earlier": 0,
+            "series": False,
+            "horizon": 100,
+            "facts": None,
+        },
+    ),
+    "regret_certificate": (
+        piwo.regret_certificate,
+        {
+            "log": LOG,
+            "policy": UNIFORM,
+            "against": BOTH,
+            "delta": 0.05,
+            "within": None,
+            "interval": "auto",
+        },
+    ),
+    "estimate_propensities": (
+        piwo.estimate_propensities,
+        {
+            "source": FRAME,
+            "action": "action",
+            "reward": "reward",
+            "context": "x",
+            "model": None,
+            "folds": 2,
+            "forward": False,
+            "random_state": 0,
+            "actions": None,
+            "reward_range": (0.0, 1.0),
+            "missing": "refuse",
+        },
+    ),
+    "read": (
+        piwo.read,
+        {
+            "source": FRAME,
+            "action": "action",
+            "reward": "reward",
+            "propensity": "p",
+            "context": "x",
+            "actions": None,
+            "reward_range": (0.0, 1.0),
+        },
+    ),
+    "Log.from_arrays": (
+        piwo.Log.from_arrays,
+        {
+            "action": [0, 1],
+            "reward": [0.0, 1.0],
+            "propensity": [0.5, 0.5],
+            "context": None,
+            "actions": range(2),
+            "reward_range": (0.0, 1.0),
+            "weight": None,
+            "policies": None,
+        },
+    ),
     "Log.split": (LOG.split, {"holdout": 0.5, "seed": 0, "min_rows": 1, "tail": False}),
-    "Log.with_propensity_error": (LOG.with_propensity_error, {"propensity_factor": 1.5, "sensitivity": 1.5}),
+    "Log.with_propensity_error": (
+        LOG.with_propensity_error,
+        {"propensity_factor": 1.5, "sensitivity": 1.5},
+    ),
     "Log.value": (LOG.value, {"unit": 0.5}),
-    "Monitor": (monitored, {"policy": UNIFORM, "delta": 0.05, "horizon": 100, "name": "one", "reward_range": (0.0, 1.0), "cost": False}),
+    "Monitor": (
+        monitored,
+        {
+            "policy": UNIFORM,
+            "delta": 0.05,
+            "horizon": 100,
+            "name": "one",
+            "reward_range": (0.0, 1.0),
+            "cost": False,
+        },
+    ),
     "Monitor.update": (piwo.Monitor(UNIFORM).update, {"log": LOG}),
     "Monitor.merge": (piwo.Monitor(UNIFORM).merge, {"other": piwo.Monitor(UNIFORM)}),
     "Monitor.load": (piwo.Monitor.load, {"path": "no such file", "policy": UNIFORM}),
     "Monitor.save": (piwo.Monitor(UNIFORM).save, {"path": object()}),
-    "bootstrap": (piwo.intervals.bootstrap, {"log": LOG, "policy": UNIFORM, "estimator": "ix", "gamma": 0.1, "replicates": 3, "delta": 0.05, "random_state": 0, "n_jobs": 1}),
-    "coverage": (piwo.evaluation.coverage, {"log": LOG, "policy": UNIFORM, "gamma": 0.1, "delta": 0.05, "horizon": 100}),
-    "direct_method": (estimators.direct_method, {"log": LOG, "policy": UNIFORM, "q": np.full((60, 3), 0.5), "delta": 0.05, "name": "one"}),
-    "doubly_robust": (estimators.doubly_robust, {"log": LOG, "policy": UNIFORM, "q": np.full((60, 3), 0.5), "gamma": 0.1, "weights": None, "self_normalized": False, "delta": 0.05, "name": "one"}),
+    "bootstrap": (
+        piwo.intervals.bootstrap,
+        {
+            "log": LOG,
+            "policy": UNIFORM,
+            "estimator": "ix",
+            "gamma": 0.1,
+            "replicates": 3,
+            "delta": 0.05,
+            "random_state": 0,
+            "n_jobs": 1,
+        },
+    ),
+    "coverage": (
+        piwo.evaluation.coverage,
+        {"log": LOG, "policy": UNIFORM, "gamma": 0.1, "delta": 0.05, "horizon": 100},
+    ),
+    "direct_method": (
+        estimators.direct_method,
+        {"log": LOG, "policy": UNIFORM, "q": np.full((60, 3), 0.5), "delta": 0.05, "name": "one"},
+    ),
+    "doubly_robust": (
+        estimators.doubly_robust,
+        {
+            "log": LOG,
+            "policy": UNIFORM,
+            "q": np.full((60, 3), 0.5),
+            "gamma": 0.1,
+            "weights": None,
+            "self_normalized": False,
+            "delta": 0.05,
+            "name": "one",
+        },
+    ),
     "forward_model": (estimators.forward_model, {"log": LOG}),
     "mrdr_model": (estimators.mrdr_model, {"log": LOG, "policy": ONE, "alpha": 0.001}),
-    "slope": (estimators.slope, {"log": LOG, "policy": UNIFORM, "estimator": "clip", "gammas": [0.1, 0.01], "delta": 0.1, "name": "one"}),
+    "slope": (
+        estimators.slope,
+        {
+            "log": LOG,
+            "policy": UNIFORM,
+            "estimator": "clip",
+            "gammas": [0.1, 0.01],
+            "delta": 0.1,
+            "name": "one",
+        },
+    ),
     "reductions.bet_sums": (reductions.bet_sums, {"y": [0.5, 1.0]}),
     "reductions.unpacked": (reductions.unpacked, {"data": b"x"}),
-    "Bandit": (simulate.Bandit, {"name": "a coin", "log_mu": (math.log(0.5),) * 2, "pi": (1.0, 0.0), "chance": (0.5, 0.5), "high": 1.0}),
+    "Bandit": (
+        simulate.Bandit,
+        {
+            "name": "a coin",
+            "log_mu": (math.log(0.5),) * 2,
+            "pi": (1.0, 0.0),
+            "chance": (0.5, 0.5),
+            "high": 1.0,
+        },
+    ),
     "Bandit.coverage": (BANDIT.coverage, {"policy": None, "gamma": 0.1}),
     "Bandit.log": (BANDIT.log, {"n": 3, "random_state": 0}),
     "Bandit.counts": (BANDIT.counts, {"n": 3, "logs": 2, "random_state": 0}),
-    "ClassificationBandit": (simulate.ClassificationBandit, {"X": np.zeros((4, 2)), "y": [0, 1, 0, 1], "rewards": None, "actions": range(2), "features": None}),
-    "ClassificationBandit.log": (MANY.log, {"behavior": uniform_of(MANY), "rows": 5, "random_state": 0, "full_propensities": True, "log_propensities": False}),
+    "ClassificationBandit": (
+        simulate.ClassificationBandit,
+        {
+            "X": np.zeros((4, 2)),
+            "y": [0, 1, 0, 1],
+            "rewards": None,
+            "actions": range(2),
+            "features": None,
+        },
+    ),
+    "ClassificationBandit.log": (
+        MANY.log,
+        {
+            "behavior": uniform_of(MANY),
+            "rows": 5,
+            "random_state": 0,
+            "full_propensities": True,
+            "log_propensities": False,
+        },
+    ),
     "ClassificationBandit.value": (MANY.value, {"policy": uniform_of(MANY)}),
-    "ClassificationBandit.coverage": (MANY.coverage, {"policy": uniform_of(MANY), "logger": uniform_of(MANY), "gamma": 0.1}),
-    "ClassificationBandit.softmax_logger": (MANY.softmax_logger, {"eta": 1.0, "rows": 0.5, "alpha": 1.0, "random_state": 0}),
+    "ClassificationBandit.coverage": (
+        MANY.coverage,
+        {"policy": uniform_of(MANY), "logger": uniform_of(MANY), "gamma": 0.1},
+    ),
+    "ClassificationBandit.softmax_logger": (
+        MANY.softmax_logger,
+        {"eta": 1.0, "rows": 0.5, "alpha": 1.0, "random_state": 0},
+    ),
     "using": (entered(piwo.using), {"mapper": ThreadPoolExecutor(1)}),
     "reporting": (entered(piwo.reporting), {"progress": lambda done, total: None}),
     "checkpointing": (entered(piwo.checkpointing), {"path": "no such folder/file", "every": 10.0}),
     "paper_rewards": (MANY.paper_rewards, {"actions": 3, "random_state": 0}),
-}  # fmt: skip
+}
 
 
 def tried(name: str, argument: str, wrong: Any) -> str:

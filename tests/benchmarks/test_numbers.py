@@ -1,4 +1,5 @@
-"""The tables of docs/statistics.md in small, against the numbers of a simulation written before this library."""
+"""The tables of docs/statistics.md in small, against the numbers of a simulation written before
+this library."""
 
 import math
 from collections.abc import Callable
@@ -32,7 +33,8 @@ def allowed(delta: float, logs: int) -> float:
 
 @pytest.mark.parametrize("delta", [0.05, 0.2])
 def test_lemmas_and_regret_theorems_fail_as_often_as_they_may(delta: float) -> None:
-    """2000 logs of eight bandits, n = 200, gamma = sqrt(L/n) and a quarter of it. The lemmas fail in some, A1 never."""
+    """2000 logs of eight bandits, n = 200, gamma = sqrt(L/n) and a quarter of it. The lemmas fail
+    in some, A1 never."""
     found = [
         violations.rates(one, 200, delta, factor, one.counts(200, 2000, random_state=3))
         for one in adversarial_bandits()
@@ -46,7 +48,8 @@ def test_lemmas_and_regret_theorems_fail_as_often_as_they_may(delta: float) -> N
 
 
 def test_looking_at_every_n() -> None:
-    """A fair coin, 2000 looks a log: with bets fixed beforehand the bound is above the value in 2-5 % of the logs."""
+    """A fair coin, 2000 looks a log: with bets fixed beforehand the bound is above the value in
+    2-5 % of the logs."""
     logs = 300
     found = {
         name: float(crossed.mean())
@@ -70,13 +73,18 @@ def improved() -> list:
 
 @pytest.mark.parametrize(
     ("shift", "n", "naive", "one"),
-    [("small", 1000, -0.088, 0.0086), ("full", 1000, -0.028, 0.069), ("small", 10_000, -0.0075, 0.0226),
-     ("full", 10_000, 0.191, 0.225)],
-)  # fmt: skip
+    [
+        ("small", 1000, -0.088, 0.0086),
+        ("full", 1000, -0.028, 0.069),
+        ("small", 10_000, -0.0075, 0.0226),
+        ("full", 10_000, 0.191, 0.225),
+    ],
+)
 def test_improvement_over_the_logger(
     improved: list, shift: str, n: int, naive: float, one: float
 ) -> None:
-    """Lower bounds near those of another bandit of three actions; certified on the same rows, not by two bounds."""
+    """Lower bounds near those of another bandit of three actions; certified on the same rows, not
+    by two bounds."""
     row = next(x for x in improved if (x["shift"], x["n"]) == (shift, n))
     assert row["naive"] == pytest.approx(naive, abs=0.015)
     assert row["joint"] == pytest.approx(one, abs=0.015)
@@ -126,7 +134,8 @@ def test_the_variance_in_place_of_the_coverage(
 
 
 def test_certificates_of_the_grid() -> None:
-    """eps = .1, n = 10 000: union .766, mixture .765, on a half of the rows .744; against the whole class .175."""
+    """eps = .1, n = 10 000: union .766, mixture .765, on a half of the rows .744; against the
+    whole class .175."""
     bandit, rng, found = RareBest(0.1), np.random.default_rng(0), []
     for _ in range(150):
         counts = bandit.counts(10_000, rng)
@@ -194,7 +203,8 @@ UNIONS = (0.114, 0.358, 0.936, 0.196, 0.075, 0.451, 0.039)
     ("case", "width"), [*zip(CASES, UNIONS, strict=True)], ids=[one.bandit.name for one in CASES]
 )
 def test_mixture_union_and_implicit_exploration_in_this_order(case: Case, width: float) -> None:
-    """100 logs: a mixture over the bets is narrower than the best bet that paid for all of them, and that than IX."""
+    """100 logs: a mixture over the bets is narrower than the best bet that paid for all of them,
+    and that than IX."""
     bandit, n, penalty = case.bandit, 3000, bounds.log_inv_delta(0.05)
     bets = BETS[: bounds.grid_size(n, penalty + math.log(2))]
     cells, counts = bandit.cells, bandit.counts(n, 100, 5)

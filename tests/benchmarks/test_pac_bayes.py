@@ -29,7 +29,8 @@ def test_who_learned_and_pays_nothing_is_wrong_too_often():
 @pytest.mark.parametrize("prior", ["split", "zero"])
 @pytest.mark.parametrize("case", CASES, ids=lambda one: one.name)
 def test_bounds_over_linear_policies_hold(case, prior, monkeypatch):
-    """Posteriors that were fitted to the rows as if that cost nothing: what they claim of themselves is untrue.
+    """Posteriors that were fitted to the rows as if that cost nothing: what they claim of
+    themselves is untrue.
 
     A learner that asks for the price does not go there: its bounds are far below the value (the
     benchmark's table).

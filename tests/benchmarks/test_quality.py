@@ -1,4 +1,5 @@
-"""The benchmark of learned policies: its tables and exit code from cases that are known, and one case that is run."""
+"""The benchmark of learned policies: its tables and exit code from cases that are known, and one
+case that is run."""
 
 import json
 
@@ -14,7 +15,8 @@ pytestmark = pytest.mark.statistics
 
 
 def written(path, gains, logged=0.5, best=0.9):
-    """A file of all cases of one seed: auto gains what is given, in turn; all others reach half of what is possible."""
+    """A file of all cases of one seed: auto gains what is given, in turn; all others reach half
+    of what is possible."""
     lines = []
     for number, case in enumerate(quality._cases(quick=False, seeds=1)):
         value = logged + gains[number % len(gains)] * (best - logged)

@@ -1,4 +1,5 @@
-"""Bounds for comparison: by hand, against their definitions, and on bandits that break those of the sample maximum."""
+"""Bounds for comparison: by hand, against their definitions, and on bandits that break those of
+the sample maximum."""
 
 import math
 from pathlib import Path
@@ -60,7 +61,8 @@ def test_clopper_pearson_holds_exactly() -> None:
 
 
 def test_cressie_read_solves_its_quadratic_programme() -> None:
-    """The ends are the extremes of sum q w R over sum q = 1, sum q w = 1, sum (n q - 1)^2 <= F above the least."""
+    """The ends are the extremes of sum q w R over sum q = 1, sum q w = 1, sum (n q - 1)^2 <= F
+    above the least."""
     rng = np.random.default_rng(2)
     n = 12
     w = rng.uniform(0.2, 2.0, n)
@@ -99,7 +101,8 @@ def test_cressie_read_without_spread() -> None:
 
 @pytest.mark.parametrize("name", ["hoeffding", "empirical-bernstein"])
 def test_violations_are_rarer_than_delta_with_the_declared_weight_only(name: str) -> None:
-    """Eight rows in a thousand carry nearly all of the value, with a weight of 100 under which rewards are rare."""
+    """Eight rows in a thousand carry nearly all of the value, with a weight of 100 under which
+    rewards are rare."""
     rng = np.random.default_rng(4)
     n, logs, chance, delta = 1000, 2000, 1e-3, 0.1
     hits = rng.binomial(n, chance, size=logs)

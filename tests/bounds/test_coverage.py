@@ -1,4 +1,5 @@
-"""Do the bounds hold as often as they say? Exactly for one binomial, by seeded simulation elsewhere.
+"""Do the bounds hold as often as they say? Exactly for one binomial, by seeded simulation
+elsewhere.
 
 Tolerance of the simulations: at most delta plus three standard errors of the measured rate.
 """
@@ -25,12 +26,13 @@ def allowed(delta, logs=LOGS):
     return delta + 3 * math.sqrt(delta * (1 - delta) / logs)
 
 
-# ------------------------------------------------------------------------------------------------ bandits
+# --- bandits
 
 
 @dataclass(frozen=True)
 class Bandit:
-    """Contexts x actions with rewards of two values; everything is discrete, so a log is a table of counts.
+    """Contexts x actions with rewards of two values; everything is discrete, so a log is a table of
+    counts.
 
     log_mu: (C, K) log-propensities, -inf where an action is never taken; pi: (C, K); rewards are
     `high` with probability `chance`, else 0, both (C, K); context: (C,) probabilities.
@@ -114,7 +116,8 @@ def missing_support(n):
 
 
 def ladder(n):
-    """Eighteen contexts; in each the policy's action was logged half as often as in the one before."""
+    """Eighteen contexts; in each the policy's action was logged half as often as in the one
+    before."""
     mu = 2.0 ** -np.arange(1, 19)[:, None] * np.array([1.0, 0.0]) + np.array([0.0, 1.0])
     mu[:, 1] -= mu[:, 0]
     pi = np.tile([0.9, 0.1], (18, 1))
@@ -141,7 +144,7 @@ everywhere = pytest.mark.parametrize("n", [100, 2000])
 every_bandit = pytest.mark.parametrize("make", BANDITS, ids=lambda make: make.__name__)
 
 
-# ------------------------------------------------------------------- estimates of many logs at once
+# --- estimates of many logs at once
 
 
 def many_bet_sums(counts, log_y):
@@ -180,7 +183,7 @@ def score_intervals(scores, counts, log_mu, pi, rewards, n, settings, penalty, i
     return np.array([i.lower for i in intervals]), np.array([i.upper for i in intervals])
 
 
-# --------------------------------------------------------------------------------------- simulations
+# --- simulations
 
 
 @everywhere
@@ -248,7 +251,8 @@ def test_ls_interval(make, n):
 
 
 def test_universal_grid_may_be_looked_at_all_the_time():
-    """A bound that was above the mean at any of many looks counts as one violation of the whole log."""
+    """A bound that was above the mean at any of many looks counts as one violation of the whole
+    log."""
     rng, delta, rows, logs = np.random.default_rng(7), 0.1, 3000, 1000
     looks = np.unique(np.geomspace(1, rows, 40).astype(int))
     for chance, weight in ((0.05, 20.0), (0.5, 2.0), (0.004, 250.0)):
@@ -263,7 +267,7 @@ def test_universal_grid_may_be_looked_at_all_the_time():
         assert ever.any()
 
 
-# ----------------------------------------------------------------- exact: one action, rewards of one value
+# --- exact: one action, rewards of one value
 
 EXACT_N, EXACT_DELTA = 400, 0.05
 PENALTY = bounds.log_inv_delta(EXACT_DELTA)
@@ -271,7 +275,8 @@ UNIT_BET = 2 * math.sqrt(PENALTY / EXACT_N)
 
 
 def worst_violation(lower, propensities):
-    """Largest probability, over propensities and rewards, that a bound exceeds the value; not sampled.
+    """Largest probability, over propensities and rewards, that a bound exceeds the value; not
+    sampled.
 
     lower(hits, mu, reward): the bound when the action was logged `hits` times in n rows, always
     with this reward. It rises with the hits, so it fails from some number of hits on, and these are
@@ -309,7 +314,8 @@ def ls_score(mu, reward, bet):
 
 
 def test_exact_ls():
-    """By hand: one hit is too much up to n mu = n lambda delta exp(-n lambda), at most delta/e, at 1/n."""
+    """By hand: one hit is too much up to n mu = n lambda delta exp(-n lambda), at most delta/e,
+    at 1/n."""
     assert scan(ls_score) == pytest.approx(EXACT_DELTA / math.e, rel=0.05)
 
 
@@ -332,11 +338,12 @@ def test_exact_mixture():
     assert 0.05 * EXACT_DELTA < mixture_scan(PENALTY) <= EXACT_DELTA
 
 
-# ------------------------------------------------------------- what is wrong must be seen to be wrong
+# --- what is wrong must be seen to be wrong
 
 
 def test_clipping_with_the_penalty_of_ix_is_caught():
-    """max(mu, gamma) in place of mu + gamma is not an admissible score: it needs a larger penalty."""
+    """max(mu, gamma) in place of mu + gamma is not an admissible score: it needs a larger
+    penalty."""
     assert scan(lambda mu, reward, bet: reward / max(mu, bet / 2)) > 5 * EXACT_DELTA
 
 

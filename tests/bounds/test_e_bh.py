@@ -1,4 +1,5 @@
-"""e-BH against hand-worked numbers, the definition written out, and a simulation with dependent e-values."""
+"""e-BH against hand-worked numbers, the definition written out, and a simulation with dependent
+e-values."""
 
 import math
 
@@ -43,7 +44,8 @@ def test_rejects_more_with_a_larger_rate_and_at_least_what_a_union_bound_does(lo
 
 
 def test_false_discoveries_under_the_worst_dependence():
-    """All true hypotheses share one e-value, 1/p where a uniform number is below p: none is worse."""
+    """All true hypotheses share one e-value, 1/p where a uniform number is below p: none is
+    worse."""
     rng, n, true, rate = np.random.default_rng(0), 20, 15, 0.1
     shares = []
     for _ in range(4000):

@@ -1,4 +1,5 @@
-"""The Efron-Stein bound: by hand, against the definition of its moments, and on logs of known value."""
+"""The Efron-Stein bound: by hand, against the definition of its moments, and on logs of known
+value."""
 
 import itertools
 import math
@@ -70,7 +71,8 @@ def test_the_moments_are_expectations_over_all_that_the_logger_could_have_done()
 
 
 def test_the_row_itself_must_be_left_out_of_the_inflation() -> None:
-    """With n E 1/Z in place of it, the mean of the estimate can be further above the value than B allows."""
+    """With n E 1/Z in place of it, the mean of the estimate can be further above the value than B
+    allows."""
     mu, pi, reward = np.array([0.5, 0.5]), np.array([0.1, 0.9]), np.array([1.0, 0.0])
     w = pi / mu
     mean, value = mu @ reward, pi @ reward  # one row: the estimate is the reward itself
@@ -79,7 +81,8 @@ def test_the_row_itself_must_be_left_out_of_the_inflation() -> None:
 
 
 def test_a_row_moves_the_estimate_by_no_more_than_its_larger_share() -> None:
-    """|S - S'| <= max(p, q), whose square is at most p^2 + q^2: the estimate without the row lies between."""
+    """|S - S'| <= max(p, q), whose square is at most p^2 + q^2: the estimate without the row lies
+    between."""
     rng = np.random.default_rng(4)
     for _ in range(2000):
         w, r = rng.exponential(1.0, 4) * (rng.random(4) < 0.7), rng.random(4)
@@ -93,7 +96,8 @@ def test_a_row_moves_the_estimate_by_no_more_than_its_larger_share() -> None:
 
 
 def test_the_estimate_exceeds_the_value_by_no_more_than_the_inflation() -> None:
-    """Rewards go to the actions of small weight, where self-normalizing favors them most. E S is over all logs."""
+    """Rewards go to the actions of small weight, where self-normalizing favors them most. E S is
+    over all logs."""
     rng, above = np.random.default_rng(3), 0
     for _ in range(20):
         n, k = 4, 2
@@ -117,7 +121,8 @@ def test_the_estimate_exceeds_the_value_by_no_more_than_the_inflation() -> None:
 
 @pytest.mark.parametrize("kind", ["on-policy", "near the logger", "against the weights"])
 def test_violations_are_rarer_than_delta(kind: str) -> None:
-    """Logs that hold an answer: both ends are inside (0, 1). The bound is wide; a twelfth of it would be too narrow.
+    """Logs that hold an answer: both ends are inside (0, 1). The bound is wide; a twelfth of it
+    would be too narrow.
 
     Where all weights are 1, V + U = 4/n: half the width is some 13 standard errors of the mean of a
     coin.
@@ -144,7 +149,8 @@ def test_violations_are_rarer_than_delta(kind: str) -> None:
 
 @pytest.mark.parametrize("reward", [0.0, 1.0])
 def test_a_policy_that_was_hardly_ever_seen_is_not_called_worthless(reward: float) -> None:
-    """n mu = .01, so that 99 logs of 100 have no row of weight: a value of 1 must stay possible, and one of 0."""
+    """n mu = .01, so that 99 logs of 100 have no row of weight: a value of 1 must stay possible,
+    and one of 0."""
     n, mu, delta = 100, np.array([1e-4, 1.0 - 1e-4]), 0.05
     sums, wrong = EfronSteinSums(piwo.policies.Constant(0, [0, 1])), 0
     for action in (np.random.default_rng(5).random((60, n)) > mu[0]) * 1:

@@ -27,7 +27,8 @@ def test_by_hand() -> None:
 @pytest.mark.parametrize("largest", [4.0, 12.0])
 @pytest.mark.parametrize("side", [1, -1])
 def test_the_ends_are_extremes_over_laws(largest: float, side: int) -> None:
-    """Laws with mass on the rows and on the corners of [0, M] x [0, 1], within F / 2 of the best law with E w = 1."""
+    """Laws with mass on the rows and on the corners of [0, M] x [0, 1], within F / 2 of the best
+    law with E w = 1."""
     rng = np.random.default_rng(5)
     n = 7
     w, r = rng.uniform(0.1, 3.0, n), rng.random(n)

@@ -31,7 +31,8 @@ def test_a_missing_action_biases_importance_weighting_and_not_the_identity_of_ix
 
 
 def test_the_average_coverage_does_not_bound_the_regret_of_adaptive_logs():
-    """E14: a coin before the first row decides whether action 1 is ever taken; the bound fails if it falls badly."""
+    """E14: a coin before the first row decides whether action 1 is ever taken; the bound fails if
+    it falls badly."""
     n, delta, runs, rng = 20_000, 0.05, 2000, np.random.default_rng(0)
     gamma = piwo.bounds.gamma_auto(n, math.log(2), delta)
     good, bad = 1 / (0.5 + gamma), 1 / gamma  # C_gamma of "always action 1", r = 1

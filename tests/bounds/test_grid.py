@@ -1,4 +1,5 @@
-"""The grid of PIWO-Grid and its regret bounds, against numbers worked by hand and against each other."""
+"""The grid of PIWO-Grid and its regret bounds, against numbers worked by hand and against each
+other."""
 
 import math
 
@@ -51,7 +52,7 @@ def test_regret_by_hand():
     assert bounds.regret_bound_grid(grid, 0.6) == pytest.approx(0.5)
     assert bounds.regret_bound_grid(grid, 0.01) == 0.01  # no regret exceeds a value, no value C_0
     # C_gamma = .3/(.5 + gamma) = .2, .3, .4 at 1, .5, .25: .45, .4, .4; no more than (1 + gamma)
-    # C_gamma = .4, .45, .5
+    # C_gamma is .4, .45, .5
     assert bounds.regret_bound_grid(grid, lambda gamma: 0.3 / (0.5 + gamma)) == pytest.approx(0.4)
     smoothed = bounds.GammaGrid((1.0, 0.5, 0.25), penalty=5.0, rows=100, largest=1.0, smoothing=2.0)
     # C at 2 gamma = .12, .2, .3: .29, .3, .35

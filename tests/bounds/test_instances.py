@@ -73,7 +73,8 @@ def test_improvement_is_the_mixture_less_one():
 
 
 def test_bets_on_an_improvement_by_hand():
-    """n = 512, log(1/delta) = 4: lambda° = sqrt(8/512) = 1/8, the ninth of 32, 16, ...; m = log2(32 * 128) + 1 = 13."""
+    """n = 512, log(1/delta) = 4: lambda° = sqrt(8/512) = 1/8, the ninth of 32, 16, ...; m =
+    log2(32 * 128) + 1 = 13."""
     octaves = np.arange(13.0) - 8
     weights = np.where(np.abs(octaves) <= 2, 1.0, 0.5 ** (np.abs(octaves) - 2))
     assert bounds.improvement_bets(512, 4.0) == pytest.approx(weights / weights.sum(), rel=1e-12)
@@ -82,7 +83,8 @@ def test_bets_on_an_improvement_by_hand():
 
 
 def test_weighted_bets_prove_more_where_a_policy_plays_one_action_of_ten():
-    """Rewards of 0 and 1, uniform logger: what equal weights cannot certify, these can; and truly."""
+    """Rewards of 0 and 1, uniform logger: what equal weights cannot certify, these can; and
+    truly."""
     rng, better, misses = np.random.default_rng(5), 0, 0
     n, chance = 1000, np.where(np.arange(10) == 0, 0.33, 0.2)
     truth = 0.33 - chance.mean()
@@ -98,7 +100,8 @@ def test_weighted_bets_prove_more_where_a_policy_plays_one_action_of_ten():
 
 
 def test_improvement_beats_the_difference_of_two_bounds():
-    """Both values are measured on the same rows; treating them as strangers loses the certificate."""
+    """Both values are measured on the same rows; treating them as strangers loses the
+    certificate."""
     rng = np.random.default_rng(3)
     n, share = 3000, bounds.log_inv_delta(0.05, statements=2)
     # arms earn .3 and .7 and are logged evenly; the policy takes the better one: improvement .2
@@ -120,7 +123,9 @@ def test_logging_policy_does_not_improve_on_itself():
 
 
 def test_missing_mass_finds_the_half_that_was_never_logged():
-    """Case D16 in the large: the policy spends half of its probability where the log has nothing."""
+    """Case D16 in the large: the policy spends half of its probability where the log
+    has nothing.
+    """
     weights = np.tile([0.4, 0.4, 0.6, 0.6], 2500)
     bound = bounds.missing_mass_upper(bet_sums(weights), 10_000, LOG20)
     assert 0.5 < bound < 0.53

@@ -173,7 +173,8 @@ def test_one_row():
 
 @pytest.mark.parametrize("penalty", [1e4, 1e5])
 def test_class_so_large_that_delta_underflows(penalty):
-    """Here delta/|Pi| is zero in floating point; a constant must still be found, and not overshot."""
+    """Here delta/|Pi| is zero in floating point; a constant must still be found, and not
+    overshot."""
     n = 1_000_000
     sums = n * np.log1p(BETS)
     low = bounds.lower(sums, n, penalty)
@@ -184,7 +185,8 @@ def test_class_so_large_that_delta_underflows(penalty):
 
 
 def test_values_beyond_floating_point():
-    """Propensities below 1e-308 give bet sums through logarithms and a mean that cannot be written down."""
+    """Propensities below 1e-308 give bet sums through logarithms and a mean that cannot be
+    written down."""
     log_y = 1000.0
     sums = 3 * np.logaddexp(0.0, np.log(BETS) + log_y)
     assert bounds.lower(sums, 3, LOG20) == pytest.approx(np.finfo(float).max)

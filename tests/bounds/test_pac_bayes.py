@@ -1,4 +1,5 @@
-"""PAC-Bayes bounds: the Gibbs posterior by hand, for all posteriors together in simulation, and what they reduce to."""
+"""PAC-Bayes bounds: the Gibbs posterior by hand, for all posteriors together in simulation, and
+what they reduce to."""
 
 import math
 
@@ -86,11 +87,13 @@ def test_bad_arguments():
         bounds.kl_divergence_normal(0.0, 0.0, 0.0, 1.0)
 
 
-# ------------------------------------------------------------------------------------------- all posteriors together
+# --- all posteriors together
 
 
 def policies_of(bandit):
-    """Every single action, the target, and the logger, with a prior that favors the last of them."""
+    """Every single action, the target, and the logger, with a prior that favors the
+    last of them.
+    """
     size = len(bandit.pi)
     pi = np.vstack([np.eye(size), bandit.pi, np.exp(bandit.log_mu)])
     prior = np.arange(1.0, len(pi) + 1)
@@ -142,7 +145,8 @@ def log_mean_exp(terms, prior):
 
 
 def test_a_posterior_chosen_afterwards_breaks_what_a_fixed_one_may_claim():
-    """The paper's proof fixes Q. Without the divergence the Gibbs posterior boasts four times as often as it may."""
+    """The paper's proof fixes Q. Without the divergence the Gibbs posterior boasts four times as
+    often as it may."""
     rng = np.random.default_rng(3)
     n, size, lam, logs = 100, 3000, 0.5, 200
     prior = np.full(size, 1 / size)

@@ -19,7 +19,8 @@ def test_one_quantity_without_a_shift_is_the_plain_bound() -> None:
 
 
 def test_one_bet_by_hand() -> None:
-    """One row and log(1/delta) > 32 n: one bet, lambda = 32; 1 + 32 Y = e^40 (1 + 32 (v + k)) / 2 with p = 1/2."""
+    """One row and log(1/delta) > 32 n: one bet, lambda = 32; 1 + 32 Y = e^40 (1 + 32 (v + k)) / 2
+    with p = 1/2."""
     target, shift = 2.0, 3.0
     y = (2.0 * math.exp(40.0) * (1.0 + 32.0 * (target + shift)) - 1.0) / 32.0
     assert bounds.grid_size(1, 40.0) == 1

@@ -92,5 +92,8 @@ def test_normal_interval_refuses(arguments, said):
 
 
 def test_importing_bounds_loads_no_scipy():
-    code = "import sys, piwo.bounds; sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
+    code = (
+        "import sys, piwo.bounds; sys.exit(any(name.split('.')[0] == 'scipy' for name in "
+        "sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

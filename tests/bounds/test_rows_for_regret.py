@@ -1,4 +1,5 @@
-"""Rows for a regret, and the regret after so many rows: by hand, against naive twins, and kept by PIWO-Grid."""
+"""Rows for a regret, and the regret after so many rows: by hand, against naive twins, and kept by
+PIWO-Grid."""
 
 import math
 
@@ -119,7 +120,8 @@ def test_theorem_by_theorem():
 
 @pytest.mark.parametrize("eps", [0.1, 0.02])
 def test_piwo_grid_keeps_what_was_planned(eps):
-    """Logs of as many rows as the plan asks for, of the bandit that hurts pessimism: no regret above the target."""
+    """Logs of as many rows as the plan asks for, of the bandit that hurts pessimism: no regret
+    above the target."""
     bandit, rng, target = RareBest(eps), np.random.default_rng(11), 0.25
     rows = bounds.rows_for_regret(target, 0.9 / eps, math.log(POLICIES), DELTA)
     best, regrets = bandit.values.max(), {}

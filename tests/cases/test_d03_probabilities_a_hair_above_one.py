@@ -1,4 +1,5 @@
-"""D03: float32 probabilities are accepted within 1e-4 on float64 sums, and not beyond, whatever K is."""
+"""D03: float32 probabilities are accepted within 1e-4 on float64 sums, and not beyond, whatever K
+is."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""D06: an event that was kept with chance 1 - pdrop weighs 1/(1 - pdrop), in numerator and denominator."""
+"""D06: an event that was kept with chance 1 - pdrop weighs 1/(1 - pdrop), in numerator and
+denominator."""
 
 import json
 from pathlib import Path

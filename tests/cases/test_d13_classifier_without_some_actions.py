@@ -1,4 +1,5 @@
-"""D13: a classifier that never saw an action has fewer columns; reading them by position takes another action's."""
+"""D13: a classifier that never saw an action has fewer columns; reading them by position takes
+another action's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""D14: the best of many policies, scored on the log that it was chosen on. `compare` pays for all of them."""
+"""D14: the best of many policies, scored on the log that it was chosen on. `compare` pays for all
+of them."""
 
 import math
 from typing import Any

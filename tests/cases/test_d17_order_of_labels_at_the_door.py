@@ -1,4 +1,5 @@
-"""D17, at the door: meaning goes by the name of an action, never by the alphabetical order of names."""
+"""D17, at the door: meaning goes by the name of an action, never by the alphabetical order of
+names."""
 
 from typing import Any
 

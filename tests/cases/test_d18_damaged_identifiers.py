@@ -1,4 +1,5 @@
-"""D18: action identifiers arrive as they were written: every digit, every zero, and NA is a label."""
+"""D18: action identifiers arrive as they were written: every digit, every zero, and NA is a
+label."""
 
 import io
 from pathlib import Path

@@ -64,7 +64,7 @@ def test_a_dense_table_is_refused_before_it_is_made() -> None:
         policy.probabilities(n=1_000_000)
 
 
-# ------------------------------------------------------------------------------------------------- learning
+# --- learning
 
 
 def peak(work: Callable[[], Any]) -> tuple[Any, float]:

@@ -90,7 +90,8 @@ def test_every_kind_comes_back(name: str, reward: list[int]) -> None:
 
 
 def test_draws_may_pay_less_than_nothing() -> None:
-    """Few rewards leave the posterior near its prior; what one draw pays is below 0 as often as not."""
+    """Few rewards leave the posterior near its prior; what one draw pays is below 0 as often as
+    not."""
     signs = []
     for seed in range(8):
         rng = np.random.default_rng(seed)

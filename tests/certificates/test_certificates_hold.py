@@ -1,4 +1,5 @@
-"""Certificates that must not be given: rows against their propensities, policies made from the logged actions."""
+"""Certificates that must not be given: rows against their propensities, policies made from the
+logged actions."""
 
 import numpy as np
 import pytest
@@ -17,9 +18,12 @@ def too_small(factor: float) -> piwo.Log:
     action = rng.integers(0, 3, 900)
     reward = rng.random(900) < 0.2 + 0.5 * (action == 1)
     return piwo.Log.from_arrays(
-        action=np.array(["a", "b", "c"])[action], reward=reward * 1.0, propensity=np.full(900, factor / 3),
-        actions=["a", "b", "c"], context=rng.normal(size=(900, 1)),
-    )  # fmt: skip
+        action=np.array(["a", "b", "c"])[action],
+        reward=reward * 1.0,
+        propensity=np.full(900, factor / 3),
+        actions=["a", "b", "c"],
+        context=rng.normal(size=(900, 1)),
+    )
 
 
 def learners(actions: piwo.Actions) -> list:

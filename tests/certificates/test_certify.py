@@ -1,4 +1,5 @@
-"""Certificates with control variates and against other baselines: by hand, by naive sums, how often they hold."""
+"""Certificates with control variates and against other baselines: by hand, by naive sums, how
+often they hold."""
 
 import math
 from dataclasses import replace
@@ -87,7 +88,8 @@ def test_a_certificate_is_one_side_of_the_interval_at_twice_the_delta() -> None:
 
 
 def contextual(seed: int, n: int = 3000) -> piwo.Log:
-    """A log in which the reward follows the context: that of action 1 is all but known, once it was seen."""
+    """A log in which the reward follows the context: that of action 1 is all but known, once it
+    was seen."""
     rng = np.random.default_rng(seed)
     x, a = rng.normal(size=(n, 1)), (rng.random(n) < 0.2) * 1
     reward = np.where(a == 1, x[:, 0] > -1.0, rng.random(n) < 0.7) * 1.0
@@ -138,7 +140,8 @@ def test_a_reward_model_without_use_is_refused() -> None:
 
 
 def gaps(mu, chance, seeds) -> dict[str, np.ndarray]:
-    """How far the bounds on value and improvement of action 0 lie below the truth, on average, by method."""
+    """How far the bounds on value and improvement of action 0 lie below the truth, on average, by
+    method."""
     value, logged = chance[0], float(np.dot(mu, chance))
     found: dict[str, list] = {"mixture": [], "mixture-cv": []}
     for seed in seeds:
@@ -151,7 +154,8 @@ def gaps(mu, chance, seeds) -> dict[str, np.ndarray]:
 
 
 def test_control_variates_close_most_of_the_gap_where_rewards_are_frequent() -> None:
-    """Clicks mirrored: one action in ten has R = 1 in 99 % of rows. The gap falls by four, and what is better shows."""
+    """Clicks mirrored: one action in ten has R = 1 in 99 % of rows. The gap falls by four, and
+    what is better shows."""
     found = gaps((0.1, 0.9), (0.99, 0.9), range(8))
     value, gain = found["mixture"] / found["mixture-cv"]
     assert value > 3.5
@@ -161,7 +165,8 @@ def test_control_variates_close_most_of_the_gap_where_rewards_are_frequent() -> 
 
 
 def test_control_variates_cost_little_where_rewards_are_rare() -> None:
-    """Clicks: .01 of the rows, all the fall in width (.19 to .05) is at the upper end, which certificates lack."""
+    """Clicks: .01 of the rows, all the fall in width (.19 to .05) is at the upper end, which
+    certificates lack."""
     found = gaps((0.1, 0.9), (0.01, 0.01), range(8))
     assert (found["mixture-cv"] < found["mixture"] + 0.002).all()
 
@@ -209,7 +214,7 @@ def test_learners_profit_and_the_theorem_keeps_its_own_event() -> None:
     assert piwo.PIWOGrid(oracle=both).fit(log).certificate_.bound == "mixture"
 
 
-# ---------------------------------------------------------------- baselines
+# --- baselines
 
 
 def test_against_a_baseline_by_hand() -> None:
@@ -240,7 +245,8 @@ def test_against_a_baseline_by_hand() -> None:
 
 
 def test_shares_of_delta_by_hand() -> None:
-    """a earns 1 in its half of the rows, b nothing; three quarters of delta for a, the rest for b and its twin."""
+    """a earns 1 in its half of the rows, b nothing; three quarters of delta for a, the rest for b
+    and its twin."""
     log = piwo.Log.from_arrays(action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400)
     a, b, twin = (Constant(x, log.actions) for x in "abb")
     shares = {"a": 0.75, "b": 0.125, "twin": 0.125}
@@ -369,7 +375,8 @@ def test_the_difference_with_control_variates_is_the_naive_one() -> None:
 
 
 def test_clicks_compared_with_an_incumbent() -> None:
-    """Both are rare under the logger and clicks are rarer: the gap to the truth falls from .15 to .05."""
+    """Both are rare under the logger and clicks are rarer: the gap to the truth falls from .15 to
+    .05."""
     mu, chance = (0.1, 0.1, 0.8), (0.03, 0.01, 0.01)
     gap = {"mixture": 0.0, "mixture-cv": 0.0}
     for seed in range(6):
@@ -385,7 +392,8 @@ def test_clicks_compared_with_an_incumbent() -> None:
     "bandit", [x for x in adversarial_bandits() if x.mu.all()], ids=lambda x: x.name
 )
 def test_differences_with_control_variates_hold(bandit) -> None:
-    """1500 logs of 300 rows: the target against the even policy and back, wrong in at most delta of them."""
+    """1500 logs of 300 rows: the target against the even policy and back, wrong in at most delta
+    of them."""
     n, logs, delta, size = 300, 1500, 0.1, len(bandit.pi)
     even = replace(bandit, pi=(1 / size,) * size)
     cells = next(bandit.log_of(np.arange(len(bandit.cells.chance))).each_batch())
@@ -412,7 +420,8 @@ def test_differences_with_control_variates_hold(bandit) -> None:
 
 @pytest.mark.parametrize("propensities", [True, False])
 def test_bounds_on_the_gain_over_a_baseline_hold(propensities: bool) -> None:
-    """100 logs of 200 rows, a rare good action, delta = .2; in half of them the baseline is the better one."""
+    """100 logs of 200 rows, a rare good action, delta = .2; in half of them the baseline is the
+    better one."""
     mu, chance, delta, wrong, logs = (0.02, 0.18, 0.8), (0.9, 0.5, 0.1), 0.2, 0, 100
     for seed in range(logs):
         more = {} if propensities else {"propensity": mu}
@@ -430,7 +439,8 @@ def test_bounds_on_the_gain_over_a_baseline_hold(propensities: bool) -> None:
 
 
 def test_the_gate_lets_through_what_is_better_than_the_incumbent() -> None:
-    """The logger is poor: a policy may be certified better than it, and not than the incumbent, and the reverse."""
+    """The logger is poor: a policy may be certified better than it, and not than the incumbent,
+    and the reverse."""
     rng = np.random.default_rng(3)
     bandit = ClassificationBandit(rng.normal(size=(300, 2)), rng.integers(0, 3, 300))
     weak, good = bandit.softmax_logger(0.7), bandit.softmax_logger(6.0)
@@ -443,7 +453,7 @@ def test_the_gate_lets_through_what_is_better_than_the_incumbent() -> None:
     assert piwo.certify(log, {0: good}, baseline=weak)[0].certified
 
 
-# ------------------------------------------------------------------------------------------------------ a series
+# --- a series
 
 
 def pairs(n: int) -> piwo.Log:
@@ -471,7 +481,8 @@ def test_the_calls_of_a_series_spend_delta_in_all() -> None:
 
 
 def test_going_on_until_something_is_certified_is_paid_for_by_a_series_alone() -> None:
-    """What is spent by 20 calls of one candidate each: earlier= tells of its price, the series stays below delta."""
+    """What is spent by 20 calls of one candidate each: earlier= tells of its price, the series
+    stays below delta."""
     log, delta = pairs(50), 0.05
     policy = {0: Constant("a", log.actions)}
     plain, series = (

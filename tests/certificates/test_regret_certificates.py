@@ -21,9 +21,12 @@ EACH = bounds.log_inv_delta(DELTA)
 
 def a_log(**more):
     return piwo.Log.from_arrays(
-        action=["a", "b", "a", "c"] * 60, reward=[1, 0.25, 0.5, 0] * 60, propensity=[0.5, 0.2, 0.5, 0.3] * 60,
-        actions=["a", "b", "c"], **more,
-    )  # fmt: skip
+        action=["a", "b", "a", "c"] * 60,
+        reward=[1, 0.25, 0.5, 0] * 60,
+        propensity=[0.5, 0.2, 0.5, 0.3] * 60,
+        actions=["a", "b", "c"],
+        **more,
+    )
 
 
 def table(log, *chances):
@@ -71,9 +74,12 @@ def test_units_and_in_sample():
         a_log(), table(a_log(), 1, 0, 0), {"b": table(a_log(), 0, 1, 0)}
     )
     wide = piwo.Log.from_arrays(
-        action=["a", "b", "a", "c"] * 60, reward=[9, 1.5, 4, -1] * 60, propensity=[0.5, 0.2, 0.5, 0.3] * 60,
-        actions=["a", "b", "c"], reward_range=(-1, 9),
-    )  # fmt: skip
+        action=["a", "b", "a", "c"] * 60,
+        reward=[9, 1.5, 4, -1] * 60,
+        propensity=[0.5, 0.2, 0.5, 0.3] * 60,
+        actions=["a", "b", "c"],
+        reward_range=(-1, 9),
+    )
     scaled = piwo.regret_certificate(wide, table(wide, 1, 0, 0), {"b": table(wide, 0, 1, 0)})
     assert scaled.regret_upper == pytest.approx(10 * plain.regret_upper)
     mine = table(a_log(), 1, 0, 0)
@@ -141,7 +147,8 @@ def test_refuses():
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("scope", ["comparators", "class"])
 def test_rows_that_contradict_their_propensities_bound_no_regret(scope, inside):
-    """Propensities of .2 where 1/2 is true: without the test the bounds would be -2 and -1.2 for rewards in [0, 1]."""
+    """Propensities of .2 where 1/2 is true: without the test the bounds would be -2 and -1.2 for
+    rewards in [0, 1]."""
     log = piwo.Log.from_arrays(
         action=["a", "b"] * 999, reward=[1, 0] * 999, propensity=[0.2] * 1998, actions=["a", "b"]
     )
@@ -179,7 +186,8 @@ def test_a_comparator_alone_can_contradict_the_propensities():
 
 
 def test_the_best_of_a_class_is_not_below_its_own_policy():
-    """Ten rows: the test of the weights is silent, and at delta = .9 the value of the only policy would be above 1."""
+    """Ten rows: the test of the weights is silent, and at delta = .9 the value of the only policy
+    would be above 1."""
     log = piwo.Log.from_arrays(
         action=["a", "b"] * 5, reward=[1] * 10, propensity=[0.33] * 10, actions=["a", "b"]
     )
@@ -192,7 +200,8 @@ def test_the_best_of_a_class_is_not_below_its_own_policy():
 
 @pytest.mark.parametrize("interval", ["auto", "mixture"])
 def test_it_is_the_certified_improvement_from_the_other_side(interval):
-    """Clicks of .03 against .01 with all propensities: one statement, one number, whatever it is called."""
+    """Clicks of .03 against .01 with all propensities: one statement, one number, whatever it is
+    called."""
     rng = np.random.default_rng(4)
     action = rng.integers(0, 3, 1200)
     log = piwo.Log.from_arrays(

@@ -54,7 +54,8 @@ def piwo(
 
 @pytest.fixture(scope="session")
 def learnable(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A uniform logger over three actions; the right one depends on two context columns, one of them text."""
+    """A uniform logger over three actions; the right one depends on two context columns, one of
+    them text."""
     rng = np.random.default_rng(0)
     n = 3000
     x, shop = rng.normal(size=n), rng.choice(["north", "south"], n)

@@ -1,4 +1,6 @@
-"""Bad input: exit code 2, one line that says what is wrong and where, nothing on standard output."""
+"""Bad input: exit code 2, one line that says what is wrong and where, nothing on
+standard output.
+"""
 
 import json
 import os
@@ -203,23 +205,58 @@ def test_a_policy_that_is_no_policy(piwo, small: Path, roles) -> None:
         (["evaluate", "LOG", "--policy", "uniform", "--delta", "x"], ["--delta", '"x"']),
         (["evaluate", "LOG", "--policy", "uniform", "--delta", "1.5"], ["delta", "1.5"]),
         (["evaluate", "LOG", "--policy", "uniform", "--gamma", "x"], ["--gamma", "'x'"]),
-        (["evaluate", "LOG", "--policy", "uniform", "--estimator", "ix", "--gamma", "-1"], ["gamma", "-1"]),
+        (
+            ["evaluate", "LOG", "--policy", "uniform", "--estimator", "ix", "--gamma", "-1"],
+            ["gamma", "-1"],
+        ),
         (["evaluate", "LOG", "--policy", "uniform", "--gamma", ".1,.2"], ["--gamma", "one number"]),
         (["evaluate", "LOG", "--policy", "uniform", "--estimator", "dr"], ["'dr'", "snips"]),
         (["evaluate", "LOG", "--policy", "uniform", "--interval", "t"], ["'t'", "mixture"]),
-        (["evaluate", "LOG", "--policy", "uniform", "--reward-range", "0"], ["--reward-range", "LO,HI"]),
+        (
+            ["evaluate", "LOG", "--policy", "uniform", "--reward-range", "0"],
+            ["--reward-range", "LO,HI"],
+        ),
         (["evaluate", "LOG", "--policy", "uniform", "--reward-range", "1,0"], ["(1.0, 0.0)"]),
         (["evaluate", "LOG", "--policy", "uniform", "--actions", "5..3"], ["'5..3'"]),
         (["evaluate", "LOG", "--policy", "uniform", "--actions", "@none"], ["--actions", "'none'"]),
-        (["evaluate", "LOG", "--policy", "uniform", "--cost", "p"], ["--reward='click'", "--cost='p'"]),
+        (
+            ["evaluate", "LOG", "--policy", "uniform", "--cost", "p"],
+            ["--reward='click'", "--cost='p'"],
+        ),
         (["learn", "LOG", "--out", "p.piwo"], ["--context"]),
         (["learn", "LOG", "--context", "zzz", "--out", "p.piwo"], ["'zzz'"]),
-        (["learn", "LOG", "--context", "new", "--out", "no/such/p.piwo"], ["--out", "no/such/p.piwo"]),
+        (
+            ["learn", "LOG", "--context", "new", "--out", "no/such/p.piwo"],
+            ["--out", "no/such/p.piwo"],
+        ),
         (["learn", "LOG", "--context", "new"], ["--out"]),
-        (["learn", "LOG", "--context", "new", "--out", "p.piwo", "--score", "dm"], ["'dm'", "ls-linear"]),
-        (["learn", "LOG", "--context", "new", "--out", "p.piwo", "--oracle", "tree"], ["'tree'", "ridge"]),
-        (["learn", "LOG", "--context", "new", "--out", "p.piwo", "--score", "iw", "--gamma", "1"], ["iw"]),
-        (["learn", "LOG", "--context", "new", "--out", "p.piwo", "--seed", "1.5"], ["--seed", "'1.5'"]),
+        (
+            ["learn", "LOG", "--context", "new", "--out", "p.piwo", "--score", "dm"],
+            ["'dm'", "ls-linear"],
+        ),
+        (
+            ["learn", "LOG", "--context", "new", "--out", "p.piwo", "--oracle", "tree"],
+            ["'tree'", "ridge"],
+        ),
+        (
+            [
+                "learn",
+                "LOG",
+                "--context",
+                "new",
+                "--out",
+                "p.piwo",
+                "--score",
+                "iw",
+                "--gamma",
+                "1",
+            ],
+            ["iw"],
+        ),
+        (
+            ["learn", "LOG", "--context", "new", "--out", "p.piwo", "--seed", "1.5"],
+            ["--seed", "'1.5'"],
+        ),
         (["learn", "LOG", "--context", "new", "--out", "p.piwo", "--seed", "-1"], ["--seed", "-1"]),
         (["policy", "act", "p.piwo", "LOG", "--seed", "1.5"], ["--seed", "'1.5'"]),
         (["check", "small.csv", "--reward", ""], ["--reward", "''"]),
@@ -232,7 +269,7 @@ def test_a_policy_that_is_no_policy(piwo, small: Path, roles) -> None:
         (["policy", "atc", "p.piwo"], ["atc", "act"]),
         (["policy", "act", "p.piwo"], ["--contexts"]),
     ],
-)  # fmt: skip
+)
 def test_wrong_usage(piwo, small: Path, roles, words, says) -> None:
     if "LOG" in words:
         words = [*(str(small) if x == "LOG" else x for x in words), *(x for x in roles)]

@@ -1,4 +1,5 @@
-"""`piwo evaluate` on clicks: full propensity vectors make the interval four times narrower, and it says so."""
+"""`piwo evaluate` on clicks: full propensity vectors make the interval four times narrower, and
+it says so."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 @pytest.fixture(scope="module")
 def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """3000 rows; the policy's action has propensity .1 and is clicked once in a hundred times, as is the other."""
+    """3000 rows; the policy's action has propensity .1 and is clicked once in a hundred times, as
+    is the other."""
     reward = np.zeros(3000)
     reward[[0, 1, 2, *range(300, 327)]] = 1
     mu = pa.FixedSizeListArray.from_arrays(pa.array(np.tile([0.1, 0.9], 3000)), 2)

@@ -8,9 +8,19 @@ import piwo as library
 from piwo import __version__
 
 KEYS = {
-    "name", "estimator", "gamma", "value", "lower", "upper", "delta", "mean_weight", "ess", "max_weight",
-    "unsupported_mass", "rows",
-}  # fmt: skip
+    "name",
+    "estimator",
+    "gamma",
+    "value",
+    "lower",
+    "upper",
+    "delta",
+    "mean_weight",
+    "ess",
+    "max_weight",
+    "unsupported_mass",
+    "rows",
+}
 OPEN_BANDIT = ("--action", "item_id", "--reward", "click", "--propensity", "propensity_score")
 
 # log, K, estimator, gamma, value: what an independent program found on the Open Bandit sample

@@ -1,4 +1,5 @@
-"""A policy is known again by its rows, under whatever name they are read; what is not known is not claimed."""
+"""A policy is known again by its rows, under whatever name they are read; what is not known is
+not claimed."""
 
 import shutil
 from pathlib import Path

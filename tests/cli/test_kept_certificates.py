@@ -77,7 +77,8 @@ OLD_NOTE = (
 
 
 def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, monkeypatch) -> None:
-    """The policy saved was learned again: its file, and all that show it, call another one certified."""
+    """The policy saved was learned again: its file, and all that show it, call another one
+    certified."""
     pytest.importorskip("jinja2")
     few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
     monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
@@ -88,7 +89,10 @@ def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, m
     assert made["improvement_lower"] == other["improvement_lower"] > 0
     assert (made["certified"], other["certified"], other["about"]) == (None, True, None)
     rows = made["training_rows"]
-    about = f"the policy learned from {rows} of 3000 rows, not the one to run, which was learned again from all of them"
+    about = (
+        f"the policy learned from {rows} of 3000 rows, not the one to run, which was learned "
+        "again from all of them"
+    )
     assert made["about"] == about
 
     shown = piwo("policy", "show", again)
@@ -118,7 +122,8 @@ def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, m
 def test_a_report_claims_nothing_of_policies_made_from_its_rows(
     piwo, learnable: Path, roles, tmp_path: Path
 ) -> None:
-    """The headline, the picture and the table are about the others; the page is grey, and says why, for these."""
+    """The headline, the picture and the table are about the others; the page is grey, and says
+    why, for these."""
     pytest.importorskip("jinja2")
     out, page = tmp_path / "p.piwo", tmp_path / "page.html"
     piwo("learn", learnable, *roles, "--context", "user x,shop", "--oracle", "ridge", "--out", out)

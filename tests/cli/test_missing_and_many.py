@@ -1,4 +1,5 @@
-"""Missing and many context values on the command line: learned, kept in the policy file, acted on."""
+"""Missing and many context values on the command line: learned, kept in the policy file, acted
+on."""
 
 import csv
 import io
@@ -13,7 +14,8 @@ import piwo as library
 
 @pytest.fixture
 def visits(tmp_path: Path) -> Path:
-    """Action 1 is right where the age is missing; the shop has many levels, two of which matter not."""
+    """Action 1 is right where the age is missing; the shop has many levels, two of which matter
+    not."""
     rng = np.random.default_rng(0)
     lines = ["action,reward,propensity,age,shop"]
     for row in range(2000):

@@ -170,7 +170,8 @@ def test_a_policy_that_cannot_act_on_a_file_says_so_in_words_of_the_command_line
 
 
 def test_exploring(piwo, greedy: Path, tmp_path: Path) -> None:
-    """Every action is tried, with the probability that is written beside it: 1 - .2 + .2/2, or .2/2."""
+    """Every action is tried, with the probability that is written beside it: 1 - .2 + .2/2, or
+    .2/2."""
     path = tmp_path / "contexts.csv"
     path.write_text("a,b,shop\n" + "1,0,07\n" * 400, encoding="utf-8")
     found = decisions(piwo("policy", "act", greedy, path, "--epsilon", 0.2, "--seed", 0).out)

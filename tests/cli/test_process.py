@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 ENDLESS = "select 'a' as action, 1 as reward, 0.5 as propensity from range(100000000000)"
-READY = "import sys; from piwo.cli.main import main; print('ready', flush=True); sys.exit(main(sys.argv[1:]))"
+READY = (
+    "import sys; from piwo.cli.main import main; print('ready', flush=True); "
+    "sys.exit(main(sys.argv[1:]))"
+)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Missing or doubtful propensities: the same options on every command that reads a log, told in every result."""
+"""Missing or doubtful propensities: the same options on every command that reads a log, told in
+every result."""
 
 import json
 from pathlib import Path
@@ -15,7 +16,8 @@ ESTIMATED = ("--context", "x", "--estimate-propensities", "folds")
 
 @pytest.fixture(scope="module")
 def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A logger whose propensities follow a logistic regression on x and were not kept; `right` is the best policy."""
+    """A logger whose propensities follow a logistic regression on x and were not kept; `right` is
+    the best policy."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=2000)
     action = (rng.random(2000) < 1.0 / (1.0 + np.exp(-x))) * 1

@@ -60,7 +60,8 @@ class SparkHome:
     session: Any
 
     def frame(self, parts: list[pa.Table], accident: Accident | None = None, once: str = "") -> Any:
-        """A DataFrame whose partition i holds exactly the rows of part i; the third part meets the accident."""
+        """A DataFrame whose partition i holds exactly the rows of part i; the third part meets
+        the accident."""
         from pyspark import cloudpickle as sparks_own
 
         sparks_own.register_pickle_by_value(sys.modules[__name__])

@@ -1,4 +1,5 @@
-"""Checkpoints: killed at any moment, a computation goes on to the same bits; what is not the same is refused."""
+"""Checkpoints: killed at any moment, a computation goes on to the same bits; what is not the same
+is refused."""
 
 import contextlib
 import functools
@@ -282,7 +283,7 @@ def test_findings_are_kept(tmp_path: Path) -> None:
         reduce(log(hair), Fatal(Digest(), 10**9))
 
 
-# ----------------------------------------------------------------------------------------- what is the same
+# --- what is the same
 
 
 def test_identities_are_the_same_in_every_process() -> None:
@@ -297,9 +298,12 @@ def test_identities_are_the_same_in_every_process() -> None:
     found = []
     for seed in ("1", "2"):
         run = subprocess.run(
-            [sys.executable, "-c", code, __name__, __file__], env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            [sys.executable, "-c", code, __name__, __file__],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert run.returncode == 0, run.stderr
         found.append(run.stdout)
     assert found[0] == found[1]
@@ -474,7 +478,7 @@ def test_caches_do_not_count() -> None:
     assert fingerprint(rows) == before
 
 
-# -------------------------------------------------------------------------------------------- the command
+# --- the command
 
 
 @pytest.fixture
@@ -491,7 +495,8 @@ def big(tmp_path: Path) -> Path:
 
 
 def start(big: Path, kept: Path) -> subprocess.Popen[str]:
-    """The command, slowed down so that there is time to kill it, with a checkpoint after every piece."""
+    """The command, slowed down so that there is time to kill it, with a checkpoint after every
+    piece."""
     code = (
         "import sys, time, functools\nfrom piwo import engines\nfrom piwo.reductions import "
         "PolicySums\nplain = PolicySums.update\nPolicySums.update = lambda self, state, batch: "
@@ -519,9 +524,22 @@ def test_a_killed_command_goes_on_to_the_same_answer(
     assert kept.exists()
     assert "Traceback" not in complaint
     again = subprocess.run(
-        [sys.executable, "-m", "piwo", "evaluate", big, "--policy", "uniform", "--json", "--checkpoint", kept],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "piwo",
+            "evaluate",
+            big,
+            "--policy",
+            "uniform",
+            "--json",
+            "--checkpoint",
+            kept,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     expected = piwo.evaluate(read(str(big)), Uniform(range(4))).to_dict()
     (found,) = json.loads(again.stdout)["policies"]
     assert {x: found[x] for x in ("value", "lower", "upper", "rows")} == {

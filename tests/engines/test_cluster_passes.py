@@ -13,10 +13,14 @@ N = 3000
 RNG = np.random.default_rng(0)
 TABLE = pa.table(
     {
-        "action": RNG.choice(["a", "b", "c"], N), "reward": RNG.integers(0, 2, N) * 1.0, "propensity": [1 / 3] * N,
-        "x": RNG.normal(size=N), "shop": RNG.choice(["north", "south"], N), "event": range(N),
+        "action": RNG.choice(["a", "b", "c"], N),
+        "reward": RNG.integers(0, 2, N) * 1.0,
+        "propensity": [1 / 3] * N,
+        "x": RNG.normal(size=N),
+        "shop": RNG.choice(["north", "south"], N),
+        "event": range(N),
     }
-)  # fmt: skip
+)
 
 
 class Counting(Cluster):

@@ -59,7 +59,7 @@ def without_rows(state: Any) -> Any:
     return state.count, state.weight, sorted((w, code, p) for w, _, code, p in state.top.rows)
 
 
-# ------------------------------------------------------------------------------------------------------- laws
+# --- laws
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -87,7 +87,7 @@ def test_a_task_that_fails_and_a_worker_that_dies_change_nothing(
     assert found == reduce(laws.log(), Digest())
 
 
-# ------------------------------------------------------------------------------------------------- whole stories
+# --- whole stories
 
 
 def story(n: int = 3000) -> pa.Table:
@@ -195,7 +195,7 @@ def test_a_grid_learned_there_is_the_same_file_with_the_same_certificate(
     assert list(there.path_) == pytest.approx(list(here.path_), rel=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------------- errors
+# --- errors
 
 
 def broken(column: str, value: Any, *rows: int) -> list[pa.Table]:
@@ -293,7 +293,8 @@ def test_an_interrupt_cancels_the_job(home: SparkHome, tmp_path: Path) -> None:
 
 
 def test_an_interrupt_is_one_whatever_spark_makes_of_it() -> None:
-    """The interrupt breaks the connection, and the next call on it fails with an error of its own."""
+    """The interrupt breaks the connection, and the next call on it fails with an error of its
+    own."""
     errors = pytest.importorskip("py4j.protocol", reason="needs Spark: pip install 'piwo[spark]'")
     called: list[str] = []
 

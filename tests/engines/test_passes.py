@@ -1,4 +1,5 @@
-"""What a user asks for costs as few passes over the log as it can: on a large log a pass is what costs."""
+"""What a user asks for costs as few passes over the log as it can: on a large log a pass is what
+costs."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

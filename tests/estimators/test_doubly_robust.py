@@ -15,9 +15,11 @@ K = 3
 def made(n: int = 300, seed: int = 0, **options: Any) -> tuple[piwo.Log, Any, Any, dict[str, Any]]:
     rng = np.random.default_rng(seed)
     data = {
-        "action": rng.integers(0, K, n), "reward": rng.random(n), "propensity": rng.uniform(0.1, 0.9, n),
+        "action": rng.integers(0, K, n),
+        "reward": rng.random(n),
+        "propensity": rng.uniform(0.1, 0.9, n),
         "context": rng.normal(size=(n, 2)),
-    }  # fmt: skip
+    }
     log = piwo.Log.from_arrays(**data, actions=range(K), **options)
     return log, rng.dirichlet(np.ones(K), n), rng.uniform(-0.5, 1.5, (n, K)), data
 

@@ -1,4 +1,5 @@
-"""SWITCH-DR, DRos, self-normalized DR and MRDR: against their definitions, and by what they are for."""
+"""SWITCH-DR, DRos, self-normalized DR and MRDR: against their definitions, and by what they are
+for."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Estimated propensities: from other folds only, marked, calibrated where the classifier is right."""
+"""Estimated propensities: from other folds only, marked, calibrated where the classifier is
+right."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,7 +46,8 @@ def test_a_logistic_logger_is_found_by_logistic_regression() -> None:
 
 
 def test_no_row_is_seen_by_the_classifier_that_judges_it() -> None:
-    """A classifier that knows its rows by heart gives every action of other rows 1/3 or 2/3, never 1."""
+    """A classifier that knows its rows by heart gives every action of other rows 1/3 or 2/3,
+    never 1."""
     from sklearn.neighbors import KNeighborsClassifier
 
     frame, _ = rows(300)
@@ -123,7 +125,7 @@ def test_the_order_of_folds_is_in_the_seed() -> None:
     assert not np.array_equal(one, other)
 
 
-# ------------------------------------------------------------------------------------------ a log that is divided
+# --- a log that is divided
 
 
 def shop(n: int = 400) -> dict[str, Any]:
@@ -145,7 +147,8 @@ def read_and_divided(rows: dict[str, Any], forward: bool, tail: bool, factor: fl
 
 
 def changed(rows: dict[str, Any], where: np.ndarray) -> dict[str, Any]:
-    """Rows of which some have other actions, one of them new, other contexts, one of them new, and other rewards."""
+    """Rows of which some have other actions, one of them new, other contexts, one of them new,
+    and other rewards."""
     found = {name: column.copy() for name, column in rows.items()}
     found["action"][where] = np.resize(np.array(["b", "b", "z"], object), where.sum())
     found["city"][where] = np.resize(np.array(["D", "A"], object), where.sum())

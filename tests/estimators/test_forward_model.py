@@ -14,7 +14,8 @@ from piwo.reductions.model_variate import CUTS
 
 
 def made(n: int, seed: int, width: int = 2) -> dict[str, Any]:
-    """Return a contextual log of four actions with its true rewards, and a policy that is good but not greedy."""
+    """Return a contextual log of four actions with its true rewards, and a policy that is good
+    but not greedy."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, width))
     r = np.clip(
@@ -39,7 +40,8 @@ def predicted(log: piwo.Log) -> Any:
 
 
 def test_means_by_hand() -> None:
-    """256 rows of action a: 128 hits; the mean is drawn to itself, and b, never seen, gets it too."""
+    """256 rows of action a: 128 hits; the mean is drawn to itself, and b, never seen, gets it
+    too."""
     reward = [1, 0] * 128 + [0] * 256
     log = piwo.Log.from_arrays(
         action=["a"] * 512, reward=reward, propensity=[0.5] * 512, actions=["a", "b"]
@@ -145,7 +147,8 @@ def test_a_model_narrows_the_interval() -> None:
 
 
 def test_bounds_hold_with_forward_fitting() -> None:
-    """40 logs of 600 rows, twelve columns of noise to overfit: misses at most delta and three standard errors."""
+    """40 logs of 600 rows, twelve columns of noise to overfit: misses at most delta and three
+    standard errors."""
     misses = 0
     for seed in range(40):
         data = made(600, seed=100 + seed, width=12)
@@ -156,7 +159,8 @@ def test_bounds_hold_with_forward_fitting() -> None:
 
 
 def test_weights_beyond_float64() -> None:
-    """A row with w = e^900 and R = 0 bets k - k + sum_a min(pi q, k mu); with q = 0 there, k more."""
+    """A row with w = e^900 and R = 0 bets k - k + sum_a min(pi q, k mu); with q = 0 there, k
+    more."""
     log = piwo.Log.from_arrays(action=[0], reward=[0], log_propensity=[-900.0], actions=[0, 1])
     (batch,) = log.each_batch()
     batch = type(batch)(**{**vars(batch), "propensities": np.array([[0.0, 1.0]])})

@@ -12,7 +12,8 @@ from piwo.simulate import Bandit
 
 
 def test_the_rule_by_hand() -> None:
-    """Two rows in three have weight 2: clip at .5 changes nothing, at .8 divides by .8 where IW divides by .5."""
+    """Two rows in three have weight 2: clip at .5 changes nothing, at .8 divides by .8 where IW
+    divides by .5."""
     log = piwo.Log.from_arrays(
         action=["a", "a", "b"] * 20, reward=[1, 0, 1] * 20, propensity=[0.5] * 60
     )
@@ -40,7 +41,8 @@ def test_it_stops_where_bias_shows() -> None:
 
 
 def test_the_error_is_within_a_constant_of_the_best_on_the_path() -> None:
-    """The theorem: error <= (sqrt(6) + 3) min over the path of bias + half width, in 1 - delta of the logs."""
+    """The theorem: error <= (sqrt(6) + 3) min over the path of bias + half width, in 1 - delta of
+    the logs."""
     bandit = Bandit("rare", (math.log(0.01), math.log(0.99)), (0.3, 0.7), (0.5, 0.4))
     within = []
     for seed in range(40):

@@ -1,4 +1,5 @@
-"""Rows that contradict their propensities: no bound is given anywhere, and one line says why; estimates stay."""
+"""Rows that contradict their propensities: no bound is given anywhere, and one line says why;
+estimates stay."""
 
 import math
 from collections.abc import Callable
@@ -21,9 +22,12 @@ def lying(propensity: float = LIE, rows: int = 600) -> piwo.Log:
     rng = np.random.default_rng(0)
     action = rng.integers(0, 2, rows)
     return piwo.Log.from_arrays(
-        action=np.array(["a", "b"])[action], reward=(rng.random(rows) < 0.3 + 0.4 * action) * 1.0,
-        propensity=np.full(rows, propensity), actions=["a", "b"], context=rng.normal(size=(rows, 2)),
-    )  # fmt: skip
+        action=np.array(["a", "b"])[action],
+        reward=(rng.random(rows) < 0.3 + 0.4 * action) * 1.0,
+        propensity=np.full(rows, propensity),
+        actions=["a", "b"],
+        context=rng.normal(size=(rows, 2)),
+    )
 
 
 def both() -> dict[str, piwo.policies.Policy]:
@@ -138,7 +142,8 @@ def test_what_one_candidate_says_counts_for_all() -> None:
 
 
 def lying_of_b(propensity: float, rows: int = 2000, seed: int = 1) -> piwo.Log:
-    """Every reward 1/2, so no policy is better than another; b is taken in .6 of the rows, and logged with less."""
+    """Every reward 1/2, so no policy is better than another; b is taken in .6 of the rows, and
+    logged with less."""
     action = np.random.default_rng(seed).choice(3, rows, p=[0.2, 0.6, 0.2])
     return piwo.Log.from_arrays(
         action=np.array(["a", "b", "c"])[action], reward=np.full(rows, 0.5),
@@ -177,7 +182,8 @@ def test_what_a_baseline_says_against_the_rows_counts(propensity: float) -> None
 
 @pytest.mark.parametrize("propensity", [0.6, 0.45, 0.3])
 def test_how_often_a_policy_is_called_better_than_its_equal(propensity: float) -> None:
-    """In at most delta of the logs, whatever is said of the baseline's propensities; honest logs have bounds."""
+    """In at most delta of the logs, whatever is said of the baseline's propensities; honest logs
+    have bounds."""
     delta, logs, (a, b, _) = 0.1, 25, three().values()
     found = [
         piwo.evaluate(
@@ -286,9 +292,12 @@ def test_an_incumbent_that_contradicts_the_rows(exchange: bool) -> None:
 
     def learned(propensity: float) -> piwo.Auto:
         log = piwo.Log.from_arrays(
-            action=action, reward=(rng.random(3000) < 0.5) * 1.0, propensity=np.array([0.2, propensity, 0.2])[action],
-            actions=[0, 1, 2], context=rng.normal(size=(3000, 1)),
-        )  # fmt: skip
+            action=action,
+            reward=(rng.random(3000) < 0.5) * 1.0,
+            propensity=np.array([0.2, propensity, 0.2])[action],
+            actions=[0, 1, 2],
+            context=rng.normal(size=(3000, 1)),
+        )
         return piwo.Auto(
             [piwo.oracles.Ridge()], incumbent=Constant(1, [0, 1, 2]), exchange=exchange
         ).fit(log)
@@ -381,7 +390,8 @@ def test_the_gate_believes_no_baseline_that_contradicts_the_rows(
 
 
 def test_a_policy_that_was_learned_from_the_rows_is_named_as_a_cause() -> None:
-    """Right propensities, and a tree that knows every row by heart: half of the actions have all of the weight."""
+    """Right propensities, and a tree that knows every row by heart: half of the actions have all
+    of the weight."""
     from sklearn.tree import DecisionTreeClassifier
 
     rng = np.random.default_rng(0)

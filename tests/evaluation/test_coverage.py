@@ -1,4 +1,5 @@
-"""Coverage: exact in bandits, bounded from logs; by hand, by naive loops, and how often the bounds hold."""
+"""Coverage: exact in bandits, bounded from logs; by hand, by naive loops, and how often the
+bounds hold."""
 
 import math
 

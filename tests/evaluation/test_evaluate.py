@@ -1,4 +1,5 @@
-"""`evaluate` and `compare`: values worked by hand, a naive twin, and what must not change the answer."""
+"""`evaluate` and `compare`: values worked by hand, a naive twin, and what must not change the
+answer."""
 
 import json
 import math
@@ -36,7 +37,8 @@ def small(repeat: int = 1, **options: Any) -> piwo.Log:
 
 
 def generated(n: int = 3000, seed: int = 0) -> dict[str, Any]:
-    """Return a contextual log of four actions whose propensities and target policy depend on the row."""
+    """Return a contextual log of four actions whose propensities and target policy depend on the
+    row."""
     rng = np.random.default_rng(seed)
     mu = rng.dirichlet(np.full(4, 0.5), n) * 0.98 + 0.005
     action = (rng.random(n)[:, None] > np.cumsum(mu, axis=1)).sum(axis=1).clip(0, 3)
@@ -183,7 +185,7 @@ def test_arguments_out_of_range(options: dict[str, Any]) -> None:
         piwo.evaluate(small(), PI, **options)
 
 
-# ---------------------------------------------------------------------------------------- logging policy
+# --- logging policy
 
 
 @pytest.mark.parametrize("estimator", ["iw", "snips"])
@@ -230,9 +232,12 @@ def test_weights_beyond_float64_leave_a_valid_interval_and_valid_json() -> None:
 @pytest.mark.parametrize("reward", [1e7, 1e10])
 def test_credits_beyond_float64_of_weights_within(reward: float) -> None:
     log = piwo.Log.from_arrays(
-        action=["a", "b"] * 30, reward=[reward, 0] * 30, propensity=[1e-300] + [0.5] * 59, actions=["a", "b"],
+        action=["a", "b"] * 30,
+        reward=[reward, 0] * 30,
+        propensity=[1e-300] + [0.5] * 59,
+        actions=["a", "b"],
         reward_range=(0, math.inf),
-    )  # fmt: skip
+    )
     state = reduce(
         log, PolicySums(piwo.policies.Constant("a", log.actions), piwo.IW(), bounded=False)
     )
@@ -256,7 +261,7 @@ def test_squares_beyond_float64_leave_no_standard_error() -> None:
     )
 
 
-# ------------------------------------------------------------------------------------------ other scales
+# --- other scales
 
 
 def test_a_shifted_range_moves_value_and_bounds_with_it() -> None:
@@ -376,7 +381,7 @@ def test_sampling_weights_weigh_both_sides_and_make_no_finite_sample_claim() -> 
     assert any("thinned" in note for note in result.notes)
 
 
-# ------------------------------------------------------------------- what must not change the answer
+# --- what must not change the answer
 
 
 def numbers(result: piwo.Evaluation) -> list[Any]:
@@ -427,7 +432,7 @@ def test_text_is_no_policy() -> None:
         piwo.evaluate(small(), "uniform")
 
 
-# --------------------------------------------------------------------------------------------- compare
+# --- compare
 
 
 def test_simultaneous_intervals_pay_log_n() -> None:
@@ -461,7 +466,7 @@ def test_no_policies() -> None:
         piwo.compare(small(), {})
 
 
-# ------------------------------------------------------------------------------------------------ notes
+# --- notes
 
 
 def test_one_row_makes_valid_json() -> None:

@@ -1,4 +1,5 @@
-"""Monitors: their sums are those of the whole log, looks hold at every n, and files and mistakes are handled."""
+"""Monitors: their sums are those of the whole log, looks hold at every n, and files and mistakes
+are handled."""
 
 import math
 
@@ -108,7 +109,7 @@ def test_mistakes_are_refused():
         piwo.Monitor(piwo.policies.Uniform(log.actions)).update(log)
 
 
-# ------------------------------------------------------------------------------------ looking at every n
+# --- looking at every n
 
 
 def crossings(bandit, delta, rows, logs, size):

@@ -1,4 +1,5 @@
-"""Monitor files: what was saved comes back to the last digit, anything else is refused in one line."""
+"""Monitor files: what was saved comes back to the last digit, anything else is refused in one
+line."""
 
 import json
 import math
@@ -58,7 +59,7 @@ def refused(path: Path, match: str = "monitor") -> None:
     assert re.search(r"sum the logs again|update piwo|Monitor\.save", str(wrong.value))
 
 
-# ------------------------------------------------------------------------------------------ what comes back
+# --- what comes back
 
 
 @pytest.mark.parametrize("name", sorted(BANDITS))
@@ -95,7 +96,7 @@ def test_sums_of_any_size_are_believed(power: float, high: float, tmp_path: Path
     assert piwo.Monitor.load(tmp_path / "m.json", Column("new")).state.moments == made.state.moments
 
 
-# ---------------------------------------------------------------------------------------- what is refused
+# --- what is refused
 
 
 def test_any_digit_that_was_changed_is_seen(path: Path) -> None:
@@ -163,7 +164,7 @@ def test_a_change_without_the_seal(path: Path) -> None:
     refused(path, "changed after it was written")
 
 
-# ---------------------------------------------------------------------------------------------- another policy
+# --- another policy
 
 
 def policies() -> dict[str, Callable[[], Policy]]:

@@ -1,4 +1,5 @@
-"""Real logs of the Open Bandit sample: numbers computed independently, and the truth inside the interval."""
+"""Real logs of the Open Bandit sample: numbers computed independently, and the truth inside the
+interval."""
 
 from pathlib import Path
 from typing import Any

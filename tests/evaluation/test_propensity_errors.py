@@ -1,4 +1,5 @@
-"""Propensities that are only estimated, or known up to a factor: every result that rests on them says so."""
+"""Propensities that are only estimated, or known up to a factor: every result that rests on them
+says so."""
 
 import json
 from collections.abc import Callable
@@ -101,7 +102,9 @@ def test_every_result_says_it(rough: tuple[piwo.Log, str], name: str, tmp_path: 
 
 
 def test_doubly_robust_says_it() -> None:
-    """It is refused where propensities may be too small, so that only estimated ones can be told."""
+    """It is refused where propensities may be too small, so that only estimated ones
+    can be told.
+    """
     rows = {"action": [0, 1] * 50, "reward": [1.0] * 100}
     log = piwo.estimate_propensities(rows, actions=[0, 1])
     found = piwo.estimators.doubly_robust(log, Uniform([0, 1]), np.full((100, 2), 0.5))
@@ -122,7 +125,7 @@ def test_a_log_that_is_sure_says_nothing(name: str, tmp_path: Path) -> None:
     assert not any(word in str(RESULTS[name](log, tmp_path)) for word in WORDS.values())
 
 
-# ------------------------------------------------------------------------------------------ rows of several logs
+# --- rows of several logs
 
 
 def test_a_monitor_counts_the_rows_that_are_doubted() -> None:

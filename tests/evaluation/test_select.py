@@ -1,4 +1,5 @@
-"""Selection among many candidates: by hand, against its parts, and by simulation on bandits with known values."""
+"""Selection among many candidates: by hand, against its parts, and by simulation on bandits with
+known values."""
 
 import math
 from dataclasses import replace
@@ -119,7 +120,8 @@ def test_a_horizon_is_a_number_or_universal():
 
 
 def test_false_discoveries_and_the_best_of_thirty():
-    """Four of thirty arms are better than the logger and mostly found; 22 are as good and seldom among those found."""
+    """Four of thirty arms are better than the logger and mostly found; 22 are as good and seldom
+    among those found."""
     n, logs, rate = 9000, 150, 0.1
     arms = [replace(ALIKE, pi=tuple(float(a == arm) for a in range(30))) for arm in range(30)]
     counts = ALIKE.counts(n, logs, random_state=3)

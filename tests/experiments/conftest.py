@@ -20,7 +20,8 @@ def step(x: float) -> float:
 
 
 def like_the_paper(name: str, algorithm: str, eta: float, h: float) -> float:
-    """Every claim holds: IX keeps its level unless h is tiny, PL falls, a large h hurts with bad loggers."""
+    """Every claim holds: IX keeps its level unless h is tiny, PL falls, a large h hurts with bad
+    loggers."""
     power = np.log10(h)
     greedy = step(6 * (np.log10(eta) - 1.25))
     if name == "bad":
@@ -52,7 +53,8 @@ def fabricated(
     noise: float = 0.004,
     own_noise: float = 0.002,
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the results and the loggers of a run; `noise` of a fold is shared by all, `own_noise` by none."""
+    """Return the results and the loggers of a run; `noise` of a fold is shared by all,
+    `own_noise` by none."""
     rng = np.random.default_rng(5)
     parts, loggers = [], []
     for name in sets:

@@ -160,9 +160,15 @@ def test_evidence_by_hand(fabricate):
     """Two loggers, three gammas, one fold: every number can be looked up."""
     rewards = {10.0: {1e-9: 0.7, 1e-2: 0.5, 1.0: 0.4}, 40.0: {1e-9: 0.3, 1e-2: 0.6, 1.0: 0.2}}
     tables = fabricate(
-        lambda name, algorithm, eta, h: rewards[eta][h] - 0.1 * (algorithm == "PIWO-Clip") - 0.2 * (h > 0.5),
-        etas=rewards, hs=[1e-9, 1e-2, 1.0], folds=1, noise=0.0, own_noise=0.0,
-    )  # fmt: skip
+        lambda name, algorithm, eta, h: (
+            rewards[eta][h] - 0.1 * (algorithm == "PIWO-Clip") - 0.2 * (h > 0.5)
+        ),
+        etas=rewards,
+        hs=[1e-9, 1e-2, 1.0],
+        folds=1,
+        noise=0.0,
+        own_noise=0.0,
+    )
     said = check_claims(*tables, 0.01)["evidence"].to_pylist()
     assert said[IX_BEST] == (
         "Near sqrt(d/n) the largest gap to the best gamma is 0.200: 0.500 against 0.700, at eta = "

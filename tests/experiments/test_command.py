@@ -1,4 +1,5 @@
-"""`python -m experiments.paper`: words in, exit codes, one line for what is wrong, and going on after an interrupt.
+"""`python -m experiments.paper`: words in, exit codes, one line for what is wrong, and going on
+after an interrupt.
 
 Run as a program, this file is the command with an experiment that does nothing but sleep, and
 claims about nothing.
@@ -27,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOGGERS_A_SET = 5
 
 
-# ------------------------------------------------------------------------------------- in the place of the experiment
+# --- in the place of the experiment
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def fakes() -> dict[str, ModuleType]:
     return {module.__name__: module for module in (protocol, claims)}
 
 
-# ------------------------------------------------------------------------------------------------------- in process
+# --- in process
 
 
 @dataclass(frozen=True)
@@ -283,7 +284,7 @@ def test_no_time_and_no_machine_in_the_files(command: Command, tmp_path: Path) -
     assert content(tmp_path / "out") == content(tmp_path / "another")
 
 
-# ----------------------------------------------------------------------------------------------- as a process
+# --- as a process
 
 
 def started(out: Path, small: Path, seconds: float, **options: int) -> "subprocess.Popen[str]":

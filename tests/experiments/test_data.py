@@ -1,4 +1,5 @@
-"""Where the rows of an experiment come from: each source, the digest, and one line for everything that is wrong."""
+"""Where the rows of an experiment come from: each source, the digest, and one line for everything
+that is wrong."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,11 +42,12 @@ def written(table: pa.Table, path: Path) -> str:
     return str(path)
 
 
-# ------------------------------------------------------------------------------------------------------ synthetic
+# --- synthetic
 
 
 def test_synthetic_rows_are_the_same_on_every_machine() -> None:
-    """Worked once; sums, products and square roots of uniform numbers leave no room for another answer."""
+    """Worked once; sums, products and square roots of uniform numbers leave no room for another
+    answer."""
     made = load("synthetic", 1000, 0)
     assert (made.X.shape, made.labels, made.synthetic) == (
         (1000, 16),
@@ -67,7 +69,8 @@ def test_blocks_leave_no_seam() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_synthetic_rows_behave_like_letters(seed: int) -> None:
-    """Linear ridge is mediocre: some .7 under the paper's rewards, above the best fixed action, far from 1."""
+    """Linear ridge is mediocre: some .7 under the paper's rewards, above the best fixed action,
+    far from 1."""
     made = load("synthetic", 20_000, seed)
     bandit = ClassificationBandit(
         made.X, made.y, rewards=ClassificationBandit.paper_rewards(26, seed)
@@ -80,7 +83,7 @@ def test_synthetic_rows_behave_like_letters(seed: int) -> None:
     assert bandit.rewards[:, bandit.classes].mean(axis=1).max() < greedy
 
 
-# ---------------------------------------------------------------------------------------------------------- files
+# --- files
 
 
 def test_the_digest_is_of_the_values_not_of_the_file(table: pa.Table, tmp_path: Path) -> None:
@@ -161,7 +164,7 @@ def test_letter_from_the_shared_folder(shared_data: Path, monkeypatch: pytest.Mo
     assert letter.synthetic is False
 
 
-# --------------------------------------------------------------------------------------------------------- OpenML
+# --- OpenML
 
 
 def fetcher(monkeypatch: pytest.MonkeyPatch, answer: Any) -> list[dict[str, Any]]:
@@ -216,7 +219,7 @@ def test_letter_is_fetched_where_no_file_is(
     assert [x["data_id"] for x in asked] == [6]
 
 
-# -------------------------------------------------------------------------------------------------------- bad input
+# --- bad input
 
 LINE = "1.5,2,a\n"
 BAD_CSV = {
@@ -281,9 +284,18 @@ def parquet_case(case: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize(
     "case",
-    ["class as numbers with a point", "class of lists", "a list", "truth values", "missing class", "beyond float64",
-     "NaN", "enormous", "too many"],
-)  # fmt: skip
+    [
+        "class as numbers with a point",
+        "class of lists",
+        "a list",
+        "truth values",
+        "missing class",
+        "beyond float64",
+        "NaN",
+        "enormous",
+        "too many",
+    ],
+)
 def test_bad_columns(case: str, tmp_path: Path) -> None:
     columns, told = parquet_case(case)
     with pytest.raises(DataError) as caught:

@@ -198,7 +198,8 @@ def test_real_data_are_not_called_synthetic(small):
 
 
 def test_drawn_lines_and_words(written):
-    """What came out at the end of the drawing: lines, bands, panels, and words for orange and dashes."""
+    """What came out at the end of the drawing: lines, bands, panels, and words for orange and
+    dashes."""
     for svg in written[::2]:
         text = svg.read_text(encoding="utf-8")
         words = {

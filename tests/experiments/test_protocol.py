@@ -1,4 +1,5 @@
-"""The experiment gives what the obvious loop gives: dense gains, scikit-learn's Ridge, argmax, the same draws."""
+"""The experiment gives what the obvious loop gives: dense gains, scikit-learn's Ridge, argmax,
+the same draws."""
 
 import os
 
@@ -20,7 +21,8 @@ def experiment():
 
 
 def dense_gains(algorithm, h, log_mu, action, reward):
-    """Return the (n, K) gains, those of PL times the smallest propensity where 1/mu would leave float64."""
+    """Return the (n, K) gains, those of PL times the smallest propensity where 1/mu would leave
+    float64."""
     n = len(action)
     unit = max(0.0, -log_mu.min() - 600.0) if algorithm == "PIWO-PL" else 0.0
     inverse, mu = np.exp(-log_mu - unit), np.exp(log_mu[np.arange(n), action])

@@ -1,4 +1,5 @@
-"""The folder of a run: ended at any point, the same command goes on to the same bytes; nothing is ever mixed.
+"""The folder of a run: ended at any point, the same command goes on to the same bytes; nothing is
+ever mixed.
 
 Run as a program, this file is the run that a test kills: `python test_results.py FOLDER SECONDS`.
 """
@@ -121,7 +122,7 @@ def whole(tmp_path: Path) -> dict[str, bytes]:
     return content(tmp_path / "whole")
 
 
-# --------------------------------------------------------------------------------------------------------- results
+# --- results
 
 
 def test_what_a_run_leaves(tmp_path: Path) -> None:
@@ -160,7 +161,7 @@ def test_rows_are_sorted(tmp_path: Path) -> None:
     assert run.results["set"][0].as_py() == "bad"
 
 
-# ---------------------------------------------------------------------------------------------------------- resume
+# --- resume
 
 
 class Killed(BaseException):
@@ -194,7 +195,8 @@ def test_a_finished_run_computes_nothing(tmp_path: Path, whole: dict[str, bytes]
 def test_killed_at_any_file(
     moment: str, tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed at each of the files that a run writes in turn, it goes on; what was done is not done again."""
+    """Killed at each of the files that a run writes in turn, it goes on; what was done is not
+    done again."""
     original: Callable[..., None] = files.replace
     for fatal in range(len(whole)):
         path, written = tmp_path / f"killed at {fatal}", []
@@ -301,7 +303,7 @@ def test_any_flipped_byte_is_noticed_or_means_nothing(
         assert run.kept >= 3
 
 
-# -------------------------------------------------------------------------------------------------------- settings
+# --- settings
 
 
 def test_settings_name_all_that_results_depend_on() -> None:
@@ -309,9 +311,17 @@ def test_settings_name_all_that_results_depend_on() -> None:
     found = settings_of(rows, {"seed": 0, "sets": ("good",), "penalty": 0.1})
     assert json.loads(json.dumps(found)) == found
     assert found == {
-        "format": 1, "version": found["version"], "data": "synthetic data", "n": 500, "d": 16, "K": 26,
-        "digest": rows.digest, "seed": 0, "sets": ["good"], "penalty": 0.1,
-    }  # fmt: skip
+        "format": 1,
+        "version": found["version"],
+        "data": "synthetic data",
+        "n": 500,
+        "d": 16,
+        "K": 26,
+        "digest": rows.digest,
+        "seed": 0,
+        "sets": ["good"],
+        "penalty": 0.1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -360,7 +370,7 @@ def test_an_empty_folder_and_one_within_others_will_do(
         assert content(path) == whole
 
 
-# ------------------------------------------------------------------------------------------------------------ lock
+# --- lock
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:

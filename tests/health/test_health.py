@@ -1,4 +1,6 @@
-"""`check`: what it finds, what it lets pass, and that labels from outside cannot harm a terminal."""
+"""`check`: what it finds, what it lets pass, and that labels from outside cannot
+harm a terminal.
+"""
 
 import json
 import math
@@ -321,10 +323,15 @@ def gappy_log(**options: Any) -> piwo.Log:
     )
     table = pa.table(
         {
-            "action": [i % 2 for i in rows], "reward": [i // 2 % 2 for i in rows], "propensity": [0.5] * n,
-            "age": age, "shop": shop, "pair": pair, "whole": [1.0] * n,
+            "action": [i % 2 for i in rows],
+            "reward": [i // 2 % 2 for i in rows],
+            "propensity": [0.5] * n,
+            "age": age,
+            "shop": shop,
+            "pair": pair,
+            "whole": [1.0] * n,
         }
-    )  # fmt: skip
+    )
     return piwo.read(table, context=["age", "shop", "pair", "whole"], **options)
 
 

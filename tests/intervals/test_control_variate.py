@@ -1,4 +1,5 @@
-"""Intervals with control variates: which policies and logs get them, what they gain, and what they say where not."""
+"""Intervals with control variates: which policies and logs get them, what they gain, and what
+they say where not."""
 
 from typing import Any
 
@@ -10,7 +11,8 @@ from piwo.errors import UsageError
 
 
 def clicks(**options: Any) -> piwo.Log:
-    """Return case I4: the policy's action is logged in one row of ten, and one in a hundred rows is clicked."""
+    """Return case I4: the policy's action is logged in one row of ten, and one in a hundred rows
+    is clicked."""
     mu = np.tile([0.1, 0.9], (3000, 1))
     action = np.repeat([0, 1], [300, 2700])
     reward = np.zeros(3000)
@@ -163,7 +165,8 @@ def test_a_thinned_log_has_no_interval_and_no_advice() -> None:
 
 
 def adaptive(rng: np.random.Generator, n: int) -> tuple[piwo.Log, float]:
-    """Return a log of a learner that turns to whichever of two actions did better so far, and the worse one's value."""
+    """Return a log of a learner that turns to whichever of two actions did better so far, and the
+    worse one's value."""
     chance, won, tried = np.array([0.35, 0.5]), np.ones(2), np.full(2, 2.0)
     mu, action, reward = np.empty((n, 2)), np.empty(n, int), np.empty(n)
     for t in range(n):

@@ -1,4 +1,5 @@
-"""Promises that are easily broken by looking at the data first, each with the log that breaks the naive way."""
+"""Promises that are easily broken by looking at the data first, each with the log that breaks the
+naive way."""
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ def uniform_log(k, n, seed, **roles):
 
 
 def naive_lower(log):
-    """The interval of a policy that was made from the labels seen, as if it had been fixed beforehand."""
+    """The interval of a policy that was made from the labels seen, as if it had been fixed
+    beforehand."""
     seen = piwo.Actions(
         log.actions.labels
     )  # the same labels, and nothing that says where they came from
@@ -28,7 +30,8 @@ def naive_lower(log):
 
 
 def test_a_policy_over_the_labels_seen_gets_no_interval():
-    """Uniform over what was logged plays nothing that was not: its mean weight is above 1, and bounds lie."""
+    """Uniform over what was logged plays nothing that was not: its mean weight is above 1, and
+    bounds lie."""
     wrong = 0
     for seed in range(10):
         log = uniform_log(1000, 1000, seed)
@@ -62,7 +65,8 @@ def test_an_honest_log_of_many_actions_is_not_accused():
 
 @pytest.mark.filterwarnings("ignore:.*actions have.*:piwo.PiwoWarning")
 def test_learning_does_not_know_the_labels_of_held_out_rows():
-    """Ridge plays an action of score 0 where others are negative; never one that only held-out rows have."""
+    """Ridge plays an action of score 0 where others are negative; never one that only held-out
+    rows have."""
     wrong = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)

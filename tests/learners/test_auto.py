@@ -20,7 +20,8 @@ QUICK = (piwo.oracles.Ridge(), piwo.oracles.Direct())
 
 
 def make_log(n=1200, seed=0, signal=0.6, actions=3, **roles):
-    """Two actions of three are right on half of the contexts each; the logger prefers the one that never is."""
+    """Two actions of three are right on half of the contexts each; the logger prefers the one
+    that never is."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     mu = np.array([0.25, 0.25, 0.5])
@@ -83,8 +84,11 @@ def test_every_candidate_is_learned_from_each_part_and_certified_on_the_other(po
     each = {name: 0.5 * weight / sum(weights.values()) for name, weight in weights.items()}
     looks, seen = [], {name: [] for name in path}
     for train, test in parts_of(log):
-        policies = {name: one.candidate.oracle.solve(train, one.candidate.credit(train)) for name, one in path.items()
-                    if one.candidate is not None} | {"logging": piwo.policies.Logging(log.actions)}  # fmt: skip
+        policies = {
+            name: one.candidate.oracle.solve(train, one.candidate.credit(train))
+            for name, one in path.items()
+            if one.candidate is not None
+        } | {"logging": piwo.policies.Logging(log.actions)}
         looks.append(piwo.certify(test, policies, shares=each))
         for name, policy in policies.items():
             for batch in test.each_batch(context=True):
@@ -101,7 +105,8 @@ def test_every_candidate_is_learned_from_each_part_and_certified_on_the_other(po
 
 
 def test_rows_that_contradict_their_propensities_one_way_are_not_believed_the_other_way():
-    """Propensities of the held-out rows are a third of the true ones; those of the others are right."""
+    """Propensities of the held-out rows are a third of the true ones; those of the others are
+    right."""
     log = make_log()
     held = log.split(0.5, 0).test.selector.keep(np.arange(len(log)))
     parts = [(x.context, x.action, x.reward, x.propensity) for x in log.each_batch(context=True)]
@@ -176,16 +181,20 @@ def test_a_log_that_knows_its_policy_falls_back_to_one_that_acts():
     rng = np.random.default_rng(0)
     A = rng.integers(0, 3, 300)
     log = piwo.Log.from_arrays(
-        context=rng.normal(size=(300, 1)), action=A, reward=rng.integers(0, 2, 300), propensity=np.full(300, 1 / 3),
+        context=rng.normal(size=(300, 1)),
+        action=A,
+        reward=rng.integers(0, 2, 300),
+        propensity=np.full(300, 1 / 3),
         behavior=uniform,
-    )  # fmt: skip
+    )
     learner = piwo.Auto(QUICK).fit(log)
     assert learner.policy_ is uniform
     assert len(learner.policy_.act(n=3).actions) == 3
 
 
 def test_an_incumbent_stays_where_nothing_is_certified_better_than_it():
-    """A poor logger: the pool beats it by far, and does not beat an incumbent that is right everywhere."""
+    """A poor logger: the pool beats it by far, and does not beat an incumbent that is right
+    everywhere."""
     good = piwo.policies.Deterministic(lambda X: (np.asarray(X)[:, 0] > 0).astype(int), [0, 1, 2])
     log = make_log()
     assert piwo.Auto(QUICK).fit(log).certificate_.improves
@@ -222,7 +231,8 @@ def test_what_is_better_than_the_incumbent_replaces_it():
 
 
 def test_gains_over_an_incumbent_hold():
-    """Of 40 logs about half replace an incumbent that is hard to beat, and at most delta of them claim too much."""
+    """Of 40 logs about half replace an incumbent that is hard to beat, and at most delta of them
+    claim too much."""
     replaced = worse = misses = 0
     for seed in range(40):
         log = make_log(800, seed=seed, signal=0.3)
@@ -264,8 +274,13 @@ def test_an_incumbent_from_an_older_log_brings_its_encoding(tmp_path):
     with pytest.warns(piwo.PiwoWarning, match="west|level"):
         learner = piwo.Auto(QUICK, incumbent=piwo.load(tmp_path / "old.piwo")).fit(log)
     assert learner.certificate_.baseline == "incumbent"
-    other = piwo.read({"x": [1.0] * 9, "a": [0, 1, 0] * 3, "r": [0, 1, 1] * 3, "p": [0.5] * 9}, action="a", reward="r",
-                      propensity="p", context=["x"])  # fmt: skip
+    other = piwo.read(
+        {"x": [1.0] * 9, "a": [0, 1, 0] * 3, "r": [0, 1, 1] * 3, "p": [0.5] * 9},
+        action="a",
+        reward="r",
+        propensity="p",
+        context=["x"],
+    )
     with pytest.raises(
         piwo.UsageError,
         match="the incumbent was made from the context columns x, shop, and the log",
@@ -295,7 +310,8 @@ GUESSES = [Candidate(f"guess {i}", Guess(i), piwo.IX(1.0)) for i in range(24)]
 
 
 def guessers_log(seed, n, often=0.5, gap=0.0):
-    """Of two actions one, named by the last column, pays .6, the other `gap` less; the others name any action."""
+    """Of two actions one, named by the last column, pays .6, the other `gap` less; the others
+    name any action."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (n, len(GUESSES) + 1))
     right = rng.random(n) < often  # what the logger plays
@@ -307,7 +323,8 @@ def guessers_log(seed, n, often=0.5, gap=0.0):
 
 
 def test_luck_among_many_is_paid_for():
-    """Every policy is worth .6, so all that is certified better is wrong, of 24 guesses, each both ways.
+    """Every policy is worth .6, so all that is certified better is wrong, of 24 guesses, each both
+    ways.
 
     delta is a half, where one bound alone would be wrong in one log of twenty, and the best of 48
     in most.
@@ -321,7 +338,8 @@ def test_luck_among_many_is_paid_for():
 
 
 def test_it_hardly_ever_harms():
-    """In half of 24 logs a good logger is better than all of the pool; there the highest estimate would often harm."""
+    """In half of 24 logs a good logger is better than all of the pool; there the highest estimate
+    would often harm."""
     pool, logs = [Candidate("ridge", piwo.oracles.Ridge(), piwo.IX(0.1), weight=24.0), *GUESSES], 24
     chosen = harm = luck = 0
     for seed in range(logs):
@@ -343,7 +361,8 @@ def test_it_hardly_ever_harms():
 
 
 def test_what_is_certified_holds():
-    """Of 40 logs about half certify a policy, and at most delta of them claim too much, of however many candidates."""
+    """Of 40 logs about half certify a policy, and at most delta of them claim too much, of
+    however many candidates."""
     certified = misses = 0
     # the logger plays actions 0 and 1 half of the time, each right on half of the contexts
     logged = 0.3 + 0.3 * 0.25
@@ -373,7 +392,8 @@ def test_any_classifier_may_be_added():
 
 
 def test_what_uses_no_score_is_recorded_without_one():
-    """Direct is chosen; so is a ridge, whose score is recorded; and what was tried counts both ways."""
+    """Direct is chosen; so is a ridge, whose score is recorded; and what was tried counts both
+    ways."""
     log = make_log()
     alone = piwo.Auto([piwo.oracles.Direct()]).fit(log)
     made = alone.certificate_
@@ -511,9 +531,12 @@ def rare_log(where, n=600):
     R = np.zeros(n)
     R[where] = 1.0
     return piwo.Log.from_arrays(
-        context=rng.normal(size=(n, 2)), action=rng.integers(0, 2, n), reward=R, propensity=np.full(n, 0.5),
+        context=rng.normal(size=(n, 2)),
+        action=rng.integers(0, 2, n),
+        reward=R,
+        propensity=np.full(n, 0.5),
         reward_range=(0.0, 1.0),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
@@ -527,7 +550,10 @@ def test_without_any_reward_the_logging_policy_stays(pool, options, which):
         learner = piwo.Auto(pool, **options).fit(rare_log([]))
     assert (learner.chosen_, learner.refitted_) == ("logging", False)
     assert isinstance(learner.policy_, piwo.policies.Logging)
-    why = f"{which} has a reward above the lowest, so nothing can be certified better, and the logging policy stays"
+    why = (
+        f"{which} has a reward above the lowest, so nothing can be certified better, and the "
+        "logging policy stays"
+    )
     assert learner.rule_ == why
     with pytest.raises(piwo.DataError, match="nothing to learn from"):
         piwo.PIWO().fit(rare_log([]))
@@ -535,7 +561,8 @@ def test_without_any_reward_the_logging_policy_stays(pool, options, which):
 
 @pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
 def test_one_part_without_rewards(pool):
-    """One click in all: nothing can be learned from the part that lacks it, and nothing is certified on it."""
+    """One click in all: nothing can be learned from the part that lacks it, and nothing is
+    certified on it."""
     with threadpool_limits(1, "openmp"):
         learner = piwo.Auto(pool).fit(rare_log([0]))
     assert learner.chosen_ == "logging"

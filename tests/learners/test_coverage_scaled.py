@@ -1,4 +1,5 @@
-"""Coverage-scaled PIWO-IX: the corrected formula, its regret, and what it says where nothing is known."""
+"""Coverage-scaled PIWO-IX: the corrected formula, its regret, and what it says where nothing is
+known."""
 
 import math
 
@@ -14,7 +15,8 @@ def constants(bandit):
 
 
 def naive(bandit, counts, delta=0.05, paid=1.0):
-    """V_gamma(a) - log(2|Pi|/delta)/(2 gamma n), gamma = sqrt(log(2|Pi|/delta)/(2 C n)), action by action.
+    """V_gamma(a) - log(2|Pi|/delta)/(2 gamma n), gamma = sqrt(log(2|Pi|/delta)/(2 C n)), action by
+    action.
 
     paid: the share of the penalty that is taken off.
     """
@@ -48,7 +50,8 @@ def test_the_naive_twin_finds_the_same(name):
 
 
 def test_bounds_and_regret_hold():
-    """400 logs of each bandit: some V(pi) is above v(pi) in at most delta/2, no regret above 2 sqrt(2 C L/n).
+    """400 logs of each bandit: some V(pi) is above v(pi) in at most delta/2, no regret above 2
+    sqrt(2 C L/n).
 
     V(pi) that pays a tenth of its penalty would be above v(pi) too often.
     """

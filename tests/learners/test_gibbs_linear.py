@@ -1,4 +1,5 @@
-"""The sampled Gibbs posterior: its density, its draws against numerical integration, and certificates of any draws."""
+"""The sampled Gibbs posterior: its density, its draws against numerical integration, and
+certificates of any draws."""
 
 import math
 import os
@@ -51,7 +52,7 @@ def softmax(scores):
     return table / table.sum(axis=-1, keepdims=True)
 
 
-# ------------------------------------------------------------------------------------------------------ the density
+# --- the density
 
 
 def test_the_density_is_that_of_the_formula_over_all_rows():
@@ -96,7 +97,7 @@ def test_far_out_there_is_a_wall_and_no_warning():
     assert not density(np.full(4, 1e200))[0] > -1e300
 
 
-# -------------------------------------------------------------------------------------------------------- the draws
+# --- the draws
 
 
 def gauss(place):
@@ -121,7 +122,9 @@ def test_a_normal_density_is_drawn_from():
 
 
 def test_diagnostics_by_hand_for_chains_that_disagree():
-    """Two chains that stay around 0 and around 10: R-hat says so, and few draws are left of many."""
+    """Two chains that stay around 0 and around 10: R-hat says so, and few draws are
+    left of many.
+    """
     rng = np.random.default_rng(0)
     apart = rng.normal(size=(2, 400, 1)) + np.array([0.0, 10.0])[:, None, None]
     stats = {"diverging": np.array([True, False, True]), "n_steps": np.array([3, 4])}
@@ -181,11 +184,12 @@ def test_without_the_extra(monkeypatch):
         piwo.GibbsLinear().fit(log_of(*world(50, 0)))
 
 
-# ------------------------------------------------------------------------------------------------------ the learner
+# --- the learner
 
 
 def test_the_draws_are_those_of_numerical_integration():
-    """Two actions: policies know the differences of coefficients alone, and a grid in two dimensions is exact."""
+    """Two actions: policies know the differences of coefficients alone, and a grid in two
+    dimensions is exact."""
     X, A, R = world(240, 3)
     lam, s = 0.15, 1.5
     learner = piwo.GibbsLinear(piwo.LSLinear(lam), prior_scale=s, samples=500, random_state=5)
@@ -266,13 +270,15 @@ def test_texts_as_context_and_an_action_that_only_other_rows_have():
 
 
 def claims(learner, value, logged):
-    """Whether a certificate says more than is true; rows that contradict their propensities get no bounds."""
+    """Whether a certificate says more than is true; rows that contradict their propensities get
+    no bounds."""
     low, better = learner.certificate_.value_lower, learner.certificate_.improvement_lower
     return (low is not None and low > value) or (better is not None and better > value - logged)
 
 
 def test_certificates_hold_whatever_the_draws_are(monkeypatch):
-    """Coin tosses: every policy is worth 1/2. The worst draws that a sampler could make fit the rows it saw."""
+    """Coin tosses: every policy is worth 1/2. The worst draws that a sampler could make fit the
+    rows it saw."""
     wrong = boasts = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)

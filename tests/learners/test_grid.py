@@ -1,4 +1,5 @@
-"""PIWO-Grid: a naive twin, the separation from one fixed gamma, and the claims of its theorem in simulation."""
+"""PIWO-Grid: a naive twin, the separation from one fixed gamma, and the claims of its theorem in
+simulation."""
 
 import itertools
 import math
@@ -75,7 +76,8 @@ def test_the_naive_twin_finds_the_same(score):
 
 
 def test_a_rare_but_good_action_is_found_where_one_gamma_misses_it():
-    """n = 100 000, eps = .005: gamma = sqrt(L/n) loses .44, more than PIWO-Grid can by its theorem."""
+    """n = 100 000, eps = .005: gamma = sqrt(L/n) loses .44, more than PIWO-Grid can by its
+    theorem."""
     bandit, rng = RareBest(0.005), np.random.default_rng(2)
     counts = bandit.counts(100_000, rng)
     learner = piwo.PIWOGrid(piwo.IX(), all_policies(bandit)).fit(make_rare_log(bandit, counts, rng))
@@ -90,7 +92,8 @@ def test_a_rare_but_good_action_is_found_where_one_gamma_misses_it():
 
 @pytest.mark.parametrize("score", ["ix", "ls-linear"])
 def test_the_theorem_holds_and_the_separation_is_no_accident(score):
-    """300 logs of 100 000 rows, 300 of 2000: (a) and (b) never fail; the grid loses nothing, one gamma .44 (IX)."""
+    """300 logs of 100 000 rows, 300 of 2000: (a) and (b) never fail; the grid loses nothing, one
+    gamma .44 (IX)."""
     rng = np.random.default_rng(3)
     for n, eps in itertools.product((2000, 100_000), (0.005, 0.5)):
         bandit = RareBest(eps)

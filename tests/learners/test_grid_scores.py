@@ -1,4 +1,5 @@
-"""Grids of other scores than linear LS and IX, and rewards predicted by a model that the learner fits itself."""
+"""Grids of other scores than linear LS and IX, and rewards predicted by a model that the learner
+fits itself."""
 
 import math
 
@@ -16,9 +17,15 @@ pytestmark = pytest.mark.statistics
 
 FORWARD = piwo.DoublyRobustLS(q="forward")
 ADMISSIBLE = (
-    piwo.LSLinear(), piwo.IX(), scores.IXReward(), scores.GlobalClipLinear(), scores.LogClipLinear(),
-    scores.FreezingLinear(), FORWARD, piwo.BaselineRelative(),
-)  # fmt: skip
+    piwo.LSLinear(),
+    piwo.IX(),
+    scores.IXReward(),
+    scores.GlobalClipLinear(),
+    scores.LogClipLinear(),
+    scores.FreezingLinear(),
+    FORWARD,
+    piwo.BaselineRelative(),
+)
 
 
 def make_log(n=1200, seed=0, **more):
@@ -152,16 +159,20 @@ def test_the_model_never_sees_the_held_out_rows() -> None:
 
 
 def test_bounds_hold_in_sample_with_a_model_that_overfits() -> None:
-    """40 logs of 300 rows, twelve columns of noise, a rare good action, delta = .4, of which bounds have half."""
+    """40 logs of 300 rows, twelve columns of noise, a rare good action, delta = .4, of which
+    bounds have half."""
     delta, wrong, logs, mu = 0.4, 0, 40, np.array([0.03, 0.37, 0.6])
     chance = np.array([0.9, 0.5, 0.2])
     for seed in range(logs):
         rng = np.random.default_rng(seed)
         a = rng.choice(3, size=300, p=mu)
         log = piwo.Log.from_arrays(
-            action=a, reward=(rng.random(300) < chance[a]) * 1.0, propensities=np.tile(mu, (300, 1)),
-            context=rng.normal(size=(300, 12)), actions=range(3),
-        )  # fmt: skip
+            action=a,
+            reward=(rng.random(300) < chance[a]) * 1.0,
+            propensities=np.tile(mu, (300, 1)),
+            context=rng.normal(size=(300, 12)),
+            actions=range(3),
+        )
         every = Exhaustive(
             [*(Constant(x, log.actions) for x in range(3)), Tabular([0.5, 0.5, 0.0], log.actions)]
         )
@@ -174,16 +185,20 @@ def test_bounds_hold_in_sample_with_a_model_that_overfits() -> None:
 
 
 def test_a_fitted_model_learns_as_well_as_a_good_guess() -> None:
-    """Of 300 policies over twenty contexts it finds a good one, where linear LS falls behind; nobody gave a guess."""
+    """Of 300 policies over twenty contexts it finds a good one, where linear LS falls behind;
+    nobody gave a guess."""
     regrets: dict[str, list[float]] = {"ls-linear": [], "dr-ls": []}
     for seed in range(5):
         bandit = Small.of(seed, policies=60)
         batch = bandit.batch(2000, np.random.default_rng([seed, 1]))
         context = batch.context[:, 0].astype(int)
         log = piwo.Log.from_arrays(
-            context=np.eye(20)[context], action=batch.action, reward=batch.reward, propensities=batch.propensities,
+            context=np.eye(20)[context],
+            action=batch.action,
+            reward=batch.reward,
+            propensities=batch.propensities,
             actions=range(5),
-        )  # fmt: skip
+        )
         for score in (piwo.LSLinear(), piwo.DoublyRobustLS(q="forward", k=8.0)):
             learner = piwo.PIWOGrid(score, Exhaustive(bandit.choice[:, context])).fit(log)
             at = next(

@@ -1,4 +1,5 @@
-"""The paper's picture on real classes: implicit exploration is robust, pseudo-losses fall with a greedy logger."""
+"""The paper's picture on real classes: implicit exploration is robust, pseudo-losses fall with a
+greedy logger."""
 
 import math
 
@@ -15,7 +16,8 @@ GRID = np.logspace(-10, 0, 20)
 
 
 def learn(X, y, seed):
-    """Return the true values of PIWO-IX over gammas, at sqrt(d/n), and of PIWO-PL over betas, on held-out rows."""
+    """Return the true values of PIWO-IX over gammas, at sqrt(d/n), and of PIWO-PL over betas, on
+    held-out rows."""
     rng = np.random.default_rng(seed)
     labels = sorted(set(y.tolist()))
     bandit = ClassificationBandit(

@@ -1,4 +1,5 @@
-"""PAC-Bayes over a finite class: a naive twin, any posterior, the separation from one fixed gamma, files and seeds."""
+"""PAC-Bayes over a finite class: a naive twin, any posterior, the separation from one fixed
+gamma, files and seeds."""
 
 import math
 from dataclasses import replace
@@ -15,7 +16,8 @@ DELTA, POLICIES, CONTEXTS, ACTIONS = 0.05, 200, 6, 8
 
 
 class Rare:
-    """200 policies over six contexts and eight actions; the best plays action 0, which the logger takes rarely."""
+    """200 policies over six contexts and eight actions; the best plays action 0, which the logger
+    takes rarely."""
 
     def __init__(self, eps):
         rng = np.random.default_rng(8)
@@ -157,7 +159,8 @@ def test_any_posterior_may_ask_for_its_certificate():
 
 @pytest.mark.parametrize(("score", "least", "most"), [("ix", 0.62, 0.45), ("ls", 0.74, 0.6)])
 def test_the_grid_finds_a_rare_action_that_one_gamma_misses(score, least, most):
-    """eps = .005, n = 10 000, gamma = 1/sqrt(n) is twice eps. Measured: IX .67 and .40, linear LS .79 and .56."""
+    """eps = .005, n = 10 000, gamma = 1/sqrt(n) is twice eps. Measured: IX .67 and .40, linear LS
+    .79 and .56."""
     bandit, rng = Rare(0.005), np.random.default_rng(0)
     found, fixed, prior = [], [], np.full(POLICIES, 1 / POLICIES)
     for _ in range(200):
@@ -188,7 +191,8 @@ def test_certificates_hold_of_value_and_improvement():
 
 
 def test_the_bound_on_the_improvement_by_hand():
-    """Logger 1/2 1/2, one policy that plays a; rows (a, 1), (b, 0): Y is 2 and 1, whose chord is exact at pi = 1, 0."""
+    """Logger 1/2 1/2, one policy that plays a; rows (a, 1), (b, 0): Y is 2 and 1, whose chord is
+    exact at pi = 1, 0."""
     log = piwo.Log.from_arrays(action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400)
     learner = piwo.PACBayes(
         [piwo.policies.Constant("a", log.actions)], score=piwo.LSLinear(0.5)
@@ -234,7 +238,8 @@ def test_neither_the_order_of_rows_nor_the_threads_matter():
 
 
 def test_propensities_beyond_float64():
-    """exp(-800): what was never worth anything stays worth nothing, what won once is worth a bounded lot."""
+    """exp(-800): what was never worth anything stays worth nothing, what won once is worth a
+    bounded lot."""
     log = piwo.Log.from_arrays(
         action=[0, 1, 0, 2] * 50,
         reward=[1, 0, 1, 1] * 50,

@@ -1,4 +1,5 @@
-"""PAC-Bayes over linear policies: the objective against brute force, bounds by hand, worlds made to break them."""
+"""PAC-Bayes over linear policies: the objective against brute force, bounds by hand, worlds made
+to break them."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +38,7 @@ def softmax(scores):
     return table / table.sum(axis=-1, keepdims=True)
 
 
-# ---------------------------------------------------------------------------------------------------- the objective
+# --- the objective
 
 
 def small_objective(rows=40, seed=0):
@@ -65,7 +66,8 @@ def test_the_gradient_is_that_of_finite_differences():
 
 
 def test_noise_in_the_scores_is_noise_in_the_coefficients():
-    """20 000 draws of all coefficients at once give the same mean gain as four draws of the scores of each row."""
+    """20 000 draws of all coefficients at once give the same mean gain as four draws of the
+    scores of each row."""
     objective, rng = small_objective(rows=5000)
     mean, scale = rng.normal(size=(3, 3)), np.full((3, 3), 0.7)
     some = slice(0, 5000, 100)
@@ -99,7 +101,7 @@ def test_what_draws_pay_is_the_divergence_on_average():
     assert mine.log_ratio(prior, at) == pytest.approx([by_hand], rel=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------------- the bounds
+# --- the bounds
 
 
 def test_both_bounds_by_hand():
@@ -139,7 +141,8 @@ def test_both_bounds_by_hand():
 
 
 def test_a_posterior_that_was_fitted_to_noise_pays_for_it():
-    """Coin tosses and forty columns of noise: every policy is worth 1/2. Fitted as if nothing had to be paid, a
+    """Coin tosses and forty columns of noise: every policy is worth 1/2. Fitted as if nothing had
+    to be paid, a
     posterior claims .7 of itself; what its draws pay takes that back.
     """
     wrong = boasts = 0
@@ -352,7 +355,7 @@ def test_a_list_of_actions_that_was_only_seen_stays_so():
         piwo.PACBayesLinear(prior="zero", **QUICK).fit(few)
 
 
-# ------------------------------------------------------------------------------------------------ seeds, files, errors
+# --- seeds, files, errors
 
 
 def test_a_seed_gives_the_same_answer_for_any_threads_and_order_of_rows():

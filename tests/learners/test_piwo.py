@@ -93,7 +93,8 @@ def test_fit_leaves_the_constructor_arguments_alone():
 
 
 def test_held_out_certificates_hold():
-    """The certificate of a learned policy errs in at most delta of the runs; the estimate on its own rows boasts."""
+    """The certificate of a learned policy errs in at most delta of the runs; the estimate on its
+    own rows boasts."""
     wrong = boasts = 0
     runs = 60
     for seed in range(runs):
@@ -171,7 +172,8 @@ def test_the_tail_can_be_held_out_for_adaptive_logs():
 
 
 def test_nothing_is_certified_on_propensities_that_are_too_small():
-    """Half of every propensity: each bound would be twice too high; the held-out rows show it, and none is given."""
+    """Half of every propensity: each bound would be twice too high; the held-out rows show it,
+    and none is given."""
     rng = np.random.default_rng(0)
     n = 4000
     A, X = rng.integers(0, 4, n), rng.normal(size=(n, 1))

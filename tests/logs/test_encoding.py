@@ -1,4 +1,5 @@
-"""What is found out about context columns in the first pass: levels up to a limit, and where values are missing."""
+"""What is found out about context columns in the first pass: levels up to a limit, and where
+values are missing."""
 
 import warnings
 from pathlib import Path
@@ -32,7 +33,7 @@ def learned(log: Log) -> tuple[Feature, ...]:
     return log.features.items
 
 
-# ------------------------------------------------------------------------------------------------------ levels
+# --- levels
 
 
 def test_one_hot_up_to_the_limit_and_hashed_above() -> None:
@@ -117,18 +118,27 @@ def test_missing_values_are_counted_over_all_batches(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     "options",
     [
-        {"max_levels": -1}, {"max_levels": 2.5}, {"max_levels": True}, {"max_levels": "9"}, {"hash_size": 0},
-        {"hash_size": 3}, {"hash_size": 1}, {"hash_size": 2**21}, {"hash_size": 16.0}, {"missing": "zero"},
-        {"missing": None}, {"missing": True},
+        {"max_levels": -1},
+        {"max_levels": 2.5},
+        {"max_levels": True},
+        {"max_levels": "9"},
+        {"hash_size": 0},
+        {"hash_size": 3},
+        {"hash_size": 1},
+        {"hash_size": 2**21},
+        {"hash_size": 16.0},
+        {"missing": "zero"},
+        {"missing": None},
+        {"missing": True},
     ],
-)  # fmt: skip
+)
 def test_wrong_choices_end_in_one_line(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(options))) as refused:
         log_of(2, options, x=[1.0, 2.0])
     assert "\n" not in str(refused.value)
 
 
-# ---------------------------------------------------------------------------------------------- missing values
+# --- missing values
 
 
 FRAMES = {
@@ -214,7 +224,7 @@ def test_numbers_need_no_first_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     assert learned(log) == (Feature("x"),)
 
 
-# -------------------------------------------------------------------------------------- from the log to serving
+# --- from the log to serving
 
 
 def test_a_policy_is_learned_saved_and_serves_with_missing_and_many_values(tmp_path: Path) -> None:

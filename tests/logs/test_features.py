@@ -1,4 +1,5 @@
-"""How one context column becomes numbers: texts hashed as scikit-learn does it, missing values marked."""
+"""How one context column becomes numbers: texts hashed as scikit-learn does it, missing values
+marked."""
 
 from typing import Any
 
@@ -37,7 +38,7 @@ def block(feature: Feature, values: Any) -> list[list[float]]:
     return out.tolist()
 
 
-# ----------------------------------------------------------------------------------------------------- hashing
+# --- hashing
 
 
 def sklearn_block(column: str, values: list[str], size: int) -> list[list[float]]:
@@ -107,7 +108,7 @@ def test_nothing_to_hash() -> None:
     ]
 
 
-# ----------------------------------------------------------------------------------------------- missing values
+# --- missing values
 
 
 @pytest.mark.parametrize(
@@ -118,18 +119,33 @@ def test_nothing_to_hash() -> None:
         (Feature("x", missing=True), pa.array([True, None]), [[1, 0], [0, 1]]),
         (Feature("x", missing=True), pa.nulls(1), [[0, 1]]),
         (Feature("x", missing=True), pa.array(np.array([np.nan, 1], np.float16)), [[0, 1], [1, 0]]),
-        (Feature("c", "levels", ("a", "b"), missing=True), ["b", None, "a", "new"],
-         [[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 0, 0]]),
-        (Feature("c", "levels", ("a", "b"), missing=True), pa.array(["b", None]).dictionary_encode(),
-         [[0, 1, 0], [0, 0, 1]]),
-        (Feature("c", "levels", ("a",), missing=True), pa.DictionaryArray.from_arrays([0, 1], ["a", None]),
-         [[1, 0], [0, 1]]),
-        (Feature("v", "vector", size=2, missing=True), [[1.0, 2.0], None, [3.0, None], [np.nan, 4.0]],
-         [[1, 2, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]),
-        (Feature("v", "vector", size=1, missing=True), pa.array([[1.0], None], pa.list_(pa.float64(), 1)),
-         [[1, 0], [0, 1]]),
+        (
+            Feature("c", "levels", ("a", "b"), missing=True),
+            ["b", None, "a", "new"],
+            [[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 0, 0]],
+        ),
+        (
+            Feature("c", "levels", ("a", "b"), missing=True),
+            pa.array(["b", None]).dictionary_encode(),
+            [[0, 1, 0], [0, 0, 1]],
+        ),
+        (
+            Feature("c", "levels", ("a",), missing=True),
+            pa.DictionaryArray.from_arrays([0, 1], ["a", None]),
+            [[1, 0], [0, 1]],
+        ),
+        (
+            Feature("v", "vector", size=2, missing=True),
+            [[1.0, 2.0], None, [3.0, None], [np.nan, 4.0]],
+            [[1, 2, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]],
+        ),
+        (
+            Feature("v", "vector", size=1, missing=True),
+            pa.array([[1.0], None], pa.list_(pa.float64(), 1)),
+            [[1, 0], [0, 1]],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_missing_value_has_a_column_of_its_own(
     feature: Feature, values: Any, expected: list[list[float]]
 ) -> None:
@@ -179,7 +195,7 @@ def test_arrays_of_numbers_come_encoded_or_as_one_column_each() -> None:
         features.encode(np.zeros((1, 4)))
 
 
-# ------------------------------------------------------------------------------------------------ descriptions
+# --- descriptions
 
 
 def test_descriptions_come_back_and_older_ones_are_read() -> None:

@@ -159,7 +159,8 @@ def test_too_large_ones_and_those_allowed_for_do_not(error: float, allowed: floa
 
 
 def test_a_hidden_cause_within_its_sensitivity_keeps_the_bounds() -> None:
-    """A cause U that nobody logged moves both the odds of the action and the reward; the log knows the average."""
+    """A cause U that nobody logged moves both the odds of the action and the reward; the log
+    knows the average."""
     gamma, base, n = 2.0, 0.5, 2000
     # U is a fair coin; odds of `a` are doubled or halved by it, and the average over U is 1/2
     high, low = gamma / (1 + gamma), 1 / (1 + gamma)

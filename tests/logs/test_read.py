@@ -1,4 +1,5 @@
-"""Files, globs, queries and frames: what they hold arrives as it was written, or is refused in one line."""
+"""Files, globs, queries and frames: what they hold arrives as it was written, or is refused in
+one line."""
 
 import datetime as dt
 import gzip
@@ -56,7 +57,7 @@ CONNECTION = duckdb.connect()
 EXPECTED = contents(read(TABLE))
 
 
-# ---------------------------------------------------------------------------------------- the same everywhere
+# --- the same everywhere
 
 
 def save(kind: str, folder: Path) -> Any:
@@ -161,7 +162,7 @@ def test_missing_values_of_nullable_pandas_columns_are_named(role: str) -> None:
     assert f"column {role!r} is missing in 1 row (row numbers from 0: 2)" in message
 
 
-# ------------------------------------------------------------------------------------------------------ names
+# --- names
 
 
 NAMES = [
@@ -231,7 +232,7 @@ def test_files_of_any_name(name: str, kind: str, tmp_path: Path) -> None:
     assert contents(read(path)) == EXPECTED
 
 
-# -------------------------------------------------------------------------------------------------------- CSV
+# --- CSV
 
 
 HEAD = "action,reward,propensity\n"
@@ -316,13 +317,16 @@ def test_latin_1_is_refused(tmp_path: Path) -> None:
     assert refusal(lambda: reduce(read(path), Digest()))
 
 
-# ------------------------------------------------------------------------------------------------------- JSON
+# --- JSON
 
 
 def test_json_lines_in_the_wild(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    write(path, '{"action":1582218195625938945,"reward":true,"propensity":0.5,"mu":[0.5,0.5],"x":1}\n'
-                '{"action":7,"reward":0,"propensity":0.5,"mu":[0.5,0.5],"x":2}\n')  # fmt: skip
+    write(
+        path,
+        '{"action":1582218195625938945,"reward":true,"propensity":0.5,"mu":[0.5,0.5],"x":1}\n'
+        '{"action":7,"reward":0,"propensity":0.5,"mu":[0.5,0.5],"x":2}\n',
+    )
     log = read(
         path,
         context="x",
@@ -336,20 +340,23 @@ def test_json_lines_in_the_wild(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"action":"a","reward":1,"propensity":1}\n{"action":"a"}\n', "'reward' is missing in 1 row"),
+        (
+            '{"action":"a","reward":1,"propensity":1}\n{"action":"a"}\n',
+            "'reward' is missing in 1 row",
+        ),
         ('{"action":"a","reward":1,"propensity":1}\n{"action":"a","rew', ""),
         ('{"action":"a","reward":"x","propensity":1}\n', "'reward' holds text"),
         ('{"action":"a","reward":{"v":1},"propensity":1}\n', "'reward' holds text"),
         ("[1, 2]\n", ""),
         ("not json\n", ""),
     ],
-)  # fmt: skip
+)
 def test_json_that_cannot_be_used(text: str, words: str, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", text)
     assert words in refusal(lambda: reduce(read(path), Digest()))
 
 
-# ---------------------------------------------------------------------------------------------- several files
+# --- several files
 
 
 @pytest.mark.parametrize(
@@ -430,7 +437,7 @@ def test_files_of_several_types_or_none(tmp_path: Path) -> None:
     assert "no file" in refusal(lambda: read("from.csv"))
 
 
-# ---------------------------------------------------------------------------------------------------- Parquet
+# --- Parquet
 
 
 def test_parquet_that_is_damaged(tmp_path: Path) -> None:
@@ -462,7 +469,7 @@ def test_parquet_without_rows(tmp_path: Path) -> None:
     assert contents(read(str(tmp_path / "*.parquet"))) == EXPECTED
 
 
-# -------------------------------------------------------------------------------------------------------- SQL
+# --- SQL
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Splits: which rows are held out depends on seed and row number alone, and certificates on them hold."""
+"""Splits: which rows are held out depends on seed and row number alone, and certificates on them
+hold."""
 
 import os
 import subprocess
@@ -176,7 +177,7 @@ def test_the_hash_seed_of_python_changes_nothing() -> None:
     assert len(seen) == 1
 
 
-# ----------------------------------------------------------------------------------- why it is not stratified
+# --- why it is not stratified
 
 
 def by_action(random: np.random.Generator, action: np.ndarray, fraction: float) -> np.ndarray:
@@ -190,7 +191,8 @@ def by_action(random: np.random.Generator, action: np.ndarray, fraction: float) 
 
 
 def certified(random: np.random.Generator, stratified: bool) -> float:
-    """Lower bound on the value of "play evenly what was seen in training", which is 1, as every reward is."""
+    """Lower bound on the value of "play evenly what was seen in training", which is 1, as every
+    reward is."""
     actions, n = 10_000, 2_000
     action = random.integers(0, actions, n)
     held = (

@@ -1,4 +1,5 @@
-"""What is given in a form with two meanings is refused in one line; nothing replaces anything silently."""
+"""What is given in a form with two meanings is refused in one line; nothing replaces anything
+silently."""
 
 from typing import Any
 
@@ -62,12 +63,18 @@ def test_arrays_that_cannot_be_meant(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        [["1", "2"]] * N, [[1, "2"]] * N, np.array([[b"1", b"2"]] * N), np.array([[1, "2"]] * N, object),
-        np.full((N, 2), np.datetime64("NaT", "D")), np.full((N, 2), np.timedelta64(1, "s")), np.full((N, 2), 0.5 + 1j),
+        [["1", "2"]] * N,
+        [[1, "2"]] * N,
+        np.array([[b"1", b"2"]] * N),
+        np.array([[1, "2"]] * N, object),
+        np.full((N, 2), np.datetime64("NaT", "D")),
+        np.full((N, 2), np.timedelta64(1, "s")),
+        np.full((N, 2), 0.5 + 1j),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_number_is_not_read_as_one(values: Any) -> None:
-    """NumPy would: text by its digits, times by their count of days, complex numbers by half of them."""
+    """NumPy would: text by its digits, times by their count of days, complex numbers by half of
+    them."""
     assert "text, times" in refusal(DataError, lambda: log_of(context=values))
     both = {"propensity": None, "actions": ["a", "b"]}
     assert "text, times" in refusal(DataError, lambda: log_of(propensities=values, **both))

@@ -1,4 +1,5 @@
-"""The door: each broken rule, in each role, is one line that names column, rule, count and first rows."""
+"""The door: each broken rule, in each role, is one line that names column, rule, count and first
+rows."""
 
 import pickle
 from pathlib import Path
@@ -221,7 +222,10 @@ def test_rewards_of_many_types_are_numbers(column: pa.Array) -> None:
     [
         (
             pa.array(["0", "one", "x"]),
-            "holds text where numbers are expected in 2 rows (row numbers from 0: 1, 2); such as 'one'",
+            (
+                "holds text where numbers are expected in 2 rows (row numbers from 0: 1, 2); "
+                "such as 'one'"
+            ),
         ),
         (pa.array(["0", "nan", "1"]), "such as 'nan'"),
         (pa.array(["0", "1_0", "1"]), "such as '1_0'"),
@@ -258,7 +262,7 @@ def test_rewards_are_mapped_to_the_unit_scale() -> None:
     assert log.value(2.0) == 1.0
 
 
-# ----------------------------------------------------------------------------------------------- propensities
+# --- propensities
 
 
 def test_log_propensities_may_underflow() -> None:
@@ -396,7 +400,7 @@ def test_normalize_is_something_the_user_asks_for() -> None:
     assert "sums to 0" in refusal(read(zero, propensities="mu", actions=actions, normalize=True))
 
 
-# ---------------------------------------------------------------------------------------------------- context
+# --- context
 
 
 def test_context_of_many_types() -> None:
@@ -456,7 +460,7 @@ def test_levels_that_a_policy_never_saw_are_counted() -> None:
         assert only(other, context=True).context.tolist() == [[1, 0], [0, 0], [1, 0]]  # type: ignore[union-attr]
 
 
-# ------------------------------------------------------------------------------------------------------ roles
+# --- roles
 
 
 @pytest.mark.parametrize(

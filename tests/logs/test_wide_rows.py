@@ -1,4 +1,5 @@
-"""Rows with thousands of numbers: batches are cut by their bytes too, and nothing depends on where."""
+"""Rows with thousands of numbers: batches are cut by their bytes too, and nothing depends on
+where."""
 
 import subprocess
 import sys
@@ -101,8 +102,12 @@ def test_a_wide_context_and_a_behavior_policy_count_too(monkeypatch: pytest.Monk
     monkeypatch.setattr(sources_module, "BATCH_BYTES", 8 * 256 * 20)
     log = read(table, propensities="a.b", actions=range(K), context=["user"]).encoded_by(features)
     assert max(len(x) for x in log.each_batch(context=True)) == 17  # 256 + 40 numbers a row
-    plain = read({"action": [0] * N, "reward": [0.0] * N, "x": np.zeros(N)}, behavior=piwo.policies.Uniform(range(216)),
-                 actions=range(216), context=["x"])  # fmt: skip
+    plain = read(
+        {"action": [0] * N, "reward": [0.0] * N, "x": np.zeros(N)},
+        behavior=piwo.policies.Uniform(range(216)),
+        actions=range(216),
+        context=["x"],
+    )
     monkeypatch.setattr(sources_module, "BATCH_BYTES", 8 * 217 * 20)
     assert max(len(x) for x in plain.each_batch(context=True)) == 20
 
@@ -128,8 +133,11 @@ import resource, sys
 import piwo
 def megabytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-few = piwo.Log.from_arrays(action=[0, 1], reward=[0, 1], propensities=[[0.5, 0.5]] * 2, actions=[0, 1])
-piwo.evaluate(few, piwo.policies.Uniform(few.actions))  # imports and compiled code are not counted below
+few = piwo.Log.from_arrays(
+    action=[0, 1], reward=[0, 1], propensities=[[0.5, 0.5]] * 2, actions=[0, 1]
+)
+# imports and compiled code are not counted below
+piwo.evaluate(few, piwo.policies.Uniform(few.actions))
 before = megabytes()
 log = piwo.read(sys.argv[1], propensities="mu", actions=range(20_000))
 found = piwo.evaluate(log, piwo.policies.Uniform(log.actions))

@@ -1,4 +1,5 @@
-"""The exhaustive oracle finds the best of an explicit list, and its in-sample certificate pays for the list (D14)."""
+"""The exhaustive oracle finds the best of an explicit list, and its in-sample certificate pays
+for the list (D14)."""
 
 import math
 
@@ -33,7 +34,8 @@ def test_the_best_of_a_matrix_of_choices():
 
 
 def test_d14_winner_on_its_own_log_needs_the_union_bound():
-    """Best of 1000 policies on pure noise: every true value is .5; a single-policy bound lies in most runs."""
+    """Best of 1000 policies on pure noise: every true value is .5; a single-policy bound lies in
+    most runs."""
     single = union = 0
     for seed in range(40):
         log, _, _, choices = noise_log(seed)

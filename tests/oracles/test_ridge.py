@@ -132,7 +132,8 @@ def test_folds_are_merged_states():
     ("alpha", "intercept", "offset"), [(1.0, True, 1000.0), (0.01, False, 0.0), (0.0, True, 5.0)]
 )
 def test_proportional_policies_are_one(alpha, intercept, offset):
-    """With one propensity and rewards of 0 or 1, IX only scales the gains: a path has one policy, and counts one."""
+    """With one propensity and rewards of 0 or 1, IX only scales the gains: a path has one policy,
+    and counts one."""
     _, X, A, R, _ = make_log(offset=offset)
     oracle, path = (
         piwo.oracles.Ridge(alpha, intercept),
@@ -200,9 +201,12 @@ def test_sums_beyond_float64_are_told(size, propensity, told):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2)) * [1.0, size]
     log = piwo.Log.from_arrays(
-        context=X, action=rng.integers(0, 2, 200), reward=np.ones(200), propensity=np.full(200, propensity),
+        context=X,
+        action=rng.integers(0, 2, 200),
+        reward=np.ones(200),
+        propensity=np.full(200, propensity),
         actions=range(2),
-    )  # fmt: skip
+    )
     with pytest.raises(piwo.DataError, match=told):
         piwo.oracles.Ridge().solve(log, piwo.IW())
     if propensity < 0.1:

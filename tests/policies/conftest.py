@@ -88,9 +88,21 @@ def makers() -> dict[str, Callable[[], Policy]]:
 
 
 NAMES = (
-    "uniform", "constant", "tabular-one", "tabular-contexts", "linear-greedy", "linear-softmax", "rule",
-    "epsilon-greedy", "epsilon-rule", "mixture", "classifier", "classifier-soft", "reward-models", "aligned",
-)  # fmt: skip
+    "uniform",
+    "constant",
+    "tabular-one",
+    "tabular-contexts",
+    "linear-greedy",
+    "linear-softmax",
+    "rule",
+    "epsilon-greedy",
+    "epsilon-rule",
+    "mixture",
+    "classifier",
+    "classifier-soft",
+    "reward-models",
+    "aligned",
+)
 
 
 @pytest.fixture(params=NAMES)

@@ -1,4 +1,6 @@
-"""Damaged and hostile policy files: one line that names the file, and nothing of the file is run."""
+"""Damaged and hostile policy files: one line that names the file, and nothing of
+the file is run.
+"""
 
 import io
 import json
@@ -347,7 +349,7 @@ def test_policies_nested_deeper_than_anyone_means_are_not_saved(path: Path) -> N
         EpsilonGreedy(policy, 0.1).save(path)
 
 
-# ------------------------------------------------------------------------------------------------- models
+# --- models
 
 
 @pytest.fixture
@@ -403,7 +405,8 @@ def test_models_of_other_types_are_refused_by_name(model_path: Path, tmp_path: P
     for module, name in (
         ("builtins", "eval"), ("os", "system"), ("numpy.testing._private.utils", "runstring"),
         ("sklearn.utils", "x"),
-        ("sklearn.datasets._base", "load_files"), ("subprocess", "Popen"), ("piwo.policies.files", "load"),
+        ("sklearn.datasets._base", "load_files"), ("subprocess", "Popen"),
+        ("piwo.policies.files", "load"),
     ):  # fmt: skip
         for loader, more in (
             ("ConstructorFromReduceNode", {"content": arguments}),

@@ -1,4 +1,5 @@
-"""Policy files: what goes in comes out, in a new process too, byte for byte the same, whole or not at all."""
+"""Policy files: what goes in comes out, in a new process too, byte for byte the same, whole or
+not at all."""
 
 import json
 import os
@@ -248,7 +249,7 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-# ------------------------------------------------------------------------------------------------- models
+# --- models
 
 
 def models() -> dict[str, object]:

@@ -1,4 +1,5 @@
-"""Laws that every policy obeys: one table, three ways to ask for it, and an order that means nothing."""
+"""Laws that every policy obeys: one table, three ways to ask for it, and an order that means
+nothing."""
 
 import pickle
 

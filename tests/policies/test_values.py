@@ -31,7 +31,7 @@ def rows(n: int, start: int = 0, **columns: object) -> Batch:
     return Batch(start=start, **(base | columns))  # type: ignore[arg-type]
 
 
-# ---------------------------------------------------------------------------------------- of the log alone
+# --- of the log alone
 
 
 def test_logging_is_the_logged_propensity(batch: Batch) -> None:
@@ -74,7 +74,7 @@ def test_policies_of_the_log_are_over_its_actions_already(batch: Batch) -> None:
         np.testing.assert_array_equal(aligned(policy, log).logged(batch), policy.logged(batch))
 
 
-# ---------------------------------------------------------------------------------------------- row by row
+# --- row by row
 
 
 def test_rows_are_found_by_their_numbers_in_the_log() -> None:
@@ -184,7 +184,7 @@ def test_d03_probabilities_a_hair_above_one() -> None:
         RowWise([[0.5, 0.5], [1.5, -0.5]], ["a", "b"])
 
 
-# ------------------------------------------------------------------------------------------------ simple ones
+# --- simple ones
 
 
 def test_d04_labels_are_never_used_as_positions() -> None:
@@ -303,7 +303,7 @@ def test_rules_return_labels() -> None:
         Deterministic(lambda x: [1, 2, 3], [1, 2, 3]).choose(np.zeros((2, 1)))
 
 
-# ---------------------------------------------------------------------------------------- fit for a log
+# --- fit for a log
 
 
 def test_a_policy_for_another_context_is_told_near_names() -> None:

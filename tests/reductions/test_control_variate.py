@@ -1,4 +1,5 @@
-"""Control variates: values by hand, a naive twin, exact means on bandits that hurt, and the wrong truncation."""
+"""Control variates: values by hand, a naive twin, exact means on bandits that hurt, and the wrong
+truncation."""
 
 from typing import Any
 
@@ -64,7 +65,8 @@ def pooled(bandit: Bandit, logs: int, n: int, seed: int) -> tuple[Any, Any, Any,
 
 
 def test_values_by_hand() -> None:
-    """pi = (.8, .2), mu = (.4, .6), A = 0, R = 1: w = 2; c = .5, k = 1: b = min(.5, .5), (.5); c = 1: b = .5, 1."""
+    """pi = (.8, .2), mu = (.4, .6), A = 0, R = 1: w = 2; c = .5, k = 1: b = min(.5, .5), (.5); c
+    = 1: b = .5, 1."""
     log = piwo.Log.from_arrays(action=[0], reward=[1], propensities=[[0.4, 0.6]], actions=[0, 1])
     state = piwo.engines.reduce(
         log, ControlVariates(piwo.policies.Tabular([0.8, 0.2], log.actions))
@@ -115,7 +117,8 @@ def test_against_the_naive_formulas() -> None:
 
 @every_bandit
 def test_the_mean_is_the_value_exactly(bandit: Bandit) -> None:
-    """Sum over all rows that a log can hold; what is never logged, or less often than float64 knows, is missing."""
+    """Sum over all rows that a log can hold; what is never logged, or less often than float64
+    knows, is missing."""
     kinds = bandit.cells
     seen = bandit.mu > 0
     pi = np.asarray(bandit.pi)
@@ -145,7 +148,8 @@ def test_bounds_are_wrong_no_more_often_than_they_say(bandit: Bandit) -> None:
 
 
 def test_truncation_by_the_logged_weight_is_wrong() -> None:
-    """Cutting every action by the weight of the logged one, as some do, gives the mean 1.16 where v is .45."""
+    """Cutting every action by the weight of the logged one, as some do, gives the mean 1.16 where
+    v is .45."""
     mu, pi, r, c, k = np.array([0.1, 0.9]), np.array([0.9, 0.1]), np.array([0.45, 0.45]), 1.0, 1.0
     w = pi / mu
     wrong = sum(mu[a] * (w[a] * (r[a] - min(c, k / w[a])) + min(c, k / w[a])) for a in (0, 1))

@@ -1,4 +1,5 @@
-"""The laws that every reduction obeys, on every engine. A new reduction is one line in `REDUCTIONS`."""
+"""The laws that every reduction obeys, on every engine. A new reduction is one line in
+`REDUCTIONS`."""
 
 import dataclasses
 import functools
@@ -244,7 +245,8 @@ def test_an_empty_batch_changes_nothing(name: str) -> None:
 
 
 def identical(one: Any, other: Any) -> None:
-    """The same classes, the same bits and, as sums over arrays depend on it, the same order in memory."""
+    """The same classes, the same bits and, as sums over arrays depend on it, the same order in
+    memory."""
     assert type(one) is type(other)
     if dataclasses.is_dataclass(one):
         for item in dataclasses.fields(one):
@@ -290,7 +292,7 @@ def test_a_state_that_nobody_knows_is_not_looked_for() -> None:
         unpacked(data)
 
 
-# ------------------------------------------------------------------------------------------------- on engines
+# --- on engines
 
 
 class Serial:
@@ -343,7 +345,7 @@ def test_a_tabular_policy_crosses_processes(processes: Any) -> None:
     same(result, reduce(log(), PolicySums(Uniform(LABELS), IW())))
 
 
-# ----------------------------------------------------------------------------------------------------- digest
+# --- digest
 
 
 def test_the_digest_sees_every_decision_and_no_order() -> None:
@@ -377,7 +379,8 @@ GOLDEN_DIGEST = "8e253b87f34ebde0"
 
 
 def test_rewards_of_0_and_1_take_a_shorter_way_to_the_same_sums() -> None:
-    """A batch with one reward in between takes the long way; both are the sums of their definition."""
+    """A batch with one reward in between takes the long way; both are the sums of their
+    definition."""
     random = np.random.default_rng(0)
     w, r = random.exponential(2.0, 500), (random.random(500) < 0.3).astype(float)
     for reward in (r, np.where(np.arange(500) == 7, 0.5, r)):

@@ -1,4 +1,5 @@
-"""Scores that credit actions not taken: by hand, in expectation, beyond float64, and what they cure."""
+"""Scores that credit actions not taken: by hand, in expectation, beyond float64, and what they
+cure."""
 
 import itertools
 
@@ -148,7 +149,8 @@ def test_a_learner_chooses_q_and_k_by_certificate() -> None:
 
 
 def costs(n: int, seed: int = 0) -> piwo.Log:
-    """Costs of 0 to 2 in a declared range of 0 to 20; the best action depends on x, the logger prefers a poor one."""
+    """Costs of 0 to 2 in a declared range of 0 to 20; the best action depends on x, the logger
+    prefers a poor one."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
     mu = np.tile([0.7, 0.15, 0.15], (n, 1))
@@ -162,7 +164,8 @@ def costs(n: int, seed: int = 0) -> piwo.Log:
 
 
 def test_costs_over_a_wide_range_do_not_make_the_learner_imitate_the_logger() -> None:
-    """On the unit scale all rewards are about .95, and without a guess what is logged most collects most."""
+    """On the unit scale all rewards are about .95, and without a guess what is logged most
+    collects most."""
     log = costs(20_000)
     contexts = np.column_stack([np.linspace(-2, 2, 400), np.sign(np.linspace(-2, 2, 400))])
     best = np.where(contexts[:, 0] > 0, 1, 2)

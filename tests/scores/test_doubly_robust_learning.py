@@ -1,4 +1,5 @@
-"""What a guess of the rewards does for learning: less regret, a higher bound, and never one above the value."""
+"""What a guess of the rewards does for learning: less regret, a higher bound, and never one above
+the value."""
 
 import math
 
@@ -23,7 +24,8 @@ def test_a_guess_of_the_rewards_helps_much_and_costs_nothing() -> None:
 
 
 def test_the_bound_holds_for_all_policies_of_the_class_at_once() -> None:
-    """At most delta of the logs have any of 40 policies above its value, for stochastic policies too; delta = .2."""
+    """At most delta of the logs have any of 40 policies above its value, for stochastic policies
+    too; delta = .2."""
     rng, delta, wrong, logs, bet, k = np.random.default_rng(4), 0.2, 0, 150, 0.2, 4.0
     bandit = Small.of(3, contexts=4, actions=3, policies=40)
     pi = rng.dirichlet(np.full(3, 0.3), (40, 4))

@@ -56,10 +56,22 @@ GOLDEN = {
     Switch(5.0): 0.6111111111,
 }
 AT_BET_02 = [
-    IX(0.1), IXReward(0.1), *(kind(0.2) for kind in (
-        LS, LSLinear, GlobalClip, GlobalClipLinear, LogClip, LogClipLinear, Freezing, FreezingLinear,
-    )),
-]  # fmt: skip
+    IX(0.1),
+    IXReward(0.1),
+    *(
+        kind(0.2)
+        for kind in (
+            LS,
+            LSLinear,
+            GlobalClip,
+            GlobalClipLinear,
+            LogClip,
+            LogClipLinear,
+            Freezing,
+            FreezingLinear,
+        )
+    ),
+]
 """The pessimistic scores, at one bet size; all others are not."""
 CURVED = (LS, GlobalClip, LogClip, Freezing, Harmonic, Shrinkage, Switch)
 PESSIMISTIC = [score.at_gamma(gamma) for score in AT_BET_02 for gamma in (1e-9, 0.1, 3.5)]

@@ -39,7 +39,8 @@ class Saturating(BetScore):
 
 @pytest.fixture(autouse=True)
 def exported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a line in `piwo.scores` does for a score: the three tables by name are made from its exports."""
+    """What a line in `piwo.scores` does for a score: the three tables by name are made from its
+    exports."""
     monkeypatch.setitem(SCORES, Saturating.name, Saturating)  # type: ignore[misc]
     monkeypatch.setitem(ESTIMATORS, Saturating.name, smoothed(Saturating))
     monkeypatch.setitem(learn_options.SCORES, Saturating.name, Saturating)  # type: ignore[misc]

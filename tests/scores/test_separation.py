@@ -1,4 +1,5 @@
-"""Clipping breaks the regret bound of implicit exploration; scores that pay for what they let through keep it."""
+"""Clipping breaks the regret bound of implicit exploration; scores that pay for what they let
+through keep it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Loggers that learn while they write: what holds, and what the paper says and does not hold (docs/adaptive.md)."""
+"""Loggers that learn while they write: what holds, and what the paper says and does not hold
+(docs/adaptive.md)."""
 
 import math
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ class Written:
 
 @cache
 def logs_of(learner):
-    """Write the logs of a logger that leans ever more to what has paid: it is fooled by luck, and that is the trap."""
+    """Write the logs of a logger that leans ever more to what has paid: it is fooled by luck, and
+    that is the trap."""
     rng = np.random.default_rng(6)
     wins, pulls = np.ones((LOGS, 3)), np.full((LOGS, 3), 2.0)
     action, reward, propensity = (np.empty((LOGS, ROWS)) for _ in range(3))

@@ -95,7 +95,7 @@ def gamma_of(n):
     return bounds.gamma_auto(n, 0.0, DELTA)
 
 
-# ------------------------------------------------------------------------------------- the shortcut is exact
+# --- the shortcut is exact
 
 
 @every_bandit
@@ -121,7 +121,7 @@ def test_counted_logs_give_the_numbers_of_evaluate(bandit):
         np.testing.assert_allclose(result.improvement_lower, gain, rtol=1e-9, atol=1e-12)
 
 
-# ------------------------------------------------------------------------------------ finite-sample promises
+# --- finite-sample promises
 
 
 @everywhere
@@ -143,11 +143,12 @@ def test_ix_and_ls_intervals(bandit, n, factor):
         assert missed(fixed_bet(bandit, counts, n, score), bandit.value) <= allowed()
 
 
-# --------------------------------------------------------------------------------------- and what makes none
+# --- and what makes none
 
 
 def test_normal_interval_fails_on_clicks():
-    """One click in a thousand rows: with none in the log the normal interval is [0, 0], and sure of it."""
+    """One click in a thousand rows: with none in the log the normal interval is [0, 0], and sure
+    of it."""
     bandit, n = BANDITS["clicks"], 300
     counts = bandit.counts(n, LOGS, random_state=5)
     assert missed(normal(bandit, counts, n), bandit.value) > 0.5

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.statistics
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.bandit.name)
 def test_widths_within_five_percent(case: Case) -> None:
-    """150 logs of 3000 rows at delta = .05; both methods on the same logs, misses at most delta/2 a side + 3 errors."""
+    """150 logs of 3000 rows at delta = .05; both methods on the same logs, misses at most delta/2
+    a side + 3 errors."""
     found = intervals(case.bandit, reps=150)
     most = 0.025 + 3 * np.sqrt(0.025 * 0.975 / 150)
     for name, expected in (("mixture", case.mixture), ("mixture-cv", case.control_variate)):

@@ -1,4 +1,5 @@
-"""The bandit made from labeled data: its values by hand and by brute force, its logs by frequencies."""
+"""The bandit made from labeled data: its values by hand and by brute force, its logs by
+frequencies."""
 
 import numpy as np
 import pandas as pd

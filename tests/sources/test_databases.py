@@ -16,7 +16,10 @@ from piwo.logs import read
 from piwo.reductions import Digest
 from piwo.sources.addresses import without_secrets
 
-ROWS = "select (i % 3)::varchar as action, (i % 2)::double as reward, 0.5 as propensity, i from range(500) t(i)"
+ROWS = (
+    "select (i % 3)::varchar as action, (i % 2)::double as reward, 0.5 as propensity, i from "
+    "range(500) t(i)"
+)
 HOSTILE = "a\"b'; drop table clicks; --#.x"
 
 
@@ -62,7 +65,10 @@ def test_case_does_not_count_as_in_duckdb(table: str, rows: int, database: Path)
 
 
 def test_a_file_that_another_process_writes_is_one_line(database: Path) -> None:
-    code = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('ready', flush=True); sys.stdin.read()"
+    code = (
+        "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('ready', flush=True); "
+        "sys.stdin.read()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
@@ -108,7 +114,7 @@ def test_the_command_reads_tables_and_suggests_what_can_be_typed(
     assert json.loads(capsys.readouterr().out)["log"]["rows"] == 500
 
 
-# ---------------------------------------------------------------------------------------------- addresses
+# --- addresses
 
 
 def test_addresses_need_an_extension_and_show_no_secret() -> None:

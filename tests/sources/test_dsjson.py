@@ -1,4 +1,5 @@
-"""dsjson: the ranked order, pdrop, lines that are no events, context paths; and the real sample files."""
+"""dsjson: the ranked order, pdrop, lines that are no events, context paths; and the real sample
+files."""
 
 import gzip
 import json

@@ -1,4 +1,5 @@
-"""Conditions and hive partitions: the same rows from every kind of source, and partition columns that are not lost."""
+"""Conditions and hive partitions: the same rows from every kind of source, and partition columns
+that are not lost."""
 
 import datetime as dt
 import json
@@ -52,7 +53,7 @@ def sums(log: piwo.Log) -> Any:
     return reduce(log, Digest())
 
 
-# ----------------------------------------------------------------------------------------- hive partitions
+# --- hive partitions
 
 
 def test_partitions_are_columns_of_whole_numbers_days_or_text() -> None:
@@ -124,7 +125,7 @@ def test_csv_and_json_have_partition_columns_too(tmp_path: Path) -> None:
         assert read(path, context="day").columns.context == ("day",)
 
 
-# --------------------------------------------------------------------------------------------- conditions
+# --- conditions
 
 
 @pytest.fixture

@@ -12,7 +12,10 @@ from piwo.sources.duckdb_errors import duckdb_errors
 CODE = """
 import os, signal, threading
 import piwo
-sql = "select 'a' as action, 0.5 as propensity, 1 as reward from range(10000000) t(x) order by hash(x)"
+sql = (
+    "select 'a' as action, 0.5 as propensity, 1 as reward from range(10000000) t(x) order by "
+    "hash(x)"
+)
 log = piwo.read(sql, actions=['a'])
 signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -1,4 +1,5 @@
-"""PostgreSQL: a real server that the tests start. One snapshot for all passes, streaming, and no password anywhere.
+"""PostgreSQL: a real server that the tests start. One snapshot for all passes, streaming, and no
+password anywhere.
 
 Every test runs by both ways to the server; by DuckDB's extension where the DuckDB that runs has it
 installed, which `make test-duckdb-extensions` sees to.
@@ -76,10 +77,27 @@ def started() -> Iterator[str]:
             shutil.chown(folder / "password", user)
         data = str(folder / "data")
         as_user(
-            [str(place / "initdb"), "-D", data, "-A", "scram-sha-256", "-U", "me", "--pwfile", str(folder / "password"),
-             "--no-sync", "-E", "UTF8", "--locale=C"], user,
-        )  # fmt: skip
-        options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off -c shared_buffers=16MB"
+            [
+                str(place / "initdb"),
+                "-D",
+                data,
+                "-A",
+                "scram-sha-256",
+                "-U",
+                "me",
+                "--pwfile",
+                str(folder / "password"),
+                "--no-sync",
+                "-E",
+                "UTF8",
+                "--locale=C",
+            ],
+            user,
+        )
+        options = (
+            f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off -c "
+            "shared_buffers=16MB"
+        )
         control = [str(place / "pg_ctl"), "-D", data, "-w"]
         as_user([*control, "-o", options, "-l", str(folder / "log"), "start"], user)
         try:
@@ -118,8 +136,10 @@ def fill(address: str) -> None:
         address,
         "create table clicks as select i, (i % 3)::text as action, (i % 2)::numeric(5, 2) as "
         "reward, 0.5::float4 as propensity, date '2026-01-01' + i % 5 as day, i % 7 = 0 as flag, "
-        "array[i % 2, 0.5]::numeric[] as both, "
-        f"gen_random_uuid() as id, ('{{\"a\": ' || i || '}}')::jsonb as page from generate_series(1, {ROWS}) i",
+        "array[i % 2, 0.5]::numeric[] as both, "(
+            f"gen_random_uuid() as id, ('{{\"a\": ' || i || '}}')::jsonb as page from "
+            f"generate_series(1, {ROWS}) i"
+        ),
         "create index on clicks (action)",
         "create schema shop",
         "create table shop.clicks as select * from clicks where i <= 100",
@@ -145,9 +165,15 @@ def test_a_table_is_a_log_of_plain_types(server: str) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "rows"),
-    [("shop.clicks", 100), ('a"b; drop table clicks; --', 50), ("recent", 10), ("public.clicks", ROWS),
-     ("select * from clicks where i < 31;", 30), ("with a as (select * from clicks limit 7) select * from a -- so", 7)],
-)  # fmt: skip
+    [
+        ("shop.clicks", 100),
+        ('a"b; drop table clicks; --', 50),
+        ("recent", 10),
+        ("public.clicks", ROWS),
+        ("select * from clicks where i < 31;", 30),
+        ("with a as (select * from clicks limit 7) select * from a -- so", 7),
+    ],
+)
 def test_tables_by_schema_hostile_names_and_queries(asked: str, rows: int, server: str) -> None:
     log = read(f"{server}#{asked}")
     assert reduce(log, Digest()).rows == rows
@@ -173,7 +199,10 @@ def test_chance_and_clocks_are_refused(asked: str, told: str, server: str) -> No
     if "where" in asked:
         with pytest.raises(UsageError, match=told):
             read(f"{server}#clicks", where=asked.partition("where")[2])
-    again = "select * from clicks tablesample bernoulli (50) repeatable (3) where action <> 'now()' and day < current_date"
+    again = (
+        "select * from clicks tablesample bernoulli (50) repeatable (3) where action <> 'now()' "
+        "and day < current_date"
+    )
     assert len({reduce(read(f"{server}#{again}"), Digest()) for _ in range(2)}) == 1
 
 
@@ -189,29 +218,47 @@ def test_every_pass_sees_one_snapshot(server: str) -> None:
 
 
 TYPES = {
-    "true": ("bool", True), "7::int2": ("int16", 7), "7": ("int32", 7), "7::int8": ("int64", 7),
-    "0.5::float4": ("float", 0.5), "0.1": ("double", 0.1), "0.5::numeric(6,3)": ("double", 0.5),
-    "'7.25'::money": ("double", 7.25), "4294967295::oid": ("int64", 4294967295), "0.5::smaller": ("double", 0.5),
-    "'x'": ("string", "x"), "'x'::char(3)": ("string", "x"), "'x'::name": ("string", "x"),
+    "true": ("bool", True),
+    "7::int2": ("int16", 7),
+    "7": ("int32", 7),
+    "7::int8": ("int64", 7),
+    "0.5::float4": ("float", 0.5),
+    "0.1": ("double", 0.1),
+    "0.5::numeric(6,3)": ("double", 0.5),
+    "'7.25'::money": ("double", 7.25),
+    "4294967295::oid": ("int64", 4294967295),
+    "0.5::smaller": ("double", 0.5),
+    "'x'": ("string", "x"),
+    "'x'::char(3)": ("string", "x"),
+    "'x'::name": ("string", "x"),
     "'ok'::mood": ("string", "ok"),
-    "'{}'::json": ("string", "{}"), "'10.0.0.1'::inet": ("string", "10.0.0.1/32"), "null::text": ("string", None),
-    "point(1, 2)": ("string", "(1,2)"), "'12:00+01'::timetz": ("string", "12:00:00+01"), "'a'::bytea": ("binary", b"a"),
-    "date '2026-01-31'": ("date32[day]", date(2026, 1, 31)), "time '12:00'": ("time64[us]", time(12)),
+    "'{}'::json": ("string", "{}"),
+    "'10.0.0.1'::inet": ("string", "10.0.0.1/32"),
+    "null::text": ("string", None),
+    "point(1, 2)": ("string", "(1,2)"),
+    "'12:00+01'::timetz": ("string", "12:00:00+01"),
+    "'a'::bytea": ("binary", b"a"),
+    "date '2026-01-31'": ("date32[day]", date(2026, 1, 31)),
+    "time '12:00'": ("time64[us]", time(12)),
     "timestamp '2026-01-31'": ("timestamp[us]", datetime(2026, 1, 31)),  # noqa: DTZ001
     "timestamptz '2026-01-31+01'": ("timestamp[us, tz=UTC]", datetime(2026, 1, 30, 23, tzinfo=UTC)),
-    "array[1, null]": ("list<item: int32>", [1, None]), "array[0.5]": ("list<item: double>", [0.5]),
+    "array[1, null]": ("list<item: int32>", [1, None]),
+    "array[0.5]": ("list<item: double>", [0.5]),
     "array['ok'::mood]": ("list<item: string>", ["ok"]),
     "array[date '2026-01-31']": ("list<item: date32[day]>", [date(2026, 1, 31)]),
     "array[]::float8[]": ("list<item: double>", []),
-}  # fmt: skip
+}
 
 
 def test_types_do_not_depend_on_the_way(server: str) -> None:
     ask(
         server,
-        "drop domain if exists smaller, small", "drop type if exists mood",
-        "create domain small as numeric(5, 1)", "create domain smaller as small", "create type mood as enum ('ok')",
-    )  # fmt: skip
+        "drop domain if exists smaller, small",
+        "drop type if exists mood",
+        "create domain small as numeric(5, 1)",
+        "create domain smaller as small",
+        "create type mood as enum ('ok')",
+    )
     columns = ", ".join(f"{sql} as c{i}" for i, sql in enumerate(TYPES))
     source = postgres_source(f"{server}#select {columns}")
     table = pa.Table.from_batches(list(source.fragments(source.schema.names)[0].records()))
@@ -332,8 +379,10 @@ def test_no_password_is_printed(
     table = f"{server}#clicks"
     told: list[str] = [repr(read(table)), repr(read(table).source), repr(read(table).fragments())]
     for bad in (
-        f"{server}#nope", server, f"{server}#", f"{server}#select nope", f"{server}#select 1/0 as action",
-        table.replace(QUOTED, "s3cr3t%zz"), table.replace(QUOTED, "s3cr3t%00"), table.replace("me:", "you:"),
+        f"{server}#nope", server, f"{server}#", f"{server}#select nope",
+        f"{server}#select 1/0 as action",
+        table.replace(QUOTED, "s3cr3t%zz"), table.replace(QUOTED, "s3cr3t%00"),
+        table.replace("me:", "you:"),
         table.replace("host=", "nonsense="), table.replace("/postgres", "/nope"),
         "postgresql://me:" + SECRET + "@localhost:1/db#t",
     ):  # fmt: skip

@@ -1,4 +1,5 @@
-"""Files at addresses: a server that the tests start, read by DuckDB's extension `httpfs` where it is installed."""
+"""Files at addresses: a server that the tests start, read by DuckDB's extension `httpfs` where it
+is installed."""
 
 import subprocess
 import sys
@@ -57,7 +58,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def port(folder: Path, home: Path) -> Iterator[int]:
-    """The port of a server in a process of its own: DuckDB may hold the interpreter while it waits for an answer."""
+    """The port of a server in a process of its own: DuckDB may hold the interpreter while it
+    waits for an answer."""
     words = [sys.executable, str(Path(__file__).with_name("file_server.py")), str(folder)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

@@ -1,4 +1,5 @@
-"""A log gives the same rows at every pass: chance is refused wherever it hides, clocks stand still."""
+"""A log gives the same rows at every pass: chance is refused wherever it hides, clocks stand
+still."""
 
 import time
 from dataclasses import dataclass
@@ -28,10 +29,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     random = np.random.default_rng(0)
     rows = pa.table(
         {
-            "action": random.integers(0, 2, N).astype(str), "reward": random.integers(0, 2, N) * 1.0,
-            "propensity": np.full(N, 0.5), "id": np.arange(N), "x": random.normal(size=N),
+            "action": random.integers(0, 2, N).astype(str),
+            "reward": random.integers(0, 2, N) * 1.0,
+            "propensity": np.full(N, 0.5),
+            "id": np.arange(N),
+            "x": random.normal(size=N),
         }
-    )  # fmt: skip
+    )
     pq.write_table(rows, place / "log.parquet")
     with duckdb.connect(str(place / "log.db")) as connection:
         connection.register("rows", rows)
@@ -77,7 +81,10 @@ def test_a_condition_that_tosses_coins_is_refused(
         ("select * from 'log.parquet' where random() < 0.5", "random()"),
         ("select * from 'log.parquet' order by random()", "random()"),
         (
-            "with a as (select * exclude reward, (random() < 0.5)::int as reward from 'log.parquet') from a",
+            (
+                "with a as (select * exclude reward, (random() < 0.5)::int as reward from "
+                "'log.parquet') from a"
+            ),
             "random()",
         ),
         ("select * from 'log.parquet' using sample 50%", "a sample without a seed"),

@@ -1,4 +1,5 @@
-"""Spark DataFrames that are Parquet files: which are, and that what executors read is what Spark would give."""
+"""Spark DataFrames that are Parquet files: which are, and that what executors read is what Spark
+would give."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -239,9 +240,16 @@ def test_a_table_in_parts_is_its_files_without_the_column_of_the_folders(
 
 @pytest.mark.parametrize(
     ("address", "path"),
-    [("file:/b/day%3D1%20%25/a.parquet", "/b/day=1 %/a.parquet"), ("file:///b", "/b"), ("s3a://b/a", None),
-     ("hdfs://n:8020/a", None), ("dbfs:/a", None), ("file://host/a", None), ("/a", None)],
-)  # fmt: skip
+    [
+        ("file:/b/day%3D1%20%25/a.parquet", "/b/day=1 %/a.parquet"),
+        ("file:///b", "/b"),
+        ("s3a://b/a", None),
+        ("hdfs://n:8020/a", None),
+        ("dbfs:/a", None),
+        ("file://host/a", None),
+        ("/a", None),
+    ],
+)
 def test_paths_that_not_all_machines_share_are_read_by_spark(
     monkeypatch: pytest.MonkeyPatch, address: str, path: str | None
 ) -> None:

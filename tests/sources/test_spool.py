@@ -1,4 +1,5 @@
-"""Rows that another pass might give differently are copied once, and the copy goes when it is no longer needed."""
+"""Rows that another pass might give differently are copied once, and the copy goes when it is no
+longer needed."""
 
 import gc
 import tempfile

@@ -192,7 +192,7 @@ def bootstrap_interval(
     return _resampled(rows, estimator.on(log.origin), replicates, delta, random_state, n_jobs)
 
 
-# ---------------------------------------------------------------------------------------------- the rows
+# --- the rows
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def _columns(log: Log, policy: Policy, score: Score) -> Floats:
     )
 
 
-# ---------------------------------------------------------------------------------------- the replicates
+# --- the replicates
 
 
 def _resampled(

@@ -181,7 +181,7 @@ class Log:
         shown = [f"{role}={value!r}" for role, value in roles.items() if value not in (None, ())]
         return f"Log({', '.join([repr(self.name), *shown])})"
 
-    # ------------------------------------------------------------------ making one
+    # --- making one
 
     @classmethod
     def of(cls, source: Source, columns: Columns, actions: Any = None, **options: Any) -> Log:
@@ -317,7 +317,7 @@ class Log:
         }
         return log_of_arrays(given, context, policies or {}, actions, options)
 
-    # ------------------------------------------------------------------ what it is
+    # --- what it is
 
     @cached_property
     def actions(self) -> Actions:
@@ -420,14 +420,14 @@ class Log:
             )
         return sum(len(batch) for batch in self.each_batch())
 
-    # ------------------------------------------------------------------ scale
+    # --- scale
 
     def value(self, unit: float) -> float:
         """Return a value on the reward's own scale: lo + (hi - lo) * unit."""
         check_finite("unit", unit)
         return self.reward_range[0] + self.span * unit
 
-    # ------------------------------------------------------------------ other views of the same rows
+    # --- other views of the same rows
 
     def with_propensity_error(
         self, propensity_factor: float = 1.0, sensitivity: float = 1.0
@@ -538,7 +538,7 @@ class Log:
             self, columns=context, declared_features=features, declared_actions=self.actions
         )
 
-    # ------------------------------------------------------------------ reading
+    # --- reading
 
     @property
     def _choosing(self) -> list[str]:

@@ -68,7 +68,7 @@ class Policy(ABC):
         count = f"{len(self.listed)} actions" if self.listed is not None else "actions of the log"
         return f"{type(self).__name__}({count})"
 
-    # ------------------------------------------------------------------------------------ what a policy says
+    # --- what a policy says
 
     @abstractmethod
     def distribution(self, context: Floats | None, n: int) -> Floats:
@@ -109,7 +109,7 @@ class Policy(ABC):
         """
         raise UsageError(f"a {self.kind} policy cannot be saved; save one of another kind")
 
-    # ------------------------------------------------------------------------------------- what a user asks
+    # --- what a user asks
 
     @property
     def actions(self) -> Actions:

@@ -144,7 +144,7 @@ class ClassificationBandit:
         part.table, part.context = table, self.context[index]
         return part
 
-    # ------------------------------------------------------------------ what is known
+    # --- what is known
 
     def value(self, policy: Policy) -> float:
         """Return the true value of a policy, exactly; block by block, without a table of rows x actions.
@@ -270,7 +270,7 @@ class ClassificationBandit:
         """
         return self.actions.labels[int(self._action_values.argmax())]
 
-    # ------------------------------------------------------------------ what acts and what is logged
+    # --- what acts and what is logged
 
     def softmax_logger(
         self,

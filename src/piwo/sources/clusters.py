@@ -130,7 +130,7 @@ def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from (x.slice(at, BATCH_ROWS) for x in batches for at in range(0, len(x), BATCH_ROWS))
 
 
-# ------------------------------------------------------------------------------------------ asked of every log
+# --- asked of every log
 
 
 def count_rows(source: Cluster, columns: Sequence[str], kept: Kept) -> int:
