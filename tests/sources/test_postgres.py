@@ -136,10 +136,9 @@ def fill(address: str) -> None:
         address,
         "create table clicks as select i, (i % 3)::text as action, (i % 2)::numeric(5, 2) as "
         "reward, 0.5::float4 as propensity, date '2026-01-01' + i % 5 as day, i % 7 = 0 as flag, "
-        "array[i % 2, 0.5]::numeric[] as both, "(
-            f"gen_random_uuid() as id, ('{{\"a\": ' || i || '}}')::jsonb as page from "
-            f"generate_series(1, {ROWS}) i"
-        ),
+        "array[i % 2, 0.5]::numeric[] as both, "
+        f"gen_random_uuid() as id, ('{{\"a\": ' || i || '}}')::jsonb as page from "
+        f"generate_series(1, {ROWS}) i",
         "create index on clicks (action)",
         "create schema shop",
         "create table shop.clicks as select * from clicks where i <= 100",
