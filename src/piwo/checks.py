@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.errors import UsageError
+from piwo.messages import argument
 
 __all__ = [
     "check_at_least",
@@ -58,7 +59,7 @@ def check_delta(delta: Any) -> None:
     """
     if not (is_number(delta) and 0.0 < delta < 1.0):
         raise UsageError(
-            f"delta is {shown(delta)}; expected a number between 0 and 1, such as 0.05: pass the "
+            f"{argument('delta')} is {shown(delta)}; expected a number between 0 and 1, such as 0.05: pass the "
             "chance of error"
         )
 
@@ -70,7 +71,7 @@ def check_count(name: str, value: Any, least: int, what: str = "the count of row
     """
     if not (is_number(value) and least <= value <= _MOST and value == math.floor(value)):
         raise UsageError(
-            f"{name} is {shown(value)}; expected a whole number of at least {least}: pass {what}"
+            f"{argument(name)} is {shown(value)}; expected a whole number of at least {least}: pass {what}"
         )
 
 
@@ -81,7 +82,7 @@ def check_finite(name: str, value: Any) -> None:
     """
     if not (is_number(value) and math.isfinite(value)):
         raise UsageError(
-            f"{name} is {shown(value)}; expected a finite number: check the rows that it was "
+            f"{argument(name)} is {shown(value)}; expected a finite number: check the rows that it was "
             "computed from"
         )
 
@@ -93,7 +94,7 @@ def check_positive(name: str, value: Any) -> None:
     """
     if not (is_number(value) and math.isfinite(value) and value > 0.0):
         raise UsageError(
-            f"{name} is {shown(value)}; expected a finite number above 0: pass a positive one"
+            f"{argument(name)} is {shown(value)}; expected a finite number above 0: pass a positive one"
         )
 
 
@@ -104,7 +105,7 @@ def check_non_negative(name: str, value: Any) -> None:
     """
     if not (is_number(value) and value >= 0.0):
         raise UsageError(
-            f"{name} is {shown(value)}; expected a number of at least 0: check how it was computed"
+            f"{argument(name)} is {shown(value)}; expected a number of at least 0: check how it was computed"
         )
 
 
@@ -115,7 +116,7 @@ def check_at_least(name: str, value: Any, least: float) -> None:
     """
     if not (is_number(value) and value >= least):
         raise UsageError(
-            f"{name} is {shown(value)}; expected a number of at least {least:g}: pass a larger one"
+            f"{argument(name)} is {shown(value)}; expected a number of at least {least:g}: pass a larger one"
         )
 
 
@@ -126,7 +127,7 @@ def check_seed(name: str, value: Any) -> None:
     """
     if not is_seed(value):
         raise UsageError(
-            f"{name} is {shown(value)}; expected a whole number of at least 0: the seed"
+            f"{argument(name)} is {shown(value)}; expected a whole number of at least 0: the seed"
         )
 
 
@@ -136,7 +137,7 @@ def check_flag(name: str, value: Any) -> None:
     >>> check_flag("tail", False)
     """
     if not (isinstance(value, bool) or type(value).__name__ == "bool"):  # NumPy's too
-        raise UsageError(f"{name} is {shown(value)}; expected True or False")
+        raise UsageError(f"{argument(name)} is {shown(value)}; expected True or False")
 
 
 def check_kind(name: str, value: Any, kind: type | tuple[type, ...], hint: str = "") -> None:
@@ -154,7 +155,7 @@ def check_kind(name: str, value: Any, kind: type | tuple[type, ...], hint: str =
         known = kind if isinstance(kind, tuple) else (kind,)
         kinds = " or ".join(x.__name__.replace("NoneType", "None") for x in known)
         article = "an" if kinds[0] in "AEIO" else "a"
-        raise UsageError(f"{name} is {shown(value)}, expected {article} {kinds}{hint}")
+        raise UsageError(f"{argument(name)} is {shown(value)}, expected {article} {kinds}{hint}")
 
 
 def check_listed(name: str, values: Any) -> None:
@@ -165,7 +166,7 @@ def check_listed(name: str, values: Any) -> None:
     if isinstance(values, str | Mapping) or not (
         isinstance(values, Iterable) and isinstance(values, Sized)
     ):
-        raise UsageError(f"{name} is {shown(values)}; expected a list")
+        raise UsageError(f"{argument(name)} is {shown(values)}; expected a list")
 
 
 def check_path(value: Any) -> None:
@@ -174,7 +175,9 @@ def check_path(value: Any) -> None:
     >>> check_path("policy.piwo")
     """
     if not isinstance(value, str | os.PathLike):
-        raise UsageError(f"path is {shown(value)}; expected a text or a Path: where the file is")
+        raise UsageError(
+            f"{argument('path')} is {shown(value)}; expected a text or a Path: where the file is"
+        )
 
 
 def check_sequences(what: str, **given: Any) -> None:
@@ -209,7 +212,7 @@ def numbers(name: str, values: Any, hint: str = "an array of numbers") -> npt.ND
         return real_array(values)
     except (TypeError, ValueError, OverflowError):
         raise UsageError(
-            f"{name} is {shown(values)}, which cannot be read as numbers; expected {hint}"
+            f"{argument(name)} is {shown(values)}, which cannot be read as numbers; expected {hint}"
         ) from None
 
 

@@ -1,9 +1,12 @@
-"""What can go wrong, in three kinds. A message says what was received, what was expected and what to do next."""
+"""Errors and warnings. A message is one line: what was received, what was expected, what to do.
+
+A message may hold references to arguments (`piwo.messages.argument`), which `str` renders.
+"""
 
 import inspect
 import warnings
 
-from piwo.messages import as_python
+from piwo.messages import rendered
 from piwo.visible import visible
 
 __all__ = [
@@ -18,56 +21,52 @@ __all__ = [
 
 
 class PiwoError(Exception):
-    """Root of every error that piwo raises on purpose.
-
-    Its first argument is the message as a template: arguments that it names are references
-    (`piwo.messages.argument`), which `str` renders for callers from Python.
-    """
+    """Base of all errors that piwo raises on purpose."""
 
     def __str__(self) -> str:
-        return visible(as_python(self.template))
-
-    @property
-    def template(self) -> str:
-        """The message with its references to arguments."""
-        return super().__str__()
+        return visible(rendered(super().__str__()))
 
 
 class DataError(PiwoError):
-    """The data of a log cannot be used as it stands."""
+    """The data of a log cannot be used as it is."""
 
 
 class NothingToLearnError(DataError):
-    """No row has a reward above the lowest, so that an oracle has nothing to learn from."""
+    """No row has a reward above the lowest, so an oracle has nothing to learn from."""
 
 
 class UsageError(PiwoError, ValueError):
-    """The arguments do not go together, or one of them is out of its range."""
+    """An argument is out of its range, or arguments do not fit together."""
 
 
 class FileError(PiwoError):
-    """A file is missing, damaged, from a newer version, or made for something else."""
+    """A file is missing, damaged, from a newer version, or of another kind than expected."""
 
 
 class PiwoWarning(UserWarning):
-    """The result is usable but carries a caveat. The message is a template, as in `PiwoError`."""
+    """The result is usable but carries a caveat.
+
+    Args:
+        text: the caveat, one line.
+        kind: the command shows one warning of a kind; None: the text is its own kind.
+    """
+
+    def __init__(self, text: str, kind: str | None = None) -> None:
+        super().__init__(text)
+        self.kind = text if kind is None else kind
 
     def __str__(self) -> str:
-        return visible(as_python(self.template))
-
-    @property
-    def template(self) -> str:
-        """The message with its references to arguments."""
-        return super().__str__()
+        return visible(rendered(super().__str__()))
 
 
-def warn(text: str) -> None:
-    """Issue a `PiwoWarning` that points to the line outside of piwo from which it was called.
+def warn(text: str, kind: str | None = None) -> None:
+    """Issue a `PiwoWarning` that points to the caller's line, the first one outside of piwo.
 
     Python 3.12 has `skip_file_prefixes` for that.
 
     Args:
-        text: what the reader must know.
+        text: what the caller needs to know.
+        kind: see `PiwoWarning`.
 
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
@@ -76,11 +75,12 @@ def warn(text: str) -> None:
     'half of the rows are gone'
     """
     frame, level = inspect.currentframe(), 1
-    while frame is not None and _inside(frame.f_globals.get("__name__", "")):
+    while frame is not None and _is_internal(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, PiwoWarning, stacklevel=level)
+    warnings.warn(PiwoWarning(text, kind), stacklevel=level)
 
 
-def _inside(module: str) -> bool:
-    """Whether a module is ours, or stands between ours and a caller: cached properties, context managers."""
+def _is_internal(module: str) -> bool:
+    """Whether a module is piwo's, or one that stands between piwo and its caller."""
+    # cached properties and context managers put a frame of the standard library in between
     return module.partition(".")[0] in {"piwo", "functools", "contextlib"}

@@ -13,10 +13,11 @@ from typing import Any
 import piwo
 from piwo.cli.answer import Answer, document, say, standard_streams
 from piwo.cli.interrupts import INTERRUPTED, interruptible
-from piwo.cli.notices import as_options, complain, heard_warnings, on_stderr
+from piwo.cli.notices import as_option, as_options, complain, heard_warnings, on_stderr
 from piwo.cli.progress import progress, spark_starts
 from piwo.cli.shared_options import DEFAULT_OUTPUT, DEFAULT_RUN, OutputOptions, RunOptions
 from piwo.errors import PiwoError
+from piwo.messages import arguments_shown
 
 __all__ = ["main"]
 
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _sensible_width()
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
-    with interruptible() as interrupted:
+    with arguments_shown(as_option), interruptible() as interrupted:
         try:
             command, bound = _parsed(words)
             output = _output_of(bound)

@@ -6,13 +6,15 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
+from functools import cache
 
 from piwo.errors import PiwoWarning
 from piwo.visible import visible
 
-__all__ = ["as_options", "complain", "heard_warnings", "on_stderr", "warn_line"]
+__all__ = ["as_option", "as_options", "complain", "heard_warnings", "on_stderr", "warn_line"]
 
 _OPTIONS = (
     (r"(\(the negative cost\).*); if these are costs, say so \(cost=\)", r"\1"),
@@ -54,8 +56,53 @@ def as_options(text: str) -> str:
     return text
 
 
+_OTHER_NAMES = {
+    "baseline": "--baseline",
+    "epsilon": "--epsilon",
+    "incumbent": "--baseline",
+    "q": "--reward-model",
+    "random_state": "--seed",
+}
+"""Arguments of Python whose option is not a field of a class of options, or is called otherwise."""
+
+
+@cache
+def _options() -> Mapping[str, str]:
+    """Return the option of each argument that has one."""
+    # here, as importing them takes a while
+    from piwo.cli.learn_options import LearnOptions
+    from piwo.cli.log_options import LogOptions
+    from piwo.cli.shared_options import EstimateOptions, PolicyOptions, RunOptions
+
+    found = {}
+    for kind in (LogOptions, EstimateOptions, LearnOptions, PolicyOptions, RunOptions):
+        found |= {x.name: "--" + x.name.replace("_", "-") for x in fields(kind)}
+    return {**found, **_OTHER_NAMES}
+
+
+def as_option(name: str, value: str | None) -> str:
+    """Return an argument of a message as the user of the command would type it.
+
+    >>> as_option("reward_range", "(-1, 0)"), as_option("missing", "'indicator'")
+    ('--reward-range=-1,0', '--missing=indicator')
+    >>> as_option("actions", "[...]"), as_option("normalize", "True"), as_option("refit", "False")
+    ('--actions', '--normalize', '--no-refit')
+    >>> as_option("features", "...")
+    'features=...'
+    """
+    option = _options().get(name)
+    if option is None:
+        return name if value is None else f"{name}={value}"
+    if value in {None, "[...]", "...", "True"}:
+        return option
+    if value == "False":
+        return option.replace("--", "--no-", 1)
+    typed = str(value).strip("()[]").replace("'", "").replace(", ", ",")
+    return f"{option}={typed}"
+
+
 def on_stderr(text: str) -> None:
-    """Print to standard error, where that can be written to; the exit code tells it all the same."""
+    """Print to standard error; one that cannot be written to is no reason to fail."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
@@ -69,7 +116,7 @@ def warn_line(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print why the command could not do its work."""
+    """Print why the command failed."""
     on_stderr(f"piwo: error: {visible(_one_line(text))}")
 
 
@@ -79,7 +126,7 @@ def _one_line(text: str) -> str:
 
 @contextmanager
 def heard_warnings(quiet: bool = False) -> Iterator[list[str]]:
-    """Print each warning of piwo as one line, once, and collect them; those of libraries are left out.
+    """Print one warning of each kind, as one line, and collect them; those of libraries are ignored.
 
     Args:
         quiet: collect only.
@@ -87,14 +134,14 @@ def heard_warnings(quiet: bool = False) -> Iterator[list[str]]:
     heard: list[str] = []
     kinds: set[str] = set()
 
-    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:  # noqa: ARG001
+        if not isinstance(message, PiwoWarning) or message.kind in kinds:
+            return
+        kinds.add(message.kind)
         text = _one_line(str(message))
-        kind = re.sub(r"\b\d+ rows\b", "rows", text)  # parts of the rows have what all of them have
-        if issubclass(category, PiwoWarning) and kind not in kinds:
-            kinds.add(kind)
-            heard.append(text)
-            if not quiet:
-                warn_line(text)
+        heard.append(text)
+        if not quiet:
+            warn_line(text)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

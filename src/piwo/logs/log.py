@@ -695,4 +695,4 @@ class Split:
 def warn_of(findings: Sequence[Finding]) -> None:
     """Issue one warning a rule for harmless findings, with its count."""
     for finding in merge_findings(findings):
-        warn(str(finding))
+        warn(str(finding), kind=f"{finding.column}: {finding.rule}")
