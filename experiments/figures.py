@@ -390,17 +390,36 @@ STYLE = alt.Config(
     aria=False,
     background="white",
     view=alt.ViewConfig(stroke="#bbb"),
-    title=alt.TitleConfig(fontSize=14, subtitleFontSize=FONT, subtitleColor="#444", color="#111", frame="group"),
+    title=alt.TitleConfig(
+        fontSize=14, subtitleFontSize=FONT, subtitleColor="#444", color="#111", frame="group"
+    ),
     axis=alt.AxisConfig(
-        labelFontSize=FONT, titleFontSize=FONT, titleFontWeight="normal", labelColor="#222", titleColor="#222",
-        gridColor="#ececec", domainColor="#888", tickColor="#888", labelBound=False,
+        labelFontSize=FONT,
+        titleFontSize=FONT,
+        titleFontWeight="normal",
+        labelColor="#222",
+        titleColor="#222",
+        gridColor="#ececec",
+        domainColor="#888",
+        tickColor="#888",
+        labelBound=False,
     ),
     legend=alt.LegendConfig(
-        labelFontSize=FONT, titleFontSize=FONT, titleFontWeight="normal", labelColor="#222", titleColor="#222",
-        orient="bottom", direction="horizontal", gradientThickness=10, gradientOpacity=1.0,
-        columnPadding=16, rowPadding=4, offset=2, padding=7,
+        labelFontSize=FONT,
+        titleFontSize=FONT,
+        titleFontWeight="normal",
+        labelColor="#222",
+        titleColor="#222",
+        orient="bottom",
+        direction="horizontal",
+        gradientThickness=10,
+        gradientOpacity=1.0,
+        columnPadding=16,
+        rowPadding=4,
+        offset=2,
+        padding=7,
     ),
-)  # fmt: skip
+)
 
 
 def _svg(spec: Spec) -> str:

@@ -32,9 +32,17 @@ SIZES = (20_000, 60_000, 200_000, 1_000_000)
 LOGGERS = (0, 8)
 """Of the good ones: eta = 0.1 and eta = 4.83, where least is learned and where most is lost."""
 HEAD = (
-    "eta", "rows", "logs", "near sqrt(d/n), lowest to highest", "best gamma", "best fixed action",
-    "lowest behind best", "its sd over logs", "sd of the mean reward over logs", "its standard error over folds",
-)  # fmt: skip
+    "eta",
+    "rows",
+    "logs",
+    "near sqrt(d/n), lowest to highest",
+    "best gamma",
+    "best fixed action",
+    "lowest behind best",
+    "its sd over logs",
+    "sd of the mean reward over logs",
+    "its standard error over folds",
+)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,17 @@ from house import Finding, files, main, parse
 FUNCTION_LINES = 80
 MODULE_LINES = 450
 RULE = f"functions of at most {FUNCTION_LINES} and modules of at most {MODULE_LINES} lines of code"
-LAYOUT = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT,
-                    tokenize.ENCODING, tokenize.ENDMARKER})  # fmt: skip
+LAYOUT = frozenset(
+    {
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.COMMENT,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENCODING,
+        tokenize.ENDMARKER,
+    }
+)
 
 
 def docstring_lines(tree: ast.AST) -> set[int]:

@@ -11,19 +11,51 @@ QUESTION, GOOD, BAD, NOTE = "#eef3fb", "#e9f6ec", "#fdeeee", "#fff7e6"
 LEFT, RIGHT, WIDTH, HEIGHT, STEP, TOP = 30, 545, 425, 70, 100, 30
 
 STEPS = (
-    (("Were rows dropped at unknown rates,", "or is nothing known of the propensities?"),
-     (BAD, "None holds: repair the log", "piwo check says what is wrong")),
-    (("Are the propensities estimated,", "or known only up to a factor?"),
-     (GOOD, "Allow for it, and go on: Log.with_propensity_error", "what needs the exact propensities is refused")),
-    (("Was the policy made", "without looking at this log?"),
-     (GOOD, "evaluate; of several: compare, select", "value, and improvement over the logger or a baseline")),
-    (("Is it from a finite list that was", "written down before the log was seen?"),
-     (GOOD, "In-sample: pays the log of the list's length", "PIWOGrid with Exhaustive; a mixture: PACBayes")),
-    (("May a mixture of linear", "policies run?"),
-     (GOOD, "PAC-Bayes: pays the divergence from a prior", "PACBayesLinear; GibbsLinear is held-out")),
-    (("Is the policy that will run", "learned again from all rows?"),
-     (BAD, "Nothing is proved of that policy", "so it is by default: Auto, and piwo learn without --gate")),
-)  # fmt: skip
+    (
+        ("Were rows dropped at unknown rates,", "or is nothing known of the propensities?"),
+        (BAD, "None holds: repair the log", "piwo check says what is wrong"),
+    ),
+    (
+        ("Are the propensities estimated,", "or known only up to a factor?"),
+        (
+            GOOD,
+            "Allow for it, and go on: Log.with_propensity_error",
+            "what needs the exact propensities is refused",
+        ),
+    ),
+    (
+        ("Was the policy made", "without looking at this log?"),
+        (
+            GOOD,
+            "evaluate; of several: compare, select",
+            "value, and improvement over the logger or a baseline",
+        ),
+    ),
+    (
+        ("Is it from a finite list that was", "written down before the log was seen?"),
+        (
+            GOOD,
+            "In-sample: pays the log of the list's length",
+            "PIWOGrid with Exhaustive; a mixture: PACBayes",
+        ),
+    ),
+    (
+        ("May a mixture of linear", "policies run?"),
+        (
+            GOOD,
+            "PAC-Bayes: pays the divergence from a prior",
+            "PACBayesLinear; GibbsLinear is held-out",
+        ),
+    ),
+    (
+        ("Is the policy that will run", "learned again from all rows?"),
+        (
+            BAD,
+            "Nothing is proved of that policy",
+            "so it is by default: Auto, and piwo learn without --gate",
+        ),
+    ),
+)
 """Question, and what holds where the answer is yes; no goes on below."""
 LAST = (
     GOOD,
@@ -75,10 +107,20 @@ def picture() -> str:
         lines += box(LEFT, y, QUESTION, *question, bold=False)
         lines += box(RIGHT, y, color, first, second, bold=True)
         across, down = y + HEIGHT // 2, LEFT + WIDTH // 2
-        lines += arrow(f"M{LEFT + WIDTH},{across} L{RIGHT - 2},{across}", (LEFT + WIDTH + RIGHT) / 2, across - 6,
-                       "yes", "middle")  # fmt: skip
-        lines += arrow(f"M{down},{y + HEIGHT} L{down},{y + STEP - 2}", down + 12, y + HEIGHT + 20,
-                       SECOND.get(row, "no"), "start")  # fmt: skip
+        lines += arrow(
+            f"M{LEFT + WIDTH},{across} L{RIGHT - 2},{across}",
+            (LEFT + WIDTH + RIGHT) / 2,
+            across - 6,
+            "yes",
+            "middle",
+        )
+        lines += arrow(
+            f"M{down},{y + HEIGHT} L{down},{y + STEP - 2}",
+            down + 12,
+            y + HEIGHT + 20,
+            SECOND.get(row, "no"),
+            "start",
+        )
     y = TOP + STEP * len(STEPS)
     lines += [*box(LEFT, y, *LAST, bold=True), *box(RIGHT, y, *BESIDE, bold=True), "</svg>"]
     return "\n".join(lines) + "\n"

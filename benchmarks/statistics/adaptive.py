@@ -39,11 +39,13 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
             [bounds.regret_bound(ROWS, gamma, c, math.log(2), DELTA) for c in np.unique(coverage)]
         )
         limit = bound[np.searchsorted(np.unique(coverage), coverage)]
-        made.append({
-            "coverage": name,
-            "smallest bound": float(limit.min()),
-            "largest bound": float(limit.max()),
-            "delta": DELTA,
-            "violated": float((regret > limit).mean()),
-        })  # fmt: skip
+        made.append(
+            {
+                "coverage": name,
+                "smallest bound": float(limit.min()),
+                "largest bound": float(limit.max()),
+                "delta": DELTA,
+                "violated": float((regret > limit).mean()),
+            }
+        )
     return made

@@ -63,10 +63,12 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
     made: list[Mapping[str, Any]] = []
     for bandit in (COIN, *(one for one in adversarial_bandits() if one.name in SEEN)):
         found = crossings(bandit, reps)
-        made.append({
-            "bandit": bandit.name,
-            "delta": DELTA,
-            **{name: float(crossed.mean()) for name, crossed in found.items()},
-            "standard error at delta": math.sqrt(DELTA * (1 - DELTA) / reps),
-        })  # fmt: skip
+        made.append(
+            {
+                "bandit": bandit.name,
+                "delta": DELTA,
+                **{name: float(crossed.mean()) for name, crossed in found.items()},
+                "standard error at delta": math.sqrt(DELTA * (1 - DELTA) / reps),
+            }
+        )
     return made

@@ -27,9 +27,17 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
     for bandit in (case.bandit for case in CASES):
         largest = max(p / m for p, m in zip(bandit.pi, bandit.mu, strict=True))
         methods = (
-            "mixture", "score", f"hoeffding:{largest}", f"empirical-bernstein:{largest}", "clopper-pearson",
-            "gamma-exponential", "eslb", "cressie-read", f"empirical-likelihood:{max(1.0, largest)}", "normal",
-        )  # fmt: skip
+            "mixture",
+            "score",
+            f"hoeffding:{largest}",
+            f"empirical-bernstein:{largest}",
+            "clopper-pearson",
+            "gamma-exponential",
+            "eslb",
+            "cressie-read",
+            f"empirical-likelihood:{max(1.0, largest)}",
+            "normal",
+        )
         logs = [bandit.log(N, random_state=seed) for seed in range(reps)]
         for method in methods:
             ends = _ends(
@@ -38,13 +46,15 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
                 method,
             )
             if ends is not None:
-                made.append({
-                    "case": bandit.name,
-                    "interval": method.partition(":")[0] if method != "score" else "score (ls)",
-                    "width": float((ends[:, 1] - ends[:, 0]).mean()),
-                    "lower misses": float((ends[:, 0] > bandit.value).mean()),
-                    "upper misses": float((ends[:, 1] < bandit.value).mean()),
-                })  # fmt: skip
+                made.append(
+                    {
+                        "case": bandit.name,
+                        "interval": method.partition(":")[0] if method != "score" else "score (ls)",
+                        "width": float((ends[:, 1] - ends[:, 0]).mean()),
+                        "lower misses": float((ends[:, 0] > bandit.value).mean()),
+                        "upper misses": float((ends[:, 1] < bandit.value).mean()),
+                    }
+                )
     return made
 
 

@@ -54,9 +54,12 @@ class Fitted:
         """Return the model of these rows, linear in which context it is."""
         assert rows.propensities is not None
         log = Log.from_arrays(
-            action=rows.action, reward=rows.reward, propensities=rows.propensities,
-            context=_which(rows, contexts), actions=range(rows.propensities.shape[1]),
-        )  # fmt: skip
+            action=rows.action,
+            reward=rows.reward,
+            propensities=rows.propensities,
+            context=_which(rows, contexts),
+            actions=range(rows.propensities.shape[1]),
+        )
         return cls(forward_model(log), contexts)
 
     def of(self, batch: Batch) -> Array:
@@ -109,9 +112,13 @@ class Small:
         action = np.minimum((rng.random((n, 1)) > mu.cumsum(axis=1)).sum(axis=1), mu.shape[1] - 1)
         reward = (rng.random(n) < self.chance[context, action]).astype(np.float64)
         return Batch(
-            0, action.astype(np.int32), reward, mu[np.arange(n), action], propensities=mu,
+            0,
+            action.astype(np.int32),
+            reward,
+            mu[np.arange(n), action],
+            propensities=mu,
             context=context[:, None].astype(np.float64),
-        )  # fmt: skip
+        )
 
     def guess(
         self, name: str, rows: Batch, rng: np.random.Generator
@@ -166,10 +173,12 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
             regret, bound = learned(bandit, name, np.random.default_rng([rep, 1]))
             found.append((regret, bound, bound > bandit.values.max() - regret))
         regrets, lowers, wrong = np.array(found, np.float64).T
-        made.append({
-            "guess": name,
-            "mean regret": float(regrets.mean()),
-            "mean bound": float(lowers.mean()),
-            "bound above value": float(wrong.mean()),
-        })  # fmt: skip
+        made.append(
+            {
+                "guess": name,
+                "mean regret": float(regrets.mean()),
+                "mean bound": float(lowers.mean()),
+                "bound above value": float(wrong.mean()),
+            }
+        )
     return made

@@ -161,17 +161,19 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
                 else 1.0
             )
             bound = min(bounds.regret_bound_grid(grid, bandit.coverage), second)
-            made.append({
-                "logger": logger,
-                "gains": score,
-                "eps": eps,
-                "n": n,
-                "regret of the grid": float(np.mean(regret)),
-                "of one gamma": float(np.mean(fixed)),
-                "bound by coverage": bounds.regret_bound_grid(grid, bandit.coverage),
-                "bound by variance": second if smooth else "",
-                "above a bound": float(np.mean(np.array(regret) > bound)),
-                "lower bound": float(np.mean(lower)),
-                "above the value": wrong / reps,
-            })  # fmt: skip
+            made.append(
+                {
+                    "logger": logger,
+                    "gains": score,
+                    "eps": eps,
+                    "n": n,
+                    "regret of the grid": float(np.mean(regret)),
+                    "of one gamma": float(np.mean(fixed)),
+                    "bound by coverage": bounds.regret_bound_grid(grid, bandit.coverage),
+                    "bound by variance": second if smooth else "",
+                    "above a bound": float(np.mean(np.array(regret) > bound)),
+                    "lower bound": float(np.mean(lower)),
+                    "above the value": wrong / reps,
+                }
+            )
     return made

@@ -42,8 +42,13 @@ def lowers(bandit: Bandit, n: int, logs: int) -> dict[str, Floats]:
     batch = next(bandit.log_of(np.arange(len(bandit.cells.chance))).each_batch())
     logger = replace(bandit, pi=tuple(bandit.mu / bandit.mu.sum()))
     rows_of = [batch.take(np.array([i])) for i in range(len(batch))]
-    sums = {one: [PolicySums(one.policy, IW()).update(PolicySums(one.policy, IW()).empty(), x).bets for x in rows_of]
-            for one in (bandit, logger)}  # fmt: skip
+    sums = {
+        one: [
+            PolicySums(one.policy, IW()).update(PolicySums(one.policy, IW()).empty(), x).bets
+            for x in rows_of
+        ]
+        for one in (bandit, logger)
+    }
     pair = PairSums(bandit.policy, logger.policy, full=True)
     paired = np.stack([pair.update(pair.empty(), x).bets for x in rows_of])
     each, half = bounds.log_inv_delta(DELTA), bounds.log_inv_delta(DELTA, statements=2)
@@ -70,11 +75,13 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
         truth = bandit.value - bandit.logging_value
         for n in (1000, 10_000):
             found = lowers(bandit, n, reps)
-            made.append({
-                "shift": shift,
-                "n": n,
-                "truth": truth,
-                **{name: float(low.mean()) for name, low in found.items()},
-                "above the truth": max(float((low > truth).mean()) for low in found.values()),
-            })  # fmt: skip
+            made.append(
+                {
+                    "shift": shift,
+                    "n": n,
+                    "truth": truth,
+                    **{name: float(low.mean()) for name, low in found.items()},
+                    "above the truth": max(float((low > truth).mean()) for low in found.values()),
+                }
+            )
     return made

@@ -96,15 +96,17 @@ def rows(reps: int = REPS) -> list[Mapping[str, Any]]:
     for case in CASES:
         expected = {"mixture": case.mixture, "mixture-cv": case.control_variate}
         for name, ends in intervals(case.bandit, reps).items():
-            made.append({
-                "case": case.bandit.name,
-                "n": ROWS,
-                "interval": name,
-                "width": float((ends[:, 1] - ends[:, 0]).mean()),
-                "expected width": expected[name],
-                "lower misses": float((ends[:, 0] > case.bandit.value).mean()),
-                "upper misses": float((ends[:, 1] < case.bandit.value).mean()),
-            })  # fmt: skip
+            made.append(
+                {
+                    "case": case.bandit.name,
+                    "n": ROWS,
+                    "interval": name,
+                    "width": float((ends[:, 1] - ends[:, 0]).mean()),
+                    "expected width": expected[name],
+                    "lower misses": float((ends[:, 0] > case.bandit.value).mean()),
+                    "upper misses": float((ends[:, 1] < case.bandit.value).mean()),
+                }
+            )
     return made
 
 

@@ -53,12 +53,14 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
         # None: at this delta the log contradicts its propensities, and no bound is given
         lower = np.array([np.nan if one.lower is None else one.lower for one in found])
         raw = np.array([np.nan if one.lower_raw is None else one.lower_raw for one in found])
-        made.append({
-            "logged / true": error,
-            "allowed for": allowed,
-            "lower bound above the value": float((raw > VALUE).mean()),
-            "shown": float((lower > VALUE).mean()),
-            "warned": float(np.mean([warned(one) for one in found])),
-            "mean lower bound": float(np.nanmean(raw)),
-        })  # fmt: skip
+        made.append(
+            {
+                "logged / true": error,
+                "allowed for": allowed,
+                "lower bound above the value": float((raw > VALUE).mean()),
+                "shown": float((lower > VALUE).mean()),
+                "warned": float(np.mean([warned(one) for one in found])),
+                "mean lower bound": float(np.nanmean(raw)),
+            }
+        )
     return made

@@ -63,12 +63,14 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
         bandit, rng = RareBest(eps), np.random.default_rng(0)
         found = np.array([certificates(bandit, bandit.counts(n, rng)) for _ in range(reps)])
         regret, of_class, of_one = found.T
-        made.append({
-            "eps": eps,
-            "n": n,
-            "regret": float(regret.mean()),
-            "global": float(of_class.mean()),
-            "against the best": float(of_one.mean()),
-            "above either": float((regret > np.minimum(of_class, of_one)).mean()),
-        })  # fmt: skip
+        made.append(
+            {
+                "eps": eps,
+                "n": n,
+                "regret": float(regret.mean()),
+                "global": float(of_class.mean()),
+                "against the best": float(of_one.mean()),
+                "above either": float((regret > np.minimum(of_class, of_one)).mean()),
+            }
+        )
     return made

@@ -84,12 +84,14 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
         bandit = RareArms.of(n)
         for score in SCORES:
             found = regrets(bandit, score, reps)
-            made.append({
-                "n": n,
-                "policies": len(bandit.mu),
-                "score": score.label,
-                "IX bound": bandit.bound,
-                "mean regret": float(found.mean()),
-                "above the bound": float((found > bandit.bound).mean()),
-            })  # fmt: skip
+            made.append(
+                {
+                    "n": n,
+                    "policies": len(bandit.mu),
+                    "score": score.label,
+                    "IX bound": bandit.bound,
+                    "mean regret": float(found.mean()),
+                    "above the bound": float((found > bandit.bound).mean()),
+                }
+            )
     return made
