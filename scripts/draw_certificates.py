@@ -13,7 +13,7 @@ LEFT, RIGHT, WIDTH, HEIGHT, STEP, TOP = 30, 545, 425, 70, 100, 30
 STEPS = (
     (
         ("Were rows dropped at unknown rates,", "or is nothing known of the propensities?"),
-        (BAD, "None holds: repair the log", "piwo check says what is wrong"),
+        (BAD, "None is valid: repair the log", "piwo check reports what is wrong"),
     ),
     (
         ("Are the propensities estimated,", "or known only up to a factor?"),
@@ -28,7 +28,7 @@ STEPS = (
         (
             GOOD,
             "evaluate; of several: compare, select",
-            "value, and improvement over the logger or a baseline",
+            "value, and improvement over logger or baseline",
         ),
     ),
     (
@@ -40,7 +40,7 @@ STEPS = (
         ),
     ),
     (
-        ("May a mixture of linear", "policies run?"),
+        ("Can a mixture of linear", "policies be deployed?"),
         (
             GOOD,
             "PAC-Bayes: pays the divergence from a prior",
@@ -51,8 +51,8 @@ STEPS = (
         ("Is the policy that will run", "learned again from all rows?"),
         (
             BAD,
-            "Nothing is proved of that policy",
-            "so it is by default: Auto, and piwo learn without --gate",
+            "Nothing is proved about that policy",
+            "the default of Auto, and of piwo learn without --gate",
         ),
     ),
 )
