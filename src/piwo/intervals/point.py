@@ -35,8 +35,7 @@ class Estimator:
 
     name: str
     score: Callable[[float], Score]
-    """Makes the score from gamma; lam = 2 gamma for LS and LSLinear, see `Score.of_gamma` for
-    others."""
+    """Makes the score from gamma; lam = 2 gamma for LS and LSLinear, see `Score.gamma_scale`."""
     smoothed: bool
     """Whether it has a gamma."""
     finish: Callable[..., Estimate]

@@ -242,20 +242,20 @@ def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[S
     if asked is None:
         return [score], "the score has no hyper-parameter"
     if isinstance(asked, tuple):
-        return [
-            score.at(value) for value in asked
-        ], f"chosen by certificate among {len(asked)} values of {name}"
+        scores = [score.at(value) for value in asked]
+        return scores, f"chosen by certificate among {len(asked)} values of {name}"
     if asked != "auto":
         return [score], f"{name} as given"
-    rule = score.of_gamma.format
     size = oracle.log_class_size()
     if size is not None:
-        gamma = bounds.gamma_auto(len(log), size, delta)
-        return [
-            score.at_gamma(gamma)
-        ], f"{name} = {rule('sqrt(log(2|Pi|/delta)/n)')}, {score.auto_finite}"
-    assert log.features is not None
-    gamma = bounds.gamma_linear(len(log), log.features.width)
-    return [
-        score.at_gamma(gamma)
-    ], f"{name} = {rule('sqrt(d/n)')}, what the paper uses with IX and linear policies"
+        # the theory's choice for a finite class
+        gamma, rule = bounds.gamma_auto(len(log), size, delta), "sqrt(log(2|Pi|/delta)/n)"
+        source = "the theory for a finite class"
+        if not score.admissible:
+            source = "the same as for IX, by analogy: there is no theory for this score"
+    else:
+        assert log.features is not None
+        gamma, rule = bounds.gamma_linear(len(log), log.features.width), "sqrt(d/n)"
+        source = "what the paper uses with IX and linear policies"
+    own = score.gamma_scale.words.format(rule)
+    return [score.at_gamma(gamma)], f"{name} = {own}, {source}"

@@ -207,7 +207,7 @@ def fitted_rule(score: Score) -> str:
     'lam = 2 sqrt(d/n)'
     """
     if score.asked == "auto":
-        return f"{score.parameter} = {score.of_gamma.format('sqrt(d/n)')}"
+        return f"{score.parameter} = {score.gamma_scale.words.format('sqrt(d/n)')}"
     return f"{score.parameter} as given"
 
 

@@ -1,4 +1,4 @@
-"""Scores: how much credit a policy gets for a logged row. The only place where a propensity divides anything."""
+"""Scores: the credit of a policy for a logged row. Only this folder divides by propensities."""
 
 from collections.abc import Mapping
 
@@ -51,5 +51,4 @@ SCORES: Mapping[str, type[Score]] = {
     for kind in _EXPORTED
     if isinstance(kind, type) and issubclass(kind, Score) and kind is not Score
 }
-"""Every score by name: all that is exported here. Estimators and the command line know a score by
-this."""
+"""Every score by name, made from the exports; estimators and the command use this table."""

@@ -1,4 +1,4 @@
-"""Baseline-relative gains: what a policy improves on the logging policy, rather than what it earns."""
+"""Baseline-relative gains: the improvement over the logging policy, rather than the value."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ __all__ = ["BaselineRelative"]
 
 @dataclass(frozen=True)
 class BaselineRelative(DenseBetScore):
-    """Smoothed gains over the logging policy, for rewards in [0, 1]: safe policy improvement for any oracle.
+    """Smoothed gains over the logging policy: safe policy improvement for rewards in [0, 1].
 
-    Answers: which policy is surely better than the one that wrote the log? Its maximum is the
-    policy with the highest lower bound on v(pi) - v(mu), where other scores have the highest lower
-    bound on v(pi). A policy that plays as the logger does where little is known loses nothing by
-    it. Needs full propensity vectors, and an oracle that takes dense gains (ridge, exhaustive).
+    Answers: which policy is certainly better than the one that wrote the log? Its maximum is the
+    policy with the highest lower bound on v(pi) - v(mu); with other scores it is the policy with
+    the highest lower bound on v(pi). A policy that follows the logger where little is known loses
+    nothing by that. Needs full propensity vectors, and an oracle that takes dense gains (ridge,
+    exhaustive).
 
     Formula: G[t, a] = log(1 + lam Y_t(a)) / lam, Y_t(a) = 1{A_t = a} (1 - mu_a) R_t / mu_a + 1{A_t
     != a} (1 - R_t) + mu_a; E Y(a) = r(X, a) - v(mu|X) + 1. With g the mean of sum_a pi(a|X_t) G[t,
-    a] and all policies of a class, v(pi) - v(mu) >= (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - 1
-    with probability 1 - delta.
+    a], v(pi) - v(mu) >= (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - 1 with probability 1 - delta,
+    for all policies of a class at once.
     Source: docs/theory.md, section "Learning what is better than the logger".
 
     Args:
@@ -56,7 +57,10 @@ class BaselineRelative(DenseBetScore):
         """Return 1 - R_t + mu_a, (n, K), and mu_a and (1 - mu_a) R_t of the logged actions.
 
         Raises:
-            UsageError: where the log has no full vectors.
+            UsageError: if the log has no full vectors.
         """
         mu, mu_a = vectors_of(batch, self.label), batch.propensity
-        return (1.0 - batch.reward)[:, None] + mu, mu_a, (1.0 - mu_a) * batch.reward
+        # a != A_t: Y(a) = 1 - R + mu_a
+        others = (1.0 - batch.reward)[:, None] + mu
+        # a = A_t: Y(a) = mu_a + (1 - mu_a) R / mu_a
+        return others, mu_a, (1.0 - mu_a) * batch.reward

@@ -1,25 +1,24 @@
-"""What the scores share whose hyper-parameter is the bet size itself.
+"""What the scores share whose hyper-parameter is the bet size lam itself."""
 
-Annotations are evaluated here: the constructors of scores in other modules inherit the field.
-"""
+# no `from __future__ import annotations`: scores in other modules inherit the field `lam`, and its
+# type must be known there
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.curved_score import CurvedScore
-from piwo.scores.ratio import log1p_ratio, over_propensity
-from piwo.scores.score import DenseGains, Parameter, Score
+from piwo.scores.ratio import log1p_ratio
+from piwo.scores.score import DenseGains, GammaScale, Parameter, Score
 
-__all__ = ["BetScore", "CreditScore", "DenseBetScore", "LinearCreditScore"]
+__all__ = ["BetScore", "CreditScore", "DenseBetScore", "LinearForm"]
 
 
 @dataclass(frozen=True)
 class BetScore(Score):
-    """A score with one hyper-parameter, the bet size lam > 0: 2 gamma in terms of IX. Most are pessimistic.
+    """A score whose one hyper-parameter is the bet size lam > 0, which is 2 gamma in terms of IX.
 
     Args:
         lam: a number, "auto" or several (see `IX`).
@@ -32,58 +31,73 @@ class BetScore(Score):
     lam: Parameter = "auto"
     pessimistic: ClassVar[bool] = True
     parameter: ClassVar[str | None] = "lam"
-    per_gamma: ClassVar[float] = 2.0
-    of_gamma: ClassVar[str] = "2 {}"
-    auto_finite: ClassVar[str] = "the theory for a finite class"
+    gamma_scale: ClassVar[GammaScale] = GammaScale(
+        "2 {}", lambda gamma: 2.0 * gamma, lambda lam: lam / 2.0
+    )
 
 
 @dataclass(frozen=True)
-class CreditScore(CurvedScore, BetScore):
-    """A score that is a function of a row's credit: rho = c(w R), 0 <= c(y) <= log(1 + lam y) / lam.
+class CreditScore(BetScore, ABC):
+    """A function of a row's weighted reward: rho = c(w R), 0 <= c(y) <= log(1 + lam y) / lam.
+
+    It is not linear in the policy, so it evaluates; `LinearForm` makes the score to learn with.
 
     >>> from piwo.scores import LogClip
-    >>> LogClip(1.0).linear
-    False
+    >>> LogClip(1.0).linear, LogClip.instead
+    (False, 'LogClipLinear')
     """
+
+    linear: ClassVar[bool] = False
 
     @staticmethod
     @abstractmethod
-    def credit(y: Floats, lam: Floats) -> Floats:
-        """Return c(y) at lam, elementwise."""
+    def credit(numerator: Floats, batch: Batch, lam: Floats) -> Floats:
+        """Return c(y) of y = numerator / mu, (n,), at each lam, (S,): (n, S)."""
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return c(w R), (n,)."""
-        return self.credit(over_propensity(pi * batch.reward, batch), np.asarray(self.number))
+        # w R = pi R / mu
+        return self.credit(pi * batch.reward, batch, np.array([self.number]))[:, 0]
 
 
 @dataclass(frozen=True)
-class LinearCreditScore(BetScore):
-    """The same, linear in the policy: for learning; equal to the score that it is of where pi is 0 or 1.
+class LinearForm(BetScore):
+    """The form of a `CreditScore` that is linear in the policy: rho = pi c(R / mu), for learning.
 
-    Pessimistic, because pi log(1 + z) <= log(1 + pi z).
+    Pessimistic because pi log(1 + z) <= log(1 + pi z) (Bernoulli's inequality). It equals the
+    original for policies with probabilities 0 and 1.
 
-    Formula: V = (1/n) sum_t pi(A_t|X_t) c(R_t / mu(A_t|X_t)), c as for the score that it is of.
+    Formula: V = (1/n) sum_t pi(A_t|X_t) c(R_t / mu(A_t|X_t)), c that of the original.
 
-    >>> from piwo.scores import LogClipLinear
-    >>> LogClipLinear(1.0).linear
-    True
+    >>> from piwo.scores import LogClip
+    >>> @dataclass(frozen=True)
+    ... class Mine(LinearForm, of=LogClip):
+    ...     pass
+    >>> Mine.name, Mine.label, Mine(1.0).linear
+    ('log-clip-linear', 'LogClipLinear', True)
     """
 
     of: ClassVar[type[CreditScore]]
-    """The score whose credit it has."""
+    """The score that this one is the linear form of."""
+
+    def __init_subclass__(cls, of: type[CreditScore]) -> None:
+        super().__init_subclass__()
+        cls.of = of
+        cls.name = f"{of.name}-linear"
+        cls.label = f"{of.label}Linear"
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
         """Return c(R / mu), (n, S)."""
-        return cls.of.credit(over_propensity(batch.reward, batch)[:, None], parameters)
+        return cls.of.credit(batch.reward, batch, parameters)
 
 
 @dataclass(frozen=True)
-class DenseBetScore(BetScore):
-    """A score of all actions, G[t, a] = log(1 + lam Y_t(a)) / lam, Y_t(a) = rest + 1{A_t = a} extra / mu_a >= 0.
+class DenseBetScore(BetScore, ABC):
+    """A score with gains for all actions: G[t, a] = log(1 + lam Y_t(a)) / lam.
 
-    Admissible by the mean of Y, whatever it is that this mean bounds; needs full propensity
-    vectors.
+    Y_t(a) = rest + 1{A_t = a} extra / mu_a >= 0. The score is admissible for whatever the mean of Y
+    bounds. It needs full propensity vectors.
 
     >>> from piwo.scores import BaselineRelative
     >>> BaselineRelative(1.0).dense
@@ -95,18 +109,18 @@ class DenseBetScore(BetScore):
 
     @abstractmethod
     def parts(self, batch: Batch) -> tuple[Floats, Floats, Floats]:
-        """Return Y where it has no propensity below it.
+        """Return the parts of Y, before anything is divided by a propensity.
 
         Returns:
             Y_t(a) of actions not taken, (n, K); rest and extra of the logged ones, (n,).
 
         Raises:
-            UsageError: where the log has no full vectors.
+            UsageError: if the log has no full vectors.
         """
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
-        """Return 0, (n, S): all that a row is worth is in the dense gains."""
+        """Return 0, (n, S): the dense gains hold all credit of a row."""
         return np.zeros((len(batch), len(parameters)))
 
     @property
@@ -121,8 +135,11 @@ class DenseBetScore(BetScore):
 
     def dense_gains(self, batch: Batch) -> DenseGains:
         """Return log(1 + lam Y_t(a)) / lam, (n, K), finite for every positive propensity."""
-        lam, (others, rest, extra) = self.number, self.parts(batch)
+        lam = self.number
+        others, rest, extra = self.parts(batch)
+        # actions not taken: Y has no propensity below it
         gains = np.log1p(lam * others) / lam
+        # the logged action, so that extra/mu may be beyond float64:
         # log(1 + lam (rest + extra/mu)) = log(1 + lam rest) + log(1 + lam extra/(1 + lam rest)/mu)
         smaller = extra / (1.0 + lam * rest)
         logged = np.log1p(lam * rest) + log1p_ratio(np.array([lam]), smaller, batch)[:, 0]

@@ -1,4 +1,4 @@
-"""Clip: the propensity is never taken as less than gamma."""
+"""Clip: propensities below gamma are replaced by gamma."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Clip(Score):
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Eq. (CIW).
 
     Args:
-        gamma: the smallest propensity that is believed; a number, "auto" or several (see `IX`).
+        gamma: the smallest propensity that is used; a number, "auto" or several (see `IX`).
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(2, np.int32), np.ones(2), np.array([0.01, 0.5]))
@@ -43,6 +43,7 @@ class Clip(Score):
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
         """Return R / max(mu, gamma), (n, S)."""
         gamma = parameters
+        # Eq. (CIW): R / max(mu, gamma)
         return batch.reward[:, None] / np.maximum(batch.propensity[:, None], gamma)
 
     def changed(self, batch: Batch, pi: Floats) -> npt.NDArray[np.bool_]:
@@ -51,7 +52,6 @@ class Clip(Score):
         return mask
 
     def note_on_changed(self, rows: int) -> str:
-        """Return how many rows were clipped."""
-        return (
-            f"clipping at propensity {self.number:.4g} changed {rows} row{'' if rows == 1 else 's'}"
-        )
+        """Return how many rows were clipped, in words."""
+        plural = "" if rows == 1 else "s"
+        return f"clipping at propensity {self.number:.4g} changed {rows} row{plural}"

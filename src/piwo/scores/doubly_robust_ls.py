@@ -1,4 +1,4 @@
-"""Doubly robust LS: logarithmic smoothing of a reward model corrected by what was logged, for every action."""
+"""Doubly robust LS: logarithmic smoothing of a reward model corrected by the logged rewards."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from piwo.scores.score import Score, check_parameter
 __all__ = ["FORWARD", "DoublyRobustLS", "RewardGuess"]
 
 FORWARD = "forward"
-"""What q is called that a learner fits, each row's on earlier rows alone."""
+"""The value of q that asks a learner to fit it, for each row on earlier rows alone."""
 
 
 @runtime_checkable
 class RewardGuess(Protocol):
-    """Predicts what each action would have earned, from nothing that a row or a later one says of rewards."""
+    """Predicts the reward of each action without using the reward of that row or of later ones."""
 
     def of(self, batch: Batch) -> Floats:
         """Return q(X_t, a) >= 0 on the unit scale, (n, K)."""
@@ -29,26 +29,26 @@ class RewardGuess(Protocol):
 
 @dataclass(frozen=True)
 class DoublyRobustLS(DenseBetScore):
-    """Doubly robust gains, smoothed: every action gets what a model guesses, the logged one its correction too.
+    """Doubly robust gains, smoothed: a model's prediction for every action, corrected where logged.
 
-    Answers what LSLinear answers, with less noise, and without its habit of imitating the logger
-    where all rewards are high: an action not taken is credited with q, not with 0. A constant q
-    helps much already. Needs full propensity vectors, and an oracle that takes dense gains (ridge,
+    Answers what LSLinear answers, with less noise, and without its tendency to imitate the logger
+    if all rewards are high: an action not taken is credited with q, not with 0. Even a constant q
+    helps much. Needs full propensity vectors, and an oracle that takes dense gains (ridge,
     exhaustive).
 
     Formula: G[t, a] = log(1 + lam Y_t(a)) / lam, Y_t(a) = 1{A_t = a} (R_t - b_a) / mu_a + b_a + k
-    >= 0, b_a = min(q(X_t, a), k mu(a|X_t)). With g the mean of sum_a pi(a|X_t) G[t, a] and all
-    policies of a class, v(pi) >= (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - k with probability 1 -
-    delta.
+    >= 0, b_a = min(q(X_t, a), k mu(a|X_t)). With g the mean of sum_a pi(a|X_t) G[t, a], v(pi) >=
+    (exp(lam g - log(|Pi|/delta)/n) - 1)/lam - k with probability 1 - delta, for all policies of a
+    class at once.
     Source: docs/theory.md, section "Doubly robust learning".
 
     Args:
         lam: the bet size, 2 gamma in terms of IX; a number, "auto" or several (see `IX`).
-        q: a guess of the reward on the unit scale: a number of at least 0, the same for all
+        q: a prediction of the reward on the unit scale: a number of at least 0, the same for all
             actions; several, from which a learner chooses as from a path; a `RewardGuess`; or
-            "forward": the learner fits one to the rows that it learns from, each row's on earlier
-            rows alone (`piwo.estimators.forward_model`). A held-out certificate then rests on rows
-            that q never saw, an in-sample one pays for the whole class, whatever q is.
+            "forward": the learner fits a model to its training rows, for each row on earlier rows
+            alone (`piwo.estimators.forward_model`). A held-out certificate then rests on rows that
+            q never saw; an in-sample one is valid for the whole class, whatever q is.
         k: above 0; how far below 0 the correction may reach. Several: a learner chooses.
 
     Raises:
@@ -95,12 +95,12 @@ class DoublyRobustLS(DenseBetScore):
 
     @property
     def wants_model(self) -> bool:
-        """Whether q is to be fitted by a learner."""
+        """Whether a learner has to fit q."""
         return isinstance(self.q, str)
 
     @property
     def needs_context(self) -> bool:
-        """Whether q looks at the context."""
+        """Whether q depends on the context."""
         return bool(getattr(self.q, "needs_context", False))
 
     def with_model(self, model: RewardGuess | str) -> DoublyRobustLS:
@@ -109,15 +109,16 @@ class DoublyRobustLS(DenseBetScore):
 
     @property
     def key(self) -> tuple[float | None, ...]:
-        """Lam, q and k; None for a q that is no number."""
-        return (self.value, float(self.q) if isinstance(self.q, int | float) else None, self.shift)
+        """Lam, q and k; None for a q that is a model."""
+        q = float(self.q) if isinstance(self.q, int | float) else None
+        return (self.value, q, self.shift)
 
     @property
     def shift(self) -> float:
         """K.
 
         Raises:
-            UsageError: where it is several numbers; learners settle those.
+            UsageError: if it is several numbers; learners settle those.
         """
         if isinstance(self.k, tuple):
             raise UsageError(
@@ -129,26 +130,29 @@ class DoublyRobustLS(DenseBetScore):
         """Return b_a + k, (n, K), and b + k - b/mu_a and R_t of the logged actions.
 
         Raises:
-            UsageError: where the log has no full vectors.
+            UsageError: if the log has no full vectors.
         """
         k, mu = self.shift, vectors_of(batch, self.label)
         guess = self._guess(batch, mu.shape[1])
-        # at the logged action b/mu = min(q/mu, k), finite where q/mu is not
-        mu_a, q_a = (
-            batch.propensity,
-            np.broadcast_to(guess, mu.shape)[np.arange(len(batch)), batch.action],
-        )
+        # a != A_t: Y(a) = b_a + k, b_a = min(q, k mu_a)
+        others = np.minimum(guess, k * mu) + k
+        # a = A_t: Y(a) = b_a + k - b_a/mu_a + R/mu_a, and b_a/mu_a = min(q/mu_a, k), which is
+        # finite even if q/mu_a is not
+        mu_a = batch.propensity
+        q_a = np.broadcast_to(guess, mu.shape)[np.arange(len(batch)), batch.action]
         rest = np.minimum(q_a, k * mu_a) + (k - np.minimum(over(q_a, mu_a), k))
-        return np.minimum(guess, k * mu) + k, rest, batch.reward
+        return others, rest, batch.reward
 
     def _guess(self, batch: Batch, actions: int) -> Floats:
+        """Return q, (n, K), or (1, 1) for a constant."""
         if isinstance(self.q, RewardGuess):
             found = self.q.of(batch)
             if found.shape != (len(batch), actions):
                 raise UsageError(
-                    f"q gave shape {found.shape}, expected ({len(batch)}, {actions}): one guess an "
-                    "action"
+                    f"q gave shape {found.shape}, expected ({len(batch)}, {actions}): one "
+                    "prediction for each action"
                 )
+            # a model may predict less than 0, Y may not
             return np.maximum(found, 0.0)
         if isinstance(self.q, str):
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Freezing: rows with a large weight count nothing, and the form that is linear in the policy."""
+"""Freezing: rows with a large weight get no credit, and its form that is linear in the policy."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from piwo.logs.batch import Floats
-from piwo.scores.bet_score import CreditScore, LinearCreditScore
+from piwo.logs.batch import Batch, Floats
+from piwo.scores.bet_score import CreditScore, LinearForm
+from piwo.scores.ratio import over_propensity
 
 __all__ = ["Freezing", "FreezingLinear"]
 
 
 @dataclass(frozen=True)
 class Freezing(CreditScore):
-    """Logarithmic smoothing of the rows with lam w R <= 1, nothing for others: rho = log(1 + lam w R) / lam, or 0.
+    """Logarithmic smoothing of rows with lam w R <= 1, and no credit for others.
 
-    Pessimistic, and never above `LogClip`. Few, unlucky rows cannot carry a policy, which small
-    logs may be glad of; a policy that plays what was seldom logged is worth nothing to it.
+    Pessimistic, and never above `LogClip`. A few rows with large weights cannot decide, which helps
+    in small logs; a policy that plays what was seldom logged gets no credit at all.
 
     Formula: V = (1/n) sum_t c(w_t R_t), c(y) = log(1 + lam y) / lam for lam y <= 1, else 0.
     Source: Ryu, Kwon, Koppe, Jun 2025 (arXiv 2502.10826); the inequality is that of docs/theory.md,
@@ -38,15 +39,17 @@ class Freezing(CreditScore):
     instead: ClassVar[str] = "FreezingLinear"
 
     @staticmethod
-    def credit(y: Floats, lam: Floats) -> Floats:
-        """Return log(1 + lam y) / lam, 0 where lam y > 1."""
-        bet = lam * y
+    def credit(numerator: Floats, batch: Batch, lam: Floats) -> Floats:
+        """Return log(1 + lam y) / lam, and 0 if lam y > 1, (n, S)."""
+        # the weighted reward y = numerator / mu
+        bet = lam * over_propensity(numerator, batch)[:, None]
+        # c(y) = log(1 + lam y 1{lam y <= 1}) / lam
         return np.asarray(np.log1p(np.where(bet <= 1.0, bet, 0.0)) / lam)
 
 
 @dataclass(frozen=True)
-class FreezingLinear(LinearCreditScore):
-    """`Freezing`, linear in the policy: rho = pi c(R / mu), see `LinearCreditScore`. For learning.
+class FreezingLinear(LinearForm, of=Freezing):
+    """`Freezing`, linear in the policy: rho = pi c(R / mu), for learning; see `LinearForm`.
 
     Args:
         lam: as for `Freezing`.
@@ -56,7 +59,3 @@ class FreezingLinear(LinearCreditScore):
     >>> FreezingLinear(0.2).rho(batch, np.array([0.5, 1.0])).round(4).tolist()
     [0.8412, 0.0]
     """
-
-    name: ClassVar[str] = "freezing-linear"
-    label: ClassVar[str] = "FreezingLinear"
-    of: ClassVar[type[CreditScore]] = Freezing

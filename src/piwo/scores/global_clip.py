@@ -1,4 +1,4 @@
-"""GlobalClip: clipping that pays for what it lets through, and the form that is linear in the policy."""
+"""GlobalClip: clipping that stays pessimistic, and its form that is linear in the policy."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from piwo.logs.batch import Floats
-from piwo.scores.bet_score import CreditScore, LinearCreditScore
+from piwo.logs.batch import Batch, Floats
+from piwo.scores.bet_score import CreditScore, LinearForm
+from piwo.scores.ratio import over_propensity
 
 __all__ = ["GlobalClip", "GlobalClipLinear"]
 
 
 @dataclass(frozen=True)
 class GlobalClip(CreditScore):
-    """Clipped importance weighting minus half its square: rho = z - lam z^2 / 2 with z = min(w R, 1/lam).
+    """Clipped importance weighting minus half its square: rho = z - lam z^2/2, z = min(w R, 1/lam).
 
-    What makes clipping safe: 0 <= rho <= log(1 + lam w R) / lam, so every bound of `LS` holds for
-    it, and `LS` is never below it. The credit stops at 1 / (2 lam).
+    The subtracted square makes clipping safe: 0 <= rho <= log(1 + lam w R) / lam, so every bound of
+    `LS` holds for it, and `LS` is never below it. The credit is at most 1 / (2 lam).
 
     Formula: V = (1/n) sum_t c(w_t R_t), c(y) = min(y, 1/lam) - lam min(y, 1/lam)^2 / 2.
     Source: Sakhi, Aouali, Alquier, Chopin 2024 (arXiv 2405.14335), Cor. 4.
@@ -37,15 +38,19 @@ class GlobalClip(CreditScore):
     instead: ClassVar[str] = "GlobalClipLinear"
 
     @staticmethod
-    def credit(y: Floats, lam: Floats) -> Floats:
-        """Return min(y, 1/lam) - lam min(y, 1/lam)^2 / 2."""
+    def credit(numerator: Floats, batch: Batch, lam: Floats) -> Floats:
+        """Return min(y, 1/lam) - lam min(y, 1/lam)^2 / 2, (n, S)."""
+        # the weighted reward y = numerator / mu
+        y = over_propensity(numerator, batch)[:, None]
+        # clipped reward: z = min(y, 1/lam)
         z = np.minimum(y, 1.0 / lam)
+        # c(y) = z - lam z^2 / 2, at most 1 / (2 lam)
         return np.asarray(z - lam * z * z / 2.0)
 
 
 @dataclass(frozen=True)
-class GlobalClipLinear(LinearCreditScore):
-    """`GlobalClip`, linear in the policy: rho = pi c(R / mu), see `LinearCreditScore`. For learning.
+class GlobalClipLinear(LinearForm, of=GlobalClip):
+    """`GlobalClip`, linear in the policy: rho = pi c(R / mu), for learning; see `LinearForm`.
 
     Args:
         lam: as for `GlobalClip`.
@@ -55,7 +60,3 @@ class GlobalClipLinear(LinearCreditScore):
     >>> GlobalClipLinear(0.2).rho(batch, np.array([0.5, 1.0])).round(4).tolist()
     [0.8, 2.5]
     """
-
-    name: ClassVar[str] = "global-clip-linear"
-    label: ClassVar[str] = "GlobalClipLinear"
-    of: ClassVar[type[CreditScore]] = GlobalClip

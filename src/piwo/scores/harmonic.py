@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.curved_score import CurvedScore
 from piwo.scores.ratio import over
-from piwo.scores.score import Parameter
+from piwo.scores.score import GammaScale, Parameter, Score
 
 __all__ = ["Harmonic"]
 
 
 @dataclass(frozen=True)
-class Harmonic(CurvedScore):
+class Harmonic(Score):
     """The power mean of weight and 1 with exponent -1: rho = R w / (1 - lam + lam w), 0 < lam <= 1.
 
     For comparison: weights are at most 1/lam, and those below 1 are raised, so it is not
     pessimistic and intervals come from the unclipped rows. Deviations are sub-Gaussian at a lam
-    made from E w^2, which the log does not tell.
+    made from E w^2, which is unknown.
 
     Formula: V = (1/n) sum_t R_t / ((1 - lam) / w_t + lam).
     Source: Metelli, Russo, Restelli 2021 (NeurIPS, "Subgaussian and differentiable importance
     sampling for off-policy evaluation and learning"), exponent s = -1.
 
     Args:
-        lam: weight of the 1; a number, "auto" or several (see `IX`). The lam that goes with a gamma
-            of IX is gamma / (1 + gamma): for pi = 1 the weight is then (1 + gamma) / (mu + gamma).
+        lam: weight of the 1; a number, "auto" or several (see `IX`). The lam that corresponds to a
+            gamma of IX is gamma / (1 + gamma): for pi = 1 the weight is then
+            (1 + gamma) / (mu + gamma).
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(1, np.int32), np.array([1.0]), np.array([0.25]))
@@ -40,18 +40,15 @@ class Harmonic(CurvedScore):
     label: ClassVar[str] = "Harmonic"
     parameter: ClassVar[str | None] = "lam"
     largest: ClassVar[float] = 1.0
-    of_gamma: ClassVar[str] = "1 - 1 / (1 + {})"
+    linear: ClassVar[bool] = False
+    gamma_scale: ClassVar[GammaScale] = GammaScale(
+        "1 - 1 / (1 + {})",
+        lambda gamma: gamma / (1.0 + gamma),
+        lambda lam: lam / (1.0 - lam) if lam < 1.0 else float("inf"),
+    )
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return R w / (1 - lam + lam w) = pi R / ((1 - lam) mu + lam pi), (n,)."""
         lam = self.number
+        # w = pi / mu, so R w / (1 - lam + lam w) = pi R / ((1 - lam) mu + lam pi)
         return over(pi * batch.reward, (1.0 - lam) * batch.propensity + lam * pi)
-
-    @property
-    def gamma_equivalent(self) -> float:
-        """Lam / (1 - lam)."""
-        return self.number / (1.0 - self.number) if self.number < 1.0 else float("inf")
-
-    def at_gamma(self, gamma: float) -> Self:
-        """Return the score with lam = gamma / (1 + gamma)."""
-        return self.at(gamma / (1.0 + gamma))

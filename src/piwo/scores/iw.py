@@ -18,8 +18,8 @@ __all__ = ["IW"]
 class IW(Score):
     """Importance weighting (inverse propensity scoring): rho = pi R / mu.
 
-    Answers: what would the policy have earned, without bias where the logger tried what the policy
-    plays? Unbounded variance; prefer IX or LSLinear wherever propensities get small.
+    Answers: what would the policy have earned? Unbiased if the logger tried every action that the
+    policy plays. The variance is unbounded; prefer IX or LSLinear if propensities are small.
 
     Formula: V = (1/n) sum_t pi(A_t|X_t) R_t / mu(A_t|X_t).
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Eq. (IW).
@@ -36,8 +36,11 @@ class IW(Score):
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
         """Return R / mu, (n, S)."""
-        return np.repeat(over_propensity(batch.reward, batch)[:, None], len(parameters), axis=1)
+        # R / mu, the same whatever the parameter
+        gains = over_propensity(batch.reward, batch)[:, None]
+        return np.repeat(gains, len(parameters), axis=1)
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
-        """Return pi R / mu, (n,); 0 where pi is 0, however large the gain."""
+        """Return pi R / mu, (n,); 0 if pi is 0, however large the gain."""
+        # pi R first: the gain alone may be infinite where pi is 0
         return over_propensity(pi * batch.reward, batch)

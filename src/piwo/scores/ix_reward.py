@@ -26,7 +26,7 @@ class IXReward(Score):
     Neu, Papini 2024 (arXiv 2309.15771).
 
     Args:
-        gamma: what is added to the propensity at reward 1; a number, "auto" or several (see `IX`).
+        gamma: added to the propensity at reward 1; a number, "auto" or several (see `IX`).
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(1, np.int32), np.array([0.5]), np.array([0.4]))
@@ -39,11 +39,12 @@ class IXReward(Score):
     label: ClassVar[str] = "IX-R"
     pessimistic: ClassVar[bool] = True
     parameter: ClassVar[str | None] = "gamma"
-    auto_finite: ClassVar[str] = "the theory for a finite class"
 
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
-        """Return R / (mu + gamma R), (n, S); 0 where R is 0."""
+        """Return R / (mu + gamma R), (n, S); 0 if R is 0."""
         reward, gamma = batch.reward[:, None], parameters
+        # mu + gamma R
         smoothed = batch.propensity[:, None] + gamma * reward
+        # R / (mu + gamma R); 0 if R is 0, even if mu underflows to 0
         return np.divide(reward, smoothed, out=np.zeros_like(smoothed), where=reward > 0)

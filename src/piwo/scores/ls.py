@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from piwo.logs.batch import Batch, Floats
-from piwo.scores.bet_score import BetScore
-from piwo.scores.curved_score import CurvedScore
+from piwo.scores.bet_score import CreditScore, LinearForm
 from piwo.scores.ratio import log1p_ratio
 
 __all__ = ["LS", "LSLinear"]
 
 
 @dataclass(frozen=True)
-class LS(CurvedScore, BetScore):
+class LS(CreditScore):
     """Logarithmic smoothing: rho = log(1 + lam pi R / mu) / lam, lam > 0.
 
     The largest pessimistic score at a given lam: its lower bound is never below that of IX at gamma
@@ -38,18 +35,19 @@ class LS(CurvedScore, BetScore):
     name: ClassVar[str] = "ls"
     label: ClassVar[str] = "LS"
 
-    def rho(self, batch: Batch, pi: Floats) -> Floats:
-        """Return log(1 + lam pi R / mu) / lam, (n,)."""
-        lam = self.number
-        return log1p_ratio(np.array([lam]), pi * batch.reward, batch)[:, 0] / lam
+    @staticmethod
+    def credit(numerator: Floats, batch: Batch, lam: Floats) -> Floats:
+        """Return log(1 + lam y) / lam, (n, S)."""
+        # c(y) = log(1 + lam y) / lam, finite even if y = numerator / mu is beyond float64
+        return log1p_ratio(lam, numerator, batch) / lam
 
 
 @dataclass(frozen=True)
-class LSLinear(BetScore):
+class LSLinear(LinearForm, of=LS):
     """Logarithmic smoothing, linear in the policy: rho = pi log(1 + lam R / mu) / lam.
 
-    Answers what IX answers, with a smaller bias at the same penalty; the gains that PIWO-LS learns
-    from.
+    Answers what IX answers, with a smaller bias at the same penalty. PIWO-LS learns from these
+    gains.
 
     Formula: V = (1/n) sum_t pi(A_t|X_t) log(1 + lam R_t / mu(A_t|X_t)) / lam.
     Source: Sakhi, Aouali, Alquier, Chopin 2024 (arXiv 2405.14335), Eq. (25).
@@ -63,11 +61,4 @@ class LSLinear(BetScore):
     0.693147
     """
 
-    name: ClassVar[str] = "ls-linear"
-    label: ClassVar[str] = "LSLinear"
     regret_known: ClassVar[bool] = True
-
-    @classmethod
-    def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
-        """Return log(1 + lam R / mu) / lam, (n, S)."""
-        return log1p_ratio(parameters, batch.reward, batch) / parameters

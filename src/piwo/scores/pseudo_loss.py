@@ -1,4 +1,4 @@
-"""PseudoLoss: importance weighting minus a multiple of the inverse propensity of every action (PIWO-PL)."""
+"""PseudoLoss (PIWO-PL): importance weighting minus a penalty on inverse propensities."""
 
 from __future__ import annotations
 
@@ -54,21 +54,24 @@ class PseudoLoss(Score):
     @classmethod
     def gains_path(cls, batch: Batch, parameters: Floats) -> Floats:
         """Return the sparse part R / mu, (n, S), which does not depend on beta."""
-        return np.repeat(over_propensity(batch.reward, batch)[:, None], len(parameters), axis=1)
+        # R / mu
+        gains = over_propensity(batch.reward, batch)[:, None]
+        return np.repeat(gains, len(parameters), axis=1)
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
-        """Return the importance-weighted part pi R / mu, (n,); the penalty needs the whole policy."""
+        """Return the importance-weighted part pi R / mu, (n,), without the penalty."""
         return over_propensity(pi * batch.reward, batch)
 
     def dense_gains(self, batch: Batch) -> DenseGains:
-        """Return 1 / mu(a | X_t), (n, K), in units in which propensities of 1e-400 are numbers like any other.
+        """Return 1 / mu(a | X_t), (n, K), scaled so that propensities of 1e-400 do not overflow.
 
         Raises:
-            UsageError: where the log has no full vectors, or one of them has an action of
-                probability 0.
+            UsageError: if the log has no full vectors, or one of them gives an action probability
+                0.
         """
         logs = _log_inverse_propensities(batch)
         scale = logs.max(axis=0, initial=0.0)
+        # 1 / mu = exp(-log mu) = exp(-log mu - scale) exp(scale)
         return DenseGains(np.exp(logs - scale), scale)
 
     @property
@@ -78,24 +81,21 @@ class PseudoLoss(Score):
 
 
 def _log_inverse_propensities(batch: Batch) -> Floats:
-    """Return -log mu(a | X_t) for every action, (n, K), from the logarithms where the log has them."""
+    """Return -log mu(a | X_t) for every action, (n, K), from the logarithms if the log has them."""
     if batch.log_propensities is None:
-        return np.asarray(-np.log(_positive_vectors(batch)))
+        vectors = vectors_of(batch, "PIWO-PL")
+        _refuse_zeros(batch, vectors <= 0)
+        return np.asarray(-np.log(vectors))
     _refuse_zeros(batch, ~np.isfinite(batch.log_propensities))
     return np.negative(batch.log_propensities)
 
 
-def _positive_vectors(batch: Batch) -> Floats:
-    vectors = vectors_of(batch, "PIWO-PL")
-    _refuse_zeros(batch, vectors <= 0)
-    return vectors
-
-
 def _refuse_zeros(batch: Batch, zero: npt.NDArray[np.bool_]) -> None:
-    if zero.any():
-        row, action = (int(x[0]) for x in np.nonzero(zero))
-        where = place(int(batch.row_numbers[row]))
-        raise UsageError(
-            f"PIWO-PL needs positive propensity for every action, {where} gives action code "
-            f"{action} probability 0; use IX, which needs no such thing"
-        )
+    if not zero.any():
+        return
+    rows, actions = np.nonzero(zero)
+    where = place(int(batch.row_numbers[rows[0]]))
+    raise UsageError(
+        f"PIWO-PL needs a positive propensity for every action, {where} gives action code "
+        f"{int(actions[0])} probability 0; use IX, which does not need that"
+    )
