@@ -27,8 +27,9 @@ from piwo.policies import (
     Uniform,
     load,
 )
-from piwo.policies.files import FORMAT_VERSION, KINDS
+from piwo.policies.files import KINDS
 from piwo.policies.models import TRUSTED
+from piwo.policies.saving import FORMAT_VERSION
 
 Page = dict[str, Any]
 

@@ -15,7 +15,7 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.oracle import Oracle
 from piwo.policies import Policy, aligned
-from piwo.policies.row_choices import RowChoices
+from piwo.policies.row_wise import RowChoices
 from piwo.policies.sameness import policy_digest
 from piwo.reductions.credit_sums import CreditSums
 from piwo.scores import Score

@@ -1,26 +1,21 @@
 """Policies: pi(a | x), how they act, and the files that hold them."""
 
-from piwo.policies.aligned import aligned
 from piwo.policies.blocks import DENSE_LIMIT
 from piwo.policies.classifier import Classifier
-from piwo.policies.column import Column
-from piwo.policies.constant import Constant
+from piwo.policies.context_free import Constant, Uniform
 from piwo.policies.deterministic import Deterministic
 from piwo.policies.epsilon_greedy import EpsilonGreedy
 from piwo.policies.files import SavedPolicy, load, load_with_metadata
 from piwo.policies.fits import check_fits
-from piwo.policies.linear_greedy import LinearGreedy
-from piwo.policies.linear_softmax import LinearSoftmax
+from piwo.policies.linear import LinearGreedy, LinearSoftmax
 from piwo.policies.linear_stack import LinearStack
-from piwo.policies.logging_policy import Logging
+from piwo.policies.logged import Column, Logging
 from piwo.policies.mixture import Mixture
-from piwo.policies.policy import DeterministicPolicy, Policy
+from piwo.policies.policy import DeterministicPolicy, Policy, aligned
 from piwo.policies.reward_models import RewardModels
-from piwo.policies.row_choices import RowChoices
-from piwo.policies.row_wise import RowWise
+from piwo.policies.row_wise import RowChoices, RowWise
 from piwo.policies.sampling import Decisions
 from piwo.policies.tabular import Tabular
-from piwo.policies.uniform import Uniform
 
 __all__ = [
     "DENSE_LIMIT",

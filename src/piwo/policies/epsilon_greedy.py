@@ -31,7 +31,7 @@ class EpsilonGreedy(Policy):
     Raises:
         UsageError: for an epsilon outside 0..1, or a policy without an action list.
 
-    >>> from piwo.policies.constant import Constant
+    >>> from piwo.policies.context_free import Constant
     >>> EpsilonGreedy(Constant("a", ["a", "b"]), 0.2).probabilities(n=1).round(12).tolist()
     [[0.9, 0.1]]
     """

@@ -1,4 +1,4 @@
-"""Policy files: a zip of `policy.json`, npy arrays, and a skops file where there is a scikit-learn model."""
+"""Reads policy files, and lists every kind of policy that a file can hold."""
 
 from __future__ import annotations
 
@@ -13,35 +13,27 @@ import numpy as np
 
 from piwo._version import __version__
 from piwo.checks import check_path
-from piwo.errors import FileError, PiwoError, UsageError, warn
-from piwo.files import array_bytes, array_from, pack, read_file, unpack, write_file
+from piwo.errors import FileError, PiwoError, warn
+from piwo.files import array_from, read_file, unpack
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
-from piwo.policies.aligned import Aligned
 from piwo.policies.classifier import Classifier
-from piwo.policies.column import Column
-from piwo.policies.constant import Constant
+from piwo.policies.context_free import Constant, Uniform
 from piwo.policies.epsilon_greedy import EpsilonGreedy
-from piwo.policies.linear_greedy import LinearGreedy
-from piwo.policies.linear_softmax import LinearSoftmax
-from piwo.policies.logging_policy import Logging
+from piwo.policies.linear import LinearGreedy, LinearSoftmax
+from piwo.policies.logged import Column, Logging
 from piwo.policies.mixture import Mixture
-from piwo.policies.models import model_bytes, model_from
-from piwo.policies.policy import Policy
+from piwo.policies.models import model_from
+from piwo.policies.policy import Aligned, Policy
 from piwo.policies.reward_models import RewardModels
 from piwo.policies.sameness import plain_numbers
+from piwo.policies.saving import FORMAT, FORMAT_VERSION, MAX_DEPTH, sklearn_version
 from piwo.policies.state import State
 from piwo.policies.tabular import Tabular
-from piwo.policies.uniform import Uniform
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "KINDS", "SavedPolicy", "load", "load_with_metadata", "save"]
+__all__ = ["KINDS", "SavedPolicy", "load", "load_with_metadata"]
 
-FORMAT = "piwo-policy"
-FORMAT_VERSION = 2
-"""2: hashed context columns, and missing values in context columns. Older files are read."""
-# A policy in a policy in a policy: deeper than anyone means, and shallower than Python's stack.
-_MAX_DEPTH = 20
 _ENTRY = {"kind", "parameters", "actions", "features", "arrays", "model", "sklearn", "parts"}
 
 KINDS: Mapping[str, Callable[[State], Policy]] = {
@@ -75,82 +67,6 @@ class SavedPolicy:
     """What was kept beside it: "certificate", "training"."""
     library: str = ""
     """Version of piwo that wrote it."""
-
-
-# ------------------------------------------------------------------------------------------------------
-# writing
-
-
-def save(
-    policy: Policy, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None
-) -> None:
-    """Write a policy to one file; see `Policy.save`."""
-    members: dict[str, bytes] = {}
-    entry = _entry(policy, "policy", members)
-    page = {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "library": __version__,
-        "policy": entry,
-        "metadata": metadata or {},
-    }
-    try:
-        text = json.dumps(page, indent=1, allow_nan=False)
-    except (TypeError, ValueError) as cause:
-        raise UsageError(
-            f"the metadata is not JSON: {cause}; give numbers (no NaN), texts, lists and dicts"
-        ) from None
-    write_file(Path(path), pack({"policy.json": text.encode()} | members))
-
-
-def _entry(policy: Policy, place: str, members: dict[str, bytes]) -> dict[str, Any]:
-    """Return a policy's part of `policy.json`; arrays and models go into `members`, named by place."""
-    if policy.kind not in KINDS:
-        raise UsageError(
-            f"a {policy.kind} policy cannot be saved: it lives in this process or belongs to the "
-            "rows of one log; save a linear, tabular or classifier policy, or write its "
-            "probabilities into a column of the log"
-        )
-    if place.count("/") > _MAX_DEPTH:
-        raise UsageError(
-            f"the policy holds policies more than {_MAX_DEPTH} deep; write it as one mixture"
-        )
-    state = policy.state()
-    entry: dict[str, Any] = {"kind": policy.kind, "parameters": dict(state.parameters)}
-    if state.actions is not None:
-        entry["actions"] = _actions_entry(state.actions)
-    if state.features is not None:
-        entry["features"] = state.features.to_spec()
-    if state.arrays:
-        entry["arrays"] = {name: f"{place}/{name}.npy" for name in state.arrays}
-        members.update(
-            {f"{place}/{name}.npy": array_bytes(array) for name, array in state.arrays.items()}
-        )
-    if state.model is not None:
-        entry["model"] = f"{place}/model.skops"
-        entry["sklearn"] = _sklearn_version()
-        members[entry["model"]] = model_bytes(state.model)
-    if state.parts:
-        entry["parts"] = [
-            _entry(part, f"{place}/{i}", members) for i, part in enumerate(state.parts)
-        ]
-    return entry
-
-
-def _actions_entry(actions: Actions) -> dict[str, Any]:
-    # Whole numbers are written as text: many JSON readers would round those of 64 bits.
-    kind = "integer" if isinstance(actions.labels[0], int) else "text"
-    return {"type": kind, "labels": [str(x) for x in actions.labels]}
-
-
-def _sklearn_version() -> str:
-    import sklearn
-
-    return str(sklearn.__version__)
-
-
-# ------------------------------------------------------------------------------------------------------
-# reading
 
 
 def load(path: str | PathLike[str]) -> Policy:
@@ -247,7 +163,7 @@ def _no_constant(text: str) -> None:
 
 
 def _policy(entry: Any, members: Mapping[str, bytes], file: Path, depth: int = 0) -> Policy:
-    if depth > _MAX_DEPTH:
+    if depth > MAX_DEPTH:
         raise RecursionError
     odd = sorted(entry.keys() - _ENTRY)
     if odd:
@@ -312,7 +228,7 @@ def _actions(entry: Any) -> Actions:
 
 
 def _check_sklearn(written: str, file: Path) -> None:
-    have = _sklearn_version()
+    have = sklearn_version()
     if written != have:
         warn(
             f"{file}: its model was fitted with scikit-learn {written:.40}, this is {have}; "

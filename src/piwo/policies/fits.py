@@ -29,7 +29,7 @@ def check_fits(
         UsageError: where the policy takes actions that the list lacks, or was made for another
             number of rows.
 
-    >>> from piwo.policies.uniform import Uniform
+    >>> from piwo.policies.context_free import Uniform
     >>> check_fits(Uniform(["a", "b"]), None, Actions(["b", "a"]))
     """
     check_kind("policy", policy, Policy, " of piwo.policies")

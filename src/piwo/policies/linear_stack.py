@@ -13,7 +13,7 @@ from piwo.checks import check_kind, check_listed
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.policies.blocks import spread
-from piwo.policies.linear_greedy import LinearGreedy
+from piwo.policies.linear import LinearGreedy
 
 __all__ = ["LinearStack"]
 

@@ -31,7 +31,7 @@ class Mixture(Policy):
     Raises:
         UsageError: where the policies do not go together, or the weights are not shares.
 
-    >>> from piwo.policies.constant import Constant
+    >>> from piwo.policies.context_free import Constant
     >>> both = Mixture([Constant("a", ["a", "b"]), Constant("b", ["b", "a"])], [0.9, 0.1])
     >>> both.probabilities(n=1).tolist()
     [[0.9, 0.1]]

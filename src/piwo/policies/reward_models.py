@@ -13,7 +13,7 @@ from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
 from piwo.policies.blocks import Codes, row_blocks
-from piwo.policies.linear_scores import best
+from piwo.policies.linear import best
 from piwo.policies.policy import ActionList, DeterministicPolicy, action_list
 from piwo.policies.state import State
 

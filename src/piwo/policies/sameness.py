@@ -21,7 +21,7 @@ def same_policy(one: Policy, other: Policy) -> bool:
     The same object is; of others those of one kind that hold the same numbers, and the same fitted
     models as objects. Policies that no file can hold are the same only as objects.
 
-    >>> from piwo.policies.constant import Constant
+    >>> from piwo.policies.context_free import Constant
     >>> a, again, b = (Constant(x, ["a", "b"]) for x in "aab")
     >>> same_policy(a, again), same_policy(a, b)
     (True, False)
@@ -35,7 +35,7 @@ def policy_digest(policy: Any) -> str:
     It tells policies apart while they live in this process; fitted models are not looked into.
     `content_digest` is for files.
 
-    >>> from piwo.policies.constant import Constant
+    >>> from piwo.policies.context_free import Constant
     >>> len({policy_digest(Constant(x, ["a", "b"])) for x in "aab"})
     2
     """
@@ -77,7 +77,7 @@ def joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
 def content_digest(policy: Policy) -> str | None:
     """Return a text that says what a policy holds, the same in every process; None where no file could hold it.
 
-    >>> from piwo.policies.constant import Constant
+    >>> from piwo.policies.context_free import Constant
     >>> content_digest(Constant("a", ["a", "b"])) == content_digest(Constant("a", ["a", "b"]))
     True
     """

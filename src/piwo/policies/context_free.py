@@ -1,0 +1,101 @@
+"""Policies that do the same in every context: one action always, or every action equally often."""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+import numpy as np
+
+from piwo.logs.actions import Label
+from piwo.logs.batch import Floats
+from piwo.policies.blocks import Codes
+from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action_list
+from piwo.policies.state import State
+
+__all__ = ["Constant", "Uniform"]
+
+
+@final
+class Constant(DeterministicPolicy):
+    """pi(label | x) = 1: what would have been earned by always doing the same.
+
+    Args:
+        label: the action.
+        actions: the K labels, `label` among them.
+
+    Raises:
+        UsageError: where `label` is not one of the actions.
+
+    >>> Constant("b", ["a", "b"]).probability(None, [0, 1]).tolist()
+    [0.0, 1.0]
+    """
+
+    kind: ClassVar[str] = "constant"
+
+    def __init__(self, label: Label, actions: ActionList) -> None:
+        self.listed = action_list(actions)
+        self.code = self.listed.index(label)
+
+    @property
+    def called(self) -> str:
+        """Its kind and its action, as the command line calls it."""
+        return f"{self.kind}:{self.actions.labels[self.code]}"
+
+    def decide(self, context: Floats | None, n: int) -> Codes:  # noqa: ARG002 (the same for every context)
+        """Return the one code for each row, (n,)."""
+        return np.full(n, self.code, np.int32)
+
+    def state(self) -> State:
+        """Return the action's code."""
+        return State(actions=self.actions, parameters={"code": self.code})
+
+    @classmethod
+    def from_state(cls, state: State) -> Constant:
+        """Return the policy of a state."""
+        actions, code = state.known(), state.parameters["code"]
+        if type(code) is not int or not 0 <= code < len(actions):
+            raise ValueError(f"code {code!r} is outside 0..{len(actions) - 1}")
+        return cls(actions.labels[code], actions)
+
+
+@final
+class Uniform(Policy):
+    """pi(a | x) = 1/K: the policy to compare with when nothing else is known, and the one that explores most.
+
+    Args:
+        actions: the K labels.
+
+    >>> Uniform(["a", "b"]).probabilities(n=1).tolist()
+    [[0.5, 0.5]]
+    """
+
+    kind: ClassVar[str] = "uniform"
+
+    def __init__(self, actions: ActionList) -> None:
+        self.listed = action_list(actions)
+
+    @property
+    def depends_on_observed_actions(self) -> bool:
+        """Whether the action list, all of which is played, was taken from a log."""
+        return self.actions.seen
+
+    def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002 (the same for every context)
+        """Return 1/K everywhere, (n, K)."""
+        return np.full((n, len(self.actions)), 1.0 / len(self.actions))
+
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:  # noqa: ARG002
+        """Return 1/K for each row, (n,)."""
+        return np.full(len(codes), 1.0 / len(self.actions))
+
+    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002
+        """Return one of the K codes for each row, (n,)."""
+        return rng.integers(len(self.actions), size=n, dtype=np.int32)
+
+    def state(self) -> State:
+        """Return the actions: there is nothing else."""
+        return State(actions=self.actions)
+
+    @classmethod
+    def from_state(cls, state: State) -> Uniform:
+        """Return the policy of a state."""
+        return cls(state.known())

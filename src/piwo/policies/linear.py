@@ -1,0 +1,311 @@
+"""Linear scores: the action with the highest one, or actions drawn by a softmax of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.checks import check_kind, check_positive, numbers
+from piwo.errors import UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.batch import Batch, Floats
+from piwo.logs.features import Features
+from piwo.policies.blocks import Codes, RowError, check_dense, row_blocks
+from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action_list
+from piwo.policies.sampling import draw_rows
+from piwo.policies.state import State
+
+__all__ = ["LinearGreedy", "LinearSoftmax", "best"]
+
+
+def coefficients(
+    coef: Any, intercept: Any, actions: Actions, features: Features | None
+) -> tuple[Floats, Floats]:
+    """Return (K, d) coefficients and (K,) intercepts as float64 copies that nobody can change.
+
+    Raises:
+        UsageError: for other shapes, NaN or infinite numbers. An intercept may be -inf: that action
+            is not available.
+    """
+    check_kind("features", features, (Features, type(None)))
+    matrix, constant = numbers("coef", coef).copy(), numbers("intercept", intercept).copy()
+    if matrix.ndim != 2 or len(matrix) != len(actions):
+        raise UsageError(
+            f"coef has shape {matrix.shape}, expected ({len(actions)}, d): one row an action"
+        )
+    if constant.shape != (len(actions),):
+        raise UsageError(
+            f"intercept has shape {constant.shape}, expected ({len(actions)},): one number an "
+            "action"
+        )
+    if features is not None and features.width != matrix.shape[1]:
+        raise UsageError(
+            f"coef has {matrix.shape[1]} columns, the features make {features.width}: "
+            f"{', '.join(features.names[:8])}"
+        )
+    if not np.isfinite(matrix).all():
+        raise UsageError("coef holds NaN or infinite numbers, expected finite ones")
+    if not (constant < np.inf).all():
+        raise UsageError(
+            "intercept holds NaN or +inf, expected finite numbers, or -inf for an action that is "
+            "not available"
+        )
+    if not (constant > -np.inf).any():
+        raise UsageError(
+            "every intercept is -inf, so no action is available; make at least one finite"
+        )
+    matrix.flags.writeable = constant.flags.writeable = False
+    return matrix, constant
+
+
+def is_plain(X: Any, width: int | None) -> bool:
+    """Whether X can be scored as it is; NaN and infinite numbers in it show in the scores."""
+    return (
+        isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2 and X.shape[1] == width
+    )
+
+
+def score_blocks(
+    context: Floats, coef: Floats, intercept: Floats
+) -> Iterator[tuple[slice, Floats]]:
+    """Yield (rows, X C' + b) for blocks of rows, (m, K), in a buffer that the next block overwrites."""
+    transposed = coef.T
+    buffer: npt.NDArray[np.float64] | None = None
+    # Scores of a NaN or infinite context are NaN or infinite, and `best` refuses them by row.
+    with np.errstate(invalid="ignore", over="ignore"):
+        for block in row_blocks(len(context), len(coef)):
+            count = block.stop - block.start
+            buffer = np.empty((count, len(coef))) if buffer is None else buffer
+            scores = buffer[:count]
+            np.matmul(context[block], transposed, out=scores)
+            scores += intercept
+            yield block, scores
+
+
+def best(scores: Floats, start: int) -> tuple[Codes, Floats]:
+    """Return each row's best action, the lowest code where several are best, and its score.
+
+    Args:
+        scores: (m, K); -inf: not available.
+        start: row number of the first row, for errors.
+
+    Returns:
+        (m,) codes and (m,) scores, all finite.
+
+    Raises:
+        DataError: for a NaN or +inf score, or a row with no available action; the row is named.
+
+    >>> best(np.array([[1.0, 2.0, 2.0]]), 0)[0].tolist()
+    [1]
+    """
+    codes = scores.argmax(axis=1)
+    # argmax finds a NaN before any number, so the row's winner shows whatever is wrong with the
+    # row.
+    top = scores[np.arange(len(scores)), codes]
+    if not np.isfinite(top).all():
+        row = int(np.flatnonzero(~np.isfinite(top))[0])
+        problem = f"a score is {top[row]}; look for NaN, infinite or huge numbers in its context"
+        if top[row] == -np.inf:
+            problem = (
+                "no action is available (every score is -inf); give at least one a finite score"
+            )
+        raise RowError(problem, start + row)
+    return codes.astype(np.int32), top
+
+
+@final
+class LinearGreedy(DeterministicPolicy):
+    """pi(x) = argmax_a <c_a, x> + b_a; of equal scores the lowest code wins.
+
+    The class over which PIWO with a ridge oracle learns (arXiv 2309.15771, section 6). "Equal" is
+    meant in floating point: scores that differ by rounding only are not equal, and rounding may
+    depend on how rows are cut into
+        batches.
+
+    Args:
+        coef: (K, d), one row an action.
+        intercept: (K,); -inf: this action is not available.
+        actions: the K labels.
+        features: how data frames become the context matrix of width d; None: plain matrices only.
+
+    Raises:
+        UsageError: for other shapes, or NaN and infinite coefficients.
+        DataError: where a context makes a score NaN or +inf, or leaves no action; the row is named.
+
+    >>> policy = LinearGreedy([[1.0], [-1.0]], [0.0, 0.0], ["up", "down"])
+    >>> policy.act([[2.0], [-3.0], [0.0]]).actions.tolist()
+    ['up', 'down', 'up']
+    """
+
+    kind: ClassVar[str] = "linear-greedy"
+
+    def __init__(
+        self, coef: Any, intercept: Any, actions: ActionList, features: Features | None = None
+    ) -> None:
+        self.listed = action_list(actions)
+        self.coef, self.intercept = coefficients(coef, intercept, self.listed, features)
+        self.features = features
+        self.width = self.coef.shape[1]
+
+    def context(self, X: Any) -> Floats | None:
+        """Return the context matrix; a float64 matrix of the right width as it is."""
+        return X if is_plain(X, self.width) else super().context(X)
+
+    def decide(self, context: Floats | None, n: int) -> Codes:
+        """Return the action with the highest score in each row, (n,) codes."""
+        codes = np.empty(n, np.int32)
+        assert context is not None
+        for block, scores in score_blocks(context, self.coef, self.intercept):
+            codes[block], _ = best(scores, block.start)
+        return codes
+
+    def state(self) -> State:
+        """Return coefficients and intercepts."""
+        return State(
+            self.actions, self.features, arrays={"coef": self.coef, "intercept": self.intercept}
+        )
+
+    @classmethod
+    def from_state(cls, state: State) -> LinearGreedy:
+        """Return the policy of a state."""
+        count = len(state.known())
+        return cls(
+            state.array("coef", count, -1),
+            state.array("intercept", count),
+            state.known(),
+            state.features,
+        )
+
+
+@final
+class LinearSoftmax(Policy):
+    """pi(a | x) proportional to exp((<c_a, x> + b_a) / temperature).
+
+    It explores: what it serves can be learned from later. Where probabilities underflow, their
+    logarithms are
+    right: `log_probabilities`, `log_logged`.
+
+    Args:
+        coef: (K, d), one row an action.
+        intercept: (K,); -inf: this action is not available and has probability 0.
+        actions: the K labels.
+        temperature: > 0; towards 0 it becomes greedy (ties share), towards infinity uniform.
+        features: how data frames become the context matrix of width d; None: plain matrices only.
+
+    Raises:
+        UsageError: for other shapes, NaN and infinite coefficients, or a temperature that is not a
+            positive number.
+        DataError: where a context makes a score NaN or +inf, or leaves no action; the row is named.
+
+    >>> LinearSoftmax([[1000.0], [999.0], [0.0]], [0, 0, 0], ["a", "b", "c"]).probabilities(
+    ...     [[1.0]]
+    ... ).round(6).tolist()
+    [[0.731059, 0.268941, 0.0]]
+    """
+
+    kind: ClassVar[str] = "linear-softmax"
+
+    def __init__(
+        self,
+        coef: Any,
+        intercept: Any,
+        actions: ActionList,
+        temperature: float = 1.0,
+        features: Features | None = None,
+    ) -> None:
+        self.listed = action_list(actions)
+        self.coef, self.intercept = coefficients(coef, intercept, self.listed, features)
+        check_positive("temperature", temperature)
+        self.temperature = float(temperature)
+        self.features = features
+        self.width = self.coef.shape[1]
+
+    def context(self, X: Any) -> Floats | None:
+        """Return the context matrix; a float64 matrix of the right width as it is."""
+        return X if is_plain(X, self.width) else super().context(X)
+
+    def _scaled(self, scores: Floats, start: int) -> Floats:
+        """Return z = (s - max s) / temperature, (m, K), in place."""
+        scores -= best(scores, start)[1][:, None]
+        # Subtracted first: 0 / temperature is 0 and -1 / 1e-320 is -inf, never inf - inf.
+        if self.temperature != 1.0:
+            with np.errstate(over="ignore"):
+                scores /= self.temperature
+        return scores
+
+    def distribution(self, context: Floats | None, n: int) -> Floats:
+        """Return exp(z) / sum exp(z), (n, K)."""
+        assert context is not None
+        table = np.empty((n, len(self.actions)))
+        for block, scores in score_blocks(context, self.coef, self.intercept):
+            chances = np.exp(self._scaled(scores, block.start), out=table[block])
+            chances /= chances.sum(axis=1)[:, None]
+        return table
+
+    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
+        """Return one action a row, drawn with its probability, (n,) codes; one uniform number a row."""
+        return self.draw_logged(context, n, rng)[0]
+
+    def draw_logged(
+        self, context: Floats | None, n: int, rng: np.random.Generator, logarithm: bool = False
+    ) -> tuple[Codes, Floats]:
+        """Return one action a row, as `draw` does, and log pi or pi of it, from one softmax."""
+        assert context is not None
+        codes, found = np.empty(n, np.int32), np.empty(n)
+        for block, scores in score_blocks(context, self.coef, self.intercept):
+            z = self._scaled(scores, block.start)
+            chances = np.exp(z)
+            codes[block] = draw_rows(chances, rng)
+            found[block] = z[np.arange(len(z)), codes[block]] - np.log(chances.sum(axis=1))
+        return codes, found if logarithm else np.exp(found, out=found)
+
+    def _log_chances(self, context: Floats | None, codes: Codes) -> Floats:
+        assert context is not None
+        found = np.empty(len(codes))
+        for block, scores in score_blocks(context, self.coef, self.intercept):
+            z = self._scaled(scores, block.start)
+            found[block] = z[np.arange(len(z)), codes[block]]
+            found[block] -= np.log(np.exp(z, out=z).sum(axis=1))
+        return found
+
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:
+        """Return the probability of one action a row, (n,)."""
+        return np.asarray(np.exp(self._log_chances(context, codes)))
+
+    def log_probabilities(self, X: Any = None, *, n: int | None = None) -> Floats:
+        """Return log pi(a | x), (n, K), right where pi underflows to 0; -inf: not available."""
+        context = self.context(X)
+        if context is None or n not in {None, len(context)}:
+            raise UsageError(
+                f"got n={n} for {0 if context is None else len(context)} contexts; leave n out"
+            )
+        check_dense(len(context), len(self.actions))
+        table = np.empty((len(context), len(self.actions)))
+        for block, scores in score_blocks(context, self.coef, self.intercept):
+            z = self._scaled(scores, block.start)
+            np.subtract(z, np.log(np.exp(z).sum(axis=1))[:, None], out=table[block])
+        return table
+
+    def log_logged(self, batch: Batch) -> Floats:
+        """Return log pi(A | X) of the logged actions, (n,), right where the probability underflows."""
+        try:
+            return self._log_chances(self.context(batch.context), batch.action)
+        except RowError as wrong:
+            raise RowError(wrong.problem, int(batch.row_numbers[wrong.row])) from None
+
+    def state(self) -> State:
+        """Return coefficients, intercepts and temperature."""
+        arrays = {"coef": self.coef, "intercept": self.intercept}
+        return State(self.actions, self.features, {"temperature": self.temperature}, arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> LinearSoftmax:
+        """Return the policy of a state."""
+        count = len(state.known())
+        coef, intercept = state.array("coef", count, -1), state.array("intercept", count)
+        return cls(
+            coef, intercept, state.known(), float(state.parameters["temperature"]), state.features
+        )

@@ -1,0 +1,197 @@
+"""Policies known only through the log: the one that wrote it, and one whose probabilities it holds."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, NoReturn, final
+
+import numpy as np
+
+from piwo.errors import UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.batch import Batch, Floats
+from piwo.policies.blocks import Codes
+from piwo.policies.policy import ActionList, Policy, action_list
+from piwo.policies.state import State
+
+__all__ = ["Column", "LoggedOnly", "Logging"]
+
+
+class LoggedOnly(Policy):
+    """Known on the logged actions only. A new one says `logged`, and what to tell those who ask for more."""
+
+    @abstractmethod
+    def unknown(self) -> NoReturn:
+        """Raise the error that says what can be asked instead."""
+
+    @abstractmethod
+    def logged(self, batch: Batch) -> Floats:
+        """Return pi(A | X) of the logged actions, (n,)."""
+
+    @property
+    def needs_actions(self) -> bool:
+        """Tell that it need not be said which action was taken: the log holds its probability."""
+        return False
+
+    @property
+    def gives_full_distribution(self) -> bool:
+        """Tell that only the logged actions' probabilities are known."""
+        return False
+
+    def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002
+        """Raise: the log alone knows."""
+        self.unknown()
+
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:  # noqa: ARG002
+        """Raise: the log alone knows."""
+        self.unknown()
+
+    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002
+        """Raise: the log alone knows."""
+        self.unknown()
+
+    def full(self, batch: Batch) -> Floats:  # noqa: ARG002
+        """Raise: the log tells of the logged actions only."""
+        self.unknown()
+
+
+@final
+class Logging(LoggedOnly):
+    """pi = mu: the behavior policy, whose propensities the log holds. Its importance weights are all 1.
+
+    It is the baseline of every improvement certificate. Outside its log nothing is known of it, so
+    it cannot act.
+
+    Args:
+        actions: the labels; needed only inside a policy that counts them, such as `EpsilonGreedy`.
+
+    >>> from piwo.logs.batch import Batch
+    >>> one = np.ones(1)
+    >>> Logging().logged(
+    ...     Batch(start=0, action=np.zeros(1, np.int32), reward=one, propensity=one / 4)
+    ... ).tolist()
+    [0.25]
+    """
+
+    kind: ClassVar[str] = "logging"
+    is_logger: ClassVar[bool] = True
+
+    def __init__(self, actions: ActionList | None = None) -> None:
+        self.listed = None if actions is None else action_list(actions)
+
+    def unknown(self) -> NoReturn:
+        """Raise: the log alone knows."""
+        raise UsageError(
+            "the logging policy is known only on the rows of its log; use logged(batch), "
+            "or full(batch) where the log has a column with full propensity vectors"
+        )
+
+    def logged(self, batch: Batch) -> Floats:
+        """Return the logged propensities, (n,). Where they underflow to 0 use `log_logged`."""
+        return batch.propensity
+
+    def log_logged(self, batch: Batch) -> Floats:
+        """Return the logarithms of the logged propensities, (n,)."""
+        if batch.log_propensity is not None:
+            return batch.log_propensity
+        return np.asarray(np.log(batch.propensity))
+
+    def full(self, batch: Batch) -> Floats:
+        """Return the full propensity vectors, (n, K).
+
+        Raises:
+            UsageError: where the log has none.
+        """
+        if batch.propensities is None:
+            raise UsageError(
+                "the log has the propensity of the logged action only; name the column that holds "
+                "the full vectors: propensities=..."
+            )
+        return batch.propensities
+
+    def onto(self, actions: Actions) -> Logging:
+        """Return the logging policy with the log's actions: it is over them already."""
+        return Logging(actions)
+
+    def state(self) -> State:
+        """Return the actions, where they were given."""
+        return State(actions=self.listed)
+
+    @classmethod
+    def from_state(cls, state: State) -> Logging:
+        """Return the policy of a state."""
+        return cls(state.actions)
+
+
+@final
+class Column(LoggedOnly):
+    """pi(A | X) of the logged action, written into the log by whoever has the policy.
+
+    Prefer it where the policy runs elsewhere (another language, a service) and can score the log's
+    rows.
+
+    Args:
+        name: the log's column, read as a target-policy column.
+        actions: the labels; needed only inside a policy that counts them, such as `EpsilonGreedy`.
+
+    >>> import numpy as np
+    >>> from piwo.logs.batch import Batch
+    >>> one = np.ones(1)
+    >>> batch = Batch(
+    ...     start=0,
+    ...     action=np.zeros(1, np.int32),
+    ...     reward=one,
+    ...     propensity=one,
+    ...     policies={"new": one / 2},
+    ... )
+    >>> Column("new").logged(batch).tolist()
+    [0.5]
+    """
+
+    kind: ClassVar[str] = "column"
+
+    def __init__(self, name: str, actions: ActionList | None = None) -> None:
+        if not isinstance(name, str):
+            raise UsageError(
+                f"a column's name is text, got {type(name).__name__}; for values use "
+                "RowWise(values)"
+            )
+        self.name = name
+        self.listed = None if actions is None else action_list(actions)
+
+    def __repr__(self) -> str:
+        return f"Column({self.name!r})"
+
+    def unknown(self) -> NoReturn:
+        """Raise: the log alone knows."""
+        raise UsageError(
+            f"the policy of column {self.name!r} is known for the logged actions only; use "
+            "logged(batch)"
+        )
+
+    def logged(self, batch: Batch) -> Floats:
+        """Return the column, (n,).
+
+        Raises:
+            UsageError: where the log was read without it.
+        """
+        if self.name not in batch.policies:
+            raise UsageError(
+                f"the log was read without the policy column {self.name!r} (it has "
+                f"{sorted(batch.policies)}); "
+                f"read it with policies=[{self.name!r}]"
+            )
+        return batch.policies[self.name]
+
+    def onto(self, actions: Actions) -> Column:
+        """Return the same column with the log's actions: it is over them already."""
+        return Column(self.name, actions)
+
+    def state(self) -> State:
+        """Return the column's name."""
+        return State(actions=self.listed, parameters={"name": self.name})
+
+    @classmethod
+    def from_state(cls, state: State) -> Column:
+        """Return the policy of a state."""
+        return cls(state.parameters["name"], state.actions)
