@@ -447,7 +447,7 @@ class Certifying:
             assumes=log.assumption,
             created=now(),
             notes=(
-                *log.doubts,
+                *log.propensity_caveats,
                 *(() if self.place or not self.earlier else (_LAST,)),
                 *_notes(moments, low, why_not),
             ),

@@ -256,7 +256,7 @@ def _made(
     why_not: str | None,
 ) -> RegretCertificate:
     log, digest, ((own, *_), *_) = asked.log, sums[0], sums[1]
-    notes = list(log.doubts)
+    notes = list(log.propensity_caveats)
     if why_not is not None:
         notes.append(f"{why_not}: no bound is given")
     elif min(most.values()) >= 1.0:

@@ -330,7 +330,7 @@ def estimate_with_model(
         correction=None if correction is None else span * (found.value - alone),
         reward_range=log.reward_range,
         cost=log.columns.cost,
-        notes=_ERROR_OF_MODEL if correction is None else (*log.doubts, *_INDEPENDENT),
+        notes=_ERROR_OF_MODEL if correction is None else (*log.propensity_caveats, *_INDEPENDENT),
     )
 
 

@@ -200,7 +200,7 @@ def slope(
         delta,
         sums.rows,
         path,
-        notes=log.doubts,
+        notes=log.propensity_caveats,
     )
 
 

@@ -237,7 +237,10 @@ def coverage(
         why_not = impossible(
             f"a coverage of at least {low:.4g} and at most {most:.4g}, reward-free {free:.4g}"
         )
-    notes = [*([] if why_not is None else [f"{why_not}: no bound is given"]), *log.doubts]
+    notes = [
+        *([] if why_not is None else [f"{why_not}: no bound is given"]),
+        *log.propensity_caveats,
+    ]
     if not full:
         notes.append(
             "the propensities of all actions, and a policy that tells all of its, would narrow "

@@ -164,7 +164,7 @@ class Monitor:
                 "the log was thinned (sampling weights), and the dropped rows are not counted: no "
                 "bound holds"
             )
-        for doubt in log.doubts:
+        for doubt in log.propensity_caveats:
             warn(doubt)
         self._check_scale(log.reward_range, log.columns.cost)
         ready, made = prepare(log, {self.name: self.policy})

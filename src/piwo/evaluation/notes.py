@@ -37,7 +37,7 @@ def notes_of(made: Evaluation, found: Measured) -> tuple[str, ...]:
 
 def _doubts(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
     """Say that propensities are not what was logged, and what stands in the way of every bound."""
-    yield from found.evidence.log.doubts
+    yield from found.evidence.log.propensity_caveats
     if found.obstacle is not None:
         yield found.obstacle
 

@@ -126,7 +126,9 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     if gaps.count.size:
         made = replace(made, context_gaps=tuple(_gaps(given, gaps)))
     if log.propensity_error is not None:
-        made = replace(made, doubts=log.doubts, calibration=log.propensity_error.calibration)
+        made = replace(
+            made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration
+        )
     findings = findings_of(made)
     verdict: Verdict = "fit"
     if any(finding.severity == "care" for finding in findings):

@@ -142,7 +142,7 @@ def bootstrap(
         replicates=replicates,
         empty_replicates=found.empty_replicates,
         rows=rows.shape[1],
-        notes=log.doubts,
+        notes=log.propensity_caveats,
     )
 
 

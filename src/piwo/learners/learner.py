@@ -206,7 +206,7 @@ def check_log(log: Any) -> None:
         UsageError: naming what was given.
     """
     check_kind("log", log, Log, "; piwo.read makes one")
-    for doubt in log.doubts:
+    for doubt in log.propensity_caveats:
         warn(doubt)
 
 

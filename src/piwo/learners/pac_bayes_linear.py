@@ -321,7 +321,11 @@ def _posterior_bound(sums: PosteriorSums, kl: float) -> PosteriorBound:
             (
                 low,
                 PosteriorBound(
-                    score, sums.log.value(least), kl, sums.log.value(low), sums.log.doubts
+                    score,
+                    sums.log.value(least),
+                    kl,
+                    sums.log.value(low),
+                    sums.log.propensity_caveats,
                 ),
             )
         )

@@ -130,7 +130,7 @@ class PosteriorSums:
         ]
         best = max(range(len(lows)), key=lambda s: (lows[s], bet_of(self.scores[s])))
         value, low = self.log.value(each[best]), self.log.value(lows[best])
-        return PosteriorBound(self.scores[best], value, kl, low, self.log.doubts)
+        return PosteriorBound(self.scores[best], value, kl, low, self.log.propensity_caveats)
 
     def certificate(
         self, weights: Floats, paid: float, delta: float, facts: Mapping[str, Any]

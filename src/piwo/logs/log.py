@@ -22,7 +22,7 @@ from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_featur
 from piwo.logs.features import Features
 from piwo.logs.hashing import key_numbers
 from piwo.logs.propensity_error import PropensityErrorBound
-from piwo.logs.validation import Behavior, Finding, Refused, Schema, admit, merge_findings
+from piwo.logs.validation import Behavior, Finding, Refused, Schema, merge_findings, validate
 from piwo.sources.clusters import Cluster, count_rows, distinct_values, verdicts
 from piwo.sources.source import Fragment, QuerySource, Source, cut, decoded
 
@@ -74,7 +74,7 @@ class Reader:
         """
         for whole, all_rows, numbers in self.numbered(fragment):
             record, rows = self._chosen(whole, all_rows, numbers)
-            batch, findings = admit(record, self.schema, rows)
+            batch, findings = validate(record, self.schema, rows)
             yield Part(batch, findings, len(all_rows))
 
     def kept(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
@@ -464,8 +464,8 @@ class Log:
         return given and (self.propensity_error is None or self.propensity_error.exact)
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """What a reader of any result must know of the propensities."""
+    def propensity_caveats(self) -> tuple[str, ...]:
+        """Caveats about the propensities, to be shown with every result."""
         return () if self.propensity_error is None else self.propensity_error.notes
 
     @property
@@ -628,7 +628,7 @@ class Log:
         for fragment in self.fragments(context=True, propensities=True):
             for record, rows in reader.records(fragment):
                 try:
-                    admit(record, reader.schema, rows)
+                    validate(record, reader.schema, rows)
                 except Refused as more:
                     found += more.findings
         return DataError(str(Refused(merge_findings(found) or refused.findings)))

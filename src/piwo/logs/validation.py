@@ -24,7 +24,7 @@ from piwo.logs.features import MISSING_ADVICE, Feature, Features, list_matrix, m
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.row_labels import places
 
-__all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "admit", "merge_findings"]
+__all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "merge_findings", "validate"]
 
 TOLERANCE = 1e-4
 """How far above 1 a probability, and how far from 1 the sum of a vector may be (float32
@@ -131,7 +131,7 @@ class _Findings:
         return True
 
 
-def admit(
+def validate(
     record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]
 ) -> tuple[Batch, tuple[Finding, ...]]:
     """Return a validated batch and the harmless findings (each counted, none silent).

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from piwo.errors import UsageError
 from piwo.logs.row_labels import first_of
-from piwo.logs.validation import Finding, Refused, Schema, admit, merge_findings
+from piwo.logs.validation import Finding, Refused, Schema, merge_findings, validate
 from piwo.sources.source import BATCH_BYTES, BATCH_ROWS, Fragment, decoded
 
 __all__ = ["Cluster", "Merge", "One", "Partition", "count_rows", "distinct_values", "verdicts"]
@@ -166,7 +166,7 @@ def verdicts(
         found: list[Finding] = []
         for record, rows in records(fragment):
             try:
-                admit(record, schema, rows)
+                validate(record, schema, rows)
             except Refused as refused:
                 found += refused.findings
         return _json([asdict(x) for x in merge_findings(found)])
