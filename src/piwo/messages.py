@@ -26,13 +26,18 @@ def argument(name: str, value: object = None) -> str:
 
     Args:
         name: the argument's name in Python.
-        value: what it is or should be, as Python writes it; None: the name alone.
+        value: what it is or should be; None: the name alone. Text is shown in quotes, unless it is
+            a placeholder such as "[...]" or "(lo, hi)".
 
     >>> rendered(f"pass {argument('actions', '[...]')}, or leave {argument('normalize')} out")
     'pass actions=[...], or leave normalize out'
+    >>> rendered(f"use {argument('interval', 'mixture')}, and {argument('refit', False)}")
+    "use interval='mixture', and refit=False"
     """
-    end = "" if value is None else f"{_VALUE}{value}"
-    return f"{_START}{name}{end}{_END}"
+    if value is None:
+        return f"{_START}{name}{_END}"
+    is_text = isinstance(value, str) and not value.startswith(("[", "(", "."))
+    return f"{_START}{name}{_VALUE}{value!r}{_END}" if is_text else f"{_START}{name}{_VALUE}{value}{_END}"
 
 
 def in_python(name: str, value: str | None) -> str:
