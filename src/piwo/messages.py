@@ -37,7 +37,11 @@ def argument(name: str, value: object = None) -> str:
     if value is None:
         return f"{_START}{name}{_END}"
     is_text = isinstance(value, str) and not value.startswith(("[", "(", "."))
-    return f"{_START}{name}{_VALUE}{value!r}{_END}" if is_text else f"{_START}{name}{_VALUE}{value}{_END}"
+    return (
+        f"{_START}{name}{_VALUE}{value!r}{_END}"
+        if is_text
+        else f"{_START}{name}{_VALUE}{value}{_END}"
+    )
 
 
 def in_python(name: str, value: str | None) -> str:

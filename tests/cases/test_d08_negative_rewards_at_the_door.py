@@ -17,7 +17,8 @@ MU = np.where(ACTION == "bad", 0.1, 0.9)
 def test_negative_rewards_without_a_range_are_refused(value: Any) -> None:
     log = Log.from_arrays(action=ACTION, reward=REWARD, propensity=MU)
     with pytest.raises(
-        DataError, match=r"outside the declared range \[0, 1\] in 100 rows .*reward_range=.*cost="
+        DataError,
+        match=r"outside the declared range \[0, 1\] in 100 rows .*reward_range=.*\(cost\)",
     ):
         value(log, Constant("bad", log.actions), 0.1)
 

@@ -134,7 +134,7 @@ def test_a_reward_model_without_use_is_refused() -> None:
     )
     with pytest.raises(
         UsageError,
-        match="q is a reward model for control variates: the log has the propensity of the",
+        match="q serves control variates: the log has the propensity of the",
     ):
         piwo.certify(alone, {0: Constant(1, alone.actions)}, q="forward")
 
@@ -270,7 +270,7 @@ def test_shares_of_delta_by_hand() -> None:
         ({"shares": {"a": 1.0, "b": 0.0}}, "a number above 0"),
         ({"shares": {"a": math.nan, "b": 0.5}}, "a number above 0"),
         ({"shares": [0.5, 0.5]}, "a number above 0 for each policy"),
-        ({"shares": {"a": 0.5, "b": 0.5}, "earlier": 2}, "leave them out with within= or earlier="),
+        ({"shares": {"a": 0.5, "b": 0.5}, "earlier": 2}, "leave them out with within or earlier"),
     ],
 )
 def test_shares_that_are_none(options, says: str) -> None:

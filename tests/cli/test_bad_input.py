@@ -38,7 +38,7 @@ ROWS = [
     ("negative propensity", "b,1,-0.5", ["'p'", "is negative", "in 1 row"]),
     ("propensity 0", "b,1,0", ["'p'", "is 0, which cannot happen", "(row numbers from 0: 1)"]),
     ("propensity 1.01", "b,1,1.01", ["'p'", "above 1", "in 1 row"]),
-    ("reward out of range", "b,2,0.5", ["'click'", "[0, 1]", "--reward-range=LO,HI"]),
+    ("reward out of range", "b,2,0.5", ["'click'", "[0, 1]", "--reward-range=lo,hi"]),
     ("cost as reward", "b,-1,0.5", ["'click'", "if these are costs"]),
     ("mixed types", "b,yes,0.5", ["'click'", "holds text where numbers are expected", "'yes'"]),
 ]  # fmt: skip
@@ -279,7 +279,7 @@ def test_wrong_usage(piwo, small: Path, roles, words, says) -> None:
 def test_errors_speak_of_options(piwo, small: Path) -> None:
     words = ("check", small, "--action", "item", "--propensity", "p")
     costs = piwo(*words, "--cost", "click")
-    refused(costs, "the negative cost", "--reward-range=LO,HI")
+    refused(costs, "the negative cost", "--reward-range=lo,hi")
     assert "cost=" not in costs.err
     small.write_text("item,click,p\na,-1,0.5\n", encoding="utf-8")
     refused(piwo(*words, "--reward", "click"), "say so (--cost)")

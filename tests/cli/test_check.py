@@ -93,7 +93,7 @@ def test_the_context_that_is_named_is_looked_at_and_the_next_command_keeps_what_
         "context values are missing, of 343 rows: 'user_age' in 86; learning refuses such rows"
         in done.out
     )
-    assert "read the log with --missing indicator" in done.out
+    assert "read the log with --missing=indicator" in done.out
     step = shlex.split(done.out.splitlines()[-1].removeprefix("next: piwo "))
     assert step[:2] == ["evaluate", str(path)]
     for words in (

@@ -147,7 +147,7 @@ def test_a_report_claims_nothing_of_policies_made_from_its_rows(
     assert text.count('class="interval"') == 2
     assert text.count('class="value unproved"') == 1
     assert text.count("a control variate would make") == 1
-    assert "propensities=" not in text
+    assert "(propensities)" not in text
 
 
 def test_a_report_compares_with_a_baseline(piwo, learnable: Path, roles, tmp_path: Path) -> None:

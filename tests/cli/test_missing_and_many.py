@@ -42,7 +42,7 @@ def test_learn_and_act(piwo, visits: Path, tmp_path: Path) -> None:
     refused = piwo(*learn, "--out", tmp_path / "p.piwo")
     assert refused.code == 2
     assert "column 'age' has missing context values" in refused.err
-    assert "--missing indicator" in refused.err
+    assert "--missing=indicator" in refused.err
     choices = ("--missing", "indicator", "--max-levels", "100", "--hash-size", "8")
     done = piwo(*learn, "--out", tmp_path / "p.piwo", *choices)
     assert done.code == 0, done.err

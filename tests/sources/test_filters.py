@@ -210,7 +210,7 @@ def test_conditions_that_cannot_be_decided_are_one_line(
         said = str(caught.value)
         assert "\n" not in said
         assert not any(x in said for x in ("select ", "read_", "piwo_rows", "Candidate"))
-        assert said.endswith("check names and types in the query, or in the condition (where=)")
+        assert said.endswith("check names and types in the query, or in the condition (where)")
         with pytest.raises(
             DataError, match='"rewrd" not found in FROM clause; did you mean "reward"'
         ):

@@ -4,6 +4,7 @@ import math
 
 from piwo.checks import check_count, check_positive
 from piwo.errors import UsageError
+from piwo.messages import argument
 
 __all__ = ["clopper_pearson_lower"]
 
@@ -37,7 +38,7 @@ def clopper_pearson_lower(successes: int, n: int, log_inv_delta: float) -> float
     check_positive("log_inv_delta", log_inv_delta)
     if successes > n:
         raise UsageError(
-            f"successes is {successes}, n is {n}; expected at most n: pass the count of rows as n"
+            f"{argument('successes')} is {successes}, n is {n}; expected at most n: pass the count of rows as n"
         )
     if successes == 0:
         return 0.0

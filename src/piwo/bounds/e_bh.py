@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from piwo.checks import check_delta, numbers
 from piwo.errors import UsageError
+from piwo.messages import argument
 
 __all__ = ["e_bh"]
 
@@ -41,7 +42,7 @@ def e_bh(log_e_values: ArrayLike, rate: float) -> NDArray[np.bool_]:
     logs = numbers("log_e_values", log_e_values)
     if logs.ndim != 1 or np.isnan(logs).any():
         raise UsageError(
-            f"log_e_values has shape {logs.shape} or holds a NaN; expected (N,) logarithms: pass "
+            f"{argument('log_e_values')} has shape {logs.shape} or holds a NaN; expected (N,) logarithms: pass "
             "one a hypothesis"
         )
     falling = np.sort(logs)[::-1]

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from piwo.bounds.interval import Interval
 from piwo.checks import check_at_least, check_delta
 from piwo.errors import UsageError
+from piwo.messages import argument
 
 __all__ = ["empirical_likelihood_interval"]
 
@@ -94,7 +95,7 @@ def _rows(
         ) from None
     if not (pairs.ndim == 1 and pairs.size and pairs.shape == rewards.shape == counts.shape):
         raise UsageError(
-            f"w has shape {pairs.shape}, reward {rewards.shape}, count {counts.shape}; expected "
+            f"{argument('w')} has shape {pairs.shape}, reward {rewards.shape}, count {counts.shape}; expected "
             "three times (m,), m > 0"
         )
     check_at_least("largest", largest, 1.0)

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from piwo.bounds.union import log_inv_delta as log_inverse
 from piwo.checks import check_count, check_non_negative, check_positive, is_whole, numbers, shown
 from piwo.errors import UsageError
+from piwo.messages import argument
 from piwo.reductions.bets import BETS
 from piwo.reductions.bets import bet_sums as sum_bets
 
@@ -108,7 +109,7 @@ def lower(
     sums = numbers("bet_sums", bet_sums)
     if sums.ndim != 1:
         raise UsageError(
-            f"bet_sums has shape {sums.shape}; expected ({BETS.size},): use lower_many for several "
+            f"{argument('bet_sums')} has shape {sums.shape}; expected ({BETS.size},): use lower_many for several "
             "at once"
         )
     bounds = lower_many(
@@ -274,7 +275,7 @@ def check_horizon(horizon: object) -> None:
     text = isinstance(horizon, str) and horizon == "universal"
     if not (horizon is None or text or (is_whole(horizon) and horizon >= 1)):  # type: ignore[operator]
         raise UsageError(
-            f"horizon is {shown(horizon)}; expected a number of rows, 'universal' or None: fix it "
+            f"{argument('horizon')} is {shown(horizon)}; expected a number of rows, 'universal' or None: fix it "
             "before looking"
         )
 
@@ -295,7 +296,7 @@ def _log_prior(
     weights = numbers("prior", prior)
     if weights.ndim != 1 or not 1 <= weights.size <= BETS.size:
         raise UsageError(
-            f"prior has shape {weights.shape}; expected up to {BETS.size} weights: give one for "
+            f"{argument('prior')} has shape {weights.shape}; expected up to {BETS.size} weights: give one for "
             "each bet"
         )
     if not (np.all(weights >= 0.0) and 0.0 < weights.sum() <= 1.0 + 1e-12):
@@ -311,7 +312,7 @@ def _checked_sums(bet_sums: FloatArray, n: int) -> FloatArray:
     sums = numbers("bet_sums", bet_sums)
     if sums.ndim != 2 or sums.shape[1] != BETS.size:
         raise UsageError(
-            f"bet_sums has shape {sums.shape}; expected (N, {BETS.size}): pass one sum for each "
+            f"{argument('bet_sums')} has shape {sums.shape}; expected (N, {BETS.size}): pass one sum for each "
             "bet size"
         )
     if not (np.all(np.isfinite(sums)) and np.all(sums >= 0.0)):
@@ -330,7 +331,7 @@ def _checked_values(y: ArrayLike) -> FloatArray:
     values = numbers("y", y, "a one-dimensional array of numbers")
     if values.ndim != 1:
         raise UsageError(
-            f"y has shape {values.shape}; expected one dimension: pass one number for each row"
+            f"{argument('y')} has shape {values.shape}; expected one dimension: pass one number for each row"
         )
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
     if bad.size:

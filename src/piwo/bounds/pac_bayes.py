@@ -28,6 +28,7 @@ from piwo.checks import (
     numbers,
 )
 from piwo.errors import UsageError
+from piwo.messages import argument
 
 __all__ = [
     "Gibbs",
@@ -119,7 +120,7 @@ def gibbs_posterior(values: ArrayLike, prior: ArrayLike, n: int, bet: float) -> 
     value = numbers("values", values)
     if value.shape != shares.shape or not np.isfinite(value).all():
         raise UsageError(
-            f"values has shape {value.shape} and {np.isfinite(value).sum()} finite numbers, "
+            f"{argument('values')} has shape {value.shape} and {np.isfinite(value).sum()} finite numbers, "
             f"expected {shares.shape} finite ones: one mean score for each policy of the prior"
         )
     check_finite(

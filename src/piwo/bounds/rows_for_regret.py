@@ -19,6 +19,7 @@ from piwo.bounds.pac_bayes import regret_bound_pac_bayes_grid
 from piwo.bounds.regret import gamma_auto, regret_bound, regret_bound_ls
 from piwo.checks import check_positive, shown
 from piwo.errors import UsageError
+from piwo.messages import argument
 
 __all__ = [
     "PLANS",
@@ -60,12 +61,14 @@ def rows_needed(target: float, regret: Callable[[int], float]) -> int:
     """
     check_positive("target", target)
     if not callable(regret):
-        raise UsageError(f"regret is {shown(regret)}, expected a function of the number of rows")
+        raise UsageError(
+            f"{argument('regret')} is {shown(regret)}, expected a function of the number of rows"
+        )
     enough = 1
     while not regret(enough) <= target:
         if enough >= _MOST:
             raise UsageError(
-                f"target is {shown(target)}, and 2^62 rows are not enough for it: accept a larger "
+                f"{argument('target')} is {shown(target)}, and 2^62 rows are not enough for it: accept a larger "
                 "regret"
             )
         enough *= 2
@@ -231,5 +234,7 @@ def rows_for_regret_variance(
 
 def _plan(learner: Any) -> Callable[[int, Coverage, float, float], float]:
     if not (isinstance(learner, str) and learner in PLANS):
-        raise UsageError(f"learner is {shown(learner)}, expected one of {', '.join(PLANS)}")
+        raise UsageError(
+            f"{argument('learner')} is {shown(learner)}, expected one of {', '.join(PLANS)}"
+        )
     return PLANS[learner]

@@ -20,6 +20,7 @@ from piwo.intervals.point import estimator_named, importance_weighted
 from piwo.intervals.prepare import check_actions_known, check_named, prepare
 from piwo.intervals.weight_sums import effective_size
 from piwo.logs.log import Log
+from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sameness import joined_shares, policy_digest
 from piwo.records import now
@@ -197,7 +198,7 @@ class Certifying:
         if not method.certifies:
             known = ", ".join(name for name, one in INTERVALS.items() if one.certifies)
             raise UsageError(
-                f"interval={interval!r} makes no certificates, expected one of {known}"
+                f"{argument('interval', interval)} makes no certificates, expected one of {known}"
             )
         if log.columns.weight is not None:
             raise UsageError(
@@ -448,7 +449,7 @@ class Certifying:
             created=now(),
             notes=(
                 *log.propensity_caveats,
-                *(() if self.place or not self.earlier else (_LAST,)),
+                *(() if self.place or not self.earlier else (_last_call(),)),
                 *_notes(moments, low, why_not),
             ),
             **known,
@@ -468,7 +469,7 @@ def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
     """
     if not (hasattr(within, "contains") and hasattr(within, "log_class_size")):
         raise UsageError(
-            f"within is {within!r:.80}, expected the class that was declared, such as "
+            f"{argument('within')} is {within!r:.80}, expected the class that was declared, such as "
             "piwo.oracles.Exhaustive(policies)"
         )
     if within.log_class_size() is None:
@@ -488,7 +489,7 @@ def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
     count = earlier.candidates if isinstance(earlier, Certificate) else earlier
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise UsageError(
-            f"earlier is {earlier!r:.80}, expected a whole number of at least 0, or a certificate"
+            f"{argument('earlier')} is {earlier!r:.80}, expected a whole number of at least 0, or a certificate"
         )
     in_sample = isinstance(earlier, Certificate) and earlier.kind != "held-out"
     if in_sample or (count and within is not None):
@@ -498,10 +499,14 @@ def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
         )
 
 
-_LAST = (
-    "these rows were used before: the bounds hold if which call is the last does not depend on "
-    "what was certified; going on until something is certified takes certify(series=True)"
-)
+def _last_call() -> Note:
+    """Return the note for rows that earlier calls have used."""
+    return Note(
+        "these rows were used before: the bounds hold if which call is the last does not depend on "
+        "what was certified; going on until something is certified takes "
+        f"certify({argument('series', True)})",
+        kind="used-before",
+    )
 
 
 def _place(earlier: Any, series: Any, within: PolicyClass | None, delta: float) -> int | None:
@@ -523,7 +528,7 @@ def _place(earlier: Any, series: Any, within: PolicyClass | None, delta: float) 
         )
     if before is not None and earlier.delta != delta:
         raise UsageError(
-            f"delta is {shown(delta)}, and the series was declared with {earlier.delta:g}; use the "
+            f"{argument('delta')} is {shown(delta)}, and the series was declared with {earlier.delta:g}; use the "
             "same"
         )
     return 1 if before is None else before + 1
@@ -540,7 +545,7 @@ def _shares(
     """Return key -> share of delta, for each policy that differs; None: the same for all that were ever certified."""
     if shares is not None and not fixed and place is None:
         raise UsageError(
-            "shares are of one call on held-out rows; leave them out with within= or earlier="
+            f"shares are of one call on held-out rows; leave them out with {argument('within')} or {argument('earlier')}"
         )
     if shares is None and place is None:
         return None

@@ -18,6 +18,7 @@ from piwo.evaluation.baseline import Baseline, Difference
 from piwo.evaluation.contradiction import Claim, contradiction
 from piwo.intervals.prepare import check_actions_known, prepare
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles import Oracle
 from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text
 from piwo.reductions import Joint, PolicySums
@@ -149,7 +150,7 @@ def regret_certificate(
         return _of_class(log, policy, against, how)
     if not isinstance(against, Mapping):
         raise UsageError(
-            f"against is {against!r:.80}, expected name -> comparator, or an exact oracle"
+            f"{argument('against')} is {against!r:.80}, expected name -> comparator, or an exact oracle"
         )
     if not against:
         raise UsageError("no comparators; name at least one policy, or give an exact oracle")

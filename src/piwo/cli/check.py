@@ -11,7 +11,6 @@ from cyclopts import Parameter
 import piwo
 from piwo.cli.answer import Answer
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
-from piwo.cli.notices import as_options
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
     DEFAULT_RUN,
@@ -22,9 +21,6 @@ from piwo.cli.shared_options import (
 from piwo.visible import visible
 
 __all__ = ["check"]
-
-_OF_THE_POLICY = "an effective sample of "
-"""How the finding begins that says more of the policy than of the log."""
 
 
 def check(
@@ -48,12 +44,12 @@ def check(
         refused = any(gap.missing + gap.nan and not gap.indicated for gap in health.context_gaps)
         words = (replace(columns, missing="indicator") if refused else columns).words(log)
         step = f"piwo evaluate {words} --policy {shlex.quote(policy or 'uniform')}"
-    elif all(x.text.startswith(_OF_THE_POLICY) for x in health.findings if x.severity == "unfit"):
+    elif all(x.kind == "effective-sample" for x in health.findings if x.severity == "unfit"):
         step = "value policies nearer to the logger, for which more rows count"
     else:
         step = "repair the log first: what is computed from it as it stands would mislead"
     return Answer(
-        text=f"{as_options(str(health))}\n\nnext: {visible(step)}",
+        text=f"{health}\n\nnext: {visible(step)}",
         document={"log": log_facts(rows, health.rows), **health.to_dict()},
         code=int(not health.fit),
     )

@@ -11,7 +11,6 @@ from cyclopts import Parameter
 import piwo
 from piwo.cli.answer import Answer, table
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
-from piwo.cli.notices import as_options
 from piwo.cli.output_path import files_named
 from piwo.cli.shared_options import (
     DEFAULT_ESTIMATE,
@@ -245,9 +244,7 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
     lines += [*table(header, cells), "", *map(visible, _together(found, log.assumption))]
     chosen = _selection(found)
     lines += [] if chosen is None else map(visible, chosen.lines())
-    return lines + [
-        f"note: {visible(as_options(line))}" for line in notes_together(list(found.values()))
-    ]
+    return lines + [f"note: {visible(line)}" for line in notes_together(list(found.values()))]
 
 
 def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:

@@ -13,7 +13,6 @@ from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer, table, typed
 from piwo.cli.learn_options import USUAL_LEARNING, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
-from piwo.cli.notices import as_options
 from piwo.cli.output_path import writable
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
@@ -171,8 +170,7 @@ def _path(account: LearningReport) -> list[dict[str, Any]]:
 
 def _told(account: LearningReport, certificate: Certificate) -> list[str]:
     tried = _tried(account) if len(account.tried) > 1 else []
-    claimed = [as_options(line) for line in str(certificate).splitlines()]
-    return [*(visible(line) for line in account.lines), *tried, *claimed]
+    return [*map(visible, account.lines), *tried, *str(certificate).splitlines()]
 
 
 def _same(tried: Sequence[CandidateReport]) -> list[str | None]:

@@ -13,7 +13,7 @@ from typing import Any
 import piwo
 from piwo.cli.answer import Answer, document, say, standard_streams
 from piwo.cli.interrupts import INTERRUPTED, interruptible
-from piwo.cli.notices import as_option, as_options, complain, heard_warnings, on_stderr
+from piwo.cli.notices import as_option, complain, heard_warnings, on_stderr
 from piwo.cli.progress import progress, spark_starts
 from piwo.cli.shared_options import DEFAULT_OUTPUT, DEFAULT_RUN, OutputOptions, RunOptions
 from piwo.errors import PiwoError
@@ -105,7 +105,7 @@ def _told(cause: BaseException, interrupted: bool) -> int:
             cause.code if isinstance(cause.code, int) else DONE if cause.code is None else UNUSABLE
         )
     if isinstance(cause, PiwoError):
-        complain(as_options(str(cause)))
+        complain(str(cause))
     elif isinstance(cause, CycloptsError):
         complain(f"{str(cause).rstrip().rstrip('.')}; --help tells more")
     elif isinstance(cause, MemoryError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -14,47 +13,7 @@ from functools import cache
 from piwo.errors import PiwoWarning
 from piwo.visible import visible
 
-__all__ = ["as_option", "as_options", "complain", "heard_warnings", "on_stderr", "warn_line"]
-
-_OPTIONS = (
-    (r"(\(the negative cost\).*); if these are costs, say so \(cost=\)", r"\1"),
-    (r"\(actions=\[\.\.\.\], --actions\)", "(--actions)"),
-    (r"reward_range=\(lo, hi\)", "--reward-range=LO,HI"),
-    (r"reward_range=\(([^(),]+), ?([^(),]+)\)", r"--reward-range=\1,\2"),
-    (r"actions=\[\.\.\.\]", "--actions"),
-    (r"context=\[\.\.\.\]", "--context"),
-    (r"normalize=True", "--normalize"),
-    (r"missing=['\"]indicator['\"]", "--missing indicator"),
-    (r"\(max_levels= and hash_size= change that\)", "(--max-levels and --hash-size change that)"),
-    (r"\bepsilon is\b", "--epsilon is"),
-    (r"\bmax_levels is\b", "--max-levels is"),
-    (r"\bhash_size is\b", "--hash-size is"),
-    (r"\(cost=\)", "(--cost)"),
-    (r"\(where=\)", "(--where)"),
-    (r"\(key=\)", "(--key)"),
-    (r"\(refit=False keeps", "(--no-refit keeps"),
-    (r"\bq is a reward model for control variates", "--reward-model serves control variates"),
-    (r"\bleave q out", "leave --reward-model out"),
-    (r"\(propensities=, behavior= or --propensities\)", "(--propensities)"),
-    (r"\b(interval|estimator)='([^']*)'", r"--\1 \2"),
-    (r"\bpropensity_factor is\b", "--propensity-factor is"),
-    (r"\bpropensity_factor= ", "--propensity-factor "),
-    (r"\bsensitivity is\b", "--sensitivity is"),
-    (r"\bgot reward=(.*) and cost=", r"got --reward=\1 and --cost="),
-)
-"""What messages call an argument of Python -> what it is called on the command line."""
-
-
-def as_options(text: str) -> str:
-    """Return an error's text with arguments of Python called by the options that mean the same.
-
-    >>> as_options("declare reward_range=(lo, hi), and read it with context=[...]")
-    'declare --reward-range=LO,HI, and read it with --context'
-    """
-    for pattern, option in _OPTIONS:
-        text = re.sub(pattern, option, text)
-    return text
-
+__all__ = ["as_option", "complain", "heard_warnings", "on_stderr", "warn_line"]
 
 _OTHER_NAMES = {
     "baseline": "--baseline",
@@ -112,7 +71,7 @@ def on_stderr(text: str) -> None:
 
 def warn_line(text: str) -> None:
     """Print one warning."""
-    on_stderr(f"piwo: warning: {visible(_one_line(as_options(text)))}")
+    on_stderr(f"piwo: warning: {visible(_one_line(text))}")
 
 
 def complain(text: str) -> None:

@@ -17,7 +17,6 @@ from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.contexts import read_contexts
 from piwo.cli.log_options import whole
-from piwo.cli.notices import as_options
 from piwo.cli.output_path import writable
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions, kept_with
 from piwo.errors import UsageError
@@ -48,7 +47,7 @@ def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:
             ),
         ]
     if certificate is not None:
-        lines += [as_options(line) for line in str(certificate).splitlines()]
+        lines += str(certificate).splitlines()
     else:
         lines.append(
             "no certificate; piwo evaluate LOG --policy FILE says what the policy is worth"

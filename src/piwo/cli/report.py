@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -13,7 +12,6 @@ from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.evaluate import BaselineOption, evaluated, records
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
-from piwo.cli.notices import as_options
 from piwo.cli.output_path import writable
 from piwo.cli.shared_options import (
     DEFAULT_ESTIMATE,
@@ -30,8 +28,6 @@ from piwo.report import summarize, write
 from piwo.visible import visible
 
 __all__ = ["report"]
-
-T = TypeVar("T", Certificate, piwo.Evaluation)
 
 
 def report(
@@ -52,11 +48,8 @@ def report(
     named = policies.named()
     rows, found = evaluated(log, named, policies, columns, estimate, baseline)
     kept = {name: kept_with(one.saved, "certificate") for name, one in named.items()}
-    certificates = {
-        name: _as_typed(Certificate.from_dict(one)) for name, one in kept.items() if one
-    }
-    shown = [_as_typed(one) for one in found.values()]
-    page = summarize(rows, shown, piwo.check(rows), certificates)
+    certificates = {name: Certificate.from_dict(one) for name, one in kept.items() if one}
+    page = summarize(rows, list(found.values()), piwo.check(rows), certificates)
     write(page, out)
     return Answer(
         text=f"wrote {visible(out)}; open it in a browser",
@@ -66,8 +59,3 @@ def report(
             "policies": records(found),
         },
     )
-
-
-def _as_typed(one: T) -> T:
-    """Return a record whose notes call arguments of Python by the options that mean the same."""
-    return replace(one, notes=tuple(map(as_options, one.notes)))

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from piwo.checks import shown
 from piwo.errors import UsageError
+from piwo.messages import argument
 
 __all__ = ["Mapper", "current_progress", "mapping", "reporting", "using"]
 
@@ -45,7 +46,7 @@ def using(mapper: Mapper) -> AbstractContextManager[None]:
     """
     if not callable(getattr(mapper, "map", None)):
         raise UsageError(
-            f"mapper is {shown(mapper)}, expected something with map(fn, fragments), such as an "
+            f"{argument('mapper')} is {shown(mapper)}, expected something with map(fn, fragments), such as an "
             "executor"
         )
     return _set(_mapper, mapper)
@@ -70,7 +71,7 @@ def reporting(progress: Progress) -> AbstractContextManager[None]:
     """
     if not callable(progress):
         raise UsageError(
-            f"progress is {shown(progress)}, expected a function of (rows done, rows in all)"
+            f"{argument('progress')} is {shown(progress)}, expected a function of (rows done, rows in all)"
         )
     return _set(_progress, progress)
 

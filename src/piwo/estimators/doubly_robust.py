@@ -8,6 +8,7 @@ from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.estimators.reward_model import Correction, ModelEstimate, estimate_with_model
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.scores import IX, Score
 from piwo.scores.score import check_parameter
 
@@ -72,12 +73,12 @@ def doubly_robust(
     check_parameter("gamma", gamma, positive=False)
     if weights is not None and gamma:
         raise UsageError(
-            f"got gamma={gamma!r} and weights={weights!r}, expected one of the two; gamma is "
+            f"got {argument('gamma', gamma)} and weights={weights!r}, expected one of the two; gamma is "
             "weights=IX(gamma)"
         )
     if weights is not None and not isinstance(weights, Score):
         raise UsageError(
-            f"weights is {weights!r:.80}, expected a Score of piwo.scores, such as Switch(10.0)"
+            f"{argument('weights')} is {weights!r:.80}, expected a Score of piwo.scores, such as Switch(10.0)"
         )
     chosen = IX(float(gamma)) if gamma else weights
     if chosen is not None and chosen.parameter is not None:

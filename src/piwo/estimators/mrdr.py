@@ -13,6 +13,7 @@ from piwo.errors import DataError, UsageError
 from piwo.intervals.prepare import prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.reductions import Reduction, State
 from piwo.reductions.large_contexts import check_squares
@@ -153,7 +154,9 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
     check_kind("log", log, Log, "; piwo.read makes one")
     check_parameter("alpha", alpha)
     if log.features is None:
-        raise UsageError("a reward model needs the context; read the log with context=[...]")
+        raise UsageError(
+            f"a reward model needs the context; read the log with {argument('context', '[...]')}"
+        )
     log, ready = prepare(log, {"policy": policy})
     assert log.features is not None
     sums = reduce(log, WeightedSquares(ready["policy"], log.features.width, len(log.actions)))

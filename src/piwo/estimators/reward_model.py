@@ -19,6 +19,7 @@ from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies.distributions import named_table
 from piwo.records import Record
 from piwo.reductions import MomentState, State, VectorSums
@@ -141,7 +142,7 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
     if predict is not None:
         if log.features is None:
             raise UsageError(
-                "a fitted reward model needs the context; read the log with context=[...], or "
+                f"a fitted reward model needs the context; read the log with {argument('context', '[...]')}, or "
                 "give an array"
             )
         if fitted_on is not None and fitted_on != log.features:
@@ -152,7 +153,7 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
         return RewardModel(None, predict, actions, low, span)
     if isinstance(q, str) or not (is_frame(q) or np.ndim(q) == 2):
         raise UsageError(
-            f"q is {type(q).__name__}, expected an (n, {actions}) array of predicted rewards, a "
+            f"{argument('q')} is {type(q).__name__}, expected an (n, {actions}) array of predicted rewards, a "
             "data frame with one column an action, a function of the context, or an object with "
             "predict"
         )
@@ -171,7 +172,7 @@ def _declared(log: Log) -> Actions:
     if log.declared_actions is None:
         raise UsageError(
             "an array of predicted rewards does not say which column is which action; read the "
-            "log with actions=[...], or give a data frame with one column an action"
+            f"log with {argument('actions', '[...]')}, or give a data frame with one column an action"
         )
     return log.declared_actions
 
@@ -290,7 +291,7 @@ def estimate_with_model(
     ):
         raise UsageError(
             "the doubly robust estimate needs the propensities as they are, and these may be too "
-            "small (propensity_factor, sensitivity); use piwo.evaluate with interval='mixture'"
+            f"small (propensity_factor, sensitivity); use piwo.evaluate with {argument('interval', 'mixture')}"
         )
     fitted_on = log.features
     log, ready = prepare(log, {name: policy})

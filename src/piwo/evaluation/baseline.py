@@ -15,6 +15,7 @@ from piwo.intervals import IntervalMethod
 from piwo.intervals.point import importance_weighted
 from piwo.intervals.prepare import name_of
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
 from piwo.reductions import PolicyState, PolicySums
@@ -140,7 +141,7 @@ class Baseline:
         if isinstance(given, str) and given not in policies:
             known = ", ".join(map(str, policies))
             raise UsageError(
-                f"baseline is {given!r}, expected a policy, or the name of one of those given: "
+                f"{argument('baseline')} is {given!r}, expected a policy, or the name of one of those given: "
                 f"{known}"
             )
         policy = policies[given] if isinstance(given, str) else given

@@ -16,6 +16,7 @@ from piwo.evaluation.contradiction import contradiction, impossible, weight_p
 from piwo.intervals.prepare import check_actions_known, name_of, prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies.blocks import row_blocks
 from piwo.records import Record
 from piwo.reductions import BETS, Joint, PolicyReduction, PolicySums, bet_sums
@@ -204,7 +205,7 @@ def coverage(
     check_kind("log", log, Log, "; piwo.read makes one")
     if not (is_number(gamma) and 0.0 < gamma < math.inf):
         raise UsageError(
-            f"gamma is {shown(gamma)}, expected a finite number above 0: no log bounds the "
+            f"{argument('gamma')} is {shown(gamma)}, expected a finite number above 0: no log bounds the "
             "coverage at 0"
         )
     if log.columns.weight is not None:

@@ -12,6 +12,7 @@ from piwo.evaluation.contradiction import Claim
 from piwo.intervals import Evidence, IntervalMethod
 from piwo.intervals.prepare import unknown_actions
 from piwo.logs.log import Log
+from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.reductions import PolicyState
 
@@ -129,8 +130,9 @@ def obstacle(log: Log, policy: Policy, once: int) -> str | None:
         return "the log was thinned (sampling weights) and the dropped rows are not counted: no finite-sample interval"
     if policy.depends_on_observed_actions and once:
         # a policy that plays whatever was seen is made from the data: E w <= 1 does not hold for it
-        return (
+        return Note(
             f"{unknown_actions(once, len(log.actions))}: no finite-sample interval; "
-            "give the list (actions=[...], --actions)"
+            f"give the list ({argument('actions', '[...]')})",
+            kind="inferred-actions",
         )
     return None

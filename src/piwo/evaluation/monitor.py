@@ -19,6 +19,7 @@ from piwo.intervals.point import importance_weighted
 from piwo.intervals.prepare import name_of, prepare
 from piwo.logs.log import Log
 from piwo.logs.propensity_error import ErrorBoundRows
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.policies.sameness import content_digest, same_policy
 from piwo.records import Record
@@ -141,7 +142,7 @@ class Monitor:
         )
         if self.horizon != "universal" and not counted:
             raise UsageError(
-                f"horizon is {self.horizon!r}, expected a number of rows or 'universal': a monitor "
+                f"{argument('horizon')} is {self.horizon!r}, expected a number of rows or 'universal': a monitor "
                 "is looked at again and again, and its bets must be fixed before the first look"
             )
         if not self.name:
@@ -172,7 +173,7 @@ class Monitor:
         if policy.depends_on_observed_actions:
             raise UsageError(
                 "the policy plays whatever labels the log holds; make it with its action list: "
-                "actions=[...]"
+                f"{argument('actions', '[...]')}"
             )
         added = reduce(ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1])))
         errors = ErrorBoundRows.of(log.propensity_error, added.moments.rows)

@@ -12,6 +12,7 @@ from piwo.intervals import IntervalMethod
 from piwo.intervals.control_variate import lacking
 from piwo.intervals.prepare import whole_length
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.reductions.model_variate import Predictor
 
@@ -45,15 +46,17 @@ def with_predictions(
         return dict(methods)
     if not asked.takes_model:
         raise UsageError(
-            f"interval={asked.name!r} takes no reward model; leave q out, or use "
-            "interval='mixture-cv'"
+            f"{argument('interval', asked.name)} takes no reward model; leave {argument('q')} out, or use "
+            f"{argument('interval', 'mixture-cv')}"
         )
     if not any(one.takes_model for one in methods.values()):
         reason = (
             lacking(log, next(iter(policies.values())))
             or "no finite-sample bound holds on a thinned log"
         )
-        raise UsageError(f"q is a reward model for control variates: {reason}, or leave q out")
+        raise UsageError(
+            f"{argument('q')} serves control variates: {reason}, or leave {argument('q')} out"
+        )
     model = _model(q, log, given)
     return {key: one.with_model(model) for key, one in methods.items()}
 

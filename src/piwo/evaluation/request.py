@@ -24,6 +24,7 @@ from piwo.intervals.point import Estimator
 from piwo.intervals.prepare import check_named, prepare, resolve_gamma
 from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.policies.sampling import check_random_state
 from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums
@@ -275,11 +276,11 @@ def _unit(threshold: Any, log: Log) -> float:
     unit = (float(threshold) - low) / log.span
     if unit > 1.0 and math.isfinite(high):
         raise UsageError(
-            f"threshold is {threshold!r}, expected a value of at most {high:g}, the highest reward"
+            f"{argument('threshold')} is {threshold!r}, expected a value of at most {high:g}, the highest reward"
         )
     if not 0.0 <= unit < math.inf:
         raise UsageError(
-            f"threshold is {threshold!r}, expected a value of at least {log.reward_range[0]:g}, "
+            f"{argument('threshold')} is {threshold!r}, expected a value of at least {log.reward_range[0]:g}, "
             "the lowest reward"
         )
     return unit
@@ -289,11 +290,11 @@ def _check_anytime(method: IntervalMethod, gamma: float | str, horizon: bounds.H
     if not method.anytime:
         raise UsageError(
             f"{method.name} intervals hold at one n at most, and a horizon asks for all; use "
-            "interval='mixture'"
+            f"{argument('interval', 'mixture')}"
         )
     if method.fixed_bet and gamma == "auto" and not isinstance(horizon, int):
         raise UsageError(
-            f"gamma is 'auto', which follows the number of rows, and horizon is {horizon!r}; "
+            f"{argument('gamma')} is 'auto', which follows the number of rows, and {argument('horizon')} is {horizon!r}; "
             "give gamma as a number, or the horizon as a number of rows"
         )
 

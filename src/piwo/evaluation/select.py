@@ -16,6 +16,7 @@ from piwo.evaluation.record import Evaluation
 from piwo.intervals import interval_named
 from piwo.intervals.prepare import check_named
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.records import jsonable
 from piwo.visible import visible_lines
 
@@ -220,7 +221,7 @@ def select(
     """
     if interval_named(interval).guarantee == "asymptotic":
         raise UsageError(
-            f"interval={interval!r} is asymptotic, and nothing can be selected by it; use 'mixture'"
+            f"{argument('interval', interval)} is asymptotic, and nothing can be selected by it; use 'mixture'"
         )
     check_named(log, policies)
     if log.columns.weight is not None:

@@ -32,8 +32,10 @@ them."""
 
 @dataclass(frozen=True)
 class HealthFinding:
-    """One thing that a reader of the log must know."""
+    """One thing that a user of the log should know."""
 
+    kind: str
+    """Which rule found it, such as "effective-sample"."""
     severity: Severity
     text: str
     """One line: what, how many, which rows or actions, what to do."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from piwo.health.record import ActionRow, Health, HealthFinding, HeavyRow, Severity
 from piwo.health.text import label_text
+from piwo.messages import argument, rendered
 from piwo.visible import p_value
 
 __all__ = ["findings_of"]
@@ -42,7 +43,7 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
 def _doubts(health: Health) -> Iterator[HealthFinding]:
     """Say that propensities were estimated, or are taken as too small."""
     for text in health.doubts:
-        yield HealthFinding("care", text)
+        yield _finding("propensity-error", "care", text)
 
 
 def _effective_sample(health: Health) -> Iterator[HealthFinding]:
@@ -52,7 +53,7 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
             f"the {health.policy} policy never takes a logged action: all {health.rows} weights "
             "are 0; value it on a log whose logger tried what it plays"
         )
-        yield HealthFinding("unfit", text)
+        yield _finding("no-overlap", "unfit", text)
         return
     ess = 1.0 if health.ess is None else health.ess
     heavy = health.heaviest[: min(max(1, math.ceil(ess)), _NAMED)]
@@ -72,7 +73,9 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
             f"whatever is said of this policy rests on {'it' if len(heavy) == 1 else 'them'}; "
             "value policies nearer to the logger, or log more exploration"
         )
-        yield HealthFinding("unfit", f"{start}: {named}; {advice}", tuple(x.row for x in heavy))
+        yield _finding(
+            "effective-sample", "unfit", f"{start}: {named}; {advice}", tuple(x.row for x in heavy)
+        )
     elif ess < FEW or ess < health.rows / 10:
         share = health.top_share[10]
         carried = (
@@ -81,7 +84,7 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
             else f": the heaviest {len(health.heaviest)} rows carry {_percent(share)} of the weight"
         )
         text = f"{start}{carried}, first {named.split(' (')[0]}; expect wide intervals"
-        yield HealthFinding("care", text, tuple(x.row for x in health.heaviest))
+        yield _finding("effective-sample", "care", text, tuple(x.row for x in health.heaviest))
 
 
 def _propensities(health: Health) -> Iterator[HealthFinding]:
@@ -103,7 +106,7 @@ def _propensities(health: Health) -> Iterator[HealthFinding]:
         f"logged propensities do not match action frequencies ({p_value(p)}): {'; '.join(parts)}; "
         "every value comes out too high; log the probability with which the action was really drawn"
     )
-    yield HealthFinding("unfit" if p < health.delta / 50.0 else "care", text)
+    yield _finding("propensities-too-small", "unfit" if p < health.delta / 50.0 else "care", text)
 
 
 def _contradiction(x: ActionRow, rows: int) -> str:
@@ -118,14 +121,14 @@ def _contradiction(x: ActionRow, rows: int) -> str:
 def _exploration(health: Health) -> Iterator[HealthFinding]:
     """Say that the logger had no choice."""
     if health.actions == 1:
-        text = "the log has one action only: nothing to compare; pass actions=[...] if others could be taken"
-        yield HealthFinding("care", text)
+        text = f"the log has one action only: nothing to compare; pass {argument('actions', '[...]')} if others could be taken"
+        yield _finding("one-action", "care", text)
     elif health.propensity_min >= 1.0:
         text = (
             f"the logger never explored: all {health.rows} propensities are 1; no other policy can "
             "be valued; log the decisions of a policy that draws its actions"
         )
-        yield HealthFinding("unfit", text)
+        yield _finding("no-exploration", "unfit", text)
 
 
 def _coverage(health: Health) -> Iterator[HealthFinding]:
@@ -144,7 +147,7 @@ def _coverage(health: Health) -> Iterator[HealthFinding]:
         f"{missing} of {health.actions} actions were never logged ({named}){share}; what they "
         "would have earned is unknown: log them, or keep new policies away from them"
     )
-    yield HealthFinding(severity, text)
+    yield _finding("never-logged", severity, text)
 
 
 def _missing(health: Health) -> Iterator[HealthFinding]:
@@ -163,7 +166,7 @@ def _missing(health: Health) -> Iterator[HealthFinding]:
         f"about {_percent(gone)} of what it plays is not in the log (or the propensities are too "
         "large); nothing is known of the rewards there"
     )
-    yield HealthFinding(_severity_of_share(gone), text)
+    yield _finding("policy-not-in-log", _severity_of_share(gone), text)
 
 
 def _severity_of_share(share: float | None) -> Severity:
@@ -180,7 +183,7 @@ def _rewards(health: Health) -> Iterator[HealthFinding]:
             f"every reward is {health.mean_reward:g}, an end of the declared range: no policy can "
             "be seen to differ from another; check the reward column"
         )
-        yield HealthFinding("care", text)
+        yield _finding("equal-rewards", "care", text)
 
 
 def _context(health: Health) -> Iterator[HealthFinding]:
@@ -193,12 +196,12 @@ def _context(health: Health) -> Iterator[HealthFinding]:
         ]
         indicated = health.context_gaps[0].indicated
         advice = (
-            "a column of its own says where (missing='indicator')"
+            f"a column of its own says where ({argument('missing', 'indicator')})"
             if indicated
-            else "learning refuses such rows: fill or drop them first, or read the log with missing='indicator'"
+            else f"learning refuses such rows: fill or drop them first, or read the log with {argument('missing', 'indicator')}"
         )
         text = f"context values are missing, of {health.rows} rows: {_first(parts)}; {advice}"
-        yield HealthFinding("note" if indicated else "care", text)
+        yield _finding("missing-context", "note" if indicated else "care", text)
     infinite = [
         f"{label_text(x.column)} in {x.infinite}" for x in health.context_gaps if x.infinite
     ]
@@ -207,7 +210,7 @@ def _context(health: Health) -> Iterator[HealthFinding]:
             f"context values are infinite, of {health.rows} rows: {_first(infinite)}; learning "
             "refuses such rows: find out why, nothing is clipped"
         )
-        yield HealthFinding("care", text)
+        yield _finding("infinite-context", "care", text)
 
 
 def _first(parts: list[str]) -> str:
@@ -229,7 +232,7 @@ def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
             f"({named}{more}): rows in which they have a small propensity did not turn up, or the "
             "propensities are too large; lower bounds hold all the same"
         )
-        yield HealthFinding("note", text)
+        yield _finding("rare-actions", "note", text)
 
 
 def _unlisted(health: Health) -> Iterator[HealthFinding]:
@@ -238,16 +241,20 @@ def _unlisted(health: Health) -> Iterator[HealthFinding]:
         text = (
             f"{health.logged_once} of {health.actions} actions were logged only once and nobody "
             "gave the action list, so others may be missing from it: propensities are not tested, "
-            "and the uniform policy has no interval; give the list (actions=[...], --actions)"
+            f"and the uniform policy has no interval; give the list ({argument('actions', '[...]')})"
         )
-        yield HealthFinding("care", text)
+        yield _finding("inferred-actions", "care", text)
 
 
 def _thinned(health: Health) -> Iterator[HealthFinding]:
     """Say what cannot be tested in a thinned log."""
     if health.thinned:
         text = "the log was thinned (sampling weights): no test of propensities, no finite-sample intervals"
-        yield HealthFinding("note", text)
+        yield _finding("thinned", "note", text)
+
+
+def _finding(kind: str, severity: Severity, text: str, rows: tuple[int, ...] = ()) -> HealthFinding:
+    return HealthFinding(kind, severity, rendered(text), rows)
 
 
 def _word(count: float) -> str:

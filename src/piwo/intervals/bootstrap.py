@@ -16,6 +16,7 @@ from piwo.intervals.point import Estimator, estimator_named
 from piwo.intervals.prepare import name_of, prepare, resolve_gamma
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.policies.sampling import RandomState, generator
 from piwo.records import Record
@@ -250,7 +251,7 @@ def _resampled(
     check_count("replicates", replicates, 2, "how often the rows are drawn again")
     if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
         raise UsageError(
-            f"n_jobs is {shown(n_jobs)}, expected None or a whole number that is not 0: the workers"
+            f"{argument('n_jobs')} is {shown(n_jobs)}, expected None or a whole number that is not 0: the workers"
         )
     seeds = _seeds(random_state, int(replicates))
     sums = np.concatenate(list(_in_parallel(rows, seeds, n_jobs)))

@@ -9,6 +9,7 @@ from typing import ClassVar
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.intervals.method import Evidence, IntervalMethod
+from piwo.messages import argument
 
 __all__ = ["ClopperPearsonInterval"]
 
@@ -39,9 +40,9 @@ class ClopperPearsonInterval(IntervalMethod):
         alike = 0 < c < math.inf and math.isclose(c * sums.w, sums.w2, rel_tol=1e-9)
         if not (binary and alike):
             raise UsageError(
-                "interval='clopper-pearson' needs rewards of 0 and 1, and weights of 0 and one "
+                f"{argument('interval', 'clopper-pearson')} needs rewards of 0 and 1, and weights of 0 and one "
                 "other number (the logger's own policy, or a deterministic one on a uniform "
-                "logger); use interval='mixture'"
+                f"logger); use {argument('interval', 'mixture')}"
             )
         half = evidence.log_inv_delta + math.log(2.0)
         wins, losses = round(sums.wr / c), round((sums.w - sums.wr) / c)

@@ -13,6 +13,7 @@ from piwo.intervals.method import Evidence, IntervalMethod
 from piwo.intervals.two_sided import MixtureInterval
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.reductions import Reduction
 from piwo.reductions.control_variate import BASELINES, GAIN_BASELINES, ControlVariates
@@ -73,7 +74,9 @@ class ControlVariateInterval(IntervalMethod):
         """
         reason = lacking(log, policy)
         if reason is not None:
-            raise UsageError(f"interval='mixture-cv': {reason}, or use interval='mixture'")
+            raise UsageError(
+                f"{argument('interval', 'mixture-cv')}: {reason}, or use {argument('interval', 'mixture')}"
+            )
         return self
 
     def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:
@@ -149,7 +152,12 @@ class AutoInterval(IntervalMethod):
         reason = lacking(log, policy)
         if reason is None:
             return ControlVariateInterval()
-        return MixtureInterval(f"a control variate would make most intervals narrower: {reason}")
+        return MixtureInterval(
+            Note(
+                f"a control variate would make most intervals narrower: {reason}",
+                kind="control-variate",
+            )
+        )
 
     def finish(self, evidence: Evidence) -> bounds.Interval:  # noqa: ARG002
         """Return nothing: the settled method does."""
@@ -169,7 +177,7 @@ def lacking(log: Log, policy: Policy) -> str | None:
     if not log.gives_full_distribution:
         return (
             "the log has the propensity of the logged action only; give the probability of every "
-            "action (propensities=, behavior= or --propensities)"
+            f"action ({argument('propensities')})"
         )
     if not policy.gives_full_distribution and not policy.is_logger:
         return "the policy tells the probabilities of the logged actions only; give full vectors, (n, K)"

@@ -11,6 +11,7 @@ from piwo import bounds
 from piwo.errors import DataError, UsageError
 from piwo.intervals.method import Evidence, IntervalMethod
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 
 __all__ = [
@@ -60,7 +61,7 @@ def check_declared(name: str, seen: float, declared: float) -> None:
     if seen > declared * (1 + 1e-9):
         raise DataError(
             f"a row has weight {seen:.6g}, which is above the {declared:g} that "
-            f"interval={name!r} was told; declare a number that no weight can exceed"
+            f"{argument('interval', name)} was told; declare a number that no weight can exceed"
         )
 
 
@@ -94,13 +95,13 @@ class DeclaredWeight(IntervalMethod):
         """
         if self.max_weight is None:
             raise UsageError(
-                f"interval={self.name!r} rests on the largest weight pi/mu that can occur, which "
-                f"no log can tell; declare it, as in '{self.name}:20', or use interval='mixture', "
+                f"{argument('interval', self.name)} rests on the largest weight pi/mu that can occur, which "
+                f"no log can tell; declare it, as in '{self.name}:20', or use {argument('interval', 'mixture')}, "
                 "which needs none"
             )
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
-                f"interval={self.name!r} needs rewards with an upper end; use interval='mixture'"
+                f"{argument('interval', self.name)} needs rewards with an upper end; use {argument('interval', 'mixture')}"
             )
         return self
 

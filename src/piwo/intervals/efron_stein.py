@@ -11,6 +11,7 @@ from piwo.errors import UsageError
 from piwo.intervals.control_variate import lacking
 from piwo.intervals.method import Evidence, IntervalMethod
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.reductions import Reduction
 from piwo.reductions.efron_stein import EfronSteinSums
@@ -44,11 +45,15 @@ class EfronSteinInterval(IntervalMethod):
         """
         missing = lacking(log, policy)
         if missing is not None:
-            raise UsageError(f"interval='eslb': {missing}, or use interval='mixture'")
-        log.require_order("interval='eslb'", "use interval='mixture'")
+            raise UsageError(
+                f"{argument('interval', 'eslb')}: {missing}, or use {argument('interval', 'mixture')}"
+            )
+        log.require_order(
+            f"{argument('interval', 'eslb')}", f"use {argument('interval', 'mixture')}"
+        )
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
-                "interval='eslb' needs rewards with an upper end; use interval='mixture'"
+                f"{argument('interval', 'eslb')} needs rewards with an upper end; use {argument('interval', 'mixture')}"
             )
         return self
 

@@ -12,6 +12,7 @@ from piwo.errors import UsageError
 from piwo.intervals.declared_weight import check_declared, declared_number
 from piwo.intervals.method import Evidence, IntervalMethod, check_exact
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.reductions import Reduction
 from piwo.reductions.weight_pairs import WeightPairs
@@ -55,7 +56,7 @@ class EmpiricalLikelihoodInterval(IntervalMethod):
         check_exact(self, log)
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
-                "interval='empirical-likelihood' needs rewards with an upper end; use "
+                f"{argument('interval', 'empirical-likelihood')} needs rewards with an upper end; use "
                 "'cressie-read'"
             )
         return self

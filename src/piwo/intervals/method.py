@@ -12,6 +12,7 @@ from piwo.bounds.interval import Guarantee
 from piwo.errors import UsageError
 from piwo.intervals.point import Estimate, Estimator, estimator_named
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.reductions import PolicyState, Reduction
 from piwo.reductions.model_variate import Predictor
@@ -98,12 +99,14 @@ class IntervalMethod(ABC):
         """
         chosen = estimator_named((self.estimators or ("iw",))[0] if asked is None else asked)
         if not self.goes_with(chosen):
-            got = "got none" if asked is None else f"got estimator={asked!r}"
+            got = "got none" if asked is None else f"got {argument('estimator', asked)}"
             known = " or ".join(map(repr, self.estimators))
             rest = f"{known}, {got}; leave estimator out, or use {known}"
             if not known:
-                rest = f"a pessimistic score, {got}; name one, such as estimator='ls'"
-            raise UsageError(f"interval={self.name!r} goes with the estimate of {rest}")
+                rest = (
+                    f"a pessimistic score, {got}; name one, such as {argument('estimator', 'ls')}"
+                )
+            raise UsageError(f"{argument('interval', self.name)} goes with the estimate of {rest}")
         return chosen
 
     @property
@@ -162,6 +165,6 @@ def check_exact(method: IntervalMethod, log: Log) -> None:
     """
     if log.propensity_error is not None and not log.propensity_error.exact:
         raise UsageError(
-            f"interval={method.name!r} needs propensities that are right, and these may be too "
-            "small (propensity_factor, sensitivity); use interval='mixture'"
+            f"{argument('interval', method.name)} needs propensities that are right, and these may be too "
+            f"small (propensity_factor, sensitivity); use {argument('interval', 'mixture')}"
         )

@@ -15,6 +15,7 @@ from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy, RowWise, aligned, check_fits
 from piwo.reductions import ActionCount
 from piwo.sources.frames import is_frame
@@ -94,7 +95,7 @@ def check_actions_known(log: Log, policies: Iterable[Policy]) -> None:
     ):
         raise UsageError(
             f"{unknown_actions(once, len(log.actions))}: no bound holds; give the list "
-            "(actions=[...])"
+            f"({argument('actions', '[...]')})"
         )
 
 
@@ -159,9 +160,11 @@ def resolve_gamma(
     if gamma == "auto":
         return bounds.gamma_auto(max(rows, 1), log_class_size, delta)
     if isinstance(gamma, str):
-        raise UsageError(f"gamma is {gamma!r}, expected a number above 0 or 'auto'")
+        raise UsageError(f"{argument('gamma')} is {gamma!r}, expected a number above 0 or 'auto'")
     if not (is_number(gamma) and 0 < gamma < math.inf):
-        raise UsageError(f"gamma is {shown(gamma)}, expected one finite number above 0 or 'auto'")
+        raise UsageError(
+            f"{argument('gamma')} is {shown(gamma)}, expected one finite number above 0 or 'auto'"
+        )
     return float(gamma)
 
 
@@ -190,7 +193,7 @@ def _as_policy(policy: Any, log: Log) -> Policy:
     if shape is not None and len(shape) == 2 and log.declared_actions is None:
         raise UsageError(
             f"an array of shape {shape} does not say which column is which action; read the log "
-            "with actions=[...], or give a data frame with one column an action"
+            f"with {argument('actions', '[...]')}, or give a data frame with one column an action"
         )
     return RowWise(policy, log.declared_actions)
 

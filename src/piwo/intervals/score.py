@@ -11,6 +11,7 @@ from piwo.errors import UsageError
 from piwo.intervals.method import Evidence, IntervalMethod
 from piwo.intervals.point import Estimator
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 
 __all__ = ["IXInterval", "LSInterval", "ScoreInterval"]
@@ -80,7 +81,7 @@ class IXInterval(IntervalMethod):
         """
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
-                "IX intervals need rewards with an upper end; use interval='mixture', or 'ls' "
+                f"IX intervals need rewards with an upper end; use {argument('interval', 'mixture')}, or 'ls' "
                 "with its scores"
             )
         return self

@@ -29,6 +29,7 @@ from piwo.learners.learner import (
 )
 from piwo.learners.pool import Candidate, candidates, usual_pool
 from piwo.logs.log import Log
+from piwo.messages import Note, argument
 from piwo.policies import Logging, Policy
 from piwo.reductions import MomentState
 from piwo.scores import Score
@@ -46,7 +47,6 @@ _SHOWN = {
     "improvement_lower": "better by at least",
     "standing": "both ways, less error",
 }
-_UNPROVED = "nothing is proved of the policy to run (refit=False keeps the certified one)"
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ class Auto(Learner):
                 self.policy_ = one.oracle.solve(log, one.credit(log))
             seen = f"{certificate.training_rows} of {certificate.log_rows} rows"
             about = f"the policy learned from {seen}, not the one to run, which was learned again from all of them"
-            certificate = replace(certificate, about=about, notes=(*certificate.notes, _UNPROVED))
+            certificate = replace(certificate, about=about, notes=(*certificate.notes, _unproved()))
         self.certificate_ = certificate
 
 
@@ -338,7 +338,9 @@ def _incumbent(log: Log, given: Policy | None) -> tuple[str, Policy]:
         UsageError: for an incumbent that is no policy.
     """
     if given is not None and not isinstance(given, Policy):
-        raise UsageError(f"incumbent is {given!r:.80}, expected a policy, such as piwo.load(path)")
+        raise UsageError(
+            f"{argument('incumbent')} is {given!r:.80}, expected a policy, such as piwo.load(path)"
+        )
     if given is None or given is log.behavior or isinstance(given, Logging):
         # one that can act, where the log knows it
         return LOGGING, log.behavior if isinstance(log.behavior, Policy) else Logging(log.actions)
@@ -439,3 +441,9 @@ def _short_of_optimum() -> Iterator[None]:
             "ignore", message="the logistic regression stopped", category=PiwoWarning
         )
         yield
+
+
+def _unproved() -> Note:
+    """Return the note for a policy that was refitted on all rows."""
+    keeps = f"{argument('refit', False)} keeps the certified one"
+    return Note(f"nothing is proved of the policy to run ({keeps})", kind="refitted")

@@ -18,6 +18,7 @@ from piwo.learners.account import LearningReport, account_of
 from piwo.learners.learner import Learner, check_certifiable, check_log
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles import Exhaustive
 from piwo.reductions import Joint
 from piwo.reductions.credit_sums import CreditSums
@@ -136,11 +137,11 @@ def _known(coverage: Any, policies: int) -> Floats:
         known = np.asarray(coverage, np.float64)
     except (TypeError, ValueError):
         raise UsageError(
-            f"coverage is {coverage!r:.80}, expected {policies} numbers, one a policy"
+            f"{argument('coverage')} is {coverage!r:.80}, expected {policies} numbers, one a policy"
         ) from None
     if known.shape != (policies,) or not (known >= 0.0).all():
         raise UsageError(
-            f"coverage has shape {known.shape} and least value {known.min(initial=math.inf):g}, "
+            f"{argument('coverage')} has shape {known.shape} and least value {known.min(initial=math.inf):g}, "
             f"expected {policies} numbers of at least 0, one a policy"
         )
     if np.isinf(known).all():

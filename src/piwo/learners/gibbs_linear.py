@@ -23,6 +23,7 @@ from piwo.learners.posterior import (
 )
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.oracles.softmax import SoftmaxObjective
 from piwo.records import jsonable
@@ -194,10 +195,12 @@ class GibbsLinear(Learner):
         check_prior_scale(self.prior_scale)
         check_sizes(self, draws=1, chains=2, warmup=10, samples=10)
         if self.chains > min(self.warmup, self.samples):
-            raise UsageError(f"chains is {self.chains}, expected no more than warmup or samples")
+            raise UsageError(
+                f"{argument('chains')} is {self.chains}, expected no more than warmup or samples"
+            )
         if self.draws > self.chains * self.samples:
             raise UsageError(
-                f"draws is {self.draws}, and {self.chains} chains of {self.samples} samples make "
+                f"{argument('draws')} is {self.draws}, and {self.chains} chains of {self.samples} samples make "
                 f"only {self.chains * self.samples}; raise samples"
             )
 

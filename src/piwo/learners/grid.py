@@ -29,6 +29,7 @@ from piwo.learners.learner import (
     gamma_grid,
 )
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
 from piwo.reductions import Joint
@@ -212,7 +213,7 @@ class PIWOGrid(Learner):
         if made.kind != "in-sample" or self.oracle is None or not self.oracle.exact:
             raise UsageError(
                 f"the {made.oracle} oracle with a {made.kind} certificate promises no regret; "
-                "that takes an exact oracle such as Exhaustive, and certificate='in-sample'"
+                f"that takes an exact oracle such as Exhaustive, and {argument('certificate', 'in-sample')}"
             )
         check_regret_known(self.score_)
         low, high = made.reward_range
@@ -230,7 +231,7 @@ class PIWOGrid(Learner):
             return "held-out" if oracle.log_class_size() is None else "in-sample"
         if self.certificate not in ("held-out", "in-sample"):
             raise UsageError(
-                f"certificate is {self.certificate!r}, expected 'auto', 'held-out' or 'in-sample'"
+                f"{argument('certificate')} is {self.certificate!r}, expected 'auto', 'held-out' or 'in-sample'"
             )
         return self.certificate
 

@@ -16,6 +16,7 @@ from piwo.errors import UsageError, warn
 from piwo.estimators.forward_model import forward_model
 from piwo.learners.account import LearningReport
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles import Oracle
 from piwo.scores import Score
 
@@ -268,7 +269,7 @@ def check_certifiable(log: Log, oracle: Oracle, kind: Kind | None) -> None:
     if kind == "in-sample" and oracle.log_class_size() is None:
         raise UsageError(
             f"the {oracle.name} oracle searches a class of unknown size, so no in-sample "
-            "certificate holds; use certificate='held-out'"
+            f"certificate holds; use {argument('certificate', 'held-out')}"
         )
     if kind is not None and log.columns.weight is not None:
         raise UsageError(

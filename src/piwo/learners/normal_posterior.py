@@ -12,6 +12,7 @@ from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
+from piwo.messages import argument
 from piwo.oracles.examples import Examples
 from piwo.policies import LinearGreedy, LinearSoftmax
 from piwo.policies.blocks import spread
@@ -121,7 +122,7 @@ def check_prior_scale(scale: Any) -> None:
     number = isinstance(scale, int | float | np.number) and not isinstance(scale, bool)
     if not (number and _LEAST_SCALE <= scale <= _MOST_SCALE):
         raise UsageError(
-            f"prior_scale is {scale!r:.80}, expected a number from {_LEAST_SCALE:g} to "
+            f"{argument('prior_scale')} is {scale!r:.80}, expected a number from {_LEAST_SCALE:g} to "
             f"{_MOST_SCALE:g}; 1 is usual"
         )
 

@@ -33,6 +33,7 @@ from piwo.learners.posterior import (
 from piwo.logs.actions import Actions
 from piwo.logs.features import Features
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.policies import LinearGreedy, LinearSoftmax
 from piwo.reductions.bets import bet_sums
@@ -194,13 +195,15 @@ class PACBayesLinear(Learner):
         log.require_one_machine("PACBayesLinear")
         check_linear_posterior(score, log)
         if self.policy not in ("softmax", "greedy"):
-            raise UsageError(f"policy is {self.policy!r}, expected 'softmax' or 'greedy'")
+            raise UsageError(
+                f"{argument('policy')} is {self.policy!r}, expected 'softmax' or 'greedy'"
+            )
         check_prior_scale(self.prior_scale)
         check_sizes(self, draws=1, steps=1)
         named = isinstance(self.prior, str) and self.prior in ("split", "zero")
         if not (named or isinstance(self.prior, LinearGreedy | LinearSoftmax)):
             raise UsageError(
-                f"prior is {self.prior!r:.80}, expected 'split', 'zero', or a linear policy"
+                f"{argument('prior')} is {self.prior!r:.80}, expected 'split', 'zero', or a linear policy"
             )
 
     def _learned(self, log: Log, score: Score) -> NormalPosterior:
@@ -223,14 +226,14 @@ class PACBayesLinear(Learner):
         elif theirs is None and (told := _told_by_rows(log)):
             raise UsageError(
                 f"the rows of the bound told how the context is encoded ({', '.join(told[:3])}), "
-                "so no prior on it was fixed before them; use prior='split', or "
+                f"so no prior on it was fixed before them; use {argument('prior', 'split')}, or "
                 "log.encoded_by(features) with features from elsewhere"
             )
         seen = log.declared_actions is None or log.declared_actions.seen
         if seen and (once := actions_logged_once(log)):
             raise UsageError(
                 f"{unknown_actions(once, len(log.actions))}: no bound holds; give the list "
-                "(actions=[...])"
+                f"({argument('actions', '[...]')})"
             )
         return log
 

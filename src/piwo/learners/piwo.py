@@ -26,6 +26,7 @@ from piwo.learners.learner import (
     fitted,
 )
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles import Classifier, Oracle
 from piwo.policies import Policy
 from piwo.scores import IW, IX, Score
@@ -163,7 +164,7 @@ class PIWO(Learner):
     def _check(self, score: Score, oracle: Oracle, log: Log) -> None:
         if self.certificate not in ("held-out", "in-sample", None):
             raise UsageError(
-                f"certificate is {self.certificate!r}, expected 'held-out', 'in-sample' or None"
+                f"{argument('certificate')} is {self.certificate!r}, expected 'held-out', 'in-sample' or None"
             )
         check_certifiable(log, oracle, self.certificate)
         if score.relative:  # other scores are certified without them

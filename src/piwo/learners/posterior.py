@@ -19,6 +19,7 @@ from piwo.intervals.prepare import check_actions_known
 from piwo.learners.learner import Learner, check_score, check_upper_end, gamma_grid
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Mixture, Policy
 from piwo.records import jsonable
 from piwo.reductions import Joint
@@ -260,7 +261,7 @@ def check_linear_posterior(score: Score, log: Log) -> None:
     if not log.has_context:
         raise UsageError(
             "linear policies need the context, and the log was read without; read it with "
-            "context=[...]"
+            f"{argument('context', '[...]')}"
         )
 
 

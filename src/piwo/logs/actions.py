@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from piwo.checks import shown
 from piwo.errors import DataError, UsageError
+from piwo.messages import argument
 
 __all__ = ["Actions", "Label", "is_text", "label_array"]
 
@@ -143,7 +144,7 @@ class Actions:
             )
         if isinstance(labels, set | frozenset | Mapping) or not hasattr(labels, "__iter__"):
             raise UsageError(
-                f"actions is a {type(labels).__name__}, expected a list of labels: their order "
+                f"{argument('actions')} is a {type(labels).__name__}, expected a list of labels: their order "
                 "matters"
             )
         listed = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)

@@ -18,6 +18,7 @@ from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import is_text
 from piwo.logs.features import Feature, Features, is_list, is_number, missing_rows, texts
 from piwo.logs.hashing import check_hash_size
+from piwo.messages import argument
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source
 
@@ -61,12 +62,14 @@ class Encoding:
     def __post_init__(self) -> None:
         if type(self.max_levels) is not int or not 0 <= self.max_levels <= _MOST_LEVELS:
             raise UsageError(
-                f"max_levels is {shown(self.max_levels)}, expected a whole number from 0 (hash "
+                f"{argument('max_levels')} is {shown(self.max_levels)}, expected a whole number from 0 (hash "
                 f"every text) to {_MOST_LEVELS}"
             )
         check_hash_size(self.hash_size)
         if self.missing not in get_args(Missing):
-            raise UsageError(f"missing is {self.missing!r}, expected 'refuse' or 'indicator'")
+            raise UsageError(
+                f"{argument('missing')} is {self.missing!r}, expected 'refuse' or 'indicator'"
+            )
 
 
 DEFAULT_ENCODING = Encoding()
@@ -228,9 +231,13 @@ def learn_features(
     items = tuple(
         _feature(name, kind, facts.get(name, _Facts()), encoding) for name, kind in kinds.items()
     )
-    for note in (_hashed_note(items, encoding), _missing_note(facts)):
-        if note:
-            warn(note)
+    hashed = _hashed_note(items, encoding)
+    if hashed:
+        warn(hashed)
+    gaps = {name: (x.nulls + x.nans, x.nans) for name, x in facts.items() if x.nulls + x.nans}
+    if gaps:
+        # one kind: parts of the rows lack some in the columns in which the whole log does
+        warn(_missing_note(gaps), kind=f"missing values of {', '.join(gaps)}")
     return Features(items)
 
 
@@ -317,15 +324,13 @@ def _hashed_note(items: Iterable[Feature], encoding: Encoding) -> str:
         return ""
     return (
         f"context columns with more than {encoding.max_levels} levels: {', '.join(names)}; each is "
-        f"hashed into {encoding.hash_size} columns, which some levels share (max_levels= and "
-        "hash_size= change that)"
+        f"hashed into {encoding.hash_size} columns, which some levels share ({argument('max_levels')} and "
+        f"{argument('hash_size')} change that)"
     )
 
 
-def _missing_note(facts: dict[str, _Facts]) -> str:
-    found = {name: (x.nulls + x.nans, x.nans) for name, x in facts.items() if x.nulls + x.nans}
-    if not found:
-        return ""
+def _missing_note(found: dict[str, tuple[int, int]]) -> str:
+    """Return the warning for columns with missing values: their count, and how many of them are NaN."""
     shown = ", ".join(
         f"{name!r} in {count} {'row' if count == 1 else 'rows'}"
         + (f" ({nans} of them NaN)" if nans else "")
@@ -333,5 +338,5 @@ def _missing_note(facts: dict[str, _Facts]) -> str:
     )
     return (
         f"context values are missing: {shown}; there a column such as '{next(iter(found))} is "
-        "missing' is 1 and the value's own columns are 0 (missing='indicator')"
+        f"missing' is 1 and the value's own columns are 0 ({argument('missing', 'indicator')})"
     )

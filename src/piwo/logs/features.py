@@ -16,6 +16,7 @@ from piwo.checks import real_array
 from piwo.errors import DataError, FileError, warn
 from piwo.logs.columns import match_names
 from piwo.logs.hashing import check_hash_size, hashed_places
+from piwo.messages import argument
 from piwo.sources.frames import is_frame, refuse_twice, to_table, unmasked
 
 __all__ = [
@@ -33,7 +34,8 @@ __all__ = [
 Kind = Literal["number", "levels", "hashed", "vector", "gap"]
 Matrix: TypeAlias = npt.NDArray[np.float64]
 MISSING_ADVICE = (
-    'fill or drop such rows yourself first, or learn from a log read with missing="indicator"'
+    "fill or drop such rows yourself first, or learn from a log read with "
+    f"{argument('missing', 'indicator')}"
 )
 """What to do about a missing context value that a policy or a log is not made for."""
 

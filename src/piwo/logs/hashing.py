@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import is_text
+from piwo.messages import argument
 
 __all__ = ["check_hash_size", "hashed_places", "key_numbers", "scramble", "uniform"]
 
@@ -108,7 +109,7 @@ def check_hash_size(size: int) -> None:
     """
     if type(size) is not int or not 2 <= size <= _LARGEST_HASH_SIZE or size & (size - 1):
         raise UsageError(
-            f"hash_size is {size!r}, expected a power of two from 2 to {_LARGEST_HASH_SIZE}, such "
+            f"{argument('hash_size')} is {size!r}, expected a power of two from 2 to {_LARGEST_HASH_SIZE}, such "
             "as 256 or 1024"
         )
 

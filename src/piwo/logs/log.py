@@ -23,6 +23,7 @@ from piwo.logs.features import Features
 from piwo.logs.hashing import key_numbers
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.validation import Behavior, Finding, Refused, Schema, merge_findings, validate
+from piwo.messages import argument
 from piwo.sources.clusters import Cluster, count_rows, distinct_values, verdicts
 from piwo.sources.source import Fragment, QuerySource, Source, cut, decoded
 
@@ -152,12 +153,12 @@ class Log:
             good = False
         if not good:
             raise UsageError(
-                f"reward_range is {self.reward_range!r}, expected (lo, hi) with finite lo < hi; hi "
+                f"{argument('reward_range')} is {self.reward_range!r}, expected (lo, hi) with finite lo < hi; hi "
                 "may be inf"
             )
         if np.isfinite(high) and not np.isfinite(high - low):
             raise UsageError(
-                f"reward_range is {self.reward_range!r}, whose width is beyond float64; rescale "
+                f"{argument('reward_range')} is {self.reward_range!r}, whose width is beyond float64; rescale "
                 "the reward"
             )
         if self.columns.policies and len(set(self.columns.policies)) != len(self.columns.policies):
@@ -195,12 +196,12 @@ class Log:
         if no_propensity and options.get("behavior") is None:
             raise UsageError(
                 "a log needs a propensity column, a log-propensity column, propensity vectors, or "
-                "behavior="
+                f"{argument('behavior')}"
             )
         if options.get("normalize") and columns.propensities is None:
             raise UsageError(
-                "normalize=True divides each row of propensities by its sum, and there are none; "
-                "name their column (propensities=), or leave normalize out"
+                f"{argument('normalize', True)} divides each row of propensities by its sum, and there are none; "
+                f"name their column ({argument('propensities')}), or leave normalize out"
             )
         declared = (
             None
@@ -576,7 +577,7 @@ class Log:
             raise UsageError(
                 f"{what} needs all rows on one machine, and rows of {self.name} stay in the "
                 "cluster; use what works on sums (evaluate, check, certify, the Ridge and "
-                "Exhaustive oracles; --oracle ridge), or read a sample that fits"
+                "Exhaustive oracles), or read a sample that fits"
             )
 
     def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:

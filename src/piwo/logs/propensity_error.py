@@ -10,6 +10,7 @@ import numpy as np
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
+from piwo.messages import Note, argument
 
 __all__ = ["CalibrationBin", "ErrorBoundRows", "PropensityErrorBound"]
 
@@ -82,7 +83,7 @@ class PropensityErrorBound:
                 or not 1.0 <= number < np.inf
             ):
                 raise UsageError(
-                    f"{name} is {value!r}, expected a finite number of at least 1: by how much the "
+                    f"{argument(name)} is {value!r}, expected a finite number of at least 1: by how much the "
                     "true propensities may exceed the logged ones"
                 )
 
@@ -151,16 +152,17 @@ class PropensityErrorBound:
         )
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What a reader of any result must know."""
         found = []
         if self.estimated is not None:
             how = self.estimated + self._worst("; ")
-            found.append(
+            text = (
                 f"the propensities were estimated ({how}): bounds hold only as far as the "
-                "estimates do, and too small ones make every value too high; propensity_factor= "
-                "allows for their error"
+                "estimates do, and too small ones make every value too high; "
+                f"{argument('propensity_factor')} allows for their error"
             )
+            found.append(Note(text, kind="estimated-propensities"))
         if not self.exact:
             far = [f"up to {self.factor:g} times the logged ones"] if self.factor > 1 else []
             far += (
@@ -168,11 +170,12 @@ class PropensityErrorBound:
                 if self.sensitivity > 1
                 else []
             )
-            found.append(
+            text = (
                 "true propensities are allowed to be larger than the logged ones "
                 f"({' and '.join(far)}): intervals and improvements hold if so; the estimate is "
                 "low, as if every propensity were the largest"
             )
+            found.append(Note(text, kind="allowed-error"))
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
@@ -214,10 +217,12 @@ class ErrorBoundRows:
         order = sorted(both, key=lambda one: (one.estimated or "", one.factor, one.sensitivity))
         return ErrorBoundRows({one: both[one] for one in order})
 
-    def notes(self, total: int) -> tuple[str, ...]:
+    def notes(self, total: int) -> tuple[Note, ...]:
         """Return what a reader of the sums must know; of which rows, where it is not all of them."""
         return tuple(
-            note if rows == total else f"of {rows} of the {total} rows: {note}"
+            note
+            if rows == total
+            else Note(f"of {rows} of the {total} rows: {note.template}", kind=note.kind)
             for one, rows in self.each.items()
             for note in one.notes
         )

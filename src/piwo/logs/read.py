@@ -20,6 +20,7 @@ from piwo.logs.columns import Columns, refuse_doubled
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
 from piwo.logs.log import Log
 from piwo.logs.validation import Behavior
+from piwo.messages import argument
 from piwo.sources.addresses import is_remote
 from piwo.sources.csv import csv_source, header_of
 from piwo.sources.databases import database_source, is_database
@@ -123,7 +124,7 @@ def read(
     """
     if reward is not None and cost is not None:
         raise UsageError(
-            f"got reward={reward!r} and cost={cost!r}, expected one of the two; a cost is minus "
+            f"got {argument('reward')}={reward!r} and {argument('cost')}={cost!r}, expected one of the two; a cost is minus "
             "the reward"
         )
     if (propensity, log_propensity, propensities, behavior) == (None, None, None, None):
@@ -387,7 +388,7 @@ def log_of_arrays(
     """Return the log of arrays, one entry a row; see `Log.from_arrays`."""
     if not isinstance(policies, Mapping):
         raise UsageError(
-            f"policies is a {type(policies).__name__}, expected a mapping from name to "
+            f"{argument('policies')} is a {type(policies).__name__}, expected a mapping from name to "
             "probabilities"
         )
     clash = next((x for x in policies if str(x) in given), None)
@@ -464,7 +465,7 @@ def _vector_columns(vectors: Any, known: Actions | None) -> Any:
     """Return (n, K) propensities in the order of the action list; frames are matched by column name."""
     if known is None:
         raise UsageError(
-            "full propensity vectors need actions=[...], the labels of their columns in order"
+            f"full propensity vectors need {argument('actions', '[...]')}, the labels of their columns in order"
         )
     if is_frame(vectors):
         table = to_table(vectors)

@@ -16,6 +16,7 @@ from piwo.checks import check_count, check_flag, check_seed, is_number, shown
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.hashing import uniform
 from piwo.logs.log import Log, Reader, Split
+from piwo.messages import argument
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment
 from piwo.sources.spool import spooled
@@ -61,7 +62,7 @@ def split(
     """Return the log in two parts; see `Log.split`, which calls this."""
     if not (is_number(holdout) and 0 < holdout < 1):
         raise UsageError(
-            f"holdout is {shown(holdout)}, expected a fraction of the rows, above 0 and below 1"
+            f"{argument('holdout')} is {shown(holdout)}, expected a fraction of the rows, above 0 and below 1"
         )
     check_seed("seed", seed)
     check_count("min_rows", min_rows, 0)
@@ -73,7 +74,7 @@ def split(
         log = replace(log, columns=replace(log.columns, key=None))
     elif log.columns.key is None:
         log.require_order(
-            "a held-out split", "name a column with another value in every row (key=)"
+            "a held-out split", f"name a column with another value in every row ({argument('key')})"
         )
     if not (log.source.steady or isinstance(log.source, Cluster)):
         log = replace(log, source=spooled(log.source, log.columns.used()))
@@ -88,7 +89,7 @@ def split(
     if min(train_rows, test_rows) < max(1, min_rows):
         raise DataError(
             f"the split has {train_rows} rows to learn from and {test_rows} held out, expected at "
-            f"least {max(1, min_rows)} on each side; give more rows or another holdout="
+            f"least {max(1, min_rows)} on each side; give more rows or another {argument('holdout')}"
         )
     notes = _one_sided(log, counts)
     for note in notes:

@@ -23,6 +23,7 @@ from piwo.logs.columns import Columns
 from piwo.logs.features import MISSING_ADVICE, Feature, Features, list_matrix, missing_rows
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.row_labels import places
+from piwo.messages import argument
 
 __all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "merge_findings", "validate"]
 
@@ -228,7 +229,7 @@ def _action(values: pa.Array, schema: Schema, findings: _Findings) -> npt.NDArra
             label = values[int(np.flatnonzero(unknown)[0])].as_py()
             listed = f"{len(schema.actions)} actions ({schema.actions.preview()})"
             rule = f"holds labels that are not among the {listed}"
-            advice = f"such as {label!r}; add them to actions=[...] or correct the column"
+            advice = f"such as {label!r}; add them to {argument('actions', '[...]')} or correct the column"
             findings.note(name, rule, advice, unknown)
     return codes
 
@@ -289,9 +290,9 @@ def _reward(values: pa.Array, schema: Schema, findings: _Findings) -> Floats:
     if reward.min() < low or reward.max() > high:
         what = "reward (the negative cost)" if schema.columns.cost else "reward"
         outside = (reward < low) | (reward > high)
-        advice = f"such as {reward[int(np.argmax(outside))]:g}; declare reward_range=(lo, hi)"
+        advice = f"such as {reward[int(np.argmax(outside))]:g}; declare {argument('reward_range', '(lo, hi)')}"
         if reward.min() < 0 <= low and not schema.columns.cost:
-            advice += "; if these are costs, say so (cost=)"
+            advice += f"; if these are costs, say so ({argument('cost')})"
         findings.note(
             name, f"has a {what} outside the declared range [{low:g}, {high:g}]", advice, outside
         )
@@ -310,7 +311,10 @@ def _probability(values: pa.Array, name: str, findings: _Findings, zero_allowed:
         if not zero_allowed:
             rule = "is 0, which cannot happen for an action that was taken,"
             findings.note(
-                name, rule, "correct the log (see log_propensity= if it underflowed)", p == 0
+                name,
+                rule,
+                f"correct the log (see {argument('log_propensity')} if it underflowed)",
+                p == 0,
             )
     if high > 1:
         findings.note(
@@ -415,9 +419,7 @@ def _checked_vectors(
         return None
     if schema.normalize:
         rescaled = np.abs(sums - 1.0) > TOLERANCE
-        advice = (
-            "divided by its sum as asked (normalize=True); what is said rests on these propensities"
-        )
+        advice = f"divided by its sum as asked ({argument('normalize', True)}); what is said rests on these propensities"
         findings.note(
             name, f"does not sum to 1 within {TOLERANCE:g}", advice, rescaled, fatal=False
         )
@@ -427,7 +429,7 @@ def _checked_vectors(
         return matrix / np.where(sums > 0, sums, 1.0)[:, None]
     off = np.abs(sums - 1.0)
     example = float(sums[int(np.argmax(off))]) if len(sums) else 1.0
-    advice = f"such as a sum of {example:.6g}; correct the log, or pass normalize=True to divide by the sum"
+    advice = f"such as a sum of {example:.6g}; correct the log, or pass {argument('normalize', True)} to divide by the sum"
     findings.note(name, f"does not sum to 1 within {TOLERANCE:g}", advice, off > TOLERANCE)
     return matrix
 

@@ -13,6 +13,7 @@ from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles.oracle import Oracle
 from piwo.oracles.ridge import first_mean, require_finite_squares
 from piwo.policies import LinearGreedy, Policy, RewardModels
@@ -66,7 +67,9 @@ class Direct(Oracle):
         if self.model is not None and not (
             hasattr(self.model, "fit") and hasattr(self.model, "predict")
         ):
-            raise UsageError(f"model is {self.model!r:.80}, expected a scikit-learn regressor")
+            raise UsageError(
+                f"{argument('model')} is {self.model!r:.80}, expected a scikit-learn regressor"
+            )
 
     def needs_rows(self) -> bool:
         """Whether the rewards are predicted by a model of scikit-learn, for which sums are not enough."""

@@ -13,6 +13,7 @@ from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles.oracle import Oracle
 from piwo.policies import Policy, aligned
 from piwo.policies.row_wise import RowChoices
@@ -108,6 +109,6 @@ class Exhaustive(Oracle):
 def _listed(policies: Any) -> tuple[Any, ...]:
     if isinstance(policies, Policy | str) or not isinstance(policies, Iterable):
         raise UsageError(
-            f"policies is {policies!r:.80}, expected a list of them, or an (N, n) array of labels"
+            f"{argument('policies')} is {policies!r:.80}, expected a list of them, or an (N, n) array of labels"
         )
     return tuple(policies)

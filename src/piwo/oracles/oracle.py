@@ -9,6 +9,7 @@ from typing import ClassVar
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.scores import Score
 
@@ -74,5 +75,5 @@ class Oracle(ABC):
         if self.needs_context() and not log.has_context:
             raise DataError(
                 f"the {self.name} oracle needs the context, and the log was read without; read it "
-                "with context=[...]"
+                f"with {argument('context', '[...]')}"
             )

@@ -14,6 +14,7 @@ from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles.oracle import Oracle
 from piwo.policies import LinearGreedy
 from piwo.reductions.folds import Folds
@@ -119,7 +120,7 @@ class Ridge(Oracle):
         number = np.asarray(fold)
         if number.shape != (len(log),) or number.dtype.kind not in "iu":
             raise UsageError(
-                f"fold has shape {number.shape} and type {number.dtype}, expected ({len(log)},) "
+                f"{argument('fold')} has shape {number.shape} and type {number.dtype}, expected ({len(log)},) "
                 "whole numbers"
             )
         found = np.unique(number)

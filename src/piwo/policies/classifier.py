@@ -13,6 +13,7 @@ from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
+from piwo.messages import argument
 from piwo.policies.blocks import Codes, RowError, row_blocks
 from piwo.policies.policy import ActionList, Policy, action_list
 from piwo.policies.state import State
@@ -68,7 +69,11 @@ class Classifier(Policy):
         self.greedy = bool(greedy)
         wanted = "predict" if self.greedy else "predict_proba"
         if not hasattr(model, wanted):
-            hint = "" if self.greedy else "; use greedy=True, or a classifier with probabilities"
+            hint = (
+                ""
+                if self.greedy
+                else f"; use {argument('greedy', True)}, or a classifier with probabilities"
+            )
             raise UsageError(f"{type(model).__name__} has no {wanted}{hint}")
         self.places = _places(model, classes, self.listed)
         names = getattr(model, "feature_names_in_", None)
@@ -155,7 +160,7 @@ class Classifier(Policy):
 def _listed(classes: Any) -> Any:
     if not isinstance(classes, list | tuple | np.ndarray):
         raise UsageError(
-            f"classes is {shown(classes)}, expected a list of labels: which action each class is"
+            f"{argument('classes')} is {shown(classes)}, expected a list of labels: which action each class is"
         )
     return classes
 
@@ -184,7 +189,7 @@ def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]
         raise UsageError(
             f"the model's class {unknown!s:.80} is not one of the {len(actions)} actions "
             f"({actions.preview()}); "
-            "fit it on the log's labels, or say which label each class is: classes=[...]"
+            f"fit it on the log's labels, or say which label each class is: {argument('classes', '[...]')}"
         )
     if len(set(places.tolist())) != len(places):
         raise UsageError(

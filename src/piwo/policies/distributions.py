@@ -10,6 +10,7 @@ from piwo.checks import real_array
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
+from piwo.messages import argument
 from piwo.policies.blocks import RowError
 from piwo.policies.policy import ActionList, action_list
 from piwo.sources.frames import is_frame, to_table
@@ -111,7 +112,7 @@ def named_table(values: Any, actions: ActionList | None) -> tuple[Any, Actions]:
         if actions is None:
             raise UsageError(
                 "a plain array of probabilities does not say which column is which action; give "
-                "actions=[...]"
+                f"{argument('actions', '[...]')}"
             )
         known = action_list(actions)
         shape = np.shape(values)

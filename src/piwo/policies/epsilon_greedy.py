@@ -10,6 +10,7 @@ from piwo.checks import check_kind, is_number, shown
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
+from piwo.messages import argument
 from piwo.policies.blocks import Codes
 from piwo.policies.policy import Policy
 from piwo.policies.state import State
@@ -41,7 +42,9 @@ class EpsilonGreedy(Policy):
     def __init__(self, policy: Policy, epsilon: float) -> None:
         check_kind("policy", policy, Policy, " of piwo.policies")
         if not (is_number(epsilon) and 0.0 <= epsilon <= 1.0):
-            raise UsageError(f"epsilon is {shown(epsilon)}, expected a share from 0 to 1")
+            raise UsageError(
+                f"{argument('epsilon')} is {shown(epsilon)}, expected a share from 0 to 1"
+            )
         self.policy = policy
         self.listed = policy.actions
         self.epsilon = float(epsilon)

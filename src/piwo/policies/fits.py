@@ -7,6 +7,7 @@ from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.columns import match_names
 from piwo.logs.features import Features
+from piwo.messages import argument
 from piwo.policies.policy import Policy
 
 __all__ = ["check_fits"]
@@ -51,7 +52,7 @@ def check_fits(
         )
         raise DataError(
             f"the policy needs the context{wanted}, but the log was read without one; read it with "
-            "context=[...]"
+            f"{argument('context', '[...]')}"
         )
     if policy.features is not None:
         match_names(policy.features.columns, features.columns, "policy's context")

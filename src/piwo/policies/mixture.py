@@ -11,6 +11,7 @@ from piwo.checks import check_kind, check_listed, numbers
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
+from piwo.messages import argument
 from piwo.policies.blocks import Codes
 from piwo.policies.distributions import TOLERANCE
 from piwo.policies.policy import Policy
@@ -52,7 +53,7 @@ class Mixture(Policy):
         shares = numbers("weights", weights).copy()
         if shares.shape != (len(self.policies),):
             raise UsageError(
-                f"weights has shape {shares.shape}, expected ({len(self.policies)},): one a policy"
+                f"{argument('weights')} has shape {shares.shape}, expected ({len(self.policies)},): one a policy"
             )
         if not ((shares >= 0).all() and abs(shares.sum() - 1.0) <= TOLERANCE):
             raise UsageError(

@@ -16,6 +16,7 @@ from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
+from piwo.messages import argument
 from piwo.policies.blocks import Codes, RowError, check_dense, checked_codes, row_blocks
 from piwo.policies.sampling import Decisions, RandomState, draw_rows, generator
 from piwo.policies.saving import save
@@ -172,14 +173,14 @@ class Policy(ABC):
         if X is None:
             raise UsageError(
                 f"a {self.kind} policy needs the context and got none; give X, or read the log "
-                "with context=[...]"
+                f"with {argument('context', '[...]')}"
             )
         if self.features is not None:
             return self.features.encode(X)
         if is_frame(X):
             raise UsageError(
-                f"this {self.kind} policy was made without features=, so it cannot match a data "
-                "frame's columns by name; give features=, or a plain matrix in its own column "
+                f"this {self.kind} policy was made without {argument('features')}, so it cannot match a data "
+                f"frame's columns by name; give {argument('features')}, or a plain matrix in its own column "
                 "order"
             )
         try:

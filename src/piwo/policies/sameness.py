@@ -9,6 +9,7 @@ from typing import Any
 
 from piwo.errors import UsageError
 from piwo.files import array_bytes
+from piwo.messages import argument
 from piwo.policies.models import model_bytes
 from piwo.policies.policy import Policy
 
@@ -66,7 +67,7 @@ def joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
     )
     if not (all(isinstance(x, int | float) and x > 0 for x in given) and sum(given) <= 1.0 + 1e-12):
         raise UsageError(
-            f"shares is {shares!r:.80}, expected a number above 0 for each policy, at most 1 in all"
+            f"{argument('shares')} is {shares!r:.80}, expected a number above 0 for each policy, at most 1 in all"
         )
     joined = dict.fromkeys(same_as.values(), 0.0)
     for key, one in same_as.items():

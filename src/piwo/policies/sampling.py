@@ -8,6 +8,7 @@ import numpy.typing as npt
 from piwo.checks import is_seed, shown
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
+from piwo.messages import argument
 from piwo.policies.blocks import Codes
 
 __all__ = ["Decisions", "RandomState", "check_random_state", "draw_rows", "generator"]
@@ -52,7 +53,7 @@ def check_random_state(random_state: object) -> None:
         or is_seed(random_state)
     ):
         raise UsageError(
-            f"random_state is {shown(random_state)}, expected None, a whole number of at least 0, "
+            f"{argument('random_state')} is {shown(random_state)}, expected None, a whole number of at least 0, "
             "or a Generator"
         )
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
+from piwo.messages import argument
 from piwo.policies.blocks import Codes, RowError
 from piwo.policies.distributions import checked_distributions, named_table
 from piwo.policies.policy import ActionList, Policy, action_list
@@ -57,7 +58,7 @@ class Tabular(Policy):
         if contexts is None:
             if len(self.table) != 1:
                 raise UsageError(
-                    f"got {len(self.table)} distributions and no contexts; give contexts=, or one "
+                    f"got {len(self.table)} distributions and no contexts; give {argument('contexts')}, or one "
                     "distribution"
                 )
             self.contexts = None

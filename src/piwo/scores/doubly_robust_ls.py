@@ -9,6 +9,7 @@ import numpy as np
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
+from piwo.messages import argument
 from piwo.scores.bet_score import DenseBetScore
 from piwo.scores.ratio import over, vectors_of
 from piwo.scores.score import Score, check_parameter
@@ -83,7 +84,7 @@ class DoublyRobustLS(DenseBetScore):
             if isinstance(value, str):
                 also = f", or {FORWARD!r}" if name == "q" else ""
                 raise UsageError(
-                    f"{name} of {self.label} is {value!r}, expected a number, or several{also}"
+                    f"{argument(name)} of {self.label} is {value!r}, expected a number, or several{also}"
                 )
             check_parameter(name, value, positive=positive)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
+from piwo.messages import argument
 
 __all__ = ["DenseGains", "GammaScale", "Parameter", "Score", "check_parameter"]
 
@@ -293,7 +294,7 @@ def check_parameter(name: str, value: Any, positive: bool = True, largest: float
             least = "above 0" if positive else "of at least 0"
             most = "" if largest == np.inf else f" and at most {largest:g}"
             raise UsageError(
-                f"{name} is {one!r}, expected a finite number {least}{most}, several of them, or "
+                f"{argument(name)} is {one!r}, expected a finite number {least}{most}, several of them, or "
                 "'auto'"
             )
 

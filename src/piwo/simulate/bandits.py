@@ -15,6 +15,7 @@ from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.policies import Policy, Tabular, aligned
 from piwo.policies.sampling import RandomState, generator
 from piwo.simulate.coverage import Coverage, coverage_of
@@ -76,10 +77,12 @@ class Bandit:
         check_sequences("action", pi=self.pi, chance=self.chance)
         if not all(is_number(x) and x <= 1e-9 for x in self.log_mu):
             raise UsageError(
-                f"log_mu is {shown(self.log_mu)}, expected logarithms of probabilities: at most 0"
+                f"{argument('log_mu')} is {shown(self.log_mu)}, expected logarithms of probabilities: at most 0"
             )
         if not (is_number(self.high) and 0.0 < self.high <= 1.0):
-            raise UsageError(f"high is {shown(self.high)}, expected a reward above 0 and at most 1")
+            raise UsageError(
+                f"{argument('high')} is {shown(self.high)}, expected a reward above 0 and at most 1"
+            )
         if not len(self.log_mu) == len(self.pi) == len(self.chance):
             raise UsageError(
                 "log_mu, pi and chance have different lengths, expected one number an action"

@@ -9,6 +9,7 @@ import numpy as np
 from piwo.checks import is_number, shown
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
+from piwo.messages import argument
 from piwo.scores.ratio import over
 
 __all__ = ["Coverage", "coverage_of"]
@@ -53,7 +54,9 @@ def coverage_of(chances: Floats, logged: Floats, rewards: Floats, gamma: float) 
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Sections 3 and 4.
     """
     if not (is_number(gamma) and 0.0 <= gamma < np.inf):
-        raise UsageError(f"gamma is {shown(gamma)}, expected a finite number of at least 0")
+        raise UsageError(
+            f"{argument('gamma')} is {shown(gamma)}, expected a finite number of at least 0"
+        )
     tried = (logged + gamma).ravel()
     n, missing = len(chances), logged == 0.0
     return Coverage(

@@ -27,6 +27,7 @@ from piwo.logs.batch import Floats
 from piwo.logs.columns import Columns
 from piwo.logs.features import Features
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles.ridge import require_finite_squares
 from piwo.policies import (
     DeterministicPolicy,
@@ -443,7 +444,7 @@ def _codes(labels: pa.Array, actions: Actions) -> npt.NDArray[np.int32]:
     if len(unknown):
         raise DataError(
             f"y holds {len(unknown)} labels that are missing or not among the {len(actions)} "
-            f"actions ({actions.preview()}); first: row {unknown[0]}; give actions=[...] with "
+            f"actions ({actions.preview()}); first: row {unknown[0]}; give {argument('actions', '[...]')} with "
             "every label"
         )
     return codes
@@ -482,7 +483,7 @@ def _mean_rewards(rewards: Any, actions: int) -> Floats:
     matrix = np.eye(actions) if rewards is None else numbers("rewards", rewards).copy()
     if matrix.shape != (actions, actions):
         raise UsageError(
-            f"rewards has shape {matrix.shape}, expected ({actions}, {actions}): M[action, class]"
+            f"{argument('rewards')} has shape {matrix.shape}, expected ({actions}, {actions}): M[action, class]"
         )
     if not ((matrix >= 0) & (matrix <= 1)).all():
         raise UsageError("rewards holds numbers outside [0, 1], expected chances of a reward of 1")
@@ -493,7 +494,7 @@ def _mean_rewards(rewards: Any, actions: int) -> Floats:
 def _fraction(rows: float, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     if not (is_number(rows) and 0 < rows <= 1):
         raise UsageError(
-            f"rows is {shown(rows)}, expected a fraction of the rows, above 0 and at most 1"
+            f"{argument('rows')} is {shown(rows)}, expected a fraction of the rows, above 0 and at most 1"
         )
     return rng.choice(n, size=max(1, round(rows * n)), replace=False, shuffle=False)
 
@@ -512,7 +513,7 @@ def _drawn(rows: Any, n: int, rng: np.random.Generator) -> Any:
         or (index.size and not -n <= index.min() <= index.max() < n)
     ):
         raise UsageError(
-            f"rows is {shown(rows)}, expected a number of rows, or the indices of rows below {n}"
+            f"{argument('rows')} is {shown(rows)}, expected a number of rows, or the indices of rows below {n}"
         )
     return index
 

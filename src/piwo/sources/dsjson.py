@@ -17,6 +17,7 @@ from piwo.errors import DataError, FileError, UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.columns import Columns
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.sources.paths import files_of
 from piwo.sources.source import Fragment, TableSource, quoted
 
@@ -167,7 +168,7 @@ def read_dsjson(
     [[0.4, 0.6]]
     """
     if on_error not in ("raise", "skip"):
-        raise UsageError(f"on_error is {on_error!r}, expected 'raise' or 'skip'")
+        raise UsageError(f"{argument('on_error')} is {on_error!r}, expected 'raise' or 'skip'")
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     files = [file for item in listed for file in files_of(str(item))]
     reader = _Reader((context,) if isinstance(context, str) else tuple(context), on_error == "skip")
@@ -304,7 +305,7 @@ class _Reader:
                 for rule, count in self._faults.items()
             )
             hint = (
-                "; pass on_error='skip' to leave out and count broken lines"
+                f"; pass {argument('on_error', 'skip')} to leave out and count broken lines"
                 if "is broken JSON" in self._faults
                 else ""
             )

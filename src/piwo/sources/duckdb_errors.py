@@ -9,11 +9,12 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from piwo.errors import DataError, FileError
+from piwo.messages import argument
 from piwo.sources.addresses import without_secrets
 
 __all__ = ["duckdb_errors", "is_interrupt", "one_line"]
 
-_ADVICE = "check names and types in the query, or in the condition (where=)"
+_ADVICE = f"check names and types in the query, or in the condition ({argument('where')})"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from piwo.errors import UsageError
+from piwo.messages import argument
 from piwo.sources.clusters import Cluster, Merge, One, Partition
 from piwo.sources.duckdb_errors import one_line
 from piwo.sources.postgres import PostgresSource
@@ -40,13 +41,13 @@ def condition(text: Any) -> str:
 
     if not isinstance(text, str):
         raise UsageError(
-            f"where={text!r} is no condition, expected SQL as text, such as \"day >= '2026-01-01'\""
+            f"{argument('where')}={text!r} is not a condition, expected SQL as text, such as \"day >= '2026-01-01'\""
         )
     try:
         duckdb.SQLExpression(text)
     except duckdb.Error as cause:
         raise UsageError(
-            f'where={text!r} is not one SQL condition ({one_line(cause)}), expected such as "day '
+            f'{argument("where")}={text!r} is not one SQL condition ({one_line(cause)}), expected such as "day '
             ">= '2026-01-01'\""
         ) from None
     return text
@@ -110,7 +111,7 @@ def filtered(source: Source, where: str, numbers: Mapping[str, str] | None = Non
         with _of_rows(source.schema.empty_table(), text, name) as probe:
             return FilteredCluster(source, name, _Condition(text, probe.setup, name))
     raise UsageError(
-        f"got where={where!r} for {source.name}, expected files, a query or a data frame; leave "
+        f"got {argument('where')}={where!r} for {source.name}, expected files, a query or a data frame; leave "
         "rows out first"
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
+from piwo.messages import argument
 
 __all__ = ["is_frame", "refuse_twice", "same_index", "to_table", "unmasked"]
 
@@ -98,7 +99,7 @@ def _refuse_unclear(columns: Mapping[Any, Any]) -> None:
     for name, values in columns.items():
         if isinstance(values, set | frozenset | Mapping):
             raise UsageError(
-                f"{name} is a {type(values).__name__}, expected an array or a list with one entry "
+                f"{argument(name)} is a {type(values).__name__}, expected an array or a list with one entry "
                 "a row"
             )
 

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from piwo.errors import FileError, UsageError
+from piwo.messages import argument
 from piwo.sources.duckdb_errors import one_line
 from piwo.sources.postgres_adbc import AdbcLink, has_adbc
 from piwo.sources.postgres_duckdb import DuckDBLink, has_extension
@@ -123,7 +124,7 @@ def _errors(name: str) -> Iterator[None]:
         told = one_line(re.split(r"Query was:|\bLINE \d+:", str(cause))[0]).rstrip(".")
         if "snapshot" in told and ("invalid" in told or "does not exist" in told):
             told = "the snapshot that all passes read has ended with its connection; read the log again"
-        advice = "check the address, the names in the query or in the condition (where=), and what the user may read"
+        advice = f"check the address, the names in the query or in the condition ({argument('where')}), and what the user may read"
         raise FileError(f"PostgreSQL could not give the rows of {name}: {told}; {advice}") from None
 
 
