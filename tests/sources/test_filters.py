@@ -215,7 +215,7 @@ def test_conditions_that_cannot_be_decided_are_one_line(
             DataError, match='"rewrd" not found in FROM clause; did you mean "reward"'
         ):
             sums(read(source, where="rewrd > 3"))
-    with pytest.raises(UsageError, match="where=3 is no condition"):
+    with pytest.raises(UsageError, match="where=3 is not a condition"):
         read(table(), where=3)  # type: ignore[arg-type]
     (tmp_path / "a.dsjson").write_text("{}")
     with pytest.raises(UsageError, match="dsjson log"):
