@@ -184,7 +184,7 @@ def test_null_and_nan_are_told_apart() -> None:
         "'x' has missing context values in 1 row (row numbers from 0: 1)",
         "'x' has context values that are NaN in 1 row (row numbers from 0: 0)",
         "'x' has infinite context values in 1 row (row numbers from 0: 3)",
-        'missing="indicator"',
+        "missing='indicator'",
     ):
         assert words in str(refused.value)
     log = log_of(4, {"missing": "indicator"}, x=pa.array([np.nan, None, 1.0, np.inf]))

@@ -13,6 +13,7 @@ from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
+from piwo.messages import argument
 from piwo.policies.blocks import Codes, RowError, check_dense, row_blocks
 from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action_list
 from piwo.policies.sampling import draw_rows
@@ -34,11 +35,11 @@ def coefficients(
     matrix, constant = numbers("coef", coef).copy(), numbers("intercept", intercept).copy()
     if matrix.ndim != 2 or len(matrix) != len(actions):
         raise UsageError(
-            f"coef has shape {matrix.shape}, expected ({len(actions)}, d): one row an action"
+            f"{argument('coef')} has shape {matrix.shape}, expected ({len(actions)}, d): one row an action"
         )
     if constant.shape != (len(actions),):
         raise UsageError(
-            f"intercept has shape {constant.shape}, expected ({len(actions)},): one number an "
+            f"{argument('intercept')} has shape {constant.shape}, expected ({len(actions)},): one number an "
             "action"
         )
     if features is not None and features.width != matrix.shape[1]:

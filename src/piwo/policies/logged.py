@@ -10,6 +10,7 @@ import numpy as np
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
+from piwo.messages import argument
 from piwo.policies.blocks import Codes
 from piwo.policies.policy import ActionList, Policy, action_list
 from piwo.policies.state import State
@@ -105,7 +106,7 @@ class Logging(LoggedOnly):
         if batch.propensities is None:
             raise UsageError(
                 "the log has the propensity of the logged action only; name the column that holds "
-                "the full vectors: propensities=..."
+                f"the full vectors: {argument('propensities')}..."
             )
         return batch.propensities
 

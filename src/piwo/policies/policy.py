@@ -371,7 +371,7 @@ class Aligned(Policy):
             shown = ", ".join(repr(x) for x in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
             raise UsageError(
                 f"the policy has {len(unknown)} actions that the log's list of {len(actions)} "
-                f"lacks: {shown}; pass actions=[...] with every action that could have been taken, "
+                f"lacks: {shown}; pass {argument('actions', '[...]')} with every action that could have been taken, "
                 "logged or not"
             )
         self.features = policy.features
