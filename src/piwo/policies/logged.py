@@ -106,7 +106,7 @@ class Logging(LoggedOnly):
         if batch.propensities is None:
             raise UsageError(
                 "the log has the propensity of the logged action only; name the column that holds "
-                f"the full vectors: {argument('propensities')}..."
+                f"the full vectors: {argument('propensities', '...')}"
             )
         return batch.propensities
 
