@@ -2,7 +2,6 @@
 the sample maximum."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,28 +9,8 @@ from scipy import optimize, stats
 
 from piwo import bounds
 from piwo.errors import UsageError
-from piwo.intervals import INTERVALS
 
 LID = math.log(20)
-
-
-def test_the_catalogue_lists_every_method_that_is_one() -> None:
-    listed = {one.name: one for one in bounds.catalogue()}
-    assert set(listed) == set(INTERVALS) - {"auto"}
-    assert all(
-        listed[name].guarantee == method.guarantee
-        for name, method in INTERVALS.items()
-        if name != "auto"
-    )
-
-
-def test_the_page_has_the_catalogue() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "bounds.md").read_text(encoding="utf-8")
-    for one in bounds.catalogue():
-        assert (
-            f"| `{one.name}` | {one.guarantee} | {one.needs} | {one.upper_end} | {one.source} |"
-            in page
-        )
 
 
 def test_hoeffding_by_hand() -> None:

@@ -54,8 +54,8 @@ def test_what_all_policies_share_is_noted_once(piwo: Any, clicks: Path) -> None:
         "uniform",
     )
     assert ran.code == 0
-    assert ran.out.count("control variate") == 1
-    assert "note: a control variate would make most intervals narrower" in ran.out
+    assert ran.out.count("narrower intervals") == 1
+    assert "note: narrower intervals are possible" in ran.out
     assert "mixture intervals, simultaneous: all 3 hold" in ran.out
 
 

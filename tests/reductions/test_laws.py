@@ -24,6 +24,8 @@ from piwo.estimators.slope import PathSums
 from piwo.evaluation.coverage import CoverageSums
 from piwo.health.action_evidence import ActionEvidence
 from piwo.health.context_gaps import ContextGaps
+from piwo.intervals.efron_stein import EfronSteinSums
+from piwo.intervals.empirical_likelihood import WeightPairs
 from piwo.logs import Batch, Log, read
 from piwo.policies import Column, Constant, Logging, Tabular, Uniform
 from piwo.reductions import (
@@ -46,12 +48,10 @@ from piwo.reductions import (
 from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.credit_sums import CreditSums
-from piwo.reductions.efron_stein import EfronSteinSums
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.reductions.pair_sums import PairSums
 from piwo.reductions.row_sample import RowSample
 from piwo.reductions.shared_policy import SharedPolicy
-from piwo.reductions.weight_pairs import WeightPairs
 from piwo.scores import (
     IW,
     IX,

@@ -79,7 +79,7 @@ def test_it_evaluates(log: piwo.Log) -> None:
     half = math.log(2 / 0.05)
     assert found.lower_raw == pytest.approx(bounds.score_lower(0.5, 400, 0.5, half), abs=1e-12)
     assert found.guarantee == "finite-sample"
-    with pytest.raises(UsageError, match="goes with the estimate of 'ls'"):
+    with pytest.raises(UsageError, match="needs the estimate of 'ls'"):
         piwo.evaluate(log, Constant("a", log.actions), estimator="saturating", interval="ls")
 
 

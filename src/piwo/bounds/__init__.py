@@ -8,7 +8,6 @@ raw: negative lower bounds are not hidden.
 
 from piwo.bounds.asymptotic import normal_interval
 from piwo.bounds.best_value import best_value_upper
-from piwo.bounds.catalogue import CatalogueEntry, catalogue
 from piwo.bounds.clopper_pearson import clopper_pearson_lower
 from piwo.bounds.control_variate import pooled_lower, pooled_lower_many
 from piwo.bounds.coverage import coverage_lower, coverage_upper
@@ -81,14 +80,12 @@ from piwo.bounds.value import value_interval, value_lower, value_upper
 
 __all__ = [
     "PLANS",
-    "CatalogueEntry",
     "GammaGrid",
     "Gibbs",
     "Horizon",
     "Interval",
     "PropensityTest",
     "best_value_upper",
-    "catalogue",
     "check_horizon",
     "clopper_pearson_lower",
     "coverage_lower",

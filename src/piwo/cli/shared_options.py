@@ -16,8 +16,8 @@ from cyclopts import Group, Parameter
 import piwo
 from piwo.cli.log_options import number_of
 from piwo.errors import FileError, UsageError
-from piwo.evaluation.evaluate import INTERVALS
 from piwo.intervals.point import ESTIMATORS
+from piwo.intervals.table import interval_help
 from piwo.policies import Policy, SavedPolicy
 
 __all__ = [
@@ -107,11 +107,7 @@ class EstimateOptions:
     ] = 0.05
     interval: Annotated[
         str,
-        Parameter(
-            help=f"{', '.join(INTERVALS)}; auto: mixture-cv where the log has the probability of every action "
-            "(--propensities), which is the narrowest, else mixture. normal and bootstrap are "
-            "asymptotic, for comparison only."
-        ),
+        Parameter(help=interval_help()),
     ] = "auto"
     horizon: Annotated[
         str | None,

@@ -9,11 +9,10 @@ from piwo import bounds
 from piwo.engines.engine import reduce
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.request import Comparing
-from piwo.intervals import INTERVALS
 from piwo.intervals.prepare import name_of
 from piwo.logs.log import Log
 
-__all__ = ["INTERVALS", "compare", "evaluate"]
+__all__ = ["compare", "evaluate"]
 
 
 def evaluate(
@@ -49,10 +48,11 @@ def evaluate(
             `interval="ix"`, "ls" for "ls".
         gamma: for ix and clip, half of lam for ls and ls-linear, and what goes with it for other
             scores; "auto": sqrt(log(2/delta) / n).
-        interval: "auto" (the default): "mixture-cv", the mixture bound with control variates, where
+        interval: "auto" (the default): "mixture-cv", the mixture bound with control variates, if
             the log has the probability of every action (`propensities=` or `behavior=`) and the
-            policy gives full vectors, else "mixture", which needs the logged actions' alone; "ix",
-            "ls"; "normal" and "bootstrap" are asymptotic, for comparison; more in docs/bounds.md.
+            policy gives full vectors, otherwise "mixture"; or another method of the table
+            `piwo.intervals.INTERVALS` (docs/bounds.md), possibly with a declared number, as in
+            "hoeffding:20". Some are asymptotic, for comparison: the table and every result say so.
         q: a reward model, whose predictions "auto" and "mixture-cv" take as baselines beside the
             constant ones: "forward" fits one to the log itself, each row's on earlier rows alone
             (`piwo.estimators.forward_model`); or predictions made from other rows, see

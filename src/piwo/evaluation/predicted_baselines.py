@@ -9,7 +9,7 @@ from piwo.errors import UsageError
 from piwo.estimators.forward_model import forward_model
 from piwo.estimators.reward_model import reward_model
 from piwo.intervals import IntervalMethod
-from piwo.intervals.control_variate import lacking
+from piwo.intervals.method import lacking
 from piwo.intervals.prepare import whole_length
 from piwo.logs.log import Log
 from piwo.messages import argument

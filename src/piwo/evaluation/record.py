@@ -40,7 +40,7 @@ class Evaluation(Record):
     ... )
     >>> print(piwo.evaluate(log, piwo.policies.Logging()))
     logging: 0.5 (iw), 95% interval [0.3..., 0.6...] (mixture)
-      note: a control variate would make most intervals narrower: ...
+      note: narrower intervals are possible: ...
     """
 
     name: str

@@ -38,7 +38,7 @@ class Selection:
     >>> print(select(log, {x: piwo.policies.Constant(x, log.actions) for x in log.actions}))
     best of 2: a, at least 0.6542
     better than the logging policy: certified a; at a false discovery rate of 5 % a
-    note: a control variate would make most intervals narrower: ...
+    note: narrower intervals are possible: ...
     """
 
     best: str | None

@@ -1,19 +1,21 @@
-"""The mixture bound with control variates: narrower wherever the log has full propensity vectors."""
+"""Control variates: the mixture bound on w R and on its doubly robust forms together.
+
+Narrower than the plain mixture if the log has the probability of every action.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import numpy as np
 
 from piwo import bounds
-from piwo.errors import UsageError
-from piwo.intervals.method import Evidence, IntervalMethod
-from piwo.intervals.two_sided import MixtureInterval
+from piwo.intervals.method import Evidence, IntervalMethod, lacking
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
-from piwo.messages import Note, argument
+from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.reductions import Reduction
 from piwo.reductions.control_variate import BASELINES, GAIN_BASELINES, ControlVariates
@@ -28,157 +30,115 @@ __all__ = [
     "WEIGHTS",
     "AutoInterval",
     "ControlVariateInterval",
-    "lacking",
 ]
 
 SHIFTS = (0.0, *(k for _, k in BASELINES))
-"""By how much each of the pooled quantities is raised: the plain credit w R, then the baselines."""
+"""k_c: by how much each pooled quantity is raised. The plain credit w R, then the baselines."""
 WEIGHTS = (1 / 5, *[1 / 15] * len(BASELINES))
-"""Their weights in the pool."""
+"""p_c: their weights in the pool."""
 GAIN_SHIFTS = (0.0, 0.0, *(BASELINES[i][1] for i in GAIN_BASELINES))
-"""The same for the improvement: w R + 1 - R, that with the total variation, and with some of the
-baselines."""
+"""The same for the improvement: w R + 1 - R, its form with the total variation, some baselines."""
 GAIN_WEIGHTS = (1 / 5, 1 / 5, *[1 / 10] * len(GAIN_BASELINES))
 MODEL_WEIGHTS = (1 / 5, *[1 / 30] * len(BASELINES), *[2 / 15] * len(CUTS))
-"""Weights in the pool where there is a reward model: the plain credit, the constants, the model."""
+"""Weights in the pool with a reward model: the plain credit, the constants, the model."""
 MODEL_GAIN_WEIGHTS = (1 / 10, 1 / 10, *[1 / 15] * len(GAIN_BASELINES), *[2 / 15] * len(CUTS))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ControlVariateInterval(IntervalMethod):
-    """Interval method: the pooled mixture bound of w R and of its truncated doubly robust forms, on both sides.
+    """The interval method "mixture-cv": the pooled mixture bound of w R and its control variates.
 
-    Needs the probability of every action, of the logger and of the policy. Valid as the plain
-    mixture is, for propensities that are right: also those of the actions not taken must be.
-
-    >>> ControlVariateInterval().guarantee
-    'finite-sample'
+    The control variates are truncated doubly robust forms of w R, and of w (1 - R) for the upper
+    end. They need the probability of every action, of the logger and of the policy; those of the
+    actions that were not taken must be right, too.
     """
 
-    name: ClassVar[str] = "mixture-cv"
-    anytime: ClassVar[bool] = True
-    variates: ClassVar[bool] = True
-    takes_model: ClassVar[bool] = True
-    certifies: ClassVar[bool] = True
     model: Predictor | None = None
+    """Predicts rewards; None: the baselines are constants."""
 
     def with_model(self, model: Predictor) -> IntervalMethod:
-        """Return the method with baselines predicted by a reward model, beside the constant ones."""
+        """Return the method with predicted baselines, in addition to the constant ones."""
         return replace(self, model=model)
-
-    def settled(self, log: Log, policy: Policy) -> IntervalMethod:
-        """Return this method.
-
-        Raises:
-            UsageError: where the log or the policy knows the logged actions alone.
-        """
-        reason = lacking(log, policy)
-        if reason is not None:
-            raise UsageError(
-                f"{argument('interval', 'mixture-cv')}: {reason}, or use {argument('interval', 'mixture')}"
-            )
-        return self
 
     def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:
         """Return the control variates; none for a thinned log, on which nothing is bet."""
         if log.columns.weight is not None:
             return ()
-        bounded = bool(np.isfinite(log.reward_range[1]))
+        bounded = math.isfinite(log.reward_range[1])
         constant = ControlVariates(policy, bounded)
-        return (
-            (constant,)
-            if self.model is None
-            else (constant, ModelVariates(policy, self.model, bounded))
-        )
+        if self.model is None:
+            return (constant,)
+        return constant, ModelVariates(policy, self.model, bounded)
 
-    def finish(self, evidence: Evidence) -> bounds.Interval:
-        """Return the interval; without an upper end of the rewards it has none either, and the lower end all delta."""
+    def interval(self, evidence: Evidence) -> bounds.Interval:
+        """Return the interval; without an upper end of the rewards the lower end has all of delta."""
         if not evidence.bounded:
             return bounds.Interval(self.value_lower(evidence), None)
-        bets, half = evidence.state.bets, evidence.log_inv_delta + np.log(2.0)
+        # delta / 2 for each side
+        half = evidence.log_inv_delta + np.log(2.0)
+        bets = evidence.state.bets
         lower = self._pooled(bets.value, "value", evidence, half)
-        return bounds.Interval(lower, 1.0 - self._pooled(bets.loss, "loss", evidence, half))
+        missed = self._pooled(bets.loss, "loss", evidence, half)
+        return bounds.Interval(lower, 1.0 - missed)
 
     def value_lower(self, evidence: Evidence) -> float:
-        """Return the raw lower bound on the value alone, which has all of delta."""
+        """Return the raw lower bound on the value, at all of delta."""
         return self._pooled(evidence.state.bets.value, "value", evidence, evidence.log_inv_delta)
 
     def improvement(self, evidence: Evidence) -> float:
-        """Return the raw lower bound on value minus the logging policy's value, for rewards in [0, 1]."""
-        return (
-            self._pooled(
-                evidence.state.bets.improvement, "improvement", evidence, evidence.log_inv_delta
-            )
-            - 1.0
-        )
+        """Return the raw lower bound on v(policy) - v(logging policy), for rewards in [0, 1]."""
+        plain = evidence.state.bets.improvement
+        # LB(E[w R + 1 - R]) - 1
+        return self._pooled(plain, "improvement", evidence, evidence.log_inv_delta) - 1.0
 
-    def _pooled(self, plain: Floats, what: str, evidence: Evidence, penalty: float) -> float:
-        """Return the pooled lower bound from the sums of the plain credit and those of the variates."""
-        gain = what == "improvement"
-        shifts, weights = (GAIN_SHIFTS, GAIN_WEIGHTS) if gain else (SHIFTS, WEIGHTS)
+    def _pooled(
+        self,
+        plain: Floats,
+        what: Literal["value", "loss", "improvement"],
+        evidence: Evidence,
+        log_inv_delta: float,
+    ) -> float:
+        """Return the pooled lower bound from the sums of the plain credit and of the variates."""
+        shifts: tuple[float, ...]
+        if what == "improvement":
+            shifts, weights, model_weights = GAIN_SHIFTS, GAIN_WEIGHTS, MODEL_GAIN_WEIGHTS
+        else:
+            shifts, weights, model_weights = SHIFTS, WEIGHTS, MODEL_WEIGHTS
         if self.model is not None:
-            shifts, weights = (*shifts, *CUTS), MODEL_GAIN_WEIGHTS if gain else MODEL_WEIGHTS
+            shifts, weights = (*shifts, *CUTS), model_weights
+        # S_cj, one row for each quantity c
         sums = np.vstack([plain, *(getattr(state, what) for state in evidence.own)])
         return bounds.pooled_lower(
-            sums, shifts, weights, evidence.rows, penalty, horizon=evidence.horizon
+            sums, shifts, weights, evidence.rows, log_inv_delta, horizon=evidence.horizon
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AutoInterval(IntervalMethod):
-    """Interval method: "mixture-cv" where the log and the policy allow it, else "mixture" with a note that says why.
+    """The interval method "auto": the narrower of two methods if its needs are met, else the other.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0])
-    >>> AutoInterval().settled(log, piwo.policies.Logging()).name
+    >>> piwo.intervals.INTERVALS["auto"].settled(log, piwo.policies.Logging()).name
     'mixture'
     """
 
-    name: ClassVar[str] = "auto"
-    takes_model: ClassVar[bool] = True
-    certifies: ClassVar[bool] = True
+    narrow: IntervalMethod
+    plain: IntervalMethod
 
     def settled(self, log: Log, policy: Policy) -> IntervalMethod:
-        """Return the narrower method that can be had."""
-        hopeless = (
-            log.propensity_error is not None
-            and log.columns.propensities is None
-            and log.behavior is None
-        )
-        if (
-            log.columns.weight is not None or hopeless
-        ):  # nothing that the user could give would help
-            return MixtureInterval()
+        """Return the narrower method that the log and the policy allow."""
+        approximate = log.propensity_error is not None
+        every_action = log.columns.propensities is not None or log.behavior is not None
+        if log.columns.weight is not None or (approximate and not every_action):
+            # nothing that the user could pass would help, so there is nothing to note
+            return self.plain
         reason = lacking(log, policy)
         if reason is None:
-            return ControlVariateInterval()
-        return MixtureInterval(
-            Note(
-                f"a control variate would make most intervals narrower: {reason}",
-                kind="control-variate",
-            )
-        )
+            return self.narrow
+        note = Note(f"narrower intervals are possible: {reason}", kind="control-variate")
+        return replace(self.plain, note=note)
 
-    def finish(self, evidence: Evidence) -> bounds.Interval:  # noqa: ARG002
-        """Return nothing: the settled method does."""
+    def interval(self, evidence: Evidence) -> bounds.Interval:  # noqa: ARG002
+        """Raise an error: the settled method makes the interval."""
         raise AssertionError(f"{self.name} was not settled")
-
-
-def lacking(log: Log, policy: Policy) -> str | None:
-    """Return what must be given for a control variate, None where nothing is missing.
-
-    >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
-    >>> lacking(log, piwo.policies.Uniform(log.actions)).split(";")[0]
-    'the log has the propensity of the logged action only'
-    """
-    if log.propensity_error is not None:
-        return "it needs propensities that are right, of every action, and these are known only roughly"
-    if not log.gives_full_distribution:
-        return (
-            "the log has the propensity of the logged action only; give the probability of every "
-            f"action ({argument('propensities')})"
-        )
-    if not policy.gives_full_distribution and not policy.is_logger:
-        return "the policy tells the probabilities of the logged actions only; give full vectors, (n, K)"
-    return None

@@ -1,80 +1,82 @@
-"""Empirical likelihood of pairs (w, R), exact. Asymptotic, for comparison."""
+"""The empirical likelihood interval, and the pairs (w, R) that it needs. Asymptotic, for comparison."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from piwo import bounds
-from piwo.bounds.interval import Guarantee
-from piwo.errors import UsageError
-from piwo.intervals.declared_weight import check_declared, declared_number
-from piwo.intervals.method import Evidence, IntervalMethod, check_exact
-from piwo.logs.log import Log
-from piwo.messages import argument
-from piwo.policies import Policy
-from piwo.reductions import Reduction
-from piwo.reductions.weight_pairs import WeightPairs
+from piwo.intervals.method import Evidence
+from piwo.logs.batch import Batch, Floats
+from piwo.reductions.policy_reduction import PolicyReduction
+from piwo.reductions.state import State
 
-__all__ = ["EmpiricalLikelihoodInterval"]
+__all__ = ["PairState", "WeightPairs", "empirical_likelihood_ends"]
+
+
+def empirical_likelihood_ends(evidence: Evidence) -> bounds.Interval:
+    """Return `bounds.empirical_likelihood_interval` of the distinct pairs."""
+    pairs: PairState = evidence.own[0]
+    return bounds.empirical_likelihood_interval(
+        pairs.w, pairs.reward, evidence.delta, count=pairs.count, largest=evidence.max_weight
+    )
+
+
+def _none() -> Floats:
+    return np.empty(0)
 
 
 @dataclass(frozen=True)
-class EmpiricalLikelihoodInterval(IntervalMethod):
-    """Interval method: empirical likelihood, not its quadratic form, `bounds.empirical_likelihood_interval`.
+class PairState(State):
+    """The distinct pairs in order, each (m,), and how often each occurs.
 
-    Args:
-        max_weight: what pi/mu can be at most ("empirical-likelihood:20" by name); infinity: nobody
-            knows.
+    There are few if logger and policy have few probabilities, otherwise up to one a row.
 
-    >>> EmpiricalLikelihoodInterval().declared("20").max_weight
-    20.0
+    >>> PairState().merge(PairState(np.array([2.0]), np.array([1.0]), np.array([3.0]))).count
+    array([3.])
     """
 
-    name: ClassVar[str] = "empirical-likelihood"
-    guarantee: ClassVar[Guarantee] = "asymptotic"
-    estimators: ClassVar[tuple[str, ...]] = ("iw", "snips")
-    max_weight: float = math.inf
+    w: Floats = field(default_factory=_none)
+    reward: Floats = field(default_factory=_none)
+    count: Floats = field(default_factory=_none)
 
-    def declared(self, text: str) -> EmpiricalLikelihoodInterval:
-        """Return the method with the weight that was written behind its name.
-
-        Raises:
-            UsageError: for text that is no number of at least 1, below which weights are not 1 on
-                average.
-        """
-        return replace(self, max_weight=declared_number(self.name, text, least=1.0))
-
-    def settled(self, log: Log, policy: Policy) -> IntervalMethod:  # noqa: ARG002
-        """Return this method.
-
-        Raises:
-            UsageError: for propensities that may be too small, and for rewards without an upper
-                end.
-        """
-        check_exact(self, log)
-        if not math.isfinite(log.reward_range[1]):
-            raise UsageError(
-                f"{argument('interval', 'empirical-likelihood')} needs rewards with an upper end; use "
-                "'cressie-read'"
-            )
-        return self
-
-    def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:
-        """Return the pairs; none for a thinned log, of which not all rows are there."""
-        return () if log.columns.weight is not None else (WeightPairs(policy),)
-
-    def finish(self, evidence: Evidence) -> bounds.Interval:
-        """Return the interval, without ends where a weight is beyond float64 or the rows are fewer than three.
-
-        Raises:
-            DataError: where a row has a larger weight than was declared.
-        """
-        if not evidence.own:
-            return bounds.Interval(None, None, "asymptotic")
-        check_declared(self.name, evidence.state.moments.max_weight, self.max_weight)
-        pairs = evidence.own[0]
-        return bounds.empirical_likelihood_interval(
-            pairs.w, pairs.reward, evidence.delta, count=pairs.count, largest=self.max_weight
+    def merge(self, other: PairState) -> PairState:
+        """Return the pairs of both parts."""
+        return _distinct(
+            np.concatenate([self.w, other.w]),
+            np.concatenate([self.reward, other.reward]),
+            np.concatenate([self.count, other.count]),
         )
+
+
+def _distinct(w: Floats, reward: Floats, count: Floats) -> PairState:
+    """Return the pairs in order, each once."""
+    order = np.lexsort((reward, w))
+    w, reward, count = w[order], reward[order], count[order]
+    first = np.ones(len(w), bool)
+    first[1:] = (w[1:] != w[:-1]) | (reward[1:] != reward[:-1])
+    at = np.flatnonzero(first)
+    return PairState(w[at], reward[at], np.add.reduceat(count, at) if len(at) else count)
+
+
+@dataclass(frozen=True)
+class WeightPairs(PolicyReduction[PairState]):
+    """Reduction: the pairs (w, R) of one policy, for a method that needs more than sums.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.5]
+    ... )
+    >>> piwo.engines.reduce(log, WeightPairs(piwo.policies.Constant("a", log.actions))).w
+    array([0., 2.])
+    """
+
+    def empty(self) -> PairState:
+        """Return the state of no rows."""
+        return PairState()
+
+    def update(self, state: PairState, batch: Batch) -> PairState:
+        """Return the state with the rows of a batch added."""
+        w = self.weights(batch).w
+        return state.merge(_distinct(w, batch.reward, np.ones(len(batch))))

@@ -1,24 +1,25 @@
-"""What an interval method is: which sums it needs, how they become an interval, and what that promises."""
+"""Interval methods: which sums they need, how these become an interval, and what it promises."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 from piwo import bounds
 from piwo.bounds.interval import Guarantee
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
 from piwo.intervals.point import Estimate, Estimator, estimator_named
 from piwo.logs.log import Log
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.reductions import PolicyState, Reduction
 from piwo.reductions.model_variate import Predictor
 from piwo.scores import Score
 
-__all__ = ["Evidence", "IntervalMethod", "check_exact"]
+__all__ = ["Evidence", "IntervalMethod", "OneFormula", "lacking"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Evidence:
     log: Log
     policy: Policy
     score: Score
-    """Whose credits were summed."""
+    """The score whose credits were summed."""
     estimator: Estimator
     estimate: Estimate
     """The point estimate, on the unit scale."""
@@ -42,17 +43,19 @@ class Evidence:
     own: tuple[Any, ...]
     """The states of the method's own sums (`IntervalMethod.sums`)."""
     delta: float
-    """Chance of error of this interval, for N policies already divided by N."""
+    """Error probability of this interval; for N policies already divided by N."""
     log_inv_delta: float
     """log(1 / delta), never formed from a delta that underflows."""
     random_state: Any
     horizon: bounds.Horizon = None
-    """None: this n alone; else declared in advance, so that the log may be looked at again as it
-    grows."""
+    """None: valid at this n only; otherwise declared in advance, so that the log may be looked at
+    again as it grows."""
+    max_weight: float = math.inf
+    """The largest weight that can occur, as declared with the method; infinity: not declared."""
 
     @property
     def rows(self) -> int:
-        """N."""
+        """The number of rows, n."""
         return self.state.moments.rows
 
     @property
@@ -61,110 +64,233 @@ class Evidence:
         return math.isfinite(self.log.reward_range[1])
 
 
+@dataclass(frozen=True, kw_only=True)
 class IntervalMethod(ABC):
-    """How an interval is made. A new one says `name` and `finish`, and is one line in `INTERVALS`.
+    """An interval method: one row of the table `piwo.intervals.INTERVALS`, described by its fields.
 
-    Methods are frozen dataclasses without state: what they need of the rows they ask for as a
-    reduction, which runs in the one pass over the log that serves all policies.
+    Most methods are a `TwoSided` or a `OneFormula`. Methods keep nothing fitted: what they need of
+    the rows they request as reductions, which run in the one pass over the log that serves all
+    policies.
     """
 
-    name: ClassVar[str]
-    """As on the command line."""
-    guarantee: ClassVar[Guarantee] = "finite-sample"
-    estimators: ClassVar[tuple[str, ...]] = ()
-    """The point estimates that it goes with, by name; none: all."""
-    fixed_bet: ClassVar[bool] = False
-    """Whether it comes from the credits of the point estimate's own score, at its one bet size."""
-    anytime: ClassVar[bool] = False
-    """Whether it holds at all n together where a horizon was declared (`Evidence.horizon`)."""
-    variates: ClassVar[bool] = False
+    name: str
+    """As in Python and on the command line."""
+    summary: str
+    """What it is, in one line."""
+    source: str
+    guarantee: Guarantee = "finite-sample"
+    needs: str = ""
+    """What else it needs, in words, beyond a log, a policy, and what the next fields say."""
+    needs_every_action: bool = False
+    """Whether it needs the probability of every action, of logger and policy."""
+    needs_upper_end: bool = False
+    """Whether it needs rewards with an upper end."""
+    needs_mean_weight_one: bool = False
+    """Whether it uses E w = 1, which fails for propensities that may be too small."""
+    needs_row_numbers: bool = False
+    """Whether it needs rows with numbers that are the same in every pass."""
+    weight_limit: Literal["none", "required", "optional"] = "none"
+    """Whether the largest possible weight can be declared with the method, as in "hoeffding:20"."""
+    max_weight: float | None = None
+    """What pi/mu can be at most, as declared; None: not declared."""
+    fewest_rows: int = 0
+    """With fewer rows there is no interval."""
+    thinned: bool = False
+    """Whether it exists for a log with sampling weights."""
+    anytime: bool = False
+    """Whether it holds at all n together if a horizon was declared (`Evidence.horizon`)."""
+    estimators: tuple[str, ...] = ()
+    """Names of the point estimates that it can be combined with; empty: see `goes_with`."""
+    fixed_bet: bool = False
+    """Whether it is made of the credits of the point estimate's own score, at its one bet size."""
+    variates: bool = False
     """Whether it has control variates, which take the probability of every action."""
-    takes_model: ClassVar[bool] = False
+    takes_model: bool = False
     """Whether predicted rewards can make it narrower."""
-    certifies: ClassVar[bool] = False
-    """Whether certificates can rest on it: it then has `value_lower`."""
+    certifies: bool = False
+    """Whether certificates can rest on it; it then has `value_lower`."""
+    note: Note | None = None
+    """What a reader of its intervals must know."""
 
     def goes_with(self, estimator: Estimator) -> bool:
-        """Whether the interval may stand beside this point estimate."""
-        return not self.estimators or estimator.name in self.estimators
+        """Whether the interval may be reported with this point estimate."""
+        if self.estimators:
+            return estimator.name in self.estimators
+        if self.fixed_bet:
+            # any pessimistic score whose bound needs no upper end of the rewards
+            score = estimator.score(1.0)
+            return score.pessimistic and not score.needs_upper_end
+        return True
 
     def estimator(self, asked: str | None) -> Estimator:
-        """Return the point estimate to stand beside the interval: the one asked for, or the interval's own.
+        """Return the point estimate to report: the one that was asked for, or the interval's own.
 
         Args:
             asked: name of the estimate; None: none was asked for.
 
         Raises:
-            UsageError: where the two do not go together.
+            UsageError: if the two cannot be combined.
         """
-        chosen = estimator_named((self.estimators or ("iw",))[0] if asked is None else asked)
-        if not self.goes_with(chosen):
-            got = "got none" if asked is None else f"got {argument('estimator', asked)}"
+        own = self.estimators[0] if self.estimators else "iw"
+        chosen = estimator_named(own if asked is None else asked)
+        if self.goes_with(chosen):
+            return chosen
+        got = "got none" if asked is None else f"got {argument('estimator', asked)}"
+        if self.estimators:
             known = " or ".join(map(repr, self.estimators))
-            rest = f"{known}, {got}; leave estimator out, or use {known}"
-            if not known:
-                rest = (
-                    f"a pessimistic score, {got}; name one, such as {argument('estimator', 'ls')}"
-                )
-            raise UsageError(f"{argument('interval', self.name)} goes with the estimate of {rest}")
-        return chosen
+            rest = f"{known}, {got}; leave {argument('estimator')} out, or use {known}"
+        else:
+            example = argument("estimator", "ls")
+            rest = f"a pessimistic score, {got}; name one, such as {example}"
+        raise UsageError(f"{self._argument} needs the estimate of {rest}")
 
-    @property
-    def note(self) -> str | None:
-        """What a reader of this method's interval must know."""
-        return None
+    def declared(self, text: str) -> Self:
+        """Return the method with the largest possible weight, given as the text after its name.
 
-    def declared(self, text: str) -> IntervalMethod:
-        """Return the method with what was written behind its name, as in "hoeffding:20".
+        Args:
+            text: "20" in "hoeffding:20".
 
         Raises:
-            UsageError: for methods to which nothing can be declared.
+            UsageError: for methods that take none, and for text that is not such a number.
         """
-        raise UsageError(
-            f"interval '{self.name}:{text}' is not known: {self.name} takes nothing; use "
-            f"{self.name!r}"
-        )
+        if self.weight_limit == "none":
+            raise UsageError(
+                f"interval '{self.name}:{text}' is not known: {self.name} takes no number; use "
+                f"{self.name!r}"
+            )
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        # if weights are 1 on average, the largest is at least 1
+        least = 1.0 if self.needs_mean_weight_one else 0.0
+        if not (math.isfinite(number) and number > 0 and number >= least):
+            expected = f"of at least {least:g}" if least else "above 0"
+            raise UsageError(
+                f"interval '{self.name}:{text}' ends in {text!r}, expected a number {expected}: "
+                "the largest possible weight"
+            )
+        return replace(self, max_weight=number)
 
-    def settled(self, log: Log, policy: Policy) -> IntervalMethod:  # noqa: ARG002 (for methods that choose)
-        """Return the method to use for this policy on this log: this one, or what it stands for.
+    def settled(self, log: Log, policy: Policy) -> IntervalMethod:
+        """Return the method to use for this policy on this log: this one, or the one it selects.
 
         Raises:
-            UsageError: where the log or the policy lacks what the method needs.
+            UsageError: if the log or the policy lacks what the method needs.
         """
+        instead = f"use {argument('interval', 'mixture')}"
+        if self.weight_limit == "required" and self.max_weight is None:
+            raise UsageError(
+                f"{self._argument} needs the largest weight pi/mu that can occur, which no log "
+                f"can show; declare it, as in '{self.name}:20', or {instead}, which needs none"
+            )
+        if self.needs_every_action:
+            reason = lacking(log, policy)
+            if reason is not None:
+                raise UsageError(f"{self._argument}: {reason}, or {instead}")
+        error = log.propensity_error
+        if self.needs_mean_weight_one and error is not None and not error.exact:
+            factor, gamma = argument("propensity_factor"), argument("sensitivity")
+            raise UsageError(
+                f"{self._argument} needs exact propensities, and these may be too small "
+                f"({factor}, {gamma}); {instead}"
+            )
+        if self.needs_row_numbers:
+            log.require_order(self._argument, instead)
+        if self.needs_upper_end and not math.isfinite(log.reward_range[1]):
+            raise UsageError(f"{self._argument} needs rewards with an upper end; {instead}")
         return self
 
-    def with_model(self, model: Predictor) -> IntervalMethod:  # noqa: ARG002 (for methods that take one)
-        """Return the method with predicted rewards, for those that `takes_model`; others return themselves."""
+    def with_model(self, model: Predictor) -> IntervalMethod:  # noqa: ARG002
+        """Return the method with predicted rewards if it `takes_model`, otherwise this one."""
         return self
 
-    def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:  # noqa: ARG002 (for methods that need more)
-        """Return what the method must sum beside `PolicySums`: dataclasses with a field `policy`, this one."""
+    def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:  # noqa: ARG002
+        """Return what is summed besides `PolicySums`: dataclasses with a field `policy`, this one."""
         return ()
 
-    @abstractmethod
     def finish(self, evidence: Evidence) -> bounds.Interval:
-        """Return the raw interval on the unit scale. Only called where the guarantee can be had."""
+        """Return the raw interval on the unit scale. Only called if the guarantee can be had.
 
-    def value_lower(self, evidence: Evidence) -> float:  # noqa: ARG002 (for methods that have one)
-        """Return the raw lower bound on the value alone, which has all of delta; for methods that `certifies`."""
+        Raises:
+            DataError: if a row has a larger weight than was declared.
+        """
+        nothing = bounds.Interval(None, None, self.guarantee)
+        if evidence.log.columns.weight is not None and not self.thinned:
+            return nothing
+        if self.max_weight is not None:
+            evidence = replace(evidence, max_weight=self.max_weight)
+            self._check_weights(evidence)
+        if evidence.rows < self.fewest_rows:
+            return nothing
+        return self.interval(evidence)
+
+    @abstractmethod
+    def interval(self, evidence: Evidence) -> bounds.Interval:
+        """Return the formula's interval, for rows that `finish` has checked."""
+
+    def value_lower(self, evidence: Evidence) -> float:  # noqa: ARG002
+        """Return the raw lower bound on the value, at all of delta, for methods that `certifies`."""
         raise AssertionError(f"{self.name} makes no certificates")
 
     def improvement(self, evidence: Evidence) -> float:
-        """Return the raw lower bound on value minus the logging policy's value, for rewards in [0, 1]."""
+        """Return the raw lower bound on v(policy) - v(logging policy), for rewards in [0, 1]."""
         gains = evidence.state.bets.improvement
         return bounds.improvement_lower(
             gains, evidence.rows, evidence.log_inv_delta, horizon=evidence.horizon
         )
 
+    @property
+    def _argument(self) -> str:
+        return argument("interval", self.name)
 
-def check_exact(method: IntervalMethod, log: Log) -> None:
-    """Refuse propensities that may be too small, for methods that rest on weights of 1 on average.
+    def _check_weights(self, evidence: Evidence) -> None:
+        seen = evidence.state.moments.max_weight
+        if seen > evidence.max_weight * (1 + 1e-9):
+            raise DataError(
+                f"a row has weight {seen:.6g}, which is above the {evidence.max_weight:g} declared "
+                f"with {self._argument}; declare a number that no weight can exceed"
+            )
 
-    Raises:
-        UsageError: where they may.
+
+@dataclass(frozen=True, kw_only=True)
+class OneFormula(IntervalMethod):
+    """An interval method whose ends come from one formula, possibly with sums of its own."""
+
+    ends: Callable[[Evidence], bounds.Interval]
+    """Makes the interval on the unit scale."""
+    own: Callable[[Policy], Reduction[Any]] | None = None
+    """Makes the reduction whose state is `Evidence.own[0]`; None: `PolicySums` suffices."""
+
+    def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:
+        """Return the method's own sums; none for a thinned log, of which rows are missing."""
+        if self.own is None or log.columns.weight is not None:
+            return ()
+        return (self.own(policy),)
+
+    def interval(self, evidence: Evidence) -> bounds.Interval:
+        """Return the formula's interval."""
+        return self.ends(evidence)
+
+
+def lacking(log: Log, policy: Policy) -> str | None:
+    """Return what a method that needs the probability of every action lacks, None if nothing.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
+    >>> lacking(log, piwo.policies.Uniform(log.actions)).split(";")[0]
+    'the log has the propensity of the logged action only'
     """
-    if log.propensity_error is not None and not log.propensity_error.exact:
-        raise UsageError(
-            f"{argument('interval', method.name)} needs propensities that are right, and these may be too "
-            f"small (propensity_factor, sensitivity); use {argument('interval', 'mixture')}"
+    if log.propensity_error is not None:
+        return "it needs the exact propensity of every action, and these are known approximately"
+    if not log.gives_full_distribution:
+        # `behavior` is the alternative in Python; the command has the option for vectors only
+        return (
+            "the log has the propensity of the logged action only; give the probability of every "
+            f"action ({argument('propensities')})"
         )
+    if not policy.gives_full_distribution and not policy.is_logger:
+        return (
+            "the policy has the probabilities of the logged actions only; give full vectors, (n, K)"
+        )
+    return None

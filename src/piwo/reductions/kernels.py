@@ -291,7 +291,7 @@ def add_gains(x: Any, rows: Any, action: Any, gains: Any, g: Any, gx: Any) -> No
 def add_efron_stein(
     w: Any, mu: Any, logged: Any, s: Any, laplace: Any, changed: Any, squares: Any, lift: Any
 ) -> None:
-    """Go through rows in their order for `reductions.efron_stein`, and add them to its four arrays, each (G,).
+    """Go through rows in their order for `intervals.efron_stein`, and add them to its four arrays, each (G,).
 
     w and mu, (n, K), are the weights and the probabilities of all actions, logged, (n,), the
     weights of those taken. Everything is a logarithm but squares: phi = sum_a mu(a) exp(-s w(a))
