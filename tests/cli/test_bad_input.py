@@ -4,6 +4,7 @@ standard output.
 
 import json
 import os
+import typing
 import zipfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import piwo as library
+from piwo.cli.app import make_app
 
 HEADER = "item,click,p"
 GOOD_ROW = "a,1,0.5"
@@ -274,6 +276,38 @@ def test_wrong_usage(piwo, small: Path, roles, words, says) -> None:
     if "LOG" in words:
         words = [*(str(small) if x == "LOG" else x for x in words), *(x for x in roles)]
     refused(piwo(*words), *says)
+
+
+def numeric_options() -> list[tuple[str, str]]:
+    """Every option that takes a number, with its command; those of text that hold numbers, too."""
+    app, found = make_app(), []
+    for command in ("check", "evaluate", "learn", "report"):
+        found += [(command, x) for x in app[command].assemble_argument_collection()]
+    found += [("policy act", x) for x in app["policy"]["act"].assemble_argument_collection()]
+    return [
+        (command, one.names[0])
+        for command, one in found
+        if {int, float} & {one.hint, *typing.get_args(one.hint)}
+        or one.names[0] in {"--gamma", "--horizon", "--reward-range"}
+    ]
+
+
+@pytest.mark.parametrize("value", ["-1", "nan"])
+@pytest.mark.parametrize(("command", "option"), numeric_options())
+def test_a_number_out_of_range_names_its_option(
+    piwo, roles, small: Path, tmp_path: Path, command: str, option: str, value: str
+) -> None:
+    policy = tmp_path / "p.piwo"
+    library.policies.Uniform(["a", "b"]).save(policy)
+    words: dict[str, list[object]] = {
+        "check": [small, *roles, "--context", "new"],
+        "evaluate": [small, *roles, "--policy", "uniform", "--estimator", "ix"],
+        "learn": [small, *roles, "--context", "new", "--out", tmp_path / "new.piwo"],
+        "report": [small, *roles, "--policy", "uniform", "--out", tmp_path / "page.html"],
+        "policy act": [policy, small],
+    }
+    done = piwo(*command.split(), *words[command], "--quiet", f"{option}={value}")
+    refused(done, f"{option} ", value)
 
 
 def test_errors_speak_of_options(piwo, small: Path) -> None:

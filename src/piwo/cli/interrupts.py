@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command, also where a library does not listen."""
+"""Ctrl-C ends a command, even while a library does not react to it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from piwo_command import INTERRUPTED
+
 __all__ = ["INTERRUPTED", "interruptible"]
 
-INTERRUPTED = 130
-"""The exit code."""
 GRACE = 2.0
-"""Seconds that a command has to end by itself: workers finish their batch, half-written files are
-removed."""
+"""Seconds that a command has to end by itself: to finish batches and remove half-written files."""
 SHOW_CURSOR = b"\x1b[?25h"
 
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """Yield an event that Ctrl-C sets: a library may turn the interrupt into an exception of its own.
+    """Yield an event that Ctrl-C sets; a library may turn the interrupt into its own exception.
 
-    Python runs signal handlers between its own instructions only, and a database or a solver may be
-    busy for minutes inside one of them. A thread that the operating system wakes ends the process
-    then.
+    Python runs signal handlers only between its own instructions, and a database or a solver may be
+    busy for minutes inside one of them. Then a thread that the operating system wakes ends the
+    process.
     """
     pressed, ended = threading.Event(), threading.Event()
-    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+    if threading.current_thread() is not threading.main_thread():
+        # only the main thread may set signal handlers
         yield pressed
         return
 
@@ -38,11 +38,11 @@ def interruptible() -> Iterator[threading.Event]:
         pressed.set()
         signal.default_int_handler(number, frame)
 
-    heard, told = socket.socketpair()
-    told.settimeout(0)
+    receiver, sender = socket.socketpair()
+    sender.settimeout(0)
     before = signal.signal(signal.SIGINT, stop)
-    channel = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-    watcher = threading.Thread(target=_watch, args=(heard, ended), daemon=True)
+    channel = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    watcher = threading.Thread(target=_watch, args=(receiver, ended), daemon=True)
     watcher.start()
     try:
         yield pressed
@@ -50,15 +50,16 @@ def interruptible() -> Iterator[threading.Event]:
         ended.set()
         signal.set_wakeup_fd(channel)
         signal.signal(signal.SIGINT, before)
-        told.close()
+        sender.close()
         watcher.join()
-        heard.close()
+        receiver.close()
 
 
-def _watch(heard: socket.socket, ended: threading.Event) -> None:
-    """End the process where it has not ended some time after Ctrl-C."""
-    while numbers := heard.recv(64):
+def _watch(receiver: socket.socket, ended: threading.Event) -> None:
+    """End the process if it has not ended some time after Ctrl-C."""
+    while numbers := receiver.recv(64):
         if signal.SIGINT in numbers and not ended.wait(GRACE):
-            if sys.stderr.isatty():  # the progress bar had hidden it
+            if sys.stderr.isatty():
+                # the progress bar has hidden the cursor
                 os.write(2, SHOW_CURSOR)
             os._exit(INTERRUPTED)

@@ -32,10 +32,11 @@ def _options() -> Mapping[str, str]:
     from piwo.cli.learn_options import LearnOptions
     from piwo.cli.log_options import LogOptions
     from piwo.cli.shared_options import EstimateOptions, PolicyOptions, RunOptions
+    from piwo.scores import SCORES
 
-    found = {}
-    for kind in (LogOptions, EstimateOptions, LearnOptions, PolicyOptions, RunOptions):
-        found |= {x.name: "--" + x.name.replace("_", "-") for x in fields(kind)}
+    found = {str(kind.parameter): "--gamma" for kind in SCORES.values()}
+    for options in (LogOptions, EstimateOptions, LearnOptions, PolicyOptions, RunOptions):
+        found |= {x.name: "--" + x.name.replace("_", "-") for x in fields(options)}
     return {**found, **_OTHER_NAMES}
 
 

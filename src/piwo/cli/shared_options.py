@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 import shlex
@@ -139,6 +140,9 @@ def gamma_of(text: str) -> float | str | tuple[float, ...]:
     if text == "auto":
         return text
     numbers = tuple(number_of(x, "--gamma") for x in text.split(","))
+    # here, as a score may call it otherwise and scale it: lam = 2 gamma
+    if not all(0.0 <= x < math.inf for x in numbers):
+        raise UsageError(f"--gamma got {text!r}, expected finite numbers of at least 0")
     return numbers[0] if len(numbers) == 1 else numbers
 
 
