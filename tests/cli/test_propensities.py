@@ -126,9 +126,9 @@ def test_what_is_suggested_next_estimates_again(piwo, visits: Path) -> None:
         ),
         (
             ("--estimate-propensities", "folds", "--propensity", "right"),
-            "goes without --propensity",
+            "excludes --propensity",
         ),
-        (("--estimate-propensities", "folds", "--weight", "right"), "goes without --weight"),
+        (("--estimate-propensities", "folds", "--weight", "right"), "excludes --weight"),
         (
             ("--estimate-propensities", "folds", "--propensity-factor", 0.5),
             "--propensity-factor is 0.5",

@@ -190,7 +190,7 @@ def test_several_files_are_one_log(tmp_path: Path) -> None:
 
 def test_roles_are_not_given_for_dsjson(tmp_path: Path) -> None:
     path = written(tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]))
-    with pytest.raises(UsageError, match="say themselves"):
+    with pytest.raises(UsageError, match="lines state action"):
         read(path, propensity="p")
     with pytest.raises(FileError, match="no file"):
         read_dsjson(tmp_path / "none.dsjson")

@@ -32,6 +32,24 @@ def from_log_to_policy(
     assert_type(piwo.bounds.lcb_mean(numbers, 0.05), float)
 
 
+def from_columns_to_log(numbers: npt.NDArray[np.float64]) -> None:
+    log = piwo.read("log.csv", action="item", cost="ms", context=["a*", "b"], weight=None, key="id")
+    assert_type(log, piwo.Log)
+    assert_type(piwo.Log.from_frame({}, propensity="p", missing="indicator"), piwo.Log)
+    assert_type(piwo.Log.from_sql("select 1", connection=None, reward="r", where="x > 1"), piwo.Log)
+    assert_type(piwo.Log.from_arrays(action=["a"], reward=numbers, weight=numbers), piwo.Log)
+    assert_type(piwo.estimate_propensities("log.csv", context="a", folds=3), piwo.Log)
+
+
+def wrong_columns(numbers: npt.NDArray[np.float64]) -> None:
+    piwo.read("log.csv", contxt="a")  # type: ignore[call-arg]
+    piwo.read("log.csv", weight=numbers)  # type: ignore[arg-type]
+    piwo.Log.from_frame({}, propensty="p")  # type: ignore[call-arg]
+    piwo.Log.from_sql("select 1", actions="p", wher="x")  # type: ignore[call-arg]
+    piwo.Log.from_arrays(action=["a"], reward=numbers, wieght=numbers)  # type: ignore[call-arg]
+    piwo.estimate_propensities("log.csv", propensity="p")  # type: ignore[call-arg]
+
+
 def mistakes(log: piwo.Log) -> None:
     piwo.evaluate(log, piwo.policies.Logging(), gama=0.1)  # type: ignore[call-arg]
     piwo.IX(gamma=None)  # type: ignore[arg-type]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from cyclopts import Group, Parameter, Token
 
 import piwo
 from piwo.errors import FileError, UsageError
+from piwo.logs.columns import ROLES, UNLOGGED_ROLES, Columns, Roles, UnloggedRoles
 from piwo.logs.encoding import DEFAULT_ENCODING
 from piwo.logs.propensity_error import PropensityErrorBound
+from piwo.messages import argument
 from piwo.sources.addresses import without_secrets
 
 __all__ = [
@@ -37,18 +39,27 @@ LogPaths = Annotated[
     ),
 ]
 
-_ROLES = (
-    "action",
-    "reward",
-    "cost",
-    "propensity",
-    "log_propensity",
-    "propensities",
-    "weight",
-    "key",
-)
-_PROPENSITIES = Group("Propensities that are missing or doubtful", sort_key=2)
+_COLUMNS = Group("Columns of the log", sort_key=2)
+_PROPENSITIES = Group("Missing or uncertain propensities", sort_key=2)
 _FITTED = ("folds", "forward")
+
+
+def _role_options() -> list[tuple[str, Any, Any]]:
+    """Return name, type and default of the option of each role; policy columns are in `PolicyOptions`."""
+    found: list[tuple[str, Any, Any]] = []
+    for name, role in ROLES.items():
+        if name == "policy_columns":
+            continue
+        text = f"{role.help[0].upper()}{role.help[1:]}."
+        kind: Any = str if role.default is not None else str | None
+        if role.holds == "several columns":
+            kind, text = list[str] | None, f"{text[:-1]}, separated by commas or repeated."
+        found.append((name, Annotated[kind, Parameter(help=text)], role.default))
+    return found
+
+
+ColumnOptions: Any = make_dataclass("ColumnOptions", _role_options(), frozen=True)
+"""An option for each role of `piwo.logs.columns.ROLES`."""
 
 
 def whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -65,41 +76,11 @@ def whole(_: Any, tokens: Sequence[Token]) -> int:
     return int(text)
 
 
-@Parameter(name="*", group=Group("Columns of the log", sort_key=2))
+@Parameter(name="*", group=_COLUMNS)
 @dataclass(frozen=True)
-class LogOptions:
+class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from the table of roles
     """What the columns mean."""
 
-    action: Annotated[
-        str, Parameter(help="Column of the action taken; text stays text (01 is not 1).")
-    ] = "action"
-    reward: Annotated[str | None, Parameter(help="Column of the reward. [default: reward]")] = None
-    cost: Annotated[
-        str | None, Parameter(help="Column of a cost, in place of the reward: reward = -cost.")
-    ] = None
-    propensity: Annotated[
-        str | None,
-        Parameter(
-            help="Column of the probability with which the action was taken. [default: propensity]"
-        ),
-    ] = None
-    log_propensity: Annotated[str | None, Parameter(help="Column of its natural logarithm.")] = None
-    propensities: Annotated[
-        str | None, Parameter(help="List column: the probability of every action.")
-    ] = None
-    context: Annotated[
-        list[str] | None,
-        Parameter(help="Context columns: names or globs, separated by commas or repeated."),
-    ] = None
-    weight: Annotated[
-        str | None, Parameter(help="Column of sampling weights, where the log was thinned.")
-    ] = None
-    key: Annotated[
-        str | None,
-        Parameter(
-            help="Column with another value in every row: held-out splits go by it (clusters need one), nothing else."
-        ),
-    ] = None
     reward_range: Annotated[
         str,
         Parameter(
@@ -178,29 +159,19 @@ class LogOptions:
         Raises:
             UsageError: for a column without a name.
         """
-        for name in _ROLES:
-            if getattr(self, name) == "":
-                raise UsageError(
-                    f"--{name.replace('_', '-')} got '', expected the name of a column"
-                )
+        given = {x.name: getattr(self, x.name) for x in fields(ColumnOptions)}
+        for name, column in given.items():
+            if column == "":
+                raise UsageError(f"{argument(name)} got '', expected the name of a column")
+        given["context"] = comma_list(self.context) or list(context)
+        given["policy_columns"] = list(policy_columns)
         source = paths[0] if len(paths) == 1 else list(paths)
-        context = comma_list(self.context) or list(context)
         actions = None if self.actions is None else action_labels(self.actions)
         if self.estimate_propensities is not None:
-            log = self._estimated(source, context, policy_columns, actions)
+            log = self._estimated(source, given, actions)
         else:
             log = piwo.read(
                 source,
-                action=self.action,
-                reward=self.reward,
-                cost=self.cost,
-                propensity=self.propensity,
-                log_propensity=self.log_propensity,
-                propensities=self.propensities,
-                context=context,
-                weight=self.weight,
-                key=self.key,
-                policy_columns=list(policy_columns),
                 actions=actions,
                 reward_range=_range(self.reward_range),
                 normalize=self.normalize,
@@ -208,6 +179,7 @@ class LogOptions:
                 max_levels=self.max_levels,
                 hash_size=self.hash_size,
                 where=self.where,
+                **cast(Roles, given),
             )
         factor, gamma = (
             1.0 if x is None else x for x in (self.propensity_factor, self.sensitivity)
@@ -231,38 +203,33 @@ class LogOptions:
             )
 
     def _estimated(
-        self,
-        source: str | list[str],
-        context: list[str],
-        policy_columns: Sequence[str],
-        actions: Any,
+        self, source: str | list[str], given: Mapping[str, Any], actions: Any
     ) -> piwo.Log:
-        """Return the log of rows that did not keep their propensities."""
+        """Return the log of rows whose propensities were not logged."""
         how = self.estimate_propensities
         if how not in _FITTED:
             raise UsageError(
                 f"--estimate-propensities got {how!r}, expected {' or '.join(_FITTED)}"
             )
-        for name in ("propensity", "log_propensity", "propensities", "weight", "key", "normalize"):
-            if getattr(self, name):
-                raise UsageError(
-                    f"--estimate-propensities goes without --{name.replace('_', '-')}: use what "
-                    "was logged, or estimate"
-                )
+        logged = [name for name in given if name not in UNLOGGED_ROLES and given[name] is not None]
+        if self.normalize:
+            logged.append("normalize")
+        if logged:
+            raise UsageError(
+                f"--estimate-propensities excludes {argument(logged[0])}: use what was logged, or "
+                "estimate"
+            )
+        roles = {name: given[name] for name in UNLOGGED_ROLES}
         return piwo.estimate_propensities(
             source,
-            action=self.action,
-            reward=self.reward,
-            cost=self.cost,
-            context=context,
             forward=how == "forward",
-            policy_columns=list(policy_columns),
             actions=actions,
             reward_range=_range(self.reward_range),
             missing=self.missing,
             max_levels=self.max_levels,
             hash_size=self.hash_size,
             where=self.where,
+            **cast(UnloggedRoles, roles),
         )
 
     def words(self, paths: Sequence[str], context: bool = True) -> str:
@@ -364,7 +331,6 @@ def _lines(path: str) -> list[str]:
 
 def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:
     """Return what a JSON document says of the log."""
-    columns = log.columns
     return {
         "source": log.source.name,
         "rows": rows,
@@ -373,21 +339,22 @@ def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:
             log.reward_range[0],
             log.reward_range[1] if log.reward_range[1] < float("inf") else None,
         ],
-        "columns": {
-            "action": columns.action,
-            "cost" if columns.cost else "reward": columns.reward,
-            "propensity": columns.propensity,
-            "log_propensity": columns.log_propensity,
-            "propensities": columns.propensities,
-            "weight": columns.weight,
-            "key": columns.key,
-            "context": list(columns.context),
-        },
-        "propensities": _doubt_facts(log),
+        "columns": _column_facts(log.columns),
+        "propensities": _propensity_facts(log),
     }
 
 
-def _doubt_facts(log: piwo.Log) -> dict[str, Any]:
-    """Return what a JSON document says of the propensities: as logged, or with which doubt."""
-    doubt = log.propensity_error or PropensityErrorBound()
-    return {"estimated": doubt.estimated, "factor": doubt.factor, "sensitivity": doubt.sensitivity}
+def _column_facts(columns: Columns) -> dict[str, Any]:
+    """Return role -> column or columns, without target policies and whichever of reward and cost is not there."""
+    found: dict[str, Any] = {}
+    for role, column in columns.by_role().items():
+        if role == "policy_columns" or role == ("reward" if columns.cost else "cost"):
+            continue
+        found[role] = list(column) if isinstance(column, tuple) else column
+    return found
+
+
+def _propensity_facts(log: piwo.Log) -> dict[str, Any]:
+    """Return what a JSON document says of the propensities: how they were made, how far they may be off."""
+    error = log.propensity_error or PropensityErrorBound()
+    return {"estimated": error.estimated, "factor": error.factor, "sensitivity": error.sensitivity}

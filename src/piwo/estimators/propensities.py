@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from piwo.checks import check_count, check_flag, check_seed
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
+from piwo.logs.columns import UNLOGGED_ROLES, UnloggedRoles, documents_roles, refuse_unknown
 from piwo.logs.encoding import DEFAULT_ENCODING, Missing
 from piwo.logs.log import Log
 from piwo.logs.propensity_error import CalibrationBin, PropensityErrorBound
@@ -31,24 +32,21 @@ EDGES = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.
 Codes = npt.NDArray[np.int64]
 
 
+@documents_roles(UNLOGGED_ROLES)
 def estimate_propensities(
     source: Any,
     *,
-    action: str = "action",
-    reward: str | None = None,
-    cost: str | None = None,
-    context: str | Sequence[str] = (),
     model: Any = None,
     folds: int = 5,
     forward: bool = False,
     random_state: int = 0,
-    policy_columns: str | Sequence[str] = (),
     actions: Sequence[Any] | Actions | None = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
     missing: Missing = "refuse",
     max_levels: int = DEFAULT_ENCODING.max_levels,
     hash_size: int = DEFAULT_ENCODING.hash_size,
     where: str | None = None,
+    **roles: Unpack[UnloggedRoles],
 ) -> Log:
     """Return a log whose propensities were estimated from contexts and actions, and are marked as estimated.
 
@@ -67,26 +65,22 @@ def estimate_propensities(
 
     Args:
         source: see `piwo.read`; the rows are held in memory.
-        action: see `piwo.read`.
-        reward: see `piwo.read`.
-        cost: see `piwo.read`.
-        context: names or globs of context columns; none: the action frequencies are the estimate.
         model: a scikit-learn classifier with `predict_proba`; None: logistic regression on
             standardized columns.
         folds: how many parts the rows are cut into.
         forward: fit each part on the parts before it, for logs in the order of time; the first part
             is left out of the log. False: fit each part on all others, parts chosen at random.
         random_state: seed of the parts.
-        policy_columns: see `piwo.read`.
-        actions: see `piwo.read`.
-        reward_range: see `piwo.read`.
-        missing: see `piwo.read`.
-        max_levels: see `piwo.read`.
-        hash_size: see `piwo.read`.
-        where: see `piwo.read`.
+        actions: see `piwo.read`, like all below.
+        reward_range: the declared (lo, hi) of the reward.
+        missing: what to do about missing context values.
+        max_levels: most distinct values of a text column that is not hashed.
+        hash_size: columns that a hashed text fills.
+        where: an SQL condition on any columns.
+        **roles: the columns, by role; without context, the action frequencies are the estimate:
 
     Returns:
-        A `Log`, with `doubt.calibration`.
+        A `Log`, with `propensity_error.calibration`.
 
     Raises:
         DataError: for rows that break a rule, and for fewer rows than folds.
@@ -106,11 +100,18 @@ def estimate_propensities(
     check_count("folds", folds, 2, "how many parts the rows are cut into")
     check_flag("forward", forward)
     check_seed("random_state", random_state)
+    refuse_unknown(estimate_propensities, roles, UNLOGGED_ROLES)
     found = read(
-        source, action=action, reward=reward, cost=cost, context=context, policy_columns=policy_columns,
-        actions=actions, reward_range=reward_range, behavior=_Unknown(), missing=missing, max_levels=max_levels,
-        hash_size=hash_size, where=where,
-    )  # fmt: skip
+        source,
+        actions=actions,
+        reward_range=reward_range,
+        behavior=_Unknown(),
+        missing=missing,
+        max_levels=max_levels,
+        hash_size=hash_size,
+        where=where,
+        **roles,
+    )
     log = replace(found, behavior=None)
     log.require_one_machine("estimate_propensities")
     rows = replace(log, source=TableSource(_table(log), log.source.name))

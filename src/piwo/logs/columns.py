@@ -1,46 +1,273 @@
-"""Which column of a log plays which role."""
+"""The roles of a log's columns: one table, from which every reader of columns takes them.
+
+`Roles` is the table, and `UnloggedRoles` its first part. An entry says, once, what a role is called, what `piwo.read` accepts for it,
+what it means, how its column is validated and whether the command lists it among the common
+options. `piwo.read`, `Log.from_arrays`, `piwo.estimate_propensities` and the options of the command are made
+from it. A new optional column of numbers is an entry here and in `Arrays`, a field of `Columns` and
+a field of `Batch`.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_type_hints
 
 from piwo.errors import DataError, UsageError
+from piwo.messages import argument
 
-__all__ = ["Columns", "match_names", "refuse_doubled"]
+__all__ = [
+    "ARRAYS",
+    "ROLES",
+    "Arrays",
+    "Columns",
+    "Role",
+    "Roles",
+    "UNLOGGED_ROLES",
+    "UnloggedRoles",
+    "documents_roles",
+    "match_names",
+    "refuse_doubled",
+    "refuse_unknown",
+]
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a column of a log is for.
+
+    >>> ROLES["weight"].check
+    'sampling weight'
+    """
+
+    help: str
+    """What the column holds: for the documentation, and for the command's help."""
+    label: str = ""
+    """What error messages and reports call it, if not by its name."""
+    holds: Literal["labels", "number", "vector", "keys", "several columns"] = "number"
+    check: Literal["finite", "sampling weight"] | None = None
+    """How a number is validated by itself and becomes the field of `Batch` that has its name; None:
+    together with other columns or declarations, as rewards and propensities are."""
+    default: str | None = None
+    """The column that is read if the role is not given."""
+    common: bool = False
+    """Whether the command's short help lists it."""
+
+
+class UnloggedRoles(TypedDict, total=False):
+    """The columns of a log without propensities, as `piwo.estimate_propensities` takes them."""
+
+    action: Annotated[
+        str,
+        Role(
+            "column of the action taken; text stays text (01 is not 1, NA is a label)",
+            holds="labels",
+            default="action",
+            common=True,
+        ),
+    ]
+    reward: Annotated[
+        str | None,
+        Role('column of the reward; "reward" if neither it nor a cost is named', common=True),
+    ]
+    cost: Annotated[
+        str | None,
+        Role("column of a cost, instead of a reward: reward = -cost throughout", common=True),
+    ]
+    context: Annotated[
+        str | Sequence[str],
+        Role("names or globs of context columns", holds="several columns", common=True),
+    ]
+    policy_columns: Annotated[
+        str | Sequence[str],
+        Role(
+            "columns of pi(A | X), the probabilities of target policies",
+            label="target policy",
+            holds="several columns",
+        ),
+    ]
+
+
+class Roles(UnloggedRoles, total=False):
+    """The columns of a log by role, as `piwo.read` takes them.
+
+    >>> ROLES["key"].help
+    'unique row id, used only to assign rows to the held-out split (required for clusters)'
+    """
+
+    propensity: Annotated[
+        str | None,
+        Role(
+            "column of the probability with which the action was taken, mu(A | X) in (0, 1]; "
+            '"propensity" if no other source of propensities is named',
+            common=True,
+        ),
+    ]
+    log_propensity: Annotated[
+        str | None,
+        Role(
+            "column of log mu(A | X), for propensities that underflow",
+            label="log-propensity",
+        ),
+    ]
+    propensities: Annotated[
+        str | None,
+        Role(
+            "list column of the probability of every action, mu(. | X), in the order of the action "
+            "list",
+            label="propensity vector",
+            holds="vector",
+            common=True,
+        ),
+    ]
+    weight: Annotated[
+        str | None,
+        Role(
+            "column of sampling weights, for a thinned log: 1 / (rate at which rows were kept)",
+            label="sampling weight",
+            check="sampling weight",
+        ),
+    ]
+    key: Annotated[
+        str | None,
+        Role(
+            "unique row id, used only to assign rows to the held-out split (required for clusters)",
+            holds="keys",
+        ),
+    ]
+
+
+class Arrays(TypedDict, total=False):
+    """The optional arrays of `Log.from_arrays`, one entry a row; what each must be.
+
+    >>> ARRAYS["weight"]
+    '(n,) sampling weights'
+    """
+
+    propensity: Annotated[Any, "(n,) mu(A_t | X_t)"]
+    log_propensity: Annotated[Any, "(n,) log mu(A_t | X_t), for propensities that underflow"]
+    propensities: Annotated[
+        Any,
+        "(n, K) mu(a | X_t), columns in the order of `actions`; a data frame is matched by name",
+    ]
+    weight: Annotated[Any, "(n,) sampling weights"]
+
+
+def _table(kind: type) -> dict[str, Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items()}
+
+
+ROLES: Mapping[str, Role] = _table(Roles)
+"""Every role by name."""
+UNLOGGED_ROLES: Mapping[str, Role] = _table(UnloggedRoles)
+"""Those of a log without propensities."""
+ARRAYS: Mapping[str, str] = _table(Arrays)
+"""Every optional array of numbers by name, and what it must be."""
+NUMBERS = tuple(name for name, role in ROLES.items() if role.holds == "number" and name != "cost")
+"""Roles with one number a row; the column of a cost is that of the reward."""
+STATES_PROPENSITIES = ("propensity", "log_propensity", "propensities")
+"""Roles of which a log needs one, unless the behavior policy is given as an object."""
+
+
+def _label(name: str) -> str:
+    return ROLES[name].label or name
+
+
+def documents_roles(texts: Mapping[str, Role | str]) -> Callable[[FunctionT], FunctionT]:
+    """Return a decorator that lists roles in a docstring, below the entry of its `**` argument.
+
+    Args:
+        texts: role -> what it means.
+    """
+
+    def documented(function: FunctionT) -> FunctionT:
+        if function.__doc__ is None:  # python -OO
+            return function
+        head, entry, rest = inspect.cleandoc(function.__doc__).partition("    **")
+        first, _, after = rest.partition("\n")
+        lines = [f"{head}{entry}{first}"]
+        for name, text in texts.items():
+            meaning = text.help if isinstance(text, Role) else text
+            lines += textwrap.wrap(
+                f"{name}: {meaning}.",
+                width=96,
+                initial_indent=" " * 8,
+                subsequent_indent=" " * 12,
+            )
+        function.__doc__ = "\n".join([*lines, after])
+        return function
+
+    return documented
+
+
+def refuse_unknown(
+    function: Callable[..., Any], given: Iterable[str], roles: Iterable[str]
+) -> None:
+    """Raise for names of arguments that a function does not have.
+
+    Args:
+        function: takes roles as keywords, besides its own arguments.
+        given: the names of the keywords that it got.
+        roles: the roles that it takes.
+
+    Raises:
+        UsageError: with near names.
+
+    >>> refuse_unknown(match_names, ["contxt"], ["context"])
+    Traceback (most recent call last):
+    piwo.errors.UsageError: match_names has no argument 'contxt'; did you mean 'context'? ...
+    """
+    roles = tuple(roles)
+    for name in given:
+        if name in roles:
+            continue
+        kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        own = inspect.signature(function).parameters.values()
+        known = [*roles, *(x.name for x in own if x.kind in kinds)]
+        raise UsageError(
+            f"{function.__name__} has no argument {name!r}; {_nearest(name, known, 'arguments')}"
+        )
 
 
 def match_names(patterns: Iterable[str], available: Sequence[str], role: str) -> tuple[str, ...]:
     """Return the column names that names and globs mean, in the log's order for a glob.
 
     Raises:
-        DataError: where a name or glob matches nothing; near names are shown.
+        DataError: if a name or glob matches nothing; near names are shown.
 
     >>> match_names(["user_*", "hour"], ["hour", "user_a", "user_b"], "context")
     ('user_a', 'user_b', 'hour')
     """
     found: list[str] = []
     for pattern in patterns:
-        hits = (
-            [pattern] if pattern in available else [x for x in available if fnmatchcase(x, pattern)]
-        )
+        if pattern in available:
+            hits = [pattern]
+        else:
+            hits = [x for x in available if fnmatchcase(x, pattern)]
         if not hits:
-            raise DataError(f"no column {pattern!r} for the {role}; {_nearest(pattern, available)}")
+            raise DataError(
+                f"no column {pattern!r} for the {role}; {_nearest(pattern, available, 'columns')}"
+            )
         found += [x for x in hits if x not in found]
     return tuple(found)
 
 
 def refuse_doubled(names: Sequence[str], where: str) -> None:
-    """Raise where two column names are the same but for their case, which DuckDB does not tell apart.
+    """Raise if two column names differ in case at most: DuckDB takes them for one.
 
     Raises:
         DataError: naming the two.
 
     >>> refuse_doubled(["p", "P"], "the header of 'log.csv'")
     Traceback (most recent call last):
-    piwo.errors.DataError: the header of 'log.csv' names columns 'p' and 'P', which differ in case at most; ...
+    piwo.errors.DataError: the header of 'log.csv' names columns 'p' and 'P', which differ ...
     """
     seen: dict[str, str] = {}
     for name in names:
@@ -52,28 +279,21 @@ def refuse_doubled(names: Sequence[str], where: str) -> None:
         seen[name.lower()] = name
 
 
-def _nearest(name: str, available: Sequence[str]) -> str:
+def _nearest(name: str, available: Sequence[str], what: str) -> str:
     near = difflib.get_close_matches(name, available, n=3, cutoff=0.5)
-    shown = ", ".join(repr(x) for x in available[:20]) + (", ..." if len(available) > 20 else "")
-    hint = f"did you mean {' or '.join(repr(x) for x in near)}? " if near else ""
-    return f"{hint}the columns are {shown}"
+    shown = ", ".join(repr(x) for x in available[:20])
+    if len(available) > 20:
+        shown += ", ..."
+    if not near:
+        return f"the {what} are {shown}"
+    return f"did you mean {' or '.join(repr(x) for x in near)}? the {what} are {shown}"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The roles of a log's columns, by name. None: the log has no such column.
+    """The columns of a log by role, see `Roles`; None: the log has no such column.
 
-    Args:
-        action: the action taken (any label).
-        reward: the reward; or, with `cost=True`, a cost, whose negative is the reward.
-        propensity: mu(A | X), the probability with which the logged action was taken.
-        log_propensity: its natural logarithm, for propensities that underflow.
-        propensities: the full vector mu(. | X), one list column, in the order of the action list.
-        context: names or globs of context columns.
-        weight: sampling weight of a thinned log.
-        policies: target-policy columns that hold pi(A | X).
-        cost: the reward column holds costs.
-        key: another value in every row; a split goes by it in place of row numbers.
+    `reward` is the column of the reward, or of a cost if `cost` is True.
 
     >>> Columns(action="item", reward="click", context=("user_*",)).resolve(
     ...     ["item", "click", "propensity", "user_age"]
@@ -92,22 +312,86 @@ class Columns:
     cost: bool = False
     key: str | None = None
 
-    def numbers(self) -> dict[str, str]:
-        """Return role -> column for every role that holds one number a row."""
-        named = {
-            "cost" if self.cost else "reward": self.reward,
-            "propensity": self.propensity,
-            "log-propensity": self.log_propensity,
-            "sampling weight": self.weight,
-        }
-        return {role: name for role, name in named.items() if name is not None}
+    @classmethod
+    def of_roles(cls, roles: Roles, behavior: bool = False) -> Columns:
+        """Return the columns that roles name, as `piwo.read` takes them.
 
-    def resolve(self, available: Sequence[str]) -> Columns:
-        """Return the same roles with context globs spelled out, every name seen to exist.
+        Args:
+            roles: by name.
+            behavior: whether the behavior policy is given as an object, instead of propensities.
 
         Raises:
-            DataError: where a column is missing; a missing propensity never becomes a default.
-            UsageError: where two roles claim one column.
+            UsageError: for what does not name columns, and for a reward and a cost together.
+
+        >>> Columns.of_roles({"cost": "latency", "context": "hour"}).context
+        ('hour',)
+        """
+        given: dict[str, Any] = {}
+        for name, value in roles.items():
+            if ROLES[name].holds == "several columns":
+                given[name] = _names(name, value)
+            elif isinstance(value, str):
+                given[name] = value
+            elif value is not None or ROLES[name].default is not None:
+                raise UsageError(f"{argument(name)}={value!r} is not a column name, expected text")
+        if "reward" in given and "cost" in given:
+            raise UsageError(
+                f"got {argument('reward')}={given['reward']!r} and {argument('cost')}="
+                f"{given['cost']!r}, expected one of the two; a cost is minus the reward"
+            )
+        cost = given.pop("cost", None)
+        if cost is not None:
+            given["reward"] = cost
+        if behavior or any(name in given for name in STATES_PROPENSITIES):
+            given.setdefault("propensity", None)
+        given["policies"] = given.pop("policy_columns", ())
+        return cls(cost=cost is not None, **given)
+
+    @property
+    def states_propensities(self) -> bool:
+        """Whether a column holds propensities of the logged actions, in some form."""
+        return any(getattr(self, name) is not None for name in STATES_PROPENSITIES)
+
+    def by_role(self) -> dict[str, str | tuple[str, ...] | None]:
+        """Return role -> its columns, for every role, as `piwo.read` takes them.
+
+        >>> Columns(reward="latency", cost=True).by_role()["cost"]
+        'latency'
+        """
+        own = {**vars(self), "policy_columns": self.policies, "cost": None}
+        if self.cost:
+            own |= {"cost": self.reward, "reward": None}
+        return {role: own[role] for role in ROLES}
+
+    def numbers(self) -> dict[str, str]:
+        """Return what messages call a role -> its column, for every role with one number a row."""
+        found: dict[str, str] = {}
+        for name in NUMBERS:
+            column = getattr(self, name)
+            if column is not None:
+                found["cost" if name == "reward" and self.cost else _label(name)] = column
+        return found
+
+    def checked_alone(self) -> list[tuple[str, str, str]]:
+        """Return role, column and `Role.check` of numbers that are validated by themselves."""
+        found: list[tuple[str, str, str]] = []
+        for name in NUMBERS:
+            column, check = getattr(self, name), ROLES[name].check
+            if column is not None and check is not None:
+                found.append((name, column, check))
+        return found
+
+    def scalars(self) -> tuple[str, ...]:
+        """Return the columns with one value a row, but for context columns."""
+        keys = [] if self.key is None else [self.key]
+        return (self.action, *self.numbers().values(), *self.policies, *keys)
+
+    def resolve(self, available: Sequence[str]) -> Columns:
+        """Return the same roles with context globs replaced by names; every column must exist.
+
+        Raises:
+            DataError: if a column is missing; a missing propensity never becomes a default.
+            UsageError: if two roles claim one column.
         """
         doubled = next((x for x in self.used() if list(available).count(x) > 1), None)
         if doubled is not None:
@@ -116,15 +400,15 @@ class Columns:
             )
         roles = {"action": self.action, **self.numbers()}
         if self.propensities is not None:
-            roles["propensity vector"] = self.propensities
+            roles[_label("propensities")] = self.propensities
         for role, name in roles.items():
             match_names([name], available, role)
         if self.key is not None:
             match_names([self.key], available, "key")
             if self.key in (*roles.values(), *self.policies):
                 raise UsageError(
-                    f"key column {self.key!r} has another role too, expected a column that says "
-                    "nothing of what was decided, such as the number of an event"
+                    f"key column {self.key!r} has another role too, expected a column that does "
+                    "not depend on the decision, such as the number of an event"
                 )
         names = list(roles.values())
         doubled = next((x for i, x in enumerate(names) if x in names[:i]), None)
@@ -140,7 +424,7 @@ class Columns:
                 "context"
             )
         context = tuple(x for x in context if x not in names and x not in self.policies)
-        policies = match_names(self.policies, available, "target policy")
+        policies = match_names(self.policies, available, _label("policy_columns"))
         taken = next((x for x in policies if x in names and x != self.propensity), None)
         if taken is not None:
             raise UsageError(
@@ -151,9 +435,20 @@ class Columns:
 
     def used(self) -> tuple[str, ...]:
         """Return every column that is read, each once."""
-        names = [self.action, *self.numbers().values(), *self.context, *self.policies]
+        names = [*self.scalars(), *self.context]
         if self.propensities is not None:
             names.append(self.propensities)
-        if self.key is not None:
-            names.append(self.key)
         return tuple(dict.fromkeys(names))
+
+
+def _names(role: str, value: Any) -> tuple[str, ...]:
+    """Return the names of several columns, given as text or as a list of texts."""
+    if isinstance(value, str):
+        return (value,)
+    ordered = hasattr(value, "__iter__") and not isinstance(value, set | frozenset | Mapping)
+    if not ordered or not all(isinstance(x, str) for x in value):
+        raise UsageError(
+            f"{argument(role)}={value!r} is not a list of column names, expected text or a list "
+            "of texts"
+        )
+    return tuple(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Unpack, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from piwo.checks import check_finite
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Batch
-from piwo.logs.columns import Columns
+from piwo.logs.columns import ARRAYS, Arrays, Columns, Roles, documents_roles, refuse_unknown
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.hashing import key_numbers
@@ -111,6 +111,19 @@ class Reader:
         return features.width + (self.schema.count if self.schema.behavior is not None else 0)
 
 
+class ReadOptions(Roles, total=False):
+    """The arguments of `piwo.read` after the first."""
+
+    actions: Sequence[Any] | Actions | None
+    reward_range: tuple[float, float]
+    behavior: Behavior | None
+    normalize: bool
+    missing: Missing
+    max_levels: int
+    hash_size: int
+    where: str | None
+
+
 @dataclass(frozen=True, repr=False)
 class Log:
     """Logged decisions: context, action, reward, and the probability with which the action was taken.
@@ -170,15 +183,7 @@ class Log:
         >>> Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
         Log('the arrays', action='action', reward='reward', propensity='propensity', reward_range=(0.0, 1.0))
         """
-        roles = {
-            **vars(self.columns),
-            "cost" if self.columns.cost else "reward": self.columns.reward,
-        }
-        if self.columns.cost:
-            del roles["reward"]
-        else:
-            del roles["cost"]
-        roles |= {"policy_columns": roles.pop("policies"), "reward_range": tuple(self.reward_range)}
+        roles = {**self.columns.by_role(), "reward_range": tuple(self.reward_range)}
         shown = [f"{role}={value!r}" for role, value in roles.items() if value not in (None, ())]
         return f"Log({', '.join([repr(self.name), *shown])})"
 
@@ -188,12 +193,7 @@ class Log:
     def of(cls, source: Source, columns: Columns, actions: Any = None, **options: Any) -> Log:
         """Return a log over a source; see `piwo.read` for the options."""
         columns = columns.resolve(source.schema.names)
-        no_propensity = (columns.propensity, columns.log_propensity, columns.propensities) == (
-            None,
-            None,
-            None,
-        )
-        if no_propensity and options.get("behavior") is None:
+        if not columns.states_propensities and options.get("behavior") is None:
             raise UsageError(
                 "a log needs a propensity column, a log-propensity column, propensity vectors, or "
                 f"{argument('behavior')}"
@@ -203,17 +203,12 @@ class Log:
                 f"{argument('normalize', True)} divides each row of propensities by its sum, and there are none; "
                 f"name their column ({argument('propensities')}), or leave normalize out"
             )
-        declared = (
-            None
-            if actions is None
-            else actions
-            if isinstance(actions, Actions)
-            else Actions(actions)
-        )
-        return cls(source, columns, declared_actions=declared, **options)
+        if actions is not None and not isinstance(actions, Actions):
+            actions = Actions(actions)
+        return cls(source, columns, declared_actions=actions, **options)
 
     @classmethod
-    def from_frame(cls, frame: Any, **roles: Any) -> Log:
+    def from_frame(cls, frame: Any, **options: Unpack[ReadOptions]) -> Log:
         """Return a log over any data frame; the arguments are those of `piwo.read`.
 
         >>> log = Log.from_frame(
@@ -227,17 +222,17 @@ class Log:
         """
         from piwo.logs.read import read
 
-        return read(frame, **roles)
+        return read(frame, **options)
 
     @classmethod
-    def from_sql(cls, sql: str, *, connection: Any = None, **roles: Any) -> Log:
-        """Return a log over the answer to a DuckDB query, re-run at each pass.
+    def from_sql(cls, sql: str, *, connection: Any = None, **options: Unpack[ReadOptions]) -> Log:
+        """Return a log over the answer to a DuckDB query, which is run again at each pass.
 
         Args:
             sql: any DuckDB query.
-            connection: a DuckDB connection that knows the tables; None: a fresh one, which can read
+            connection: a DuckDB connection that knows the tables; None: a new one, which can read
                 files.
-            **roles: the arguments of `piwo.read`.
+            **options: the arguments of `piwo.read`.
 
         >>> log = Log.from_sql("select 'a' as action, 1 as reward, 0.5 as propensity")
         >>> log.actions.labels
@@ -249,19 +244,16 @@ class Log:
             raise UsageError(
                 f"got a {type(sql).__name__}, expected the text of a query (select ...)"
             )
-        return read(QuerySource(sql, connection=connection), **roles)
+        return read(QuerySource(sql, connection=connection), **options)
 
     @classmethod
+    @documents_roles(ARRAYS)
     def from_arrays(
         cls,
         *,
         action: Any,
         reward: Any,
-        propensity: Any = None,
         context: Any = None,
-        log_propensity: Any = None,
-        propensities: Any = None,
-        weight: Any = None,
         policies: Mapping[str, Any] | None = None,
         actions: Any = None,
         reward_range: tuple[float, float] = (0.0, 1.0),
@@ -270,18 +262,14 @@ class Log:
         missing: Missing = "refuse",
         max_levels: int = DEFAULT_ENCODING.max_levels,
         hash_size: int = DEFAULT_ENCODING.hash_size,
+        **arrays: Unpack[Arrays],
     ) -> Log:
         """Return a log over arrays, one entry a row.
 
         Args:
             action: (n,) labels, text or whole numbers.
             reward: (n,) rewards.
-            propensity: (n,) mu(A_t | X_t).
             context: (n, d) array, or a data frame.
-            log_propensity: (n,) log mu(A_t | X_t), where propensities underflow.
-            propensities: (n, K) mu(a | X_t), columns in the order of `actions`; a data frame is
-                matched by name.
-            weight: (n,) sampling weights.
             policies: name -> (n,) pi(A_t | X_t) of target policies.
             actions: the action list; None: the sorted distinct labels.
             reward_range: the declared (lo, hi).
@@ -290,10 +278,12 @@ class Log:
             missing: "refuse" rows without a context value, or "indicator"; see `piwo.read`.
             max_levels: most distinct values of a text column that is not hashed.
             hash_size: columns that a hashed text fills.
+            **arrays: optional columns, by role:
 
         Raises:
             DataError: for columns of different lengths, pandas Series with different indexes, or
                 bad values.
+            UsageError: for arguments that do not exist (near names are shown).
 
         >>> log = Log.from_arrays(action=[0, 1], reward=[0.2, 1.0], propensity=[0.5, 0.5])
         >>> len(log), log.actions.labels
@@ -301,21 +291,14 @@ class Log:
         """
         from piwo.logs.read import log_of_arrays
 
-        given = {
-            "action": action,
-            "reward": reward,
-            "propensity": propensity,
-            "log_propensity": log_propensity,
-            "propensities": propensities,
-            "weight": weight,
-        }
-        encoding = Encoding(max_levels, hash_size, missing)
+        refuse_unknown(cls.from_arrays, arrays, ARRAYS)
         options = {
             "reward_range": reward_range,
             "behavior": behavior,
             "normalize": normalize,
-            "encoding": encoding,
+            "encoding": Encoding(max_levels, hash_size, missing),
         }
+        given = {"action": action, "reward": reward, **arrays}
         return log_of_arrays(given, context, policies or {}, actions, options)
 
     # --- what it is
@@ -532,11 +515,10 @@ class Log:
         Raises:
             DataError: where the log lacks a column that the features need.
         """
-        context = Columns(**{**vars(self.columns), "context": features.columns}).resolve(
-            self.source.schema.names
-        )
+        columns = replace(self.columns, context=features.columns)
+        columns = columns.resolve(self.source.schema.names)
         return replace(
-            self, columns=context, declared_features=features, declared_actions=self.actions
+            self, columns=columns, declared_features=features, declared_actions=self.actions
         )
 
     # --- reading

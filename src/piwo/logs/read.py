@@ -1,4 +1,4 @@
-"""From whatever the user holds to a log: files, globs, queries, data frames, arrays."""
+"""Make a log of files, globs, queries, data frames or arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,15 @@ import pyarrow as pa
 from piwo.checks import real_array
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
-from piwo.logs.columns import Columns, refuse_doubled
+from piwo.logs.columns import (
+    ARRAYS,
+    ROLES,
+    Columns,
+    Roles,
+    documents_roles,
+    refuse_doubled,
+    refuse_unknown,
+)
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
 from piwo.logs.log import Log
 from piwo.logs.validation import Behavior
@@ -40,19 +48,10 @@ _SQL = re.compile(
 )
 
 
+@documents_roles(ROLES)
 def read(
     source: Any,
     *,
-    action: str = "action",
-    reward: str | None = None,
-    cost: str | None = None,
-    propensity: str | None = None,
-    log_propensity: str | None = None,
-    propensities: str | None = None,
-    context: str | Sequence[str] = (),
-    weight: str | None = None,
-    key: str | None = None,
-    policy_columns: str | Sequence[str] = (),
     actions: Sequence[Any] | Actions | None = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
     behavior: Behavior | None = None,
@@ -61,8 +60,9 @@ def read(
     max_levels: int = DEFAULT_ENCODING.max_levels,
     hash_size: int = DEFAULT_ENCODING.hash_size,
     where: str | None = None,
+    **roles: Unpack[Roles],
 ) -> Log:
-    """Return a log over files, a query or a data frame: what was logged, and what means what.
+    """Return a log over files, a query or a data frame: what was logged, and what columns mean.
 
     Rows are validated whenever they are read: a missing or impossible value is an error that names
     the column, the rule, how many rows and the first of them. Nothing is filled, clipped or
@@ -73,34 +73,21 @@ def read(
         source: a path or glob (Parquet, CSV, JSON lines), a list of them, a DuckDB query, any data
             frame, "spark:TABLE", "spark:select ...", a Spark or Dask DataFrame (rows stay in the
             cluster), or a `Source`.
-        action: column of the action taken. In CSV and JSON it is kept as text, so "01" is not 1 and
-            NA is a label.
-        reward: column of the reward; "reward" unless `cost` is given.
-        cost: column of a cost, in place of the reward; piwo then works with reward = -cost
-            throughout.
-        propensity: column of mu(A | X) in (0, 1]; "propensity" unless another way is given.
-        log_propensity: column of log mu(A | X), where propensities underflow.
-        propensities: list column of the full vector mu(. | X), in the order of the action list.
-        context: names or globs of context columns.
-        weight: column of sampling weights, where the log was thinned.
-        key: column with another value in every row, such as the number of an event. A held-out
-            split goes by it in place of row numbers, which logs in clusters do not have, and
-            refuses keys that many rows share; evaluations do not look at it.
-        policy_columns: columns that hold pi(A | X) of target policies.
         actions: the action list; None: the sorted distinct labels.
         reward_range: the declared (lo, hi) of the reward (of -cost for costs); never inferred; hi
             may be inf.
         behavior: the behavior policy as an object with `probabilities(X)`.
         normalize: divide each row of `propensities` by its sum.
         missing: what to do about missing context values (null or NaN): "refuse" such rows, or
-            "indicator": a context column that has any gets one more column, which is 1 where the
-            value is missing and where its other columns are 0. An infinite value is always refused.
+            "indicator": a context column that has any gets one more column, which is 1 for missing
+            values, and its other columns are 0 there. An infinite value is always refused.
         max_levels: a text column of at most so many distinct values becomes one column a value
-            (one-hot); of more, it is hashed.
+            (one-hot); a text column with more is hashed.
         hash_size: columns that a hashed text fills, a power of two; see `logs.Feature`.
         where: an SQL condition on any columns, such as "day >= '2026-01-01'"; the log has the rows
-            for which it holds. It must not look at what was decided or earned, unless you mean
-            another population.
+            for which it holds. It must not depend on the decision or the reward, unless another
+            population is meant.
+        **roles: the columns, by role:
 
     Returns:
         A `Log`.
@@ -108,9 +95,9 @@ def read(
     Raises:
         FileError: for files that are missing or cannot be read.
         DataError: for columns that do not exist (near names are shown).
-        UsageError: for arguments that do not go together.
+        UsageError: for arguments that do not exist (near names are shown) or exclude each other.
 
-    Warns: PiwoWarning: where that pass finds columns to hash, or missing values with
+    Warns: PiwoWarning: if that pass finds columns to hash, or missing values with
         missing="indicator".
 
     >>> log = read(
@@ -122,89 +109,32 @@ def read(
     >>> log.actions.labels
     ('a', 'b')
     """
-    if reward is not None and cost is not None:
-        raise UsageError(
-            f"got {argument('reward')}={reward!r} and {argument('cost')}={cost!r}, expected one of the two; a cost is minus "
-            "the reward"
-        )
-    if (propensity, log_propensity, propensities, behavior) == (None, None, None, None):
-        propensity = "propensity"
-    roles: dict[str, Any] = {
-        "action": action,
-        "reward": reward,
-        "cost": cost,
-        "propensity": propensity,
-        "weight": weight,
-        "key": key,
-    }
-    for role, name in {
-        **roles,
-        "log_propensity": log_propensity,
-        "propensities": propensities,
-    }.items():
-        if not isinstance(name, str) and (name is not None or role == "action"):
-            raise UsageError(f"{role}={name!r} is no column name, expected text")
-    columns = Columns(
-        action=action,
-        reward=cost or reward or "reward",
-        propensity=propensity,
-        log_propensity=log_propensity,
-        propensities=propensities,
-        context=_listed(context, "context"),
-        weight=weight,
-        key=key,
-        policies=_listed(policy_columns, "policy_columns"),
-        cost=cost is not None,
-    )
+    refuse_unknown(read, roles, ROLES)
+    columns = Columns.of_roles(roles, behavior is not None)
     encoding = Encoding(max_levels, hash_size, missing)
     paths = _paths(source)
     if paths is not None and kind_of(paths) == "dsjson":
-        log = _read_dsjson(
-            paths,
-            columns,
-            actions,
-            reward_range,
-            behavior=behavior,
-            normalize=normalize,
-            where=where,
+        states_itself = behavior is not None or normalize or where is not None
+        if states_itself or replace(columns, context=()) != Columns():
+            raise UsageError(
+                f"{paths[0]!r} is a dsjson log, whose lines state action, cost and propensity; give "
+                f"only {argument('context')}, {argument('actions')} and {argument('reward_range')}"
+            )
+        from piwo.sources.dsjson import read_dsjson  # here, as it makes logs itself
+
+        log = read_dsjson(
+            paths, context=columns.context, actions=actions, reward_range=reward_range
         )
         return replace(log, encoding=encoding)
-    rows = _source(source, paths, columns, where)
-    options = {
-        "reward_range": reward_range,
-        "behavior": behavior,
-        "normalize": normalize,
-        "encoding": encoding,
-    }
-    return Log.of(rows, columns, actions, **options)
-
-
-def _listed(names: str | Sequence[str], role: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        return (names,)
-    ordered = hasattr(names, "__iter__") and not isinstance(names, set | frozenset | Mapping)
-    if not ordered or not all(isinstance(x, str) for x in names):
-        raise UsageError(
-            f"{role}={names!r} is no list of column names, expected text or a list of texts"
-        )
-    return tuple(names)
-
-
-def _read_dsjson(
-    paths: Sequence[str],
-    columns: Columns,
-    actions: Any,
-    reward_range: tuple[float, float],
-    **more: Any,
-) -> Log:
-    from piwo.sources.dsjson import read_dsjson
-
-    if replace(columns, context=()) != Columns() or any(more.values()):
-        raise UsageError(
-            f"{paths[0]!r} is a dsjson log, whose lines say themselves what is action, cost and "
-            "propensity; give only context=, actions= and reward_range="
-        )
-    return read_dsjson(paths, context=columns.context, actions=actions, reward_range=reward_range)
+    return Log.of(
+        _source(source, paths, columns, where),
+        columns,
+        actions,
+        reward_range=reward_range,
+        behavior=behavior,
+        normalize=normalize,
+        encoding=encoding,
+    )
 
 
 def source_of(source: Any, columns: Columns, where: str | None = None) -> Source:
@@ -316,7 +246,7 @@ def text_source(
         columns = columns.resolve(names)
         seen = () if where is None else mentioned(condition(where), names)
         made = csv_source(
-            paths, texts=_roles(columns), numbers=(*columns.used(), *seen), partitions=partitions
+            paths, texts=columns.scalars(), numbers=(*columns.used(), *seen), partitions=partitions
         )
     else:
         for path in paths:
@@ -326,7 +256,7 @@ def text_source(
         found = QuerySource(f"select * from {reader})", name=paths[0])
         columns = columns.resolve(found.schema.names)
         seen = () if where is None else mentioned(condition(where), found.schema.names)
-        roles, known = _roles(columns), {x.name for x in partitions}
+        roles, known = columns.scalars(), {x.name for x in partitions}
         types = {
             x: "VARCHAR" if x in roles else _json_type(found.schema.field(x).type)
             for x in dict.fromkeys((*columns.used(), *seen))
@@ -345,11 +275,6 @@ def text_source(
         where,
         {x: "DOUBLE" for x in (*columns.numbers().values(), *columns.policies) if x in seen},
     )
-
-
-def _roles(columns: Columns) -> tuple[str, ...]:
-    keys = () if columns.key is None else (columns.key,)
-    return (columns.action, *columns.numbers().values(), *columns.policies, *keys)
 
 
 def _first_keys(path: str) -> list[str]:
@@ -395,9 +320,10 @@ def log_of_arrays(
     if clash is not None:
         raise UsageError(f"policy {clash!r} has the name of a role; rename it")
     present = {name: values for name, values in given.items() if values is not None}
-    same_index(
-        {**present, **policies} if context is None else {**present, **policies, "context": context}
-    )
+    indexed = {**present, **policies}
+    if context is not None:
+        indexed["context"] = context
+    same_index(indexed)
     known = None if actions is None else Actions(actions)
     if "propensities" in present:
         present["propensities"] = _vector_columns(present["propensities"], known)
@@ -423,14 +349,11 @@ def log_of_arrays(
         raise DataError(
             f"columns of different lengths ({shown}); every column needs one entry a row"
         )
-    columns = Columns(
-        propensity="propensity" if "propensity" in present else None,
-        log_propensity="log_propensity" if "log_propensity" in present else None,
-        propensities="propensities" if "propensities" in present else None,
-        weight="weight" if "weight" in present else None,
-        context=context_names,
-        policies=tuple(str(x) for x in policies),
-    )
+    # an array becomes a column with the name of its role
+    optional: dict[str, Any] = {role: role for role in ARRAYS if role in present}
+    names = tuple(str(x) for x in policies)
+    columns = Columns(propensity=None, context=context_names, policies=names)
+    columns = replace(columns, **optional)
     return Log.of(TableSource(to_table(table), "the arrays"), columns, known, **options)
 
 

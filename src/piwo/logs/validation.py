@@ -120,6 +120,11 @@ class _Findings:
         self.rows = rows
         self.noted: list[Finding] = []
 
+    @property
+    def fatal(self) -> list[Finding]:
+        """The findings for which the batch is refused."""
+        return [x for x in self.noted if x.fatal]
+
     def note(
         self, column: str, rule: str, advice: str, bad: npt.ArrayLike, fatal: bool = True
     ) -> bool:
@@ -151,46 +156,40 @@ def validate(
     present = set(record.schema.names)
     action = _action(record[columns.action], schema, findings)
     reward = _reward(record[columns.reward], schema, findings)
-    context = (
-        _context(record, schema, findings)
-        if schema.features is not None and present.issuperset(schema.features.columns)
-        else None
-    )
-    weight = _weight(record[columns.weight], columns.weight, findings) if columns.weight else None
-    policies = {
-        name: _probability(record[name], name, findings, zero_allowed=True)
-        for name in columns.policies
-    }
+    context = None
+    if schema.features is not None and present.issuperset(schema.features.columns):
+        context = _context(record, schema, findings)
+    policies: dict[str, Floats] = {}
+    for name in columns.policies:
+        policies[name] = _probability(record[name], name, findings, zero_allowed=True)
+    optional: dict[str, Floats] = {}
+    for role, name, check in columns.checked_alone():
+        optional[role] = _CHECKS[check](record[name], name, findings)
     vectors, log_vectors = None, None
     if columns.propensities and columns.propensities in present:
         vectors = _vectors(record[columns.propensities], columns.propensities, schema, findings)
-    elif (
-        schema.behavior is not None
-        and context is not None
-        and not any(x.fatal for x in findings.noted)
-    ):
+    elif schema.behavior is not None and context is not None and not findings.fatal:
         vectors, log_vectors = _of_behavior(schema.behavior, _read_only(context))
         vectors = _checked_vectors(vectors, "behavior", schema, findings)
     propensity, log_propensity = _propensity(record, schema, findings, vectors, action)
-    if any(x.fatal for x in findings.noted):
-        raise Refused(x for x in findings.noted if x.fatal)
-    start = int(rows[0]) if len(rows) else 0
+    if findings.fatal:
+        raise Refused(findings.fatal)
     batch = Batch(
-        start,
-        action,
-        reward,
-        propensity,
-        log_propensity,
-        vectors,
-        log_vectors,
-        context,
-        weight,
-        policies,
-        rows,
+        start=int(rows[0]) if len(rows) else 0,
+        action=action,
+        reward=reward,
+        propensity=propensity,
+        log_propensity=log_propensity,
+        propensities=vectors,
+        log_propensities=log_vectors,
+        context=context,
+        policies=policies,
+        rows=rows,
+        **optional,
     )
-    return batch if schema.propensity_error is None else schema.propensity_error.applied(
-        batch
-    ), tuple(findings.noted)
+    if schema.propensity_error is not None:
+        batch = schema.propensity_error.applied(batch)
+    return batch, tuple(findings.noted)
 
 
 def _of_behavior(behavior: Behavior, context: Floats) -> tuple[Floats, Floats | None]:
@@ -331,7 +330,12 @@ def _probability(values: pa.Array, name: str, findings: _Findings, zero_allowed:
     return p
 
 
-def _weight(values: pa.Array, name: str, findings: _Findings) -> Floats:
+def _finite(values: pa.Array, name: str, findings: _Findings) -> Floats:
+    numbers = _number(values, name, findings)
+    return np.zeros(len(values)) if numbers is None else numbers
+
+
+def _sampling_weight(values: pa.Array, name: str, findings: _Findings) -> Floats:
     weight = _number(values, name, findings)
     if weight is None or len(weight) == 0:
         return np.ones(len(values))
@@ -342,6 +346,10 @@ def _weight(values: pa.Array, name: str, findings: _Findings) -> Floats:
         weight <= 0,
     )
     return weight
+
+
+_CHECKS = {"finite": _finite, "sampling weight": _sampling_weight}
+"""`Role.check` -> what validates such a column."""
 
 
 def _context(record: pa.RecordBatch, schema: Schema, findings: _Findings) -> Floats:
