@@ -81,7 +81,7 @@ def _piwo(score: piwo.scores.Score | None, oracle: piwo.oracles.Oracle) -> Learn
 
 
 def _boosted(log: piwo.Log, seed: int) -> piwo.policies.Policy:
-    usual = {one.label: one.oracle for one in piwo.learners.usual_pool(seed)}
+    usual = {one.label: one.oracle for one in piwo.learners.default_pool(seed)}
     return usual["direct boosted trees"].solve(log, piwo.IW())
 
 

@@ -353,7 +353,7 @@ CALLS: dict[str, Call] = {
             "log": LOG,
         },
     ),
-    "usual_pool": (learners.usual_pool, {"random_state": 0}),
+    "default_pool": (learners.default_pool, {"random_state": 0}),
     "evaluate": (
         piwo.evaluate,
         {**EVALUATE, "policy": UNIFORM, "q": None, "baseline": None, "name": "one"},

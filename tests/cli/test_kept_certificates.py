@@ -56,7 +56,7 @@ def test_every_kind_is_shown(
 ) -> None:
     pytest.importorskip("jinja2")
     few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
-    monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
+    monkeypatch.setattr("piwo.learners.auto.default_pool", lambda _: few)
     out, page = tmp_path / "p.piwo", tmp_path / "page.html"
     small = f"select * from '{learnable}' limit 600"
     done = piwo(
@@ -81,7 +81,7 @@ def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, m
     certified."""
     pytest.importorskip("jinja2")
     few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
-    monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
+    monkeypatch.setattr("piwo.learners.auto.default_pool", lambda _: few)
     again, gated, page = tmp_path / "again.piwo", tmp_path / "gated.piwo", tmp_path / "page.html"
     words = ("learn", learnable, *roles, "--context", "user x,shop", "--json", "--out")
     made = piwo(*words, again).document["certificate"]

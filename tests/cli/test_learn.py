@@ -301,7 +301,7 @@ def test_auto_is_the_default(piwo, learnable: Path, roles, tmp_path: Path) -> No
         in again.out
     )
     assert (
-        "nothing is proved of the policy to run (--no-refit keeps the certified one)" in again.out
+        "nothing is proved for the policy to run (--no-refit keeps the certified one)" in again.out
     )
     assert library.load(out) is not None
 
@@ -374,7 +374,7 @@ def test_learning_against_an_incumbent(
 ) -> None:
     """What was learned already cannot be beaten; one action for all can."""
     few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
-    monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
+    monkeypatch.setattr("piwo.learners.auto.default_pool", lambda _: few)
     out, old, early, other = (
         tmp_path / x for x in ("p.piwo", "old.piwo", "early.parquet", "later.parquet")
     )
@@ -421,7 +421,7 @@ def test_rewards_predicted_by_a_model_that_is_fitted_first(
     words += ["--oracle", "ridge", "--score"]
     done = piwo(*words, "dr-ls", "--reward-model", "forward", "--gate", "--json")
     assert (done.code, done.err) == (0, "")
-    assert "q fitted forward, each row's on earlier rows" in done.document["training"]["rule"]
+    assert "q fitted forward, for each row on earlier training rows" in done.document["training"]["rule"]
     assert done.document["certificate"]["bound"] == "mixture-cv"
     grid = piwo(*words, "dr-ls", "--reward-model", "forward", "--gamma", "grid", "--json").document
     assert len(grid["path"]) > 5

@@ -84,7 +84,7 @@ def test_wrong_choices_end_in_one_line(
 def test_missing_values_are_told_once(piwo, visits: Path, tmp_path: Path, monkeypatch) -> None:
     """Both parts of the rows lack some, too."""
     few = (library.learners.Candidate("ridge", library.oracles.Ridge(), library.IX(0.1)),)
-    monkeypatch.setattr("piwo.learners.auto.usual_pool", lambda _: few)
+    monkeypatch.setattr("piwo.learners.auto.default_pool", lambda _: few)
     done = piwo(
         "learn", visits, "--context", "age", "--missing", "indicator", "--out", tmp_path / "p.piwo"
     )

@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import piwo
 from piwo.estimators.propensities import COLUMN
-from piwo.learners.learner import Rows, divide
+from piwo.learners.split import Split
 from piwo.policies import RowWise
 
 
@@ -139,11 +139,11 @@ def shop(n: int = 400) -> dict[str, Any]:
     return {"x": x, "city": city, "action": action, "reward": (rng.random(n) < 0.5) * 1.0}
 
 
-def read_and_divided(rows: dict[str, Any], forward: bool, tail: bool, factor: float = 1.0) -> Rows:
+def read_and_divided(rows: dict[str, Any], forward: bool, tail: bool, factor: float = 1.0) -> Split:
     log = piwo.estimate_propensities(
         rows, context=["x", "city"], forward=forward, model=GaussianNB()
     )
-    return divide(log.with_propensity_error(factor), "held-out", 0.4, 0, tail)
+    return Split.of(log.with_propensity_error(factor), "held-out", 0.4, 0, tail)
 
 
 def changed(rows: dict[str, Any], where: np.ndarray) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def changed(rows: dict[str, Any], where: np.ndarray) -> dict[str, Any]:
     return found
 
 
-def held_out(rows: dict[str, Any], divided: Rows, forward: bool) -> np.ndarray:
+def held_out(rows: dict[str, Any], divided: Split, forward: bool) -> np.ndarray:
     """Return which of all rows are held out; forward, the first fifth is on neither side."""
     assert divided.test is not None
     assert divided.test.selector is not None

@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 import piwo
-from piwo.learners import Candidate, usual_pool
+from piwo.learners import Candidate, default_pool
 
 pytestmark = pytest.mark.statistics
 
@@ -35,10 +35,10 @@ def value(policy, signal=0.6, n=4000):
     return 0.3 + signal * float((policy.act(X, random_state=0).actions == (X[:, 0] > 0)).mean())
 
 
-def test_the_usual_pool_is_learned_certified_and_saved(tmp_path):
+def test_the_default_pool_is_learned_certified_and_saved(tmp_path):
     with threadpool_limits(1, "openmp"):  # trees so small only wait for each other's threads
         learner = piwo.Auto().fit(make_log(600))
-    assert set(learner.path_) == {one.label for one in usual_pool()} | {"logging"}
+    assert set(learner.path_) == {one.label for one in default_pool()} | {"logging"}
     assert learner.certificate_.improves
     assert learner.chosen_ != "logging"
     assert value(learner.policy_) > 0.8  # the best is .9, the logger .45
@@ -147,7 +147,7 @@ def test_refit_says_that_nothing_is_proved_of_what_is_returned():
     assert (again.policy_.coef == whole.coef).all()
     assert not np.array_equal(again.policy_.coef, again.certified_policy_.coef)
     assert any(
-        "nothing is proved of the policy to run" in note for note in again.certificate_.notes
+        "nothing is proved for the policy to run" in note for note in again.certificate_.notes
     )
     assert certified.certificate_.notes == ()
     # one certificate, beside two policies

@@ -24,7 +24,7 @@ pytest.importorskip("nutpie", reason="sampling needs the extra piwo[sampler]")
 # short chains: what is with_propensity_error of them depends on the version of the sampler
 pytestmark = [
     pytest.mark.statistics,
-    pytest.mark.filterwarnings("ignore:.*the certificate holds all the same:piwo.PiwoWarning"),
+    pytest.mark.filterwarnings("ignore:.*the certificate is valid all the same:piwo.PiwoWarning"),
 ]
 
 
@@ -152,7 +152,7 @@ def test_a_seed_gives_the_same_draws_on_any_number_of_cores(monkeypatch):
 def test_progress_is_told():
     told = []
     with piwo.reporting(lambda done, total: told.append((done, total))):
-        drawn(draws=40, warmup=20, told=7)
+        drawn(draws=40, warmup=20, rows=7)
     assert sum(done for done, _ in told) == 3 * 60 * 7
     assert {total for _, total in told} == {3 * 60 * 7}
 
@@ -173,8 +173,8 @@ def test_ctrl_c_ends_it_at_once():
     assert len(asked) <= before + 3
 
 
-def test_no_place_to_start_from_is_one_line():
-    with pytest.raises(piwo.DataError, match="no place to start from"):
+def test_no_starting_point_is_one_line():
+    with pytest.raises(piwo.DataError, match="no starting point with a finite density"):
         drawn(lambda place: (math.nan, place), draws=5)
 
 
@@ -340,7 +340,7 @@ def test_certificates_hold_on_adversarial_bandits():
 def test_doubts_about_the_draws_are_said():
     with pytest.warns(
         piwo.PiwoWarning,
-        match=r"have not mixed|independent draws.*the certificate holds all the same",
+        match=r"have not mixed|independent draws.*the certificate is valid all the same",
     ):
         piwo.GibbsLinear(warmup=10, samples=10, chains=2, draws=20).fit(log_of(*world(100, 0)))
 
@@ -399,7 +399,7 @@ def test_bad_arguments():
         ({"draws": 0}, "draws is 0"),
         ({"chains": 1}, "chains is 1"),
         ({"warmup": 0}, "warmup is 0"),
-        ({"chains": 20, "warmup": 10}, "no more than warmup"),
+        ({"chains": 20, "warmup": 10}, "expected at most warmup and samples"),
         ({"samples": True}, "samples is True"),
         ({"draws": 3000}, "make only 2000; raise samples"),
         ({"score": piwo.Clip(0.1)}, "Clip has no PAC-Bayes bound"),

@@ -193,7 +193,7 @@ def test_held_out_rows_on_request_and_the_tail():
     assert learner.certificate_.candidates == len(
         {id(point.policy) for point in learner.path_.values()}
     )
-    with pytest.raises(piwo.UsageError, match="promises no regret"):
+    with pytest.raises(piwo.UsageError, match="has no regret bound"):
         learner.regret_bound(2.0)
 
 

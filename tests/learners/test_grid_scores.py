@@ -108,7 +108,7 @@ def test_bounds_with_a_fitted_model_are_the_naive_ones() -> None:
         assert point.lower == pytest.approx(lowers.max(), rel=1e-9)
         assert point.policy is oracle.policies[int(lowers.argmax())]
     assert learner.rule_.endswith(
-        "values of lam; q fitted forward, each row's on earlier rows to learn from"
+        "values of lam; q fitted forward, for each row on earlier training rows"
     )
 
 

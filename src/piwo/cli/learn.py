@@ -23,7 +23,7 @@ from piwo.cli.shared_options import (
 )
 from piwo.errors import UsageError, warn
 from piwo.evaluation.provenance import Acquaintance, Rows, sample_of
-from piwo.learners.account import CandidateReport, LearningReport
+from piwo.learners.report import CandidateReport, LearningReport
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
 from piwo.sources.addresses import without_secrets

@@ -1,10 +1,10 @@
-"""Coverage-scaled PIWO-IX: a gamma for every policy, where somebody knows how well each is covered."""
+"""Coverage-scaled PIWO-IX: a gamma for every policy, if the coverage of each is known."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +14,8 @@ from piwo.certificates.certify import certify
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.learners.account import LearningReport, account_of
 from piwo.learners.learner import Learner, check_certifiable, check_log
+from piwo.learners.report import LearningReport, report_of
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
@@ -27,22 +27,23 @@ from piwo.scores import IX
 __all__ = ["CoverageScaled"]
 
 
+@dataclass(eq=False, repr=False)
 class CoverageScaled(Learner):
-    """PIWO-IX with a gamma of its own for every policy of a list, tuned to the policy's known coverage.
+    """PIWO-IX with a gamma for every policy of a list, tuned to the policy's known coverage.
 
-    Answers: how good can pessimistic learning be where coverage is known? For simulations and
-    comparisons alone: it cannot be run on data. C_0(pi) = E sum_a pi(a|X) r(X,a)/mu(a|X) depends on
-    the distribution of contexts and on the mean rewards, which are what is to be learned; an
-    estimate of it from the log would be wrong most where it matters, and the guarantee would be
-    gone. Nor is the maximum a call of an oracle: the penalty differs from policy to policy.
-    `PIWOGrid` has the same regret up to a factor 1.06 and a log log n, knows nothing, and calls any
-    oracle.
+    Answers: how good can pessimistic learning be if coverage is known? For simulations and
+    comparisons only: it cannot be run on real data. C_0(pi) = E sum_a pi(a|X) r(X,a)/mu(a|X)
+    depends on the distribution of contexts and on the mean rewards, which are unknown; an estimate
+    of it from the log would be worst where it matters most, and the guarantee would be lost. The
+    maximum cannot be found by an oracle either: the penalty differs from policy to policy.
+    `PIWOGrid` has the same regret up to a factor 1.06 and a log log n, without knowing the
+    coverage, and works with any oracle.
 
     Formula: V(pi) = V_gamma(pi) - L/(2 gamma n) at gamma = sqrt(L/(2 C_0(pi) n)), L =
     log(2|Pi|/delta); the policy is the argmax. With probability 1 - delta the regret against pi* is
     at most 2 sqrt(2 C_0(pi*) L/n), for all pi* together (`piwo.bounds.regret_bound_tuned`).
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Appendix B, with 1/n, argmax and 2|Pi|
-    put right (docs/errata.md, E13).
+    corrected (docs/errata.md, E13).
 
     Args:
         oracle: an `Exhaustive` list of N policies.
@@ -50,16 +51,15 @@ class CoverageScaled(Learner):
             in [0, 1], or a mapping from its position; inf for a policy that the logger does not
             cover, which is then never chosen. See `piwo.simulate.Bandit.coverage` and
             `piwo.simulate.ClassificationBandit.coverage`.
-        delta: how often what is claimed may be wrong: the regret bound, and the certificate by
-            itself.
+        delta: error probability of the regret bound, and separately of the certificate.
 
     Attributes:
         policy_: the learned policy.
         certificate_: its in-sample certificate.
         score_: IX with the chosen policy's gamma.
-        rule_: where that came from, in words.
-        gammas_: (N,) gamma of each policy; 0 where it is not covered, inf where it earns nothing.
-        values_: (N,) V(pi), raw, on the scale where rewards are in [0, 1]; -inf where the policy is
+        rule_: how that was chosen, in words.
+        gammas_: (N,) gamma of each policy; 0 if it is not covered, inf if it earns nothing.
+        values_: (N,) V(pi), raw, on the scale where rewards are in [0, 1]; -inf if the policy is
             not covered.
 
     >>> import piwo
@@ -73,10 +73,10 @@ class CoverageScaled(Learner):
     (True, [0.0003, 0.0331])
     """
 
-    def __init__(self, oracle: Exhaustive, coverage: Any, *, delta: float = 0.05) -> None:
-        self.oracle = oracle
-        self.coverage = coverage
-        self.delta = delta
+    oracle: Exhaustive
+    coverage: Any
+    _: KW_ONLY
+    delta: float = 0.05
 
     def fit(self, log: Log) -> Self:
         """Choose a policy by a log and the known coverage, and certify it.
@@ -95,19 +95,27 @@ class CoverageScaled(Learner):
         check_kind("oracle", self.oracle, Exhaustive, " of piwo.oracles")
         check_certifiable(log, self.oracle, "in-sample")
         if not math.isfinite(log.reward_range[1]):
-            raise UsageError("IX needs rewards with an upper end; declare reward_range")
+            raise UsageError(
+                f"IX needs rewards with an upper end; declare {argument('reward_range')}"
+            )
         known = _known(self.coverage, len(self.oracle.policies))
         size, n = self.oracle.log_class_size(), len(log)
+        # L = log(2|Pi|/delta)
         penalty = bounds.log_inv_delta(self.delta, statements=2, log_class_size=size)
         with np.errstate(divide="ignore"):
+            # gamma = sqrt(L / (2 C_0 n))
             self.gammas_ = np.sqrt(penalty / n / (2.0 * known))
         candidates = self.oracle.candidates(log)
         scaled = np.flatnonzero((self.gammas_ > 0) & np.isfinite(self.gammas_))
-        pairs = tuple(CreditSums((candidates[i],), (IX(float(self.gammas_[i])),)) for i in scaled)
-        # a policy that earns nothing is worth 0, whatever the log says; one that is not covered is
+        pairs = []
+        for i in scaled:
+            score = IX(float(self.gammas_[i]))
+            pairs.append(CreditSums((candidates[i],), (score,)))
+        # a policy that earns nothing has value 0, whatever the log; one that is not covered is
         # never chosen
         self.values_ = np.where(known == 0.0, 0.0, -np.inf)
-        means = [float(one.credit[0, 0]) / one.rows for one in reduce(log, Joint(pairs))]
+        means = [float(one.credit[0, 0]) / one.rows for one in reduce(log, Joint(tuple(pairs)))]
+        # V(pi) = V_gamma(pi) - L / (2 gamma n)
         self.values_[scaled] = np.array(means) - penalty / (2.0 * self.gammas_[scaled] * n)
         best = int(self.values_.argmax())
         gamma = float(self.gammas_[best])
@@ -119,8 +127,8 @@ class CoverageScaled(Learner):
         self.certificate_ = replace(made[0], score=self.score_.name, parameter=self.score_.value)
         return self
 
-    def _account(self) -> LearningReport:
-        return account_of(self.policy_, self.certificate_, self.score_, self.rule_)
+    def _report(self) -> LearningReport:
+        return report_of(self.policy_, self.certificate_, self.score_, self.rule_)
 
 
 def _known(coverage: Any, policies: int) -> Floats:
@@ -129,7 +137,7 @@ def _known(coverage: Any, policies: int) -> Floats:
         lacking = [i for i in range(policies) if i not in coverage]
         if lacking:
             raise UsageError(
-                f"coverage lacks policy {lacking[0]}, expected a number for each of "
+                f"{argument('coverage')} lacks policy {lacking[0]}, expected a number for each of "
                 f"0..{policies - 1}"
             )
         coverage = [coverage[i] for i in range(policies)]
@@ -137,16 +145,17 @@ def _known(coverage: Any, policies: int) -> Floats:
         known = np.asarray(coverage, np.float64)
     except (TypeError, ValueError):
         raise UsageError(
-            f"{argument('coverage')} is {coverage!r:.80}, expected {policies} numbers, one a policy"
+            f"{argument('coverage')} is {coverage!r:.80}, expected {policies} numbers, one for "
+            "each policy"
         ) from None
     if known.shape != (policies,) or not (known >= 0.0).all():
         raise UsageError(
-            f"{argument('coverage')} has shape {known.shape} and least value {known.min(initial=math.inf):g}, "
-            f"expected {policies} numbers of at least 0, one a policy"
+            f"{argument('coverage')} has shape {known.shape} and least value "
+            f"{known.min(initial=math.inf):g}, expected {policies} numbers of at least 0, one for each policy"
         )
     if np.isinf(known).all():
         raise UsageError(
-            "the logger covers none of the policies: there is nothing to choose; PIWOGrid needs "
-            "no coverage"
+            "the logger covers none of the policies, so there is nothing to choose; PIWOGrid does "
+            "not need the coverage"
         )
     return known

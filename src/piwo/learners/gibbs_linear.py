@@ -1,26 +1,20 @@
-"""The Gibbs posterior over linear policies itself: sampled, and the mixture of its draws certified on other rows."""
+"""The Gibbs posterior over linear policies, sampled; its draws are certified on other rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from piwo.certificates.certify import certify
 from piwo.errors import UsageError, warn
-from piwo.learners.account import LearningReport, account_of
-from piwo.learners.learner import Learner, check_log, divide
+from piwo.learners.hyper_parameters import bet_of, posterior_rule, posterior_score
+from piwo.learners.learner import SplitLearner, check_log
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale
 from piwo.learners.nuts import draw_chains
-from piwo.learners.posterior import (
-    bet_of,
-    check_linear_posterior,
-    check_sizes,
-    fitted_rule,
-    fitted_score,
-    mixture_of,
-)
+from piwo.learners.posterior import check_linear_posterior, check_sizes, mixture_of
+from piwo.learners.report import LearningReport, report_of
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
@@ -32,14 +26,15 @@ from piwo.scores import LSLinear, Score
 __all__ = ["GibbsDensity", "GibbsLinear"]
 
 
-class GibbsLinear(Learner):
-    """Learn the Gibbs posterior over linear softmax policies by sampling from it; certify the draws on other rows.
+@dataclass(eq=False, repr=False)
+class GibbsLinear(SplitLearner):
+    """Sample from the Gibbs posterior over linear policies; certify the draws on other rows.
 
-    Answers: what does the best posterior look like, where `PACBayesLinear` looks among normal ones
-    alone? Deployed is the mixture of policies drawn from it. Draws of a sampler are nearly, not
-    exactly, from the posterior, so no bound rests on them: the certificate is of that mixture, on
-    rows that the sampler never saw, and holds whatever the draws are. `chains_` tells how good they
-    are. Needs the extra `piwo[sampler]`.
+    Answers: what does the best posterior look like? `PACBayesLinear` searches among normal ones
+    only. Deployed is the mixture of policies drawn from it. Draws of a sampler are nearly, not
+    exactly, from the posterior, so no bound rests on them: the certificate is for that mixture, on
+    rows that the sampler never saw, and is valid whatever the draws are. `chains_` reports the
+    quality of the draws. Needs the extra `piwo[sampler]`.
 
     Formula: dQ/dP proportional to exp(lambda n V(pi)), P = N(0, prior_scale^2 I) on standardized
     columns.
@@ -49,14 +44,11 @@ class GibbsLinear(Learner):
     Args:
         score: LSLinear() (the default) or IX(); without a hyper-parameter lambda = 2 sqrt(d/n).
         prior_scale: standard deviation of the prior's coefficients; 1e-50 to 1e50.
-        draws: M, policies in the mixture, evenly spaced over the chains.
+        draws: M, the number of policies in the mixture, evenly spaced over the chains.
         chains: independent chains, from different starts; at least 2, so that they can be compared.
         warmup: steps of each chain that only tune the sampler.
         samples: further steps of each chain.
-        delta: how often the certificate may be wrong.
-        holdout: fraction of the rows that is held out for it.
-        random_state: seed of split and chains, a whole number.
-        tail: hold out the last rows of the log instead of random ones: for adaptive logs.
+        delta, holdout, random_state, tail: see `SplitLearner`; the seed is also that of the chains.
 
     Attributes:
         policy_: the mixture, a `piwo.policies.Mixture`.
@@ -66,7 +58,7 @@ class GibbsLinear(Learner):
         coefficients_: (M, K, d + 1) of the mixture, on standardized columns.
         prior_: P, a `NormalPosterior`.
         score_: the score with its hyper-parameter.
-        rule_: where that came from, in words.
+        rule_: how that was chosen, in words.
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
@@ -82,33 +74,16 @@ class GibbsLinear(Learner):
     ([0, 1], True)
     """
 
-    def __init__(
-        self,
-        score: Score | None = None,
-        *,
-        prior_scale: float = 1.0,
-        draws: int = 100,
-        chains: int = 4,
-        warmup: int = 500,
-        samples: int = 500,
-        delta: float = 0.05,
-        holdout: float = 0.5,
-        random_state: int = 0,
-        tail: bool = False,
-    ) -> None:
-        self.score = score
-        self.prior_scale = prior_scale
-        self.draws = draws
-        self.chains = chains
-        self.warmup = warmup
-        self.samples = samples
-        self.delta = delta
-        self.holdout = holdout
-        self.random_state = random_state
-        self.tail = tail
+    score: Score | None = None
+    _: KW_ONLY
+    prior_scale: float = 1.0
+    draws: int = 100
+    chains: int = 4
+    warmup: int = 500
+    samples: int = 500
 
     def fit(self, log: Log) -> Self:
-        """Sample from the posterior of one part of a log, and certify the mixture of the draws on the other.
+        """Sample from the posterior of one part of a log, and certify the draws on the other.
 
         Args:
             log: the logged decisions, with context.
@@ -118,14 +93,13 @@ class GibbsLinear(Learner):
 
         Raises:
             DataError: for rows that break a rule, and a log without any reward.
-            UsageError: for arguments that do not go together, and where the extra is not installed.
+            UsageError: for arguments that do not go together, and if the extra is not installed.
         """
         score = LSLinear() if self.score is None else self.score
         self._check(log, score)
-        rows = divide(log, "held-out", self.holdout, self.random_state, self.tail)
-        first, last = rows.training, rows.test
-        assert last is not None
-        self.score_, self.rule_ = fitted_score(score, first), fitted_rule(score)
+        rows = self._split(log, "held-out")
+        first, last = rows.training, rows.certified_on
+        self.score_, self.rule_ = posterior_score(score, first), posterior_rule(score)
         density = self._density(first, self.score_)
         self.prior_ = density.prior
         self.chains_ = draw_chains(
@@ -135,11 +109,11 @@ class GibbsLinear(Learner):
             warmup=self.warmup,
             draws=self.samples,
             seed=int(self.random_state) % 2**64,
-            told=len(density.gains.action),
+            rows=len(density.gains.action),
         )
         for doubt in self.chains_.doubts(self.draws):
             warn(
-                f"{doubt}; the certificate holds all the same; for better draws raise warmup or "
+                f"{doubt}; the certificate is valid all the same; for better draws raise warmup or "
                 "samples"
             )
         every = self.chains_.draws.reshape(-1, self.prior_.mean.size)
@@ -159,24 +133,21 @@ class GibbsLinear(Learner):
         self.certificate_ = certify(last, {0: self.policy_}, delta=self.delta, facts=facts)[0]
         return self
 
-    def _account(self) -> LearningReport:
+    def _report(self) -> LearningReport:
         made = self.chains_
         worth = f"worth {made.ess:.4g} independent draws, {made.divergences} diverged"
-        return account_of(
+        quality = {"rhat": made.rhat, "ess": made.ess, "divergences": made.divergences}
+        return report_of(
             self.policy_,
             self.certificate_,
             self.score_,
             self.rule_,
             more=[f"  {len(made.draws)} chains: R-hat {made.rhat:.4g}, {worth}"],
-            facts={
-                "chains": jsonable(
-                    {"rhat": made.rhat, "ess": made.ess, "divergences": made.divergences}
-                )
-            },
+            facts={"chains": jsonable(quality)},
         )
 
     def _density(self, log: Log, score: Score) -> GibbsDensity:
-        """Return the density that a log makes, in coordinates that its rewarded rows tell."""
+        """Return the density from a log, in coordinates from its rewarded rows."""
         examples = rewarded(log, [score])
         _, center, width = standardized(examples.context)
         shape = len(log.actions), len(center) + 1
@@ -196,21 +167,21 @@ class GibbsLinear(Learner):
         check_sizes(self, draws=1, chains=2, warmup=10, samples=10)
         if self.chains > min(self.warmup, self.samples):
             raise UsageError(
-                f"{argument('chains')} is {self.chains}, expected no more than warmup or samples"
+                f"{argument('chains')} is {self.chains}, expected at most warmup and samples"
             )
         if self.draws > self.chains * self.samples:
             raise UsageError(
-                f"{argument('draws')} is {self.draws}, and {self.chains} chains of {self.samples} samples make "
-                f"only {self.chains * self.samples}; raise samples"
+                f"{argument('draws')} is {self.draws}, but {self.chains} chains of {self.samples} "
+                f"samples make only {self.chains * self.samples}; raise samples"
             )
 
 
 @dataclass(frozen=True)
 class GibbsDensity:
-    """Logarithm of the density of u up to a constant, lambda n V(pi_theta) - |u|^2/2, and its gradient.
+    """Log density of u up to a constant, lambda n V(pi_theta) - |u|^2/2, and its gradient.
 
-    theta = m + s u with N(m, s^2) the prior: where the log says nothing, u is standard normal. V
-    sums over the rewarded rows, block by block; equal rows are one, with the sum of their gains.
+    theta = m + s u with N(m, s^2) the prior: without information in the log, u is standard normal.
+    V sums over the rewarded rows, block by block; equal rows are merged, and their gains added.
 
     >>> gains = SoftmaxObjective(
     ...     np.zeros((1, 1)), np.zeros(1, int), np.ones(1), 1, penalty=0.0, ridge=0.0
@@ -227,7 +198,7 @@ class GibbsDensity:
 
     @classmethod
     def of(cls, examples: Examples, prior: NormalPosterior, bet: float) -> Self:
-        """Return the density that the rewarded rows make, at lambda."""
+        """Return the density from the rewarded rows, at lambda."""
         few = _merged(examples)
         context = prior.inputs(few.context)[:, :-1]
         gains = SoftmaxObjective(
@@ -242,7 +213,7 @@ class GibbsDensity:
 
     def __call__(self, units: Floats) -> tuple[float, Floats]:
         """Return the density at u, (D,), and its gradient."""
-        # far out there is nothing but overflow, which the sampler takes for a wall
+        # far out everything overflows; the sampler treats that as density 0
         with np.errstate(all="ignore"):
             loss, slope = self.gains(self.coefficients(units).ravel())
             value = -self.temperature * loss - 0.5 * float(units @ units)
@@ -250,7 +221,7 @@ class GibbsDensity:
 
 
 def _merged(examples: Examples) -> Examples:
-    """Return the rows with equal context and action as one, in an order of their own."""
+    """Return the rows sorted, those with equal context and action merged into one."""
     gains = examples.gains[0]
     order = np.lexsort((gains, examples.action, *examples.context.T))
     context, action = examples.context[order], examples.action[order]

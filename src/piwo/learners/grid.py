@@ -1,11 +1,11 @@
-"""PIWO-Grid: as good as the best gamma, which nobody has to know."""
+"""PIWO-Grid: nearly as good as the best gamma, without knowing it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Literal, Self
 
 from piwo import bounds
 from piwo.certificates.certificate import Certificate, Kind
@@ -13,24 +13,22 @@ from piwo.certificates.certify import Certifying
 from piwo.checks import check_kind
 from piwo.engines.engine import reduce
 from piwo.errors import UsageError
-from piwo.learners.account import LearningReport, account_of_path
+from piwo.learners.hyper_parameters import gamma_grid, with_fitted_model
 from piwo.learners.learner import (
     CONTRADICTED,
     HALF_OF_DELTA,
-    Learner,
-    Rows,
+    SplitLearner,
     check_certifiable,
     check_log,
     check_regret_known,
-    check_score,
     check_upper_end,
-    divide,
-    fitted,
-    gamma_grid,
 )
+from piwo.learners.report import LearningReport, report_of_path
+from piwo.learners.split import Split
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.oracles import Classifier, Oracle
+from piwo.oracles.oracle import check_score
 from piwo.policies import Policy
 from piwo.reductions import Joint
 from piwo.reductions.credit_sums import CreditSums
@@ -41,7 +39,7 @@ __all__ = ["GridPoint", "PIWOGrid"]
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One gamma of the grid: the policy learned with it, what it seems worth, and what it is worth at least.
+    """One gamma of the grid: the policy learned with it, its estimated value and its lower bound.
 
     Values are in the reward's own unit.
 
@@ -62,47 +60,44 @@ class GridPoint:
     score: Score
     policy: Policy
     value: float | None
-    """Importance-weighted estimate on the rows certified on."""
+    """Importance-weighted estimate on the rows of the certificate."""
     lower: float | None
-    """Lower bound on the value (`BaselineRelative`: on the improvement), for all points together;
-    the choice has the highest. In-sample the exact inverse of the score's mean, raw, and for scores
-    of w R never above the certificate's mixture bound; held-out that of the certificate. None where
-    the rows contradict their propensities."""
+    """Lower bound on the value (`BaselineRelative`: on the improvement), valid for all points
+    jointly; the highest is chosen. In-sample the exact inverse of the score's mean, raw, and for
+    scores of w R never above the certificate's mixture bound; held-out that of the certificate.
+    None if the rows contradict their propensities."""
     certificate: Certificate
 
 
-class PIWOGrid(Learner):
-    """Learn with a whole grid of gammas, and keep the policy that is certified best.
+@dataclass(eq=False, repr=False)
+class PIWOGrid(SplitLearner):
+    """Learn with a grid of gammas, and keep the policy with the highest lower bound.
 
-    Answers: which policy should run, where nobody knows how well the log covers it? One gamma fits
-    one coverage; PIWO-Grid is as good as if it had been told the best one, for the price of a log
-    log n, and adapts with linear LS gains to the variance too. Nothing is tuned.
+    Answers: which policy should run, if its coverage by the log is unknown? One gamma suits one
+    coverage. PIWO-Grid is as good as with the best gamma, at the price of a log log n, and with
+    linear LS gains it adapts to the variance too. Nothing has to be tuned.
 
-    With a class of known size (`Exhaustive`) all rows are learned from and certified on, at
-    log|Pi|. With other oracles the grid is learned on one part of the log and its policies are
-    certified on the other, at the logarithm of their number.
+    With a class of known size (`Exhaustive`) it learns from all rows and certifies on all rows, at
+    the price of log|Pi|. With other oracles it learns the grid on one part of the log and certifies
+    its policies on the other, at the price of the logarithm of their number.
 
     Formula: over the grid, policy_gamma = argmax sum_t sum_a pi(a|X_t) G_gamma[t, a]; the choice is
     argmax_gamma (exp(2 gamma V_gamma(policy_gamma) - L/n) - 1)/(2 gamma), L = log(2 |Pi| m /
     delta); of equal ones the larger gamma. On held-out rows the mixture bound of `piwo.certify`
-    takes the place of that formula.
+    is used instead.
     Source: docs/grid.md, with proof; gains: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), arXiv
     2405.14335.
 
     Args:
         score: LSLinear() (the default), IX(), or another admissible score (`Score.admissible`:
             IXReward, the linear GlobalClip, LogClip and Freezing, DoublyRobustLS,
-            BaselineRelative), without a hyper-parameter: that is what the grid is for. The regret
-            bounds are for the first two.
+            BaselineRelative), without a hyper-parameter, which the grid sets. The regret bounds
+            hold for the first two.
         oracle: weighted logistic regression by default. `Ridge` learns the whole grid in one pass.
-        delta: how often what is claimed may be wrong. In-sample half of it is for lower bounds, and
-            stands in the certificate, and half for the regret.
-        certificate: "in-sample", "held-out", or "auto": in-sample where the size of the class is
+        certificate: "in-sample", "held-out", or "auto": in-sample if the size of the class is
             known.
-        holdout: fraction of the rows that is held out.
-        random_state: seed of the split, a whole number.
-        tail: hold out the last rows of the log instead of random ones: for adaptive logs, whose
-            logger learned from earlier rows.
+        delta, holdout, random_state, tail: see `SplitLearner`. In-sample, half of delta is for
+            lower bounds, and recorded in the certificate; the other half is for the regret.
 
     Attributes:
         policy_: the learned policy.
@@ -110,7 +105,7 @@ class PIWOGrid(Learner):
             makes it.
         score_: the score with the hyper-parameter that was chosen.
         rule_: how that was chosen, in words.
-        grid_: the grid and what each of its statements pays, a `piwo.bounds.GammaGrid`.
+        grid_: the grid and the penalty of each of its statements, a `piwo.bounds.GammaGrid`.
         path_: gamma -> `GridPoint`, the largest gamma first; for `DoublyRobustLS` with several q or
             k (lam, q, k).
 
@@ -125,30 +120,16 @@ class PIWOGrid(Learner):
     ([0, 1], True)
     """
 
-    def __init__(
-        self,
-        score: Score | None = None,
-        oracle: Oracle | None = None,
-        *,
-        delta: float = 0.05,
-        certificate: Literal["auto", "held-out", "in-sample"] = "auto",
-        holdout: float = 0.5,
-        random_state: int = 0,
-        tail: bool = False,
-    ) -> None:
-        self.score = score
-        self.oracle = oracle
-        self.delta = delta
-        self.certificate = certificate
-        self.holdout = holdout
-        self.random_state = random_state
-        self.tail = tail
+    score: Score | None = None
+    oracle: Oracle | None = None
+    _: KW_ONLY
+    certificate: Literal["auto", "held-out", "in-sample"] = "auto"
 
     def fit(self, log: Log) -> Self:
         """Learn a policy from a log and certify it.
 
         Args:
-            log: the logged decisions, with context where the oracle needs it.
+            log: the logged decisions, with context if the oracle needs it.
 
         Returns:
             The learner itself, with `policy_` and `certificate_`.
@@ -166,34 +147,36 @@ class PIWOGrid(Learner):
         kind = self._kind(oracle)
         check_certifiable(log, oracle, kind)
         oracle.fit_for(log)
-        rows = divide(log, kind, self.holdout, self.random_state, self.tail)
-        score, how = fitted(score, rows.training)
+
+        rows = self._split(log, kind)
+        score, model = with_fitted_model(score, rows.training)
         settings = len(score.variants())
-        # without the size of the class the grid is as wide as any class could use
+        # if the size of the class is unknown, the grid is as wide as any class could use
         size = (oracle.log_class_size() or 0.0) + math.log(settings)
         self.grid_ = gamma_grid(score, rows.facts["training_rows"], size, self.delta)
         # too few rows for the theorem: the most pessimistic gains alone
         gammas = self.grid_.gammas or (self.grid_.largest,)
-        scores = [one for gamma in gammas for one in score.at_gamma(gamma).variants()]
+        scores: list[Score] = []
+        for gamma in gammas:
+            scores += score.at_gamma(gamma).variants()
         policies = oracle.solve_path(rows.training, scores)
-        facts = {**rows.facts, "oracle": oracle.name}
-        points = self._points(rows, kind, oracle, scores, policies, facts)
+        points = self._points(rows, kind, oracle, scores, policies)
         self.path_ = {point.score.key if settings > 1 else point.gamma: point for point in points}
-        best = max(
-            points,
-            key=lambda point: (-math.inf if point.lower is None else point.lower, point.gamma),
-        )
+
+        best = max(points, key=_lower_bound)
         self.policy_, self.certificate_, self.score_ = best.policy, best.certificate, best.score
-        many = f"values of {score.parameter}" if settings == 1 else f"settings of {score.label}"
-        self.rule_ = f"the highest lower bound among {len(points)} {many}{how}"
+        many = f"{len(points)} settings of {score.label}"
+        if settings == 1:
+            many = f"{len(points)} values of {score.parameter}"
+        self.rule_ = f"the highest lower bound among {many}{model}"
         if best.lower is None:
-            self.rule_ = CONTRADICTED.format(f"the most cautious of {len(points)} {many}")
+            self.rule_ = CONTRADICTED.format(f"the most cautious of {many}")
         return self
 
     def regret_bound(self, coverage: float | Callable[[float], float]) -> float:
-        """Return how far below a policy of the class the learned one can be, if that policy is covered so well.
+        """Return how far the learned policy can be below one of the class with this coverage.
 
-        Holds for all policies of the class, jointly with the certificate, with probability 1 -
+        Valid for all policies of the class, jointly with the certificate, with probability 1 -
         delta; only in-sample, and for oracles that find the maximum over their class.
 
         Args:
@@ -203,7 +186,7 @@ class PIWOGrid(Learner):
             The bound, in the reward's own unit.
 
         Raises:
-            UsageError: before `fit`, for other oracles, and where the rows were split.
+            UsageError: before `fit`, for other oracles, and if the rows were split.
 
         Source: docs/grid.md, Theorem 1 (b).
         """
@@ -212,97 +195,95 @@ class PIWOGrid(Learner):
         made = self.certificate_
         if made.kind != "in-sample" or self.oracle is None or not self.oracle.exact:
             raise UsageError(
-                f"the {made.oracle} oracle with a {made.kind} certificate promises no regret; "
-                f"that takes an exact oracle such as Exhaustive, and {argument('certificate', 'in-sample')}"
+                f"the {made.oracle} oracle with a {made.kind} certificate has no regret bound; "
+                "that takes an exact oracle such as Exhaustive, and "
+                f"{argument('certificate', 'in-sample')}"
             )
-        check_regret_known(self.score_)
+        check_regret_known(self.score_, made.reward_range)
         low, high = made.reward_range
-        if not math.isfinite(high):
-            raise UsageError(
-                "the rewards have no upper end, so coverage bounds no regret; declare reward_range"
-            )
         return (high - low) * bounds.regret_bound_grid(self.grid_, coverage)
 
-    def _account(self) -> LearningReport:
-        return account_of_path(self.path_.values(), self.certificate_, self.score_, self.rule_)
+    def _report(self) -> LearningReport:
+        return report_of_path(self.path_.values(), self.certificate_, self.score_, self.rule_)
 
     def _kind(self, oracle: Oracle) -> Kind:
         if self.certificate == "auto":
             return "held-out" if oracle.log_class_size() is None else "in-sample"
         if self.certificate not in ("held-out", "in-sample"):
             raise UsageError(
-                f"{argument('certificate')} is {self.certificate!r}, expected 'auto', 'held-out' or 'in-sample'"
+                f"{argument('certificate')} is {self.certificate!r}, expected 'auto', 'held-out' "
+                "or 'in-sample'"
             )
         return self.certificate
 
     def _points(
         self,
-        rows: Rows,
+        rows: Split,
         kind: Kind,
         oracle: Oracle,
         scores: Sequence[Score],
         policies: Sequence[Policy],
-        facts: Mapping[str, Any],
     ) -> list[GridPoint]:
-        """Return the points of the path; one pass over the rows to certify on for all of them."""
-        assert rows.test is not None
+        """Return the points of the path, from one pass over the rows to certify on."""
+        test = rows.certified_on
         inside = kind == "in-sample"
-        # the event that the theorems rest on is that of the mixture bounds; dense scores have one
-        # of their own
+        # the theorems rest on the event of the mixture bounds; dense scores have an event of their
+        # own
         plain = inside and scores[0].pessimistic
         asked = Certifying.of(
-            rows.test,
+            test,
             dict(enumerate(policies)),
             delta=self.delta / 2.0 if inside else self.delta,
             within=oracle if inside else None,
             interval="mixture" if plain else "auto",
-            facts=facts,
+            facts={**rows.facts, "oracle": oracle.name},
         )
-        ready = [asked.policies[asked.same_as[i]] for i in range(len(policies))]
-        pairs = tuple(
-            CreditSums((one,), (score,)) for one, score in zip(ready, scores, strict=True) if inside
-        )
-        sums, credit = reduce(asked.log, Joint((asked.sums, Joint(pairs))))
-        means = (
-            [float(one.credit[0, 0]) / one.rows for one in credit]
-            if inside
-            else [None] * len(scores)
-        )
+        pairs = []
+        if inside:
+            for i, score in enumerate(scores):
+                ready = asked.policies[asked.same_as[i]]
+                pairs.append(CreditSums((ready,), (score,)))
+        sums, credited = reduce(asked.log, Joint((asked.sums, Joint(tuple(pairs)))))
+        means: list[float | None] = [None] * len(scores)
+        if inside:
+            means = [float(one.credit[0, 0]) / one.rows for one in credited]
         found = asked.finish(sums)
-        triples = zip(scores, policies, means, strict=True)
-        return [
-            self._point(rows.test, score, policy, mean, found[i])
-            for i, (score, policy, mean) in enumerate(triples)
-        ]
+        points = []
+        for i, (score, policy, mean) in enumerate(zip(scores, policies, means, strict=True)):
+            points.append(self._point(test, score, policy, mean, found[i]))
+        return points
 
     def _point(
         self, log: Log, score: Score, policy: Policy, mean: float | None, made: Certificate
     ) -> GridPoint:
+        """Return one point; `mean`, that of the score, is known in-sample only."""
         gamma, grid = score.gamma_equivalent, self.grid_
         assert gamma is not None
-        # only in-sample the path has a mean of its own, and the regret a bound
-        notes = made.notes if mean is None else (*made.notes, HALF_OF_DELTA)
+        notes = list(made.notes)
+        # half of delta is for the regret, which has a bound in-sample only
+        if mean is not None:
+            notes.append(HALF_OF_DELTA)
         if not grid.gammas:
-            few = f"{grid.rows} rows are too few for the grid: L = {grid.penalty:.3g}"
-            notes = (
-                *notes,
-                f"{few}, so the bounds of PIWO-Grid are vacuous; learned with gamma = {gamma:g} alone",
+            notes.append(
+                f"{grid.rows} rows are too few for the grid: L = {grid.penalty:.3g}, so the bounds "
+                f"of PIWO-Grid are vacuous; learned with gamma = {gamma:g} alone"
             )
-        made = replace(made, score=score.name, parameter=score.value, notes=notes)
+        made = replace(made, score=score.name, parameter=score.value, notes=tuple(notes))
         if mean is None or made.value_lower is None:
-            least = made.improvement_lower if score.relative else made.value_lower
-            return GridPoint(gamma, score, policy, made.value, least, made)
+            lower = made.improvement_lower if score.relative else made.value_lower
+            return GridPoint(gamma, score, policy, made.value, lower, made)
+        # the least possible value on the unit scale: 0, or -1 for an improvement
         low = -1.0 if score.relative else 0.0
         if grid.gammas:
+            # (exp(lam V - L/n) - 1)/lam - shift, lam = 2 gamma
             low = bounds.score_lower(mean, grid.rows, 2.0 * gamma, grid.penalty) - score.shift
-        return GridPoint(
-            gamma,
-            score,
-            policy,
-            made.value,
-            log.span * low if score.relative else log.value(low),
-            made,
-        )
+        lower = log.span * low if score.relative else log.value(low)
+        return GridPoint(gamma, score, policy, made.value, lower, made)
+
+
+def _lower_bound(point: GridPoint) -> tuple[float, float]:
+    """Return what decides between points: the lower bound, of equal ones the larger gamma."""
+    return (-math.inf if point.lower is None else point.lower, point.gamma)
 
 
 def _check_grid(score: Score, oracle: Oracle, log: Log) -> None:

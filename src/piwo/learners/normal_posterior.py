@@ -60,13 +60,13 @@ class NormalPosterior:
     def about(
         cls, mean: Floats, scale: float, center: Floats | None = None, width: Floats | None = None
     ) -> Self:
-        """Return N(mean, scale^2 I); without coordinates those of the context as it is."""
+        """Return N(mean, scale^2 I), by default in the coordinates of the raw context."""
         d = mean.shape[1] - 1
-        zero, one = (
-            np.zeros(d) if center is None else center,
-            np.ones(d) if width is None else width,
-        )
-        return cls(mean, np.full(mean.shape, float(scale)), zero, one)
+        if center is None:
+            center = np.zeros(d)
+        if width is None:
+            width = np.ones(d)
+        return cls(mean, np.full(mean.shape, float(scale)), center, width)
 
     def kl(self, prior: NormalPosterior) -> float:
         """Return KL(Q || P)."""
@@ -78,6 +78,7 @@ class NormalPosterior:
 
     def log_ratio(self, prior: NormalPosterior, drawn: Floats) -> Floats:
         """Return log dQ/dP at drawn coefficients, (count,)."""
+        # log N(m, s^2) = -((x - m)/s)^2/2 - log s + const, the same constant for both
         mine, theirs = (drawn - self.mean) / self.scale, (drawn - prior.mean) / prior.scale
         each = (theirs * theirs - mine * mine) / 2.0 + np.log(prior.scale) - np.log(self.scale)
         return np.asarray(each.sum(axis=(1, 2)))
@@ -86,6 +87,7 @@ class NormalPosterior:
         self, drawn: Floats, actions: Actions, features: Features | None, greedy: bool
     ) -> list[LinearGreedy | LinearSoftmax]:
         """Return one linear policy for each draw."""
+        # w'(x - center)/width + b = (w/width)'x + b - (w/width)'center
         coef = drawn[:, :, :-1] / self.width
         offset = drawn[:, :, -1] - coef @ self.center
         pairs = list(zip(coef, offset, strict=True))
@@ -97,12 +99,13 @@ class NormalPosterior:
         """Return (z, 1), (n, d + 1).
 
         Raises:
-            DataError: for numbers whose squares would leave float64.
+            DataError: for numbers whose squares would overflow float64.
         """
         with np.errstate(over="ignore"):
             z = (context - self.center) / self.width
-        if not (np.abs(z) <= MOST_COEFFICIENT).all():
-            column = int(np.flatnonzero(~(np.abs(z) <= MOST_COEFFICIENT).all(axis=0))[0])
+        fits = (np.abs(z) <= MOST_COEFFICIENT).all(axis=0)
+        if not fits.all():
+            column = int(np.flatnonzero(~fits)[0])
             raise DataError(
                 f"context column {column} holds numbers up to "
                 f"{np.abs(context[:, column]).max():.4g}, too far from the prior's center; bring "
@@ -112,7 +115,7 @@ class NormalPosterior:
 
 
 def check_prior_scale(scale: Any) -> None:
-    """Raise where a prior's standard deviation is none, or so small or large that its square would leave float64.
+    """Check that a prior's standard deviation is a number whose square fits into float64.
 
     Raises:
         UsageError: naming the value.
@@ -122,8 +125,8 @@ def check_prior_scale(scale: Any) -> None:
     number = isinstance(scale, int | float | np.number) and not isinstance(scale, bool)
     if not (number and _LEAST_SCALE <= scale <= _MOST_SCALE):
         raise UsageError(
-            f"{argument('prior_scale')} is {scale!r:.80}, expected a number from {_LEAST_SCALE:g} to "
-            f"{_MOST_SCALE:g}; 1 is usual"
+            f"{argument('prior_scale')} is {scale!r:.80}, expected a number from "
+            f"{_LEAST_SCALE:g} to {_MOST_SCALE:g}, usually 1"
         )
 
 
@@ -131,10 +134,10 @@ def check_prior_scale(scale: Any) -> None:
 class ExpectedGains:
     """V(Q), the mean gain of softmax policies with normal coefficients, and its gradient.
 
-    A row sees the coefficients through its K scores alone, which are normal with means (w_a'z +
-    b_a) and variances sum_j s_aj^2 z_j^2; so noise is drawn for the scores, afresh for each row,
-    and averages out over rows (local reparameterisation). The noise is fixed by the seed: the same
-    V at each call.
+    A row depends on the coefficients only through its K scores, which are normal with means (w_a'z
+    + b_a) and variances sum_j s_aj^2 z_j^2. So noise is drawn for the scores, separately for each
+    row, and averages out over rows (local reparameterization). The noise is fixed by the seed: each
+    call returns the same V.
 
     Source: Kingma, Salimans, Welling 2015 (arXiv 1506.02557).
 
@@ -159,20 +162,24 @@ class ExpectedGains:
     def __call__(self, mean: Floats, scale: Floats) -> tuple[float, Floats, Floats]:
         """Return V(Q), and its derivatives by the means and by the logarithms of the scales."""
         m = len(self.action)
-        # threads cost more than one block is worth
-        one = [self._block(slice(0, m), mean, scale)] if m <= _ROWS else None
-        parts = one or spread(m, _ROWS, lambda rows: self._block(rows, mean, scale))
+        if m <= _ROWS:
+            # threads cost more than they save for one block
+            parts = [self._block(slice(0, m), mean, scale)]
+        else:
+            parts = spread(m, _ROWS, lambda rows: self._block(rows, mean, scale))
         value, by_mean, by_scale = (sum(x[1:], x[0]) for x in zip(*parts, strict=True))
+        # dV/d log s = (dV/ds) s = sum_j (dV/d deviation / deviation) z_j^2 s^2
         return float(value) / self.rows, by_mean / self.rows, by_scale * scale * scale / self.rows
 
     def _block(self, rows: slice, mean: Floats, scale: Floats) -> tuple[float, Floats, Floats]:
         z, action, gains = self.inputs[rows], self.action[rows], self.gains[rows] / _SAMPLES
         squares, at = z * z, (np.arange(len(action)), action)
+        # scores ~ N(center, deviation^2)
         center = z @ mean.T
         deviation = np.sqrt(squares @ (scale * scale).T)
-        noise = np.random.default_rng([self.seed, rows.start]).standard_normal(
-            (_SAMPLES // 2, *center.shape)
-        )
+        rng = np.random.default_rng([self.seed, rows.start])
+        # each noise vector is used with both signs, which lowers the variance
+        noise = rng.standard_normal((_SAMPLES // 2, *center.shape))
         value, by_score, by_deviation = 0.0, np.zeros_like(center), np.zeros_like(center)
         for one in (*noise, *-noise):
             pi = center + deviation * one
@@ -181,12 +188,13 @@ class ExpectedGains:
             pi /= pi.sum(axis=1, keepdims=True)
             credit = pi[at] * gains
             value += float(credit.sum())
-            # d pi(A) = pi(A) (e_A - pi)
+            # d pi(A) G / d scores = pi(A) G (e_A - pi)
             pi *= -credit[:, None]
             pi[at] += credit
             by_score += pi
             by_deviation += pi * one
         with np.errstate(invalid="ignore", divide="ignore"):
+            # d deviation / d s_j^2 = z_j^2 / (2 deviation)
             by_deviation = np.where(deviation > 0, by_deviation / deviation, 0.0)
         return value, by_score.T @ z, by_deviation.T @ squares
 
@@ -201,13 +209,13 @@ def fit_normal(
         gains: (m,) an admissible linear score's.
         prior: P.
         bet: lambda.
-        steps: most steps; to stop early does no harm, since every Q has its certificate.
+        steps: most steps; stopping early is harmless, since the certificate is valid for every Q.
         seed: of the noise.
     """
     from scipy.optimize import minimize
     from threadpoolctl import threadpool_limits
 
-    # one order for the same rows in any order, so that they meet the same noise
+    # the rows in one order whatever order they came in, so that they get the same noise
     order = np.lexsort((gains, examples.action, *examples.context.T))
     inputs = prior.inputs(examples.context[order])
     objective = ExpectedGains(inputs, examples.action[order], gains[order], examples.rows, seed)
@@ -217,6 +225,7 @@ def fit_normal(
         mean, logs = flat.reshape(2, *shape)
         scale = np.exp(logs)
         value, by_mean, by_log = objective(mean, scale)
+        # V(Q) - KL(Q || P)/(lambda n), and its gradient by means and log scales
         ratio = scale / prior.scale
         by_mean -= price * (mean - prior.mean) / prior.scale**2
         by_log -= price * (ratio * ratio - 1.0)
@@ -224,10 +233,9 @@ def fit_normal(
         return float(price * kl - value), -np.concatenate([by_mean.ravel(), by_log.ravel()])
 
     start = np.concatenate([prior.mean.ravel(), np.log(prior.scale).ravel() - 1.0])
-    # scales beyond these are no use, and steps there overflow
-    limits = [(None, None)] * prior.mean.size + [
-        (x - 12.0, x + 1.0) for x in np.log(prior.scale).ravel()
-    ]
+    # scales beyond these limits are useless, and steps there overflow
+    limits: list[tuple[float | None, float | None]] = [(None, None)] * prior.mean.size
+    limits += [(x - 12.0, x + 1.0) for x in np.log(prior.scale).ravel()]
     # the optimizer's own products are too small for threads
     with threadpool_limits(1, "blas"):
         found = minimize(

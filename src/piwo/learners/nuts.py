@@ -1,4 +1,4 @@
-"""Draws from a density by the no-U-turn sampler, with what tells whether to believe them."""
+"""Draws from a density by the no-U-turn sampler, with diagnostics."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["Chains", "Density", "draw_chains"]
 Density: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 """(D,) parameters -> log density up to a constant, and its gradient, (D,)."""
 
-# Above this R-hat the chains tell different stories.
+# Above this R-hat the chains disagree.
 _MIXED = 1.05
-# Seconds between two looks at the sampler: it hears Ctrl-C in between.
+# Seconds between two checks of the sampler; Ctrl-C is handled in between.
 _PATIENCE = 0.1
 
 
 @dataclass(frozen=True)
 class Chains:
-    """Draws of several chains, and what tells whether they are from the density.
+    """Draws of several chains, with diagnostics of whether they are from the density.
 
     Diagnostics are rank-normalized R-hat and bulk effective sample size, the worst over all D
     coordinates. Source: Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021 (arXiv 1903.08008).
@@ -38,16 +38,16 @@ class Chains:
     draws: Floats = field(repr=False)
     """(chains, draws, D), without the warm-up."""
     rhat: float
-    """1 where all chains tell the same."""
+    """1 if all chains agree."""
     ess: float
-    """How many independent draws these are worth."""
+    """The effective number of independent draws."""
     divergences: int
     """Draws at which the density was too steep for the sampler."""
     gradients: int
-    """How often the density was asked after the warm-up."""
+    """How often the density was evaluated after the warm-up."""
 
     def doubts(self, wanted: int) -> tuple[str, ...]:
-        """Return what speaks against taking the draws for `wanted` independent ones, in words."""
+        """Return the reasons, in words, not to treat the draws as `wanted` independent ones."""
         found = []
         if not self.rhat <= _MIXED:
             found.append(
@@ -55,7 +55,7 @@ class Chains:
             )
         if not self.ess >= wanted:
             found.append(
-                f"the chains are worth {self.ess:.4g} independent draws, and {wanted} are wanted"
+                f"the chains are worth {self.ess:.4g} independent draws, {wanted} were asked for"
             )
         if self.divergences:
             found.append(
@@ -72,12 +72,12 @@ def draw_chains(
     warmup: int,
     draws: int,
     seed: int,
-    told: int = 1,
+    rows: int = 1,
 ) -> Chains:
     """Return draws from a density; the same for a seed, however many cores there are.
 
-    Chains start from standard normal places, far apart where the density is narrower, so that R-hat
-    can tell, and run side by side on the cores. Ctrl-C ends them at once.
+    Chains start from standard normal points, which are far apart if the density is narrower, so
+    that R-hat can detect disagreement. They run in parallel on the cores. Ctrl-C ends them at once.
 
     Args:
         density: called from several threads at once; must not raise.
@@ -85,19 +85,24 @@ def draw_chains(
         chains: how many.
         warmup: steps of each that only tune the sampler, and are dropped.
         draws: further steps of each, which are returned.
-        seed: of everything.
-        told: rows that each step counts for where progress is reported.
+        seed: of starts and chains.
+        rows: rows that each step counts for when progress is reported.
 
     Raises:
-        UsageError: where the extra is not installed.
+        UsageError: if the extra is not installed.
     """
     sample, model_of = _nutpie()
-    tell, steps = current_progress(), chains * (warmup + draws)
+    report, steps = current_progress(), chains * (warmup + draws)
 
     def expand(place: Floats) -> dict[str, Floats]:
-        if tell is not None:
-            tell(told, told * steps)
+        # called once for each step
+        if report is not None:
+            report(rows, rows * steps)
         return {"place": place}
+
+    def start(chain: int) -> Floats:
+        # each chain has a stream of its own
+        return np.random.default_rng([seed, 3, chain]).standard_normal(size)
 
     model = model_of(
         ndim=size,
@@ -106,26 +111,23 @@ def draw_chains(
         expanded_dtypes=[np.dtype(np.float64)],
         expanded_shapes=[(size,)],
         expanded_names=["place"],
-        # each chain brings a number of its own
-        make_initial_point_fn=lambda chain: np.random.default_rng([seed, 3, chain]).standard_normal(
-            size
-        ),
+        make_initial_point_fn=start,
     )
-    return _chains(
-        _waited(
-            lambda: sample(
-                model,
-                draws=draws,
-                tune=warmup,
-                chains=chains,
-                cores=min(chains, os.cpu_count() or 1),
-                seed=int(np.random.SeedSequence([seed, 2]).generate_state(1, np.uint64)[0]),
-                progress_bar=False,
-                save_warmup=False,
-                blocking=False,
-            )
+
+    def begin() -> Any:
+        return sample(
+            model,
+            draws=draws,
+            tune=warmup,
+            chains=chains,
+            cores=min(chains, os.cpu_count() or 1),
+            seed=int(np.random.SeedSequence([seed, 2]).generate_state(1, np.uint64)[0]),
+            progress_bar=False,
+            save_warmup=False,
+            blocking=False,
         )
-    )
+
+    return _chains(_waited(begin))
 
 
 def _nutpie() -> tuple[Any, Any]:
@@ -141,10 +143,10 @@ def _nutpie() -> tuple[Any, Any]:
 
 
 def _waited(begin: Callable[[], Any]) -> Any:
-    """Return what a sampler that runs in the background has found; it is stopped where waiting ends otherwise."""
+    """Return the result of a sampler that runs in the background; stop it on any interruption."""
     from threadpoolctl import threadpool_limits
 
-    # the chains are the parallelism; a BLAS that starts its own threads underneath would fight them
+    # the chains already use all cores; threads of BLAS would compete with them
     with threadpool_limits(1, "blas"):
         running = begin()
         try:
@@ -157,7 +159,8 @@ def _waited(begin: Callable[[], Any]) -> Any:
                     if "initialization" not in str(cause):
                         raise
                     raise DataError(
-                        "the chains found no place to start from; look for huge numbers"
+                        "the chains found no starting point with a finite density; look for huge "
+                        "numbers"
                     ) from None
         except BaseException:
             running.cancel()
@@ -171,9 +174,15 @@ def _chains(found: Any) -> Chains:
     ess: Any = arviz.ess
     draws = np.asarray(found.posterior["place"].values, np.float64)
     each = [draws[:, :, k] for k in range(draws.shape[2])]
-    # chains that never moved have no variance, and neither measure
+    # chains that never moved have no variance, and both measures are not numbers
     with np.errstate(invalid="ignore", divide="ignore"):
-        worst, least = np.max([rhat(one) for one in each]), np.min([ess(one) for one in each])
+        worst = np.max([rhat(one) for one in each])
+        least = np.min([ess(one) for one in each])
     stats = found.sample_stats
-    diverged, steps = int(stats["diverging"].values.sum()), int(stats["n_steps"].values.sum())
-    return Chains(draws, float(worst), float(least), diverged, steps)
+    return Chains(
+        draws,
+        rhat=float(worst),
+        ess=float(least),
+        divergences=int(stats["diverging"].values.sum()),
+        gradients=int(stats["n_steps"].values.sum()),
+    )

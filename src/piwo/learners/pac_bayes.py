@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,19 +12,19 @@ from piwo import bounds
 from piwo.certificates.certificate import Certificate
 from piwo.errors import UsageError
 from piwo.intervals.prepare import prepare
-from piwo.learners.account import LearningReport, account_of
-from piwo.learners.learner import HALF_OF_DELTA, Learner, check_log, check_regret_known, check_score
+from piwo.learners.hyper_parameters import bet_of, posterior_grid
+from piwo.learners.learner import HALF_OF_DELTA, Learner, check_log, check_regret_known
 from piwo.learners.posterior import (
     PosteriorBound,
     PosteriorSums,
-    bet_of,
     check_posterior_score,
     mixture_of,
-    settle_grid,
 )
+from piwo.learners.report import LearningReport, report_of
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles import Exhaustive
+from piwo.oracles.oracle import check_score
 from piwo.policies import Policy
 from piwo.scores import LSLinear, Score
 
@@ -50,17 +49,18 @@ class PosteriorPoint:
     kl: float
     """KL(Q || P)."""
     lower: float | None
-    """Its lower bound at this gamma, raw, in the reward's own unit; the choice has the highest.
-    None where the rows contradict their propensities."""
+    """Its lower bound at this gamma, raw, in the reward's own unit; the highest is chosen. None if
+    the rows contradict their propensities."""
 
 
+@dataclass(eq=False, repr=False)
 class PACBayes(Learner):
     """Learn a distribution over a list of policies, and certify it, or any other, without log|Pi|.
 
-    Answers: how should trust be spread over these policies, where some were more plausible than
-    others beforehand? What is learned is a mixture that acts and logs exact propensities. It pays
-    the divergence from the prior in place of log|Pi|: little where many policies are good, or where
-    the prior was right.
+    Answers: which mixture of these policies should run, if some were more plausible than others
+    beforehand? The result is a mixture that acts and logs exact propensities. Its bound pays the
+    divergence from the prior instead of log|Pi|: little if many policies are good, or if the prior
+    was right.
 
     Formula: Q(pi) proportional to P(pi) exp(2 gamma n V_gamma(pi)), the maximum of V_gamma(Q) -
     KL(Q || P)/(2 gamma n); of a grid of gammas the one with the highest lower bound.
@@ -71,16 +71,16 @@ class PACBayes(Learner):
         policies: N policies, or an (N, n) array of labels, see `piwo.oracles.Exhaustive`.
         prior: (N,) shares, fixed before the rewards of the log were seen; None: all alike.
         score: LSLinear() (the default) or IX(). Without a hyper-parameter a grid that depends on n
-            alone; a number, or several, fixed before looking.
-        delta: how often what is claimed may be wrong. Half of it is for the lower bounds, and
-            stands in the certificate, and half for the regret.
+            alone; a number, or several, fixed before the log was seen.
+        delta: joint error probability. Half of it is for the lower bounds, and recorded in the
+            certificate; the other half is for the regret.
 
     Attributes:
         policy_: the mixture by the posterior, a `piwo.policies.Mixture`.
         posterior_: (N,) its shares; those that underflow are left out of the mixture.
-        certificate_: its certificate; `kl` is what it pays.
+        certificate_: its certificate; `kl` is its penalty.
         score_: the score with the hyper-parameter that was chosen.
-        grid_: the grid and what each of its statements pays, a `piwo.bounds.GammaGrid`.
+        grid_: the grid and the penalty of each of its statements, a `piwo.bounds.GammaGrid`.
         path_: gamma -> `PosteriorPoint`, the largest gamma first.
 
     >>> import piwo
@@ -95,13 +95,11 @@ class PACBayes(Learner):
     0.29
     """
 
-    def __init__(
-        self, policies: Any, prior: Any = None, *, score: Score | None = None, delta: float = 0.05
-    ) -> None:
-        self.policies = policies
-        self.prior = prior
-        self.score = score
-        self.delta = delta
+    policies: Any
+    prior: Any = None
+    _: KW_ONLY
+    score: Score | None = None
+    delta: float = 0.05
 
     def __repr__(self) -> str:
         count = len(self.policies) if isinstance(self.policies, Sized) else "?"
@@ -126,7 +124,7 @@ class PACBayes(Learner):
         check_posterior_score(score, log)
         log, candidates = _ready(self.policies, log)
         self.prior_ = _prior(self.prior, len(candidates))
-        scores, self.grid_ = settle_grid(score, len(log), self.delta)
+        scores, self.grid_ = posterior_grid(score, len(log), self.delta)
         self._sums = PosteriorSums.of(log, candidates, scores, self.grid_.penalty)
         self.path_ = self._path(log, scores)
         best = max(self.path_.items(), key=lambda item: (item[1].lower, item[0]))[1]
@@ -137,18 +135,20 @@ class PACBayes(Learner):
             self.path_ = {gamma: replace(point, lower=None) for gamma, point in self.path_.items()}
         return self
 
-    def _account(self) -> LearningReport:
+    def _report(self) -> LearningReport:
         rule = f"the highest lower bound among {len(self.path_)} values of {self.score_.parameter}"
-        return account_of(self.policy_, self.certificate_, self.score_, rule)
+        return report_of(self.policy_, self.certificate_, self.score_, rule)
 
     def certificate(self, posterior: Any) -> Certificate:
-        """Return the certificate of any posterior over the policies, chosen in any way; all of them hold together.
+        """Return the certificate of any posterior over the policies, chosen in any way.
+
+        The certificates of all posteriors are valid jointly.
 
         Args:
             posterior: (N,) shares.
 
         Raises:
-            UsageError: before `fit`, and for shares that are none.
+            UsageError: before `fit`, and for invalid shares.
         """
         self._check_fitted()
         weights, kl = self._divergence(posterior)
@@ -158,21 +158,21 @@ class PACBayes(Learner):
         return replace(made, notes=(*made.notes, HALF_OF_DELTA))
 
     def bound(self, posterior: Any) -> PosteriorBound:
-        """Return score, divergence and lower bound of any posterior, without another pass over the log.
+        """Return score, divergence and lower bound of any posterior, without another pass.
 
         Args:
             posterior: (N,) shares.
 
         Raises:
-            UsageError: before `fit`, and for shares that are none.
+            UsageError: before `fit`, and for invalid shares.
         """
         self._check_fitted()
         return self._sums.bound(*self._divergence(posterior)).believed(self.certificate_)
 
     def regret_bound(self, coverage: float | Callable[[float], float], kl: float) -> float:
-        """Return how far below any posterior Q* the learned one can be, if Q* is covered so well and so near the prior.
+        """Return how far the learned posterior can be below another one, Q*.
 
-        Holds for all Q* together, jointly with the certificates, with probability 1 - delta.
+        Valid for all Q*, jointly with the certificates, with probability 1 - delta.
 
         Args:
             coverage: of Q*, see `piwo.bounds.regret_bound_pac_bayes_grid`; where rewards are in [0,
@@ -189,12 +189,8 @@ class PACBayes(Learner):
         Source: docs/pac_bayes.md, Theorem 3.
         """
         self._check_fitted()
-        check_regret_known(self.score_)
         log = self._sums.log
-        if not math.isfinite(log.reward_range[1]):
-            raise UsageError(
-                "the rewards have no upper end, so coverage bounds no regret; declare reward_range"
-            )
+        check_regret_known(self.score_, log.reward_range)
         return log.span * bounds.regret_bound_pac_bayes_grid(self.grid_, coverage, kl)
 
     def _path(self, log: Log, scores: Sequence[Score]) -> dict[float, PosteriorPoint]:
@@ -202,8 +198,10 @@ class PACBayes(Learner):
         path, n = {}, self._sums.rows
         for score, values in zip(scores, self._sums.values, strict=True):
             bet = bet_of(score)
+            # Q(pi) proportional to P(pi) exp(lambda n V(pi))
             gibbs = bounds.gibbs_posterior(values, self.prior_, n, bet)
             low = bounds.pac_bayes_lower(gibbs.value, gibbs.kl, n, bet, self.grid_.penalty)
+            # gamma = lambda / 2
             path[bet / 2.0] = PosteriorPoint(
                 score, gibbs.weights, log.value(gibbs.value), gibbs.kl, log.value(low)
             )
@@ -220,7 +218,7 @@ class PACBayes(Learner):
 
 
 def _ready(policies: Any, log: Log) -> tuple[Log, tuple[Policy, ...]]:
-    """Return the log and the policies over one action list, with the context that they need."""
+    """Return log and policies over one action list, the log with the context that they need."""
     listed = Exhaustive(policies)
     given = listed.candidates(log) if isinstance(listed.policies, np.ndarray) else listed.policies
     log, ready = prepare(log, dict(enumerate(given)))
@@ -230,11 +228,11 @@ def _ready(policies: Any, log: Log) -> tuple[Log, tuple[Policy, ...]]:
 def _prior(prior: Any, size: int) -> Floats:
     if prior is None:
         return np.full(size, 1.0 / size)
-    # the divergence of a distribution from itself checks that it is one
+    # fails unless the shares are a distribution
     bounds.kl_divergence(prior, prior)
     shares = np.asarray(prior, np.float64)
     if shares.shape != (size,):
         raise UsageError(
-            f"prior has {len(shares)} shares for {size} policies, expected as many: one a policy"
+            f"prior has {len(shares)} shares for {size} policies, expected one for each policy"
         )
     return np.asarray(shares / shares.sum())

@@ -8,31 +8,32 @@ from typing import Any
 
 from piwo.checks import check_kind, check_positive, check_seed
 from piwo.errors import UsageError
-from piwo.learners.learner import check_used, fitted
+from piwo.learners.hyper_parameters import with_fitted_model
 from piwo.logs.log import Log
 from piwo.oracles import Classifier, Direct, Oracle, Ridge, Softmax
+from piwo.oracles.oracle import check_used
 from piwo.scores import IW, IX, Score
 
-__all__ = ["Candidate", "candidates", "usual_pool"]
+__all__ = ["Candidate", "candidates", "default_pool"]
 
 _SCORES: tuple[Score, ...] = (IX(1.0), IX(0.1), IX(1e-6))
-"""From the most to the least cautious: gamma = 1 hardly corrects for the logger, 1e-6 does so but
-for weights beyond a million, with which nothing can be fitted."""
+"""From the most to the least cautious: gamma = 1 hardly corrects for the logger; 1e-6 corrects
+except for weights beyond a million, with which nothing can be fitted."""
 
 _UNUSED = IW()
-"""What stands in the place of a score that nothing looks at."""
+"""Passed to oracles that do not use a score."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to learn a policy: an oracle, mostly with a score, under a name.
+    """One way to learn a policy: an oracle, usually with a score, and a name.
 
     Args:
-        name: what it is called.
-        oracle: what it learns with.
-        score: how rows are credited; None for an oracle that uses no score, such as `Direct`.
-        weight: how much of delta its certificate may spend, against 1 for others; more for what is
-            likely to be good.
+        name: shown in tables.
+        oracle: learns the policy.
+        score: credits rows; None for an oracle that uses no score, such as `Direct`.
+        weight: its certificate's share of delta, relative to 1 for others; more for candidates that
+            are likely to be good.
 
     >>> Candidate("ridge", Ridge(), IX(0.1)).label
     'ridge, IX gamma=0.1'
@@ -63,17 +64,19 @@ class Candidate:
         return f"{self.name}, {self.score.label}{given}"
 
     def credit(self, log: Log) -> Score:
-        """Return the score to hand to the oracle, with its reward model fitted to these rows where it asks for one."""
-        return _UNUSED if self.score is None else fitted(self.score, log)[0]
+        """Return the score for the oracle, with its reward model, if any, fitted to these rows."""
+        return _UNUSED if self.score is None else with_fitted_model(self.score, log)[0]
 
 
-def usual_pool(random_state: int = 0) -> tuple[Candidate, ...]:
-    """Return the usual pool: linear and boosted, with and without propensities; few, as each makes all bounds wider.
+def default_pool(random_state: int = 0) -> tuple[Candidate, ...]:
+    """Return the default pool: linear and boosted learners, with and without propensities.
+
+    It is small because each candidate makes all bounds wider.
 
     Args:
         random_state: seed of the boosted trees.
 
-    >>> len(usual_pool())
+    >>> len(default_pool())
     6
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -100,11 +103,11 @@ def usual_pool(random_state: int = 0) -> tuple[Candidate, ...]:
 
 
 def candidates(given: Sequence[Any], what: str) -> tuple[Candidate, ...]:
-    """Return candidates for what a user puts into a pool: candidates, oracles, and classifiers, each with all scores.
+    """Return candidates from candidates, oracles and classifiers, the latter two with all scores.
 
     Args:
         given: candidates, oracles, and scikit-learn classifiers whose `fit` takes `sample_weight`.
-        what: what the argument is called.
+        what: name of the argument.
 
     Raises:
         UsageError: for anything else.
@@ -121,11 +124,10 @@ def candidates(given: Sequence[Any], what: str) -> tuple[Candidate, ...]:
     for one in given:
         if isinstance(one, Candidate):
             made.append(one)
+        elif isinstance(one, Oracle) and not one.uses_score:
+            made.append(Candidate(one.name, one))
         elif isinstance(one, Oracle):
-            made += [
-                Candidate(one.name, one, score)
-                for score in (_SCORES if one.uses_score else (None,))
-            ]
+            made += [Candidate(one.name, one, score) for score in _SCORES]
         elif hasattr(one, "fit"):
             oracle = Classifier(one)
             made += [Candidate(type(one).__name__, oracle, score) for score in _SCORES]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from piwo.checks import check_kind
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -13,34 +14,34 @@ from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.scores import Score
 
-__all__ = ["Oracle"]
+__all__ = ["Oracle", "check_score", "check_used"]
 
 
 class Oracle(ABC):
-    """Cost-sensitive classification: argmax over a class of policies of sum_t sum_a pi(a|X_t) G[t, a].
+    """Cost-sensitive classification: argmax of sum_t sum_a pi(a|X_t) G[t, a] over a class of policies.
 
     Concrete oracles are small frozen dataclasses; `solve` leaves them unchanged.
     """
 
     name: ClassVar[str]
     exact: ClassVar[bool] = False
-    """Whether it finds the maximum over its class, or a surrogate's."""
+    """Whether it finds the maximum over its class; otherwise it maximizes a surrogate."""
     uses_score: ClassVar[bool] = True
-    """Whether what it learns depends on how rows are credited."""
+    """Whether what it learns depends on the score."""
 
     @abstractmethod
     def solve_path(self, log: Log, scores: Sequence[Score]) -> Sequence[Policy]:
-        """Return one policy a score, in as few passes over the log as the oracle can."""
+        """Return one policy for each score, in as few passes over the log as the oracle can."""
 
     def solve(self, log: Log, score: Score) -> Policy:
         """Return the policy for one score."""
         return self.solve_path(log, [score])[0]
 
     def least_losses(self, log: Log, scores: Sequence[Score]) -> Floats:  # noqa: ARG002 (for exact oracles)
-        """Return the smallest sum over the class of the credits of the losses 1 - R, (S,), for each score.
+        """Return the smallest credit of the losses 1 - R over the class, (S,), one for each score.
 
         Raises:
-            UsageError: for an oracle that is not exact: what a surrogate finds bounds nothing.
+            UsageError: for an oracle that is not exact: the result of a surrogate bounds nothing.
         """
         raise UsageError(
             f"the {self.name} oracle does not find the smallest loss of its class; use "
@@ -48,11 +49,11 @@ class Oracle(ABC):
         )
 
     def log_class_size(self) -> float | None:
-        """Return log |Pi|, None where the class is infinite or unknown."""
+        """Return log |Pi|; None if the class is infinite or unknown."""
         return None
 
     def contains(self, policy: Policy) -> bool:  # noqa: ARG002 (for classes that are known)
-        """Whether a policy is one of the class, which was fixed before the log was seen."""
+        """Whether a policy belongs to the class, which was fixed before the log was seen."""
         return False
 
     def needs_context(self) -> bool:
@@ -60,15 +61,15 @@ class Oracle(ABC):
         return True
 
     def needs_rows(self) -> bool:
-        """Whether the oracle needs all rows on one machine; sums can be had of logs in clusters too."""
+        """Whether the oracle needs all rows on one machine; sums suffice for logs in clusters."""
         return False
 
     def fit_for(self, log: Log) -> None:
-        """Raise where the log lacks what the oracle needs; called before any work.
+        """Check that the log has what the oracle needs, before any work.
 
         Raises:
             DataError: saying what is missing.
-            UsageError: for a log in a cluster, where sums are not enough.
+            UsageError: for a log in a cluster if sums do not suffice.
         """
         if self.needs_rows():
             log.require_one_machine(f"the {self.name} oracle")
@@ -77,3 +78,30 @@ class Oracle(ABC):
                 f"the {self.name} oracle needs the context, and the log was read without; read it "
                 f"with {argument('context', '[...]')}"
             )
+
+
+def check_score(score: Any) -> None:
+    """Check that oracles can maximize a score.
+
+    Raises:
+        UsageError: for a score that is not linear in the policy.
+    """
+    check_kind("score", score, Score, " of piwo.scores")
+    if not score.linear:
+        raise UsageError(
+            f"{score.label} is not linear in the policy, so no oracle can maximize it; use "
+            f"{score.instead}"
+        )
+
+
+def check_used(score: Score | None, oracle: Oracle) -> None:
+    """Check that no score is given to an oracle that does not use one.
+
+    Raises:
+        UsageError: naming both.
+
+    >>> from piwo.oracles import Direct
+    >>> check_used(None, Direct())
+    """
+    if score is not None and not oracle.uses_score:
+        raise UsageError(f"the {oracle.name} oracle uses no score, got {score!r:.80}; leave it out")

@@ -1,4 +1,4 @@
-"""How a learner came to its policy: what it tried, in numbers for records and in words for people."""
+"""How a learner found its policy: the candidates in numbers, the rule in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from piwo.certificates.certificate import Certificate
 from piwo.policies import Policy
 from piwo.scores import Score
 
-__all__ = ["CandidateReport", "LearningReport", "account_of", "account_of_path"]
+__all__ = ["CandidateReport", "LearningReport", "report_of", "report_of_path", "score_facts"]
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class CandidateReport:
     name: str
     policy: Policy
     facts: Mapping[str, float | str | None]
-    """What is known of it, by name; numbers in the reward's unit."""
+    """Its figures by name, in the reward's unit."""
     chosen: bool = False
 
 
 @dataclass(frozen=True)
 class LearningReport:
-    """What `Learner.describe` tells.
+    """The result of `Learner.describe`.
 
     >>> LearningReport(("learned from 500 rows: oracle direct",)).tried
     ()
@@ -45,10 +45,10 @@ class LearningReport:
     columns: Mapping[str, str] = field(default_factory=lambda: _columns(None))
     """Which of `CandidateReport.facts` to show, and what to call them."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What to keep beside the policy: plain numbers, texts, lists and mappings."""
+    """What to keep with the policy: plain numbers, texts, lists and mappings."""
     stays: str | None = None
-    """What stays where nothing better was found: "the logging policy" or "the incumbent"; None
-    where something was."""
+    """What to keep running if nothing better was found: "the logging policy" or "the incumbent";
+    None if something was."""
 
 
 @runtime_checkable
@@ -63,7 +63,7 @@ class _Point(Protocol):
     def certificate(self) -> Certificate | None: ...
 
 
-def account_of(
+def report_of(
     policy: Policy,
     made: Certificate | None,
     score: Score | None,
@@ -73,38 +73,40 @@ def account_of(
     more: Iterable[str] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> LearningReport:
-    """Return the account of one policy that was learned with one score.
+    """Return the report on one policy that was learned with one score.
 
     Args:
         policy: the policy.
         made: its certificate.
         score: what it was learned with.
-        rule: where the hyper-parameter came from.
-        seen: rows that it was learned from; None: those that the certificate names.
+        rule: how the hyper-parameter was chosen.
+        seen: rows that it was learned from; None: the number in the certificate.
         more: further lines.
-        facts: what to keep beside it.
+        facts: what to keep with the policy.
 
     >>> import piwo
     >>> made = Certificate("held-out", 0.6, 0.5, 0.1, 0.5, oracle="ridge", training_rows=90)
-    >>> account_of(piwo.policies.Constant("a", ["a"]), made, piwo.IX(0.1), "gamma as given").lines
+    >>> report_of(piwo.policies.Constant("a", ["a"]), made, piwo.IX(0.1), "gamma as given").lines
     ('learned from 90 rows: score ix, oracle ridge', '  gamma = 0.1; gamma as given')
     """
-    credited = "" if score is None else f"score {score.name}"
+    used = "" if score is None else f"score {score.name}"
+    tried: tuple[CandidateReport, ...] = ()
     if made is None:
-        lines = [f"learned without a certificate: {credited or rule}"]
+        lines = [f"learned without a certificate: {used or rule}"]
     else:
-        with_what = ", ".join(filter(None, (credited, f"oracle {made.oracle}")))
-        lines = [f"learned from {made.training_rows if seen is None else seen} rows: {with_what}"]
+        rows = made.training_rows if seen is None else seen
+        with_what = f"{used}, oracle {made.oracle}" if used else f"oracle {made.oracle}"
+        lines = [f"learned from {rows} rows: {with_what}"]
+        tried = (_candidate(policy, made, score, chosen=True),)
     if score is not None and score.value is not None:
         lines.append(f"  {score.parameter} = {score.value:.4g}; {rule}")
-    only = () if made is None else (_tried(policy, made, score, chosen=True),)
-    return LearningReport((*lines, *more), only, facts=facts or {})
+    return LearningReport((*lines, *more), tried, facts=facts or {})
 
 
-def account_of_path(
+def report_of_path(
     points: Iterable[_Point], made: Certificate | None, score: Score | None, rule: str
 ) -> LearningReport:
-    """Return the account of a path, of which the point with the certificate was chosen.
+    """Return the report on a path, of which the point with the certificate was chosen.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -114,33 +116,43 @@ def account_of_path(
     ...     [piwo.policies.Constant(x, log.actions) for x in log.actions]
     ... )
     >>> learner = piwo.PIWO(piwo.IX((0.1, 0.2)), both, certificate="in-sample").fit(log)
-    >>> [
-    ...     one.name
-    ...     for one in account_of_path(learner.path_.values(), learner.certificate_, None, "").tried
-    ... ]
+    >>> report = report_of_path(learner.path_.values(), learner.certificate_, None, "")
+    >>> [one.name for one in report.tried]
     ['gamma 0.1', 'gamma 0.2']
     """
     listed = tuple(points)
-    found = [(x, x.certificate) for x in listed if x.certificate is not None]
-    tried = tuple(_tried(x.policy, one, x.score, chosen=one is made) for x, one in found)
+    tried = []
+    for point in listed:
+        if point.certificate is not None:
+            chosen = point.certificate is made
+            tried.append(_candidate(point.policy, point.certificate, point.score, chosen=chosen))
     columns = _columns(listed[0].score.parameter)
-    return replace(account_of(listed[0].policy, made, score, rule), tried=tried, columns=columns)
+    report = report_of(listed[0].policy, made, score, rule)
+    return replace(report, tried=tuple(tried), columns=columns)
+
+
+def score_facts(score: Score | None) -> dict[str, Any]:
+    """Return what a certificate records of the score that a policy was learned with.
+
+    >>> from piwo.scores import IX
+    >>> score_facts(IX(0.1)), score_facts(None)
+    ({'score': 'ix', 'parameter': 0.1}, {'score': None, 'parameter': None})
+    """
+    if score is None:
+        return {"score": None, "parameter": None}
+    return {"score": score.name, "parameter": score.value}
 
 
 def _columns(parameter: str | None) -> Mapping[str, str]:
     return {"parameter": parameter or "parameter", "value": "value", "value_lower": "at least"}
 
 
-def _tried(
+def _candidate(
     policy: Policy, made: Certificate, score: Score | None, *, chosen: bool
 ) -> CandidateReport:
-    gamma, own = (None, None) if score is None else (score.gamma_equivalent, score.value)
-    name = (
-        "the policy"
-        if score is None
-        else score.label
-        if own is None
-        else f"{score.parameter} {own:.6g}"
-    )
+    name, gamma, own = "the policy", None, None
+    if score is not None:
+        gamma, own = score.gamma_equivalent, score.value
+        name = score.label if own is None else f"{score.parameter} {own:.6g}"
     facts = {"gamma": gamma, "parameter": own, "value": made.value, "value_lower": made.value_lower}
     return CandidateReport(name, policy, facts, chosen)
