@@ -301,7 +301,7 @@ class Auto(SplitLearner):
                 self.policy_ = one.oracle.solve(log, one.credit(log))
             unproved = Note(
                 "nothing is proved for the policy to run "
-                f"({argument('refit', False)} keeps the certified one)",
+                f"({argument('refit', value=False)} keeps the certified one)",
                 kind="refitted",
             )
             certificate = replace(

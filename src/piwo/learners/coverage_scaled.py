@@ -149,9 +149,10 @@ def _known(coverage: Any, policies: int) -> Floats:
             "each policy"
         ) from None
     if known.shape != (policies,) or not (known >= 0.0).all():
+        least = known.min(initial=math.inf)
         raise UsageError(
-            f"{argument('coverage')} has shape {known.shape} and least value "
-            f"{known.min(initial=math.inf):g}, expected {policies} numbers of at least 0, one for each policy"
+            f"{argument('coverage')} has shape {known.shape} and least value {least:g}, expected "
+            f"{policies} numbers of at least 0, one for each policy"
         )
     if np.isinf(known).all():
         raise UsageError(

@@ -18,7 +18,7 @@ __all__ = ["Oracle", "check_score", "check_used"]
 
 
 class Oracle(ABC):
-    """Cost-sensitive classification: argmax of sum_t sum_a pi(a|X_t) G[t, a] over a class of policies.
+    """Cost-sensitive classification: argmax over policies of sum_t sum_a pi(a|X_t) G[t, a].
 
     Concrete oracles are small frozen dataclasses; `solve` leaves them unchanged.
     """
