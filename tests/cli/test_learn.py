@@ -421,7 +421,10 @@ def test_rewards_predicted_by_a_model_that_is_fitted_first(
     words += ["--oracle", "ridge", "--score"]
     done = piwo(*words, "dr-ls", "--reward-model", "forward", "--gate", "--json")
     assert (done.code, done.err) == (0, "")
-    assert "q fitted forward, for each row on earlier training rows" in done.document["training"]["rule"]
+    assert (
+        "q fitted forward, for each row on earlier training rows"
+        in done.document["training"]["rule"]
+    )
     assert done.document["certificate"]["bound"] == "mixture-cv"
     grid = piwo(*words, "dr-ls", "--reward-model", "forward", "--gamma", "grid", "--json").document
     assert len(grid["path"]) > 5
