@@ -31,9 +31,8 @@ import pyarrow.parquet as pq
 from timing import peak_memory
 
 import piwo
-from piwo.engines import reduce
 from piwo.oracles.ridge import first_mean
-from piwo.reductions import Gram, PolicySums, Reduction, packed
+from piwo.reductions import Gram, PolicySums, Reduction, packed, reduce
 from piwo.scores import IW, IX
 
 WIDTH, ACTIONS, FILE_ROWS = 8, 16, 2_500_000

@@ -28,8 +28,7 @@ from big_log import write_log
 from timing import peak_memory
 
 import piwo
-from piwo.engines import reduce
-from piwo.reductions import Gram
+from piwo.reductions import Gram, reduce
 from piwo.sources.source import ParquetSource
 
 GAMMAS = 20

@@ -9,10 +9,10 @@ import pytest
 
 import piwo
 from piwo import bounds
-from piwo.engines import reduce
 from piwo.errors import UsageError
 from piwo.intervals.efron_stein import EfronSteinSums
 from piwo.policies import RowWise
+from piwo.reductions import reduce
 
 
 def make_log(mu: np.ndarray, chance: np.ndarray, seed: int) -> piwo.Log:

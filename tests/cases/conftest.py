@@ -10,8 +10,7 @@ import pytest
 def value() -> Callable[..., float]:
     """Return V_gamma(policy) on the reward's own scale."""
     # imported here: a conftest is loaded before the run-time type checks are set up
-    from piwo.engines import reduce
-    from piwo.reductions import PolicySums
+    from piwo.reductions import PolicySums, reduce
     from piwo.scores import IW, IX
 
     def of(log: Any, policy: Any, gamma: float = 0.0) -> float:

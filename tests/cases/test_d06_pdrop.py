@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from piwo.engines import reduce
 from piwo.errors import DataError
 from piwo.logs import read
 from piwo.policies import Logging
-from piwo.reductions import PolicySums
+from piwo.reductions import PolicySums, reduce
 from piwo.scores import IW
 
 

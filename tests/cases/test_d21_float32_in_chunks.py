@@ -5,10 +5,9 @@ import pyarrow as pa
 import pytest
 
 import piwo
-from piwo.engines import reduce
 from piwo.logs import read
 from piwo.policies import Column
-from piwo.reductions import PolicySums
+from piwo.reductions import PolicySums, reduce
 from piwo.scores import IX
 
 

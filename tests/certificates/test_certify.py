@@ -9,12 +9,11 @@ import pytest
 
 import piwo
 from piwo import UsageError, bounds
-from piwo.engines import reduce
 from piwo.evaluation.baseline import PAIR_SHIFTS, PAIR_WEIGHTS, Difference
 from piwo.intervals.control_variate import GAIN_SHIFTS, GAIN_WEIGHTS, SHIFTS, WEIGHTS
 from piwo.oracles import Exhaustive, Ridge
 from piwo.policies import Constant, Logging, Tabular, Uniform
-from piwo.reductions import bet_sums
+from piwo.reductions import bet_sums, reduce
 from piwo.reductions.control_variate import BASELINES, GAIN_BASELINES
 from piwo.reductions.pair_sums import PAIR_BASELINES, PairSums
 from piwo.simulate import ClassificationBandit, adversarial_bandits

@@ -2,7 +2,9 @@
 is refused."""
 
 import contextlib
+import dataclasses
 import functools
+import importlib.util
 import io
 import json
 import os
@@ -15,7 +17,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import piwo
-from piwo.engines import checkpointing, reduce, using
-from piwo.engines.checkpoint import _FORMAT
+from piwo.engines import checkpointing, using
+from piwo.engines.checkpoint import _FORMAT, Checkpoint
 from piwo.engines.fingerprint import fingerprint
 from piwo.errors import FileError, PiwoWarning, UsageError
 from piwo.logs import read
 from piwo.policies import Classifier, Constant, Deterministic, RowWise, Tabular, Uniform
-from piwo.reductions import Digest, Gram, Joint, PolicySums, Reduction, packed, unpacked
+from piwo.reductions import Digest, Gram, Joint, PolicySums, Reduction, packed, reduce, unpacked
 from piwo.scores import IW, IX
 from piwo.sources import source as sources_module
 
@@ -148,7 +149,7 @@ def test_another_log_is_refused(files: list[str], tmp_path: Path) -> None:
     words = "is a checkpoint of another log"
     with pytest.raises(FileError, match=words), checkpointing(kept):
         reduce(log(files[:1]), Fatal(WORK, 10**9))
-    with pytest.raises(FileError, match=words), checkpointing(kept):
+    with pytest.raises(FileError, match="of another computation on this log"), checkpointing(kept):
         reduce(read(files, actions=range(3), context="x", reward_range=(0, 2)), Fatal(WORK, 10**9))
     with pytest.raises(FileError, match=words), checkpointing(kept):
         reduce(log(table()), Fatal(WORK, 10**9))
@@ -173,14 +174,17 @@ def test_a_file_with_its_old_size_and_time_is_another_where_its_end_is(
             pq.write_table(rewritten, path)
         return path.stat()
 
-    before, made = write(0.25), fingerprint(log(path))
+    def found() -> str:
+        return fingerprint(log(path).source.source_id())
+
+    before, made = write(0.25), found()
     after = write(0.75)
     assert after.st_size == before.st_size
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert fingerprint(log(path)) != made
+    assert found() != made
     write(0.25)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert fingerprint(log(path)) == made
+    assert found() == made
 
 
 def test_another_computation_is_refused(files: list[str], tmp_path: Path) -> None:
@@ -223,7 +227,7 @@ def test_damaged_and_foreign_files_are_refused_and_left_alone(
     ):
         kept.write_bytes(bad)
         with pytest.raises(
-            FileError, match="is no checkpoint, or cut short or damaged; name"
+            FileError, match="is not a checkpoint, or cut short or damaged; name"
         ) as caught:
             checkpointing(kept).__enter__()
         assert "pickle" not in str(caught.value)
@@ -231,7 +235,7 @@ def test_damaged_and_foreign_files_are_refused_and_left_alone(
     kept.write_bytes(
         good.replace(f'"{piwo.__version__}"'.encode(), f'"{"9" * len(piwo.__version__)}"'.encode())
     )
-    with pytest.raises(FileError, match=r"no checkpoint|of piwo 9"), checkpointing(kept):
+    with pytest.raises(FileError, match=r"not a checkpoint|of piwo 9"), checkpointing(kept):
         pass
     with pytest.raises(FileError, match="no folder"), checkpointing(tmp_path / "no" / "kept"):
         pass
@@ -281,6 +285,66 @@ def test_findings_are_kept(tmp_path: Path) -> None:
         checkpointing(tmp_path / "kept"),
     ):
         reduce(log(hair), Fatal(Digest(), 10**9))
+
+
+def inferred(files: list[str]) -> piwo.Log:
+    return read(files, context=["x", "city"], key="row")
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> list[str]:
+    rows = table().append_column("city", pa.array([f"c{i % 3}" for i in range(N)]))
+    rows = rows.append_column("row", pa.array(np.arange(N)))
+    pq.write_table(rows, tmp_path / "towns.parquet", row_group_size=100)
+    return [str(tmp_path / "towns.parquet")]
+
+
+@pytest.mark.parametrize("found", ["actions", "features", "split", "rows"])
+def test_what_is_found_out_of_a_log_is_kept_too(
+    found: str, towns: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(log: piwo.Log) -> Any:
+        return {
+            "actions": lambda: log.actions,
+            "features": lambda: log.features,
+            "split": lambda: log.split(0.3).test_rows,
+            "rows": lambda: len(log.split(0.3).test),
+        }[found]()
+
+    expected = ask(inferred(towns))
+    kept, plain, begun = tmp_path / "kept", Checkpoint.keep, Checkpoint.begin
+    pieces: list[int] = []
+
+    def noted(self: Checkpoint, *args: Any) -> Any:
+        passed = begun(self, *args)
+        pieces.append(passed.pieces)
+        return passed
+
+    def killed(self: Checkpoint, passed: Any) -> None:
+        plain(self, passed)
+        if passed.pieces == 3:
+            raise Killed
+
+    monkeypatch.setattr(Checkpoint, "begin", noted)
+    monkeypatch.setattr(sources_module, "BATCH_ROWS", 25)  # a row group is a piece
+    monkeypatch.setattr(Checkpoint, "keep", killed)
+    with pytest.raises(Killed), checkpointing(kept, every=0):
+        ask(inferred(towns))
+    monkeypatch.setattr(Checkpoint, "keep", plain)
+    with checkpointing(kept):
+        assert ask(inferred(towns)) == expected
+    assert pieces[:2] == [0, 3]
+    assert not kept.exists()
+
+
+def test_a_pass_that_is_no_longer_needed_is_skipped(towns: list[str], tmp_path: Path) -> None:
+    kept, rows = tmp_path / "kept", inferred(towns)
+    with pytest.raises(Killed), checkpointing(kept, every=0):
+        reduce(rows, Fatal(Digest(), 30))
+    again = Fatal(Digest(), 10**9)
+    with checkpointing(kept):  # the log has its action list by now
+        assert reduce(rows, again) == reduce(inferred(towns), Digest())
+    assert again.seen < 20
 
 
 # --- what is the same
@@ -350,121 +414,80 @@ def things() -> Iterator[Any]:
     yield Classifier(LogisticRegression().fit(x, (x[:, 0] > 0).astype(int)), [0, 1])
     yield Classifier(LogisticRegression(C=0.1).fit(x, (x[:, 0] > 0).astype(int)), [0, 1])
     yield Joint((Digest(), PolicySums(Constant("a", ["a", "b"]), IW())))
-    yield log(pa.table({"action": [0], "reward": [1.0], "propensity": [1.0], "x": [0.5]}))
-    yield log(pa.table({"action": [0], "reward": [0.0], "propensity": [1.0], "x": [0.5]}))
+    for reward in (1.0, 0.0):
+        rows = pa.table({"action": [0], "reward": [reward], "propensity": [1.0], "x": [0.5]})
+        yield log(rows).source.source_id()
+    yield log(rows).reader()
 
 
-def test_functions_are_their_code_and_what_they_closed_over() -> None:
+def test_functions_are_their_source_and_what_they_closed_over() -> None:
     def made(number: float) -> Any:
         return lambda x: x * number
 
     assert fingerprint(made(1.0)) == fingerprint(made(1.0))
     assert fingerprint(made(1.0)) != fingerprint(made(2.0))
-    cycle: list[Any] = [1]
-    cycle.append(cycle)
-    assert fingerprint(cycle) == fingerprint(cycle)
+    assert fingerprint(lambda x, most=1: x > most) != fingerprint(lambda x, most=2: x > most)
+    assert fingerprint(functools.partial(rule, 1)) != fingerprint(functools.partial(rule, 2))
+    assert fingerprint(Threshold(1.0)) == fingerprint(Threshold(1.0))
+    assert fingerprint(Threshold(1.0)) != fingerprint(Threshold(2.0))
+    assert fingerprint(Threshold(1.0).above) != fingerprint(Threshold(2.0).above)
+
+
+@pytest.mark.parametrize("kind", ["function", "class"])
+def test_source_text_of_the_users_own_counts(kind: str, tmp_path: Path) -> None:
+    head = "def rule(x):" if kind == "function" else "class rule:\n  def __call__(self, x):"
+
+    def made(body: str) -> Any:
+        path = tmp_path / f"{body}.py"
+        path.write_text(f"{head}\n    return x {body} 1\n")
+        spec = importlib.util.spec_from_file_location("own_rules", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["own_rules"] = module
+        spec.loader.exec_module(module)
+        found = fingerprint(module.rule if kind == "function" else module.rule())
+        del sys.modules["own_rules"]
+        return found
+
+    assert made("+") == made("+")
+    assert made("+") != made("-")
+
+
+def test_what_cannot_be_described_is_refused_in_one_line() -> None:
     with pytest.raises(UsageError, match="cannot tell what a lock holds"):
         fingerprint({"a": threading.Lock()})
+    cycle: list[Any] = [1]
+    cycle.append(cycle)
+    with pytest.raises(UsageError, match=r"cannot describe a list that contains itself; compute"):
+        fingerprint(cycle)
+    place: dict[str, Any] = {"__name__": "typed_in"}
+    exec("def rule(x): return x", place)
+    words = r"^a checkpoint cannot tell what typed_in\.rule does, whose source text [^\n]*$"
+    with pytest.raises(UsageError, match=words):
+        fingerprint(Deterministic(place["rule"], range(3)))
 
 
-LIMIT: Any = 0.0
-HELPERS = ModuleType("helpers")
-
-
-def above(x: Any) -> Any:
-    return x > LIMIT
-
-
-def indirect(x: Any) -> Any:
-    return [above(y) for y in x] if x is not None else indirect(x)
-
-
-@functools.cache
-def kept(x: float) -> bool:
-    return x > 1
-
-
+@dataclasses.dataclass
 class Threshold:
     """A rule as an object."""
 
-    share = 0.5
+    limit: float
 
-    @property
-    def limit(self) -> float:
-        return self.share + LIMIT
-
-    def __call__(self, x: Any) -> Any:
+    def above(self, x: Any) -> Any:
         return x > self.limit
 
 
-@pytest.mark.parametrize(
-    "used",
-    [
-        pytest.param(above, id="global"),
-        pytest.param(lambda x: np.where(above(x), "a", "b"), id="helper"),
-        pytest.param(indirect, id="helper of a helper, nested, in a circle"),
-        pytest.param(lambda x: HELPERS.rules.above(x), id="module"),
-        pytest.param(functools.partial(lambda y, x: above(x), 3), id="partial"),
-        pytest.param(Threshold(), id="object"),
-        pytest.param(lambda x: Threshold()(x), id="class"),
-        pytest.param({"a": [Deterministic(above, [False, True])]}, id="policy"),
-    ],
-)
-def test_functions_are_what_they_look_up(used: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = ModuleType("helpers.rules")
-    monkeypatch.setattr(rules, "above", above, raising=False)
-    monkeypatch.setattr(HELPERS, "rules", rules, raising=False)
-    before = fingerprint(used)
-    assert fingerprint(used) == before
-    for other in (1.0, np.zeros(2), threading, "0.0"):
-        monkeypatch.setattr(sys.modules[__name__], "LIMIT", other)
-        assert fingerprint(used) != before
-    monkeypatch.setattr(sys.modules[__name__], "LIMIT", 0.0)
-    assert fingerprint(used) == before
-    monkeypatch.setattr(sys.modules[__name__], "LIMIT", threading.Lock())
-    with pytest.raises(UsageError, match="cannot tell what a lock holds"):
-        fingerprint(used)
-
-
-def test_the_code_of_helpers_and_classes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = sys.modules[__name__]
-    rule_of_all = lambda x: (indirect(x), kept(x), Threshold()(x))  # noqa: E731
-    before = {fingerprint(rule_of_all)}
-
-    def again() -> None:
-        found = fingerprint(rule_of_all)
-        assert found not in before
-        before.add(found)
-
-    for target, name, value in (
-        (here, "above", lambda x: x >= LIMIT),
-        (here, "kept", functools.cache(lambda x: x > 2)),
-        (Threshold, "share", 0.6),
-        (Threshold, "limit", property(lambda self: self.share - LIMIT)),
-        (Threshold, "__call__", lambda self, x: x >= self.limit),
-    ):
-        monkeypatch.setattr(target, name, value)
-        again()
-
-
-def test_many_functions_that_call_each_other_take_no_time() -> None:
-    names = [f"f{i}" for i in range(40)]
-    place: dict[str, Any] = {"__name__": "circle"}
-    body = " + ".join(f"{x}(x)" for x in names)
-    exec("\n".join(f"def {x}(x): return {body}" for x in names), place)
-    assert fingerprint(place["f0"]) != fingerprint(place["f1"])
-
-
-def test_a_changed_rule_does_not_go_on(
-    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_rule_does_not_go_on(files: list[str], tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    policy = Deterministic(lambda x: above(x[:, 0]) * 1, range(3))
+
+    def policy(limit: float) -> Deterministic:
+        return Deterministic(lambda x: (x[:, 0] > limit) * 1, range(3))
+
     with pytest.raises(Killed), checkpointing(kept, every=0):
-        reduce(log(files), Fatal(PolicySums(policy, IW()), 30))
-    monkeypatch.setattr(sys.modules[__name__], "LIMIT", 1.0)
+        reduce(log(files), Fatal(PolicySums(policy(0.0), IW()), 30))
     with pytest.raises(FileError, match="checkpoint of another computation"), checkpointing(kept):
-        reduce(log(files), Fatal(PolicySums(policy, IW()), 10**9))
+        reduce(log(files), Fatal(PolicySums(policy(1.0), IW()), 10**9))
 
 
 def test_caches_do_not_count() -> None:
@@ -563,7 +586,6 @@ def test_every_long_command_goes_on_after_an_interrupt(
     words: list[str], files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     from piwo.cli.main import main
-    from piwo.engines.checkpoint import Checkpoint
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sources_module, "BATCH_ROWS", 250)

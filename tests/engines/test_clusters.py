@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 import piwo
-from piwo.engines import reduce, reporting
+from piwo.engines import reporting
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs import Log, read
-from piwo.reductions import Digest, Gram, Joint
+from piwo.reductions import Digest, Gram, Joint, reduce
 from piwo.scores import PseudoLoss
 from piwo.sources.spark_session import canceled_by_interrupts
 from tests.engines.clusters import DaskHome, Home, SparkFilesHome, SparkHome, layouts, plain

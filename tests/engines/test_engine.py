@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from piwo.engines import reduce, reporting, using
+from piwo.engines import reporting, using
 from piwo.errors import DataError, PiwoWarning
 from piwo.logs import Log, read
 from piwo.policies import Uniform
-from piwo.reductions import ActionTable, Digest, PolicySums
+from piwo.reductions import ActionTable, Digest, PolicySums, reduce
 from piwo.scores import IX
 from piwo.sources import source as sources_module
 
@@ -117,21 +117,25 @@ def test_progress_counts_every_row_once(small_batches: None) -> None:
             told.append((rows, total))
 
     with reporting(tell):
-        reduce(read(table()), Digest())
+        reduce(read(table(), actions=range(4)), Digest())
     assert sum(rows for rows, _ in told) == 1000
     assert {total for _, total in told} == {1000}
     assert told[0] == (0, 1000)
     told.clear()
+    part = read(table(), actions=range(4)).split(0.7).test
     with reporting(tell):
-        reduce(read(table()).split(0.7).test, Digest())
+        reduce(part, Digest())
     assert sum(rows for rows, _ in told) == 1000  # those left out are read too
     told.clear()
     with reporting(tell):
-        reduce(read(table(), where="reward > 0.5"), Digest())
+        reduce(read(table(), actions=range(4), where="reward > 0.5"), Digest())
     assert sum(rows for rows, _ in told) == int((table()["reward"].to_numpy() > 0.5).sum())
     told.clear()
-    reduce(read(table()), Digest())
+    reduce(read(table(), actions=range(4)), Digest())
     assert told == []
+    with reporting(tell):
+        assert len(read(table()).actions) == 4
+    assert sum(rows for rows, _ in told) == 1000  # what is found out of a log is a pass, too
 
 
 def test_only_the_columns_that_are_needed_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,9 @@ def test_the_credits_are_the_naive_ones() -> None:
     q = np.random.default_rng(3).uniform(-0.2, 1.3, (900, 4))
     policy = piwo.policies.RowWise(data["pi"], range(4))
     model = piwo.estimators.ForwardModel(np.zeros((1, 4, 1)))
-    state = piwo.engines.reduce(data["log"], ModelVariates(policy, Table(q, model), bounded=True))
+    state = piwo.reductions.reduce(
+        data["log"], ModelVariates(policy, Table(q, model), bounded=True)
+    )
     t = np.arange(900)
     w = data["pi"] / data["mu"]
     for i, k in enumerate(CUTS):

@@ -10,9 +10,8 @@ import pytest
 
 import piwo
 from piwo import bounds
-from piwo.engines import reduce
 from piwo.intervals import INTERVALS, interval_named
-from piwo.reductions import BETS, PolicySums, bet_sums
+from piwo.reductions import BETS, PolicySums, bet_sums, reduce
 
 MU = np.array([0.5, 0.1, 0.02, 0.8, 0.3, 0.05])
 PI = np.array([1.0, 0.0, 0.5, 0.25, 1.0, 1.0])

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import piwo
-from piwo.engines import reduce
 from piwo.health.action_evidence import ActionEvidence
 from piwo.health.record import TABLE_ROWS
+from piwo.reductions import reduce
 
 
 def uniform_log(n: int = 2000, k: int = 4, seed: int = 0, **options: Any) -> piwo.Log:

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from piwo.engines import reduce
 from piwo.errors import DataError, FileError, PiwoError, UsageError
 from piwo.logs import Log, read
-from piwo.reductions import Digest
+from piwo.reductions import Digest, reduce
 
 TABLE = pa.table(
     {

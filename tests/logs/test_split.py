@@ -16,11 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from piwo.bounds import lcb_mean
-from piwo.engines import reduce
 from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs import Log, read
 from piwo.logs.hashing import scramble, uniform
-from piwo.reductions import ActionTable
+from piwo.reductions import ActionTable, reduce
 from piwo.sources import source as sources_module
 
 

@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from piwo.engines import reduce
 from piwo.errors import DataError, PiwoError, PiwoWarning, UsageError
 from piwo.logs import Actions, Batch, Features, Log, read
 from piwo.logs.validation import Refused
-from piwo.reductions import Digest
+from piwo.reductions import Digest, reduce
 from piwo.sources import source as sources_module
 
 GOOD: dict[str, list[Any]] = {

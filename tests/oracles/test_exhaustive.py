@@ -92,7 +92,7 @@ def test_dense_gains_credit_every_action_that_a_policy_plays(score):
     assert oracle.solve(log, score) is policies[int(np.argmax(naive))]
     from piwo.reductions.credit_sums import CreditSums
 
-    found = piwo.engines.reduce(log, CreditSums(oracle.candidates(log), (score,))).credit[0]
+    found = piwo.reductions.reduce(log, CreditSums(oracle.candidates(log), (score,))).credit[0]
     assert found == pytest.approx(naive, rel=1e-10)
 
     short = piwo.Log.from_arrays(

@@ -5,9 +5,8 @@ import pytest
 from sklearn.linear_model import Ridge as SklearnRidge
 
 import piwo
-from piwo.engines import reduce
 from piwo.oracles.ridge import ridge_solution
-from piwo.reductions import Gram
+from piwo.reductions import Gram, reduce
 
 
 def make_log(n=3000, d=6, k=5, seed=0, offset=0.0, full=False):

@@ -68,7 +68,7 @@ def test_values_by_hand() -> None:
     """pi = (.8, .2), mu = (.4, .6), A = 0, R = 1: w = 2; c = .5, k = 1: b = min(.5, .5), (.5); c
     = 1: b = .5, 1."""
     log = piwo.Log.from_arrays(action=[0], reward=[1], propensities=[[0.4, 0.6]], actions=[0, 1])
-    state = piwo.engines.reduce(
+    state = piwo.reductions.reduce(
         log, ControlVariates(piwo.policies.Tabular([0.8, 0.2], log.actions))
     )
     found = dict(zip(BASELINES, bet_on(state.value), strict=True))
@@ -91,7 +91,7 @@ def test_against_the_naive_formulas() -> None:
     action = np.array([rng.choice(many, p=row) for row in mu])
     reward = np.where(rng.random(n) < 0.5, rng.random(n), rng.integers(0, 2, n))
     log = piwo.Log.from_arrays(action=action, reward=reward, propensities=mu, actions=range(many))
-    state = piwo.engines.reduce(log, ControlVariates(piwo.policies.RowWise(pi, log.actions)))
+    state = piwo.reductions.reduce(log, ControlVariates(piwo.policies.RowWise(pi, log.actions)))
     t = np.arange(n)
     w = pi[t, action] / mu[t, action]
     for i, (c, k) in enumerate(BASELINES):

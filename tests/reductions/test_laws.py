@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from piwo.engines import reduce, using
+from piwo.engines import using
 from piwo.errors import FileError
 from piwo.estimators import ForwardModel
 from piwo.estimators.mrdr import WeightedSquares
@@ -43,6 +43,7 @@ from piwo.reductions import (
     Reduction,
     WeightHistogram,
     packed,
+    reduce,
     unpacked,
 )
 from piwo.reductions.action_gram import ActionGram

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import piwo
-from piwo.engines import reduce
+from piwo.reductions import reduce
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from piwo import Log
-from piwo.engines import reduce
+from piwo.reductions import reduce
 from piwo.reductions.row_sample import SAMPLED, RowSample, RowSampleState
 
 LABELS = ["a", "b", "c"]

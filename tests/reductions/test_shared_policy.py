@@ -45,10 +45,10 @@ def test_the_same_sums_with_half_the_questions(monkeypatch: pytest.MonkeyPatch) 
         piwo.estimators.ForwardModel(np.full((3, 3, 1), 0.4)),
     )
     parts = (PolicySums(policy, piwo.IW()), ControlVariates(policy), ModelVariates(policy, model))
-    apart = piwo.engines.reduce(log(), Joint(parts))
+    apart = piwo.reductions.reduce(log(), Joint(parts))
     assert sum(policy.asked) == 1500
     policy.asked.clear()
-    together = piwo.engines.reduce(log(), SharedPolicy(policy, parts))
+    together = piwo.reductions.reduce(log(), SharedPolicy(policy, parts))
     assert sum(policy.asked) == 500
     np.testing.assert_allclose(together[0].bets.value, apart[0].bets.value, rtol=1e-12)
     np.testing.assert_allclose(together[1].value, apart[1].value, rtol=1e-12)

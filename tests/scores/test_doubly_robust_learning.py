@@ -54,6 +54,6 @@ def test_the_library_learns_what_the_simulation_does() -> None:
     assert learner.policy_.codes.tolist() == bandit.choice[0][context].tolist()
     assert learner.certificate_.value_lower < bandit.values[0]
     score = learner.score_
-    (credit,) = piwo.engines.reduce(log, CreditSums((learner.policy_,), (score,))).credit[0]
+    (credit,) = piwo.reductions.reduce(log, CreditSums((learner.policy_,), (score,))).credit[0]
     twin = score.dense_gains(batch).table[np.arange(ROWS), bandit.choice[0][context]].sum()
     assert credit == pytest.approx(twin, rel=1e-12)

@@ -10,10 +10,9 @@ import duckdb
 import pytest
 
 from piwo.cli.main import main
-from piwo.engines import reduce
 from piwo.errors import FileError, PiwoError, UsageError
 from piwo.logs import read
-from piwo.reductions import Digest
+from piwo.reductions import Digest, reduce
 from piwo.sources.addresses import without_secrets
 
 ROWS = (

@@ -13,10 +13,9 @@ import pytest
 
 import piwo
 from piwo.cli.main import main
-from piwo.engines import reduce
 from piwo.errors import DataError, FileError, UsageError
 from piwo.logs import read
-from piwo.reductions import Digest
+from piwo.reductions import Digest, reduce
 from piwo.sources.filters import filtered, mentioned
 from piwo.sources.hive import partitions_of
 from piwo.sources.source import ParquetSource, TableSource

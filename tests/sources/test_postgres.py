@@ -26,10 +26,10 @@ import pytest
 
 import piwo
 from piwo.cli.main import main
-from piwo.engines import checkpointing, reduce
+from piwo.engines import checkpointing
 from piwo.errors import DataError, FileError, UsageError
 from piwo.logs import read
-from piwo.reductions import ActionTable, Digest
+from piwo.reductions import ActionTable, Digest, reduce
 from piwo.sources import postgres, postgres_duckdb
 from piwo.sources import source as sources_module
 from piwo.sources.postgres import postgres_source

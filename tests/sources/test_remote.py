@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import piwo
-from piwo.engines import reduce
 from piwo.errors import FileError
 from piwo.logs import read
-from piwo.reductions import Digest
+from piwo.reductions import Digest, reduce
 
 N = 3000
 SECRET = "s3cr3t"

@@ -13,10 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import piwo
-from piwo.engines import reduce
 from piwo.errors import DataError, UsageError
 from piwo.logs import read
-from piwo.reductions import Digest
+from piwo.reductions import Digest, reduce
 from piwo.sources.source import QuerySource, TableSource
 
 N = 400

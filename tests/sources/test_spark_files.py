@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import piwo
-from piwo.engines import reduce
 from piwo.errors import DataError
-from piwo.reductions import Digest
+from piwo.reductions import Digest, reduce
 from piwo.sources import spark_plans
 from piwo.sources.spark import SparkSource
 from piwo.sources.spark_files import ParquetFiles

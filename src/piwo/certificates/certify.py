@@ -10,7 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 from piwo import bounds
 from piwo.certificates.certificate import Certificate, Kind
 from piwo.checks import check_flag, check_kind, shown
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline, Difference
 from piwo.evaluation.contradiction import Claim, contradiction, union_penalty, weight_p
@@ -25,6 +24,7 @@ from piwo.policies import Policy
 from piwo.policies.sameness import joined_shares, policy_digest
 from piwo.records import now
 from piwo.reductions import Digest, Joint, MomentState, PolicyState, PolicySums
+from piwo.reductions.reduce import reduce
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW
 

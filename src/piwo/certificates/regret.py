@@ -12,7 +12,6 @@ from piwo._version import __version__
 from piwo.certificates.certificate import SHARED_RULES, Kind
 from piwo.certificates.certify import Certifying, PolicyClass, check_declared
 from piwo.checks import check_kind
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline, Difference
 from piwo.evaluation.contradiction import Claim, contradiction
@@ -22,6 +21,7 @@ from piwo.messages import argument
 from piwo.oracles import Oracle
 from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text
 from piwo.reductions import Joint, PolicySums
+from piwo.reductions.reduce import reduce
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, LSLinear
 from piwo.visible import visible_lines

@@ -1,4 +1,4 @@
-"""Checkpoints: what passes over a log have summed so far, in one file, so that killing a process loses seconds."""
+"""Checkpoints: how far passes have come, in one file, so that killing a process loses seconds."""
 
 from __future__ import annotations
 
@@ -7,44 +7,75 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from piwo._version import __version__
 from piwo.checks import check_non_negative, check_path
 from piwo.engines.fingerprint import fingerprint
+from piwo.engines.packed import packed, unpacked
+from piwo.engines.task import Task
 from piwo.errors import FileError
 from piwo.files import write_file
-from piwo.logs.log import Log
-from piwo.logs.validation import Finding, merge_findings
-from piwo.reductions.packed import packed, unpacked
-from piwo.reductions.reduction import Reduction
 from piwo.sources import source as sources
 
 __all__ = ["Checkpoint", "Passed", "checkpointing", "current"]
 
-_FORMAT = "piwo checkpoint 1"
+S = TypeVar("S")
+
+_FORMAT = "piwo checkpoint 2"
 _SHARE = 20
 """A file that takes a second to write is written again after twenty seconds at the earliest."""
 
 
 @dataclass(frozen=True)
-class Passed:
-    """How far one pass has come: the state of its first pieces, folded in order."""
+class Passed(Generic[S]):
+    """How far one pass has come: the state of its first pieces, merged in order."""
 
-    state: Any
-    findings: tuple[Finding, ...] = ()
+    state: S
     rows: int = 0
+    """Rows that were read."""
     pieces: int = 0
     done: bool = False
 
-    def plus(self, state: Any, findings: Sequence[Finding], rows: int) -> Passed:
-        """Return the pass with one piece more, its state merged already."""
-        notes = merge_findings((*self.findings, *findings)) if findings else self.findings
-        return replace(
-            self, state=state, findings=notes, rows=self.rows + rows, pieces=self.pieces + 1
+
+@dataclass
+class _Kept:
+    """One pass in a checkpoint."""
+
+    name: str
+    """Of the source."""
+    source: str
+    """Fingerprint of the source."""
+    work: str
+    """Fingerprint of the columns, the task and how the source is cut."""
+    passed: Passed[Any]
+    task: Task[Any] | None = None
+    """None: the state is in the bytes that the task made of it."""
+
+    def plain(self) -> tuple[Any, ...]:
+        """Return the pass as `packed` writes it."""
+        state, passed = self.passed.state, self.passed
+        if self.task is not None:
+            state = np.frombuffer(self.task.to_bytes(state), np.uint8)
+        return (
+            self.name,
+            self.source,
+            self.work,
+            (state, passed.rows, passed.pieces, passed.done),
         )
+
+    def resumed(self, task: Task[S]) -> Passed[S]:
+        """Return how far the pass has come, its state as the task has it."""
+        if self.task is None:
+            state = task.from_bytes(self.passed.state.tobytes())
+            passed = self.passed
+            self.passed = Passed(state, passed.rows, passed.pieces, passed.done)
+        self.task = task
+        return self.passed
 
 
 @dataclass
@@ -53,47 +84,58 @@ class Checkpoint:
 
     path: Path
     every: float
-    passes: list[tuple[str, str, str, Passed]] = field(default_factory=list)
-    """Name and identity of the log, identity of the reduction, how far it has come."""
+    passes: list[_Kept] = field(default_factory=list)
     begun: int = 0
+    """Passes up to the current one."""
     written: float = field(default_factory=time.monotonic)
     took: float = 0.0
 
-    def begin(self, log: Log, reduction: Reduction[Any], cut: str) -> Passed:
-        """Return how far the next pass had come when the file was written; nowhere if it had not begun.
+    def begin(
+        self, source: sources.Source, columns: Sequence[str], task: Task[S], cut: str
+    ) -> Passed[S]:
+        """Return how far the next pass had come when the file was written; at its start if it had not begun.
+
+        Passes in the file that are not asked for are skipped: an action list, for example, may be
+        known by now.
 
         Args:
-            log: what is read.
-            reduction: what is summed.
-            cut: how the engine cuts the log.
+            source: what is read.
+            columns: of it.
+            task: what is computed.
+            cut: how the engine cuts the source.
 
         Raises:
-            FileError: where the file is of another log, or of another computation.
+            FileError: if the file is of another source, or of another computation.
         """
-        rows = fingerprint(log)
-        work = fingerprint((reduction, cut, sources.BATCH_ROWS))
-        at, self.begun = self.begun, self.begun + 1
-        if at == len(self.passes):
-            self.passes.append((log.name, rows, work, Passed(reduction.empty())))
-            return self.passes[at][-1]
-        name, known_rows, known_work, passed = self.passes[at]
-        if rows != known_rows:
-            was = "" if name == log.name else f" ({name!r}, not {log.name!r})"
-            raise FileError(
+        rows = fingerprint(source.source_id())
+        work = fingerprint((tuple(columns), task, cut, sources.BATCH_ROWS))
+        for i in range(self.begun, len(self.passes)):
+            if (self.passes[i].source, self.passes[i].work) == (rows, work):
+                self.begun = i + 1
+                return self.passes[i].resumed(task)
+        if self.begun == len(self.passes):
+            self.passes.append(_Kept(source.name, rows, work, Passed(task.empty()), task))
+            self.begun += 1
+            return self.passes[-1].passed
+        raise self._another(source.name, rows)
+
+    def _another(self, name: str, rows: str) -> FileError:
+        known = self.passes[self.begun]
+        if rows != known.source:
+            was = "" if name == known.name else f" ({known.name!r}, not {name!r})"
+            return FileError(
                 f"{str(self.path)!r} is a checkpoint of another log{was}, or the log has changed "
                 "since; remove it to begin anew, or name another file"
             )
-        if work != known_work:
-            raise FileError(
-                f"{str(self.path)!r} is a checkpoint of another computation on this log: other "
-                "policies, options or engine; ask for the same again, remove it to begin anew, or "
-                "name another file"
-            )
-        return passed
+        return FileError(
+            f"{str(self.path)!r} is a checkpoint of another computation on this log: other "
+            "policies, options or engine; ask for the same again, remove it to begin anew, or "
+            "name another file"
+        )
 
-    def keep(self, passed: Passed) -> None:
-        """Keep how far the current pass has come; the file is written where it is time."""
-        self.passes[self.begun - 1] = (*self.passes[self.begun - 1][:3], passed)
+    def keep(self, passed: Passed[Any]) -> None:
+        """Keep how far the current pass has come; the file is written if it is time."""
+        self.passes[self.begun - 1].passed = passed
         if time.monotonic() - self.written > max(self.every, _SHARE * self.took):
             self.write()
 
@@ -101,11 +143,10 @@ class Checkpoint:
         """Write the file, whole or not at all.
 
         Raises:
-            FileError: where it cannot be written.
+            FileError: if it cannot be written.
         """
         started = time.monotonic()
-        plain = [(*x[:3], tuple(astuple(y) for y in p.findings), p.rows, p.pieces, p.done, p.state)
-                 for *x, p in self.passes]  # fmt: skip
+        plain = (x.plain() for x in self.passes)
         write_file(self.path, packed((_FORMAT, __version__, *plain)))
         self.written = time.monotonic()
         self.took = self.written - started
@@ -114,7 +155,7 @@ class Checkpoint:
         """Take up what the file holds, if there is one.
 
         Raises:
-            FileError: where it is no checkpoint, or one of another version.
+            FileError: if it is not a checkpoint, or one of another version.
         """
         try:
             data = self.path.read_bytes()
@@ -129,11 +170,11 @@ class Checkpoint:
             if kind != _FORMAT:
                 raise ValueError(kind)
             passes = [
-                (*x[:3], Passed(x[7], tuple(Finding(*y) for y in x[3]), *x[4:7])) for x in plain
+                _Kept(name, rows, work, Passed(*passed)) for name, rows, work, passed in plain
             ]
         except (FileError, LookupError, TypeError, ValueError):
             raise FileError(
-                f"{str(self.path)!r} is no checkpoint, or cut short or damaged; name another file, "
+                f"{str(self.path)!r} is not a checkpoint, or cut short or damaged; name another file, "
                 "or remove it"
             ) from None
         if version != __version__:
@@ -148,7 +189,7 @@ _current: ContextVar[Checkpoint | None] = ContextVar("piwo_checkpoint", default=
 
 
 def current() -> Checkpoint | None:
-    """Return the checkpoint of the block that we are in, None outside.
+    """Return the checkpoint of the current block, None outside.
 
     >>> current() is None
     True
@@ -158,19 +199,23 @@ def current() -> Checkpoint | None:
 
 @contextmanager
 def checkpointing(path: str | os.PathLike[str], every: float = 10.0) -> Iterator[None]:
-    """Keep what passes over logs inside the block have summed in a file, and go on from there the next time.
+    """Keep what passes over logs inside the block have computed in a file, and go on from there the next time.
 
-    A process that is killed, at whatever moment, and started again with the same file, log and
-    arguments, gives the same result, bit by bit but for the time at which it was made, as one that
-    was never interrupted. Kept are passes that sum; the action list, the encoding of the context,
-    and what oracles learn from all rows at once are not. Passes that were done are not read again;
-    the one that was not goes on after the last piece that the file has (row groups, for Parquet).
-    The answer to a query whose order may change from pass to pass is read from its beginning again.
-    Another log, a log that has changed, or another computation is refused. What is random must have
-    a seed.
+    A process that is killed at any moment, and started again with the same file, log and
+    arguments, gives the same result, bit by bit except for the time at which it was made, as one
+    that was never interrupted. Every pass is kept: sums, the action list, the encoding of the
+    context, the split. What oracles learn from all rows at once is not. Passes that were done are
+    not read again; the one that was not goes on after the last piece in the file (row groups, for
+    Parquet). The answer to a query whose order may change from pass to pass is read from its
+    beginning again.
+
+    Another log, a log that has changed, or another computation is refused. Records, arrays and
+    fitted models count by their contents; functions and classes of your own by their name and
+    source text and what functions have closed over, not by what they look up elsewhere when they
+    run. What is random must have a seed.
 
     The file is replaced in one step each time, so that it is never half written. It is removed
-    where the block ends well, and kept where it ends in an error or by Ctrl-C.
+    if the block ends well, and kept if it ends in an error or by Ctrl-C.
 
     Args:
         path: the file.
@@ -180,9 +225,10 @@ def checkpointing(path: str | os.PathLike[str], every: float = 10.0) -> Iterator
         A context manager.
 
     Raises:
-        FileError: where the file is no checkpoint, is one of another log, computation or version,
+        FileError: if the file is not a checkpoint, is one of another log, computation or version,
             or cannot be written.
-        UsageError: for a negative time.
+        UsageError: for a negative time, and for a function of your own whose source text is not
+            available.
 
     >>> import piwo, tempfile
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])

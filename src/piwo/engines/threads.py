@@ -7,48 +7,52 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from threading import Event
+from typing import TypeVar
 
 from piwo.engines.settings import current_progress
-from piwo.engines.task import Folded, Task
+from piwo.engines.task import Task, Worker
 from piwo.sources.source import Fragment, Streamed
 
 __all__ = ["on_threads"]
 
+S = TypeVar("S")
+
 
 @contextmanager
 def on_threads(
-    task: Task, fragments: list[Fragment], *, total: int | None, pieces: int, rows: int
-) -> Iterator[Iterable[Folded]]:
-    """Give what the pieces sum to, in their order.
+    task: Task[S], fragments: list[Fragment], *, total: int | None, pieces: int, rows: int
+) -> Iterator[Iterable[tuple[S, int]]]:
+    """Give the states of the pieces and their numbers of rows, in order; leaving the block stops the work.
 
     Args:
-        task: what is made of each.
-        fragments: of the log.
-        total: rows of the log, None where nobody knows.
-        pieces: how many pieces have been folded before, which are passed over.
+        task: what is made of each piece.
+        fragments: of the source.
+        total: rows of the source, None if unknown.
+        pieces: how many pieces were merged before; these are skipped.
         rows: their rows.
     """
     from threadpoolctl import threadpool_limits
 
-    stop, tell = Event(), current_progress()
-    told = None if tell is None else lambda done: tell(done, total)
-    if told is not None:
-        told(0)
+    stop, progress = Event(), current_progress()
+    report = None
+    if progress is not None:
+
+        def report(done: int) -> None:
+            progress(done, total)
+
+        report(0)
         if pieces:
-            told(rows)
+            report(rows)
+    waiting = islice(_pieces(fragments), pieces, None)
     # our threads are the parallelism; a BLAS that starts its own underneath would fight them
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            yield _in_order(
-                pool, replace(task, stop=stop, tell=told), islice(_pieces(fragments), pieces, None)
-            )
-        except BaseException:
+            yield _in_order(pool, Worker(task, stop, report), waiting)
+        finally:  # an error, an interrupt, or more rows would change nothing
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
-            raise
 
 
 def _pieces(fragments: Iterable[Fragment]) -> Iterator[Fragment]:
@@ -60,12 +64,14 @@ def _pieces(fragments: Iterable[Fragment]) -> Iterator[Fragment]:
             yield fragment
 
 
-def _in_order(pool: ThreadPoolExecutor, task: Task, pieces: Iterable[Fragment]) -> Iterator[Folded]:
-    """Yield the states of pieces in their order, never more of them waiting than keeps the workers busy."""
-    waiting: deque[Future[Folded]] = deque()
+def _in_order(
+    pool: ThreadPoolExecutor, worker: Worker[S], pieces: Iterable[Fragment]
+) -> Iterator[tuple[S, int]]:
+    """Yield the states of pieces in order; as few wait as keep the workers busy."""
+    waiting: deque[Future[tuple[S, int]]] = deque()
     ahead = 2 * (os.cpu_count() or 1)
     for piece in pieces:
-        waiting.append(pool.submit(task, piece))
+        waiting.append(pool.submit(worker, piece))
         if len(waiting) > ahead:
             yield waiting.popleft().result()
     while waiting:

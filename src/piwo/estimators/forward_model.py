@@ -8,11 +8,11 @@ from itertools import accumulate
 import numpy as np
 
 from piwo.checks import check_kind
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.reductions.forward_sums import ForwardSums, RewardSums, chunks_of, designs
+from piwo.reductions.reduce import reduce
 
 __all__ = ["ForwardModel", "forward_model"]
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from piwo.checks import check_kind
-from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.intervals.prepare import prepare
 from piwo.logs.batch import Batch, Floats
@@ -17,6 +16,7 @@ from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.reductions import Reduction, State
 from piwo.reductions.large_contexts import check_squares
+from piwo.reductions.reduce import reduce
 from piwo.scores.ratio import importance_weights
 from piwo.scores.score import check_parameter
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from piwo import bounds
 from piwo.checks import numbers
-from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.intervals.point import Estimate, mean_of_credits
 from piwo.intervals.prepare import name_of, prepare, whole_length
@@ -23,6 +22,7 @@ from piwo.messages import argument
 from piwo.policies.distributions import named_table
 from piwo.records import Record
 from piwo.reductions import MomentState, State, VectorSums
+from piwo.reductions.reduce import reduce
 from piwo.scores import IX, Score
 from piwo.sources.frames import is_frame
 from piwo.visible import visible_lines

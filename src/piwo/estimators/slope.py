@@ -11,7 +11,6 @@ import numpy as np
 
 from piwo import bounds
 from piwo.checks import check_listed
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.intervals.point import estimator_named, mean_of_credits
 from piwo.intervals.prepare import name_of, prepare
@@ -19,6 +18,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.records import Record
 from piwo.reductions import MomentState, PolicyReduction, State
+from piwo.reductions.reduce import reduce
 from piwo.scores import Score
 from piwo.scores.score import check_parameter
 

@@ -55,7 +55,7 @@ class Difference:
     ...     action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000
     ... )
     >>> pair = Difference(*(piwo.policies.Constant(x, log.actions) for x in log.actions))
-    >>> state = piwo.engines.reduce(log, pair.sums)
+    >>> state = piwo.reductions.reduce(log, pair.sums)
     >>> 0.9 < pair.lower(state, log_inv_delta=3.0) < 1.0
     True
     """

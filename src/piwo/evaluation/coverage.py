@@ -10,7 +10,7 @@ import numpy as np
 
 from piwo import bounds
 from piwo.checks import check_kind, is_number, shown
-from piwo.engines.engine import reduce
+from piwo.engines.state import State
 from piwo.errors import UsageError
 from piwo.evaluation.contradiction import contradiction, impossible, weight_p
 from piwo.intervals.prepare import check_actions_known, name_of, prepare
@@ -21,7 +21,7 @@ from piwo.policies.blocks import row_blocks
 from piwo.records import Record
 from piwo.reductions import BETS, Joint, PolicyReduction, PolicySums, bet_sums
 from piwo.reductions.bets import bet_sums_of_logs
-from piwo.reductions.state import State
+from piwo.reductions.reduce import reduce
 from piwo.scores import IW, IX
 from piwo.scores.ratio import log_ratio, over, over_propensity
 from piwo.visible import visible_lines

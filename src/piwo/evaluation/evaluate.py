@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from piwo import bounds
-from piwo.engines.engine import reduce
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.request import Comparing
 from piwo.intervals.prepare import name_of
 from piwo.logs.log import Log
+from piwo.reductions.reduce import reduce
 
 __all__ = ["compare", "evaluate"]
 

@@ -10,7 +10,6 @@ from typing import Literal, Self
 
 from piwo import bounds
 from piwo.checks import check_kind, check_path
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError, warn
 from piwo.evaluation.contradiction import Claim, contradiction, weight_p
 from piwo.evaluation.monitor_file import MonitorRecord, read_monitor, write_monitor
@@ -24,6 +23,7 @@ from piwo.policies import Policy
 from piwo.policies.sameness import content_digest, same_policy
 from piwo.records import Record
 from piwo.reductions import PolicyState, PolicySums
+from piwo.reductions.reduce import reduce
 from piwo.scores import IW
 from piwo.visible import visible_lines
 

@@ -16,10 +16,10 @@ import numpy as np
 import piwo
 from piwo.cli.output_path import files_named
 from piwo.cli.shared_options import Named, kept_with
-from piwo.engines.engine import reduce
 from piwo.errors import FileError
 from piwo.logs.features import Features
 from piwo.policies import Policy
+from piwo.reductions.reduce import reduce
 from piwo.reductions.row_sample import RowSample, RowSampleState
 
 __all__ = ["IN_SAMPLE", "Acquaintance", "Rows", "sample_of"]

@@ -43,7 +43,7 @@ class Comparing:
     ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
     ... )
     >>> asked = Comparing.of(log, {"a": piwo.policies.Constant("a", log.actions)})
-    >>> asked.finish(piwo.engines.reduce(asked.log, asked.sums))["a"].value
+    >>> asked.finish(piwo.reductions.reduce(asked.log, asked.sums))["a"].value
     1.0
     """
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from piwo.engines.engine import reduce
 from piwo.logs.log import Log
 from piwo.policies import Logging, Policy
 from piwo.reductions import Joint
 from piwo.reductions.action_mass import ActionMass
+from piwo.reductions.reduce import reduce
 
 __all__ = ["unsupported_masses"]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions import BETS
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State
 from piwo.scores.ratio import log1p_ratio
 
 __all__ = ["ActionEvidence", "EvidenceState"]

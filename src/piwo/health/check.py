@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo import bounds
-from piwo.engines.engine import reduce
 from piwo.evaluation.support import unsupported_masses
 from piwo.health.action_evidence import ActionEvidence, EvidenceState
 from piwo.health.context_gaps import ContextGaps, GapState
@@ -42,6 +41,7 @@ from piwo.reductions import (
     PolicySums,
     WeightHistogram,
 )
+from piwo.reductions.reduce import reduce
 from piwo.scores import IW
 
 __all__ = ["Health", "HealthFinding", "check"]

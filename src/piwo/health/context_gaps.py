@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State
 
 __all__ = ["ContextGaps", "GapState"]
 

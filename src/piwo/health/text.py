@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from piwo.health.record import Health
-from piwo.logs.row_labels import first_of, place
+from piwo.sources.row_labels import first_of, place
 from piwo.visible import visible_lines
 
 __all__ = ["health_text", "label_text"]

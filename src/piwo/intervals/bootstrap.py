@@ -10,7 +10,6 @@ import numpy as np
 
 from piwo.bounds import Interval, log_inv_delta
 from piwo.checks import check_count, is_whole, shown
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.intervals.point import Estimator, estimator_named
 from piwo.intervals.prepare import name_of, prepare, resolve_gamma
@@ -21,6 +20,7 @@ from piwo.policies import Policy
 from piwo.policies.sampling import RandomState, generator
 from piwo.records import Record
 from piwo.reductions import MomentState, PolicyReduction, State
+from piwo.reductions.reduce import reduce
 from piwo.scores import IW, Score
 
 __all__ = ["Bootstrap", "BootstrapResult", "bootstrap", "bootstrap_interval"]

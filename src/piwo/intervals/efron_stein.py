@@ -12,9 +12,9 @@ from functools import reduce
 import numpy as np
 
 from piwo import bounds
+from piwo.engines.state import State
 from piwo.intervals.method import Evidence
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.state import State
 from piwo.reductions.vector_sums import VectorSums
 from piwo.scores.ratio import over
 
@@ -175,7 +175,7 @@ class EfronSteinSums(VectorSums[EfronSteinState]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a"] * 9, reward=[1] * 9, propensities=[[0.5, 0.5]] * 9, actions=["a", "b"]
     ... )
-    >>> state = piwo.engines.reduce(log, EfronSteinSums(piwo.policies.Uniform(log.actions)))
+    >>> state = piwo.reductions.reduce(log, EfronSteinSums(piwo.policies.Uniform(log.actions)))
     >>> round(state.moments().changes, 7)  # all weights are 1: 9 (1/9^2 + 1/9^2)
     0.2222222
     """

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from piwo import bounds
+from piwo.engines.state import State
 from piwo.intervals.method import Evidence
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.policy_reduction import PolicyReduction
-from piwo.reductions.state import State
 
 __all__ = ["PairState", "WeightPairs", "empirical_likelihood_ends"]
 
@@ -68,7 +68,7 @@ class WeightPairs(PolicyReduction[PairState]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.5]
     ... )
-    >>> piwo.engines.reduce(log, WeightPairs(piwo.policies.Constant("a", log.actions))).w
+    >>> piwo.reductions.reduce(log, WeightPairs(piwo.policies.Constant("a", log.actions))).w
     array([0., 2.])
     """
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from piwo import bounds
 from piwo.checks import is_number, shown
-from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.policies import Policy, RowWise, aligned, check_fits
 from piwo.reductions import ActionCount
+from piwo.reductions.reduce import reduce
 from piwo.sources.frames import is_frame
 
 __all__ = [

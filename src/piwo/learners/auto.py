@@ -14,7 +14,6 @@ from typing import Any, Self
 from piwo.certificates.certificate import Certificate
 from piwo.certificates.certify import Certifying
 from piwo.checks import check_flag
-from piwo.engines.engine import reduce
 from piwo.errors import NothingToLearnError, PiwoWarning, UsageError
 from piwo.intervals.point import self_normalized
 from piwo.learners.learner import SplitLearner, check_certifiable, check_log
@@ -26,6 +25,7 @@ from piwo.messages import Note, argument
 from piwo.oracles.oracle import check_score
 from piwo.policies import Logging, Policy
 from piwo.reductions import MomentState
+from piwo.reductions.reduce import reduce
 from piwo.scores import Score
 
 __all__ = ["INCUMBENT", "LOGGING", "Auto", "PoolPoint"]

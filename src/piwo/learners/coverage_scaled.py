@@ -12,7 +12,6 @@ import numpy as np
 from piwo import bounds
 from piwo.certificates.certify import certify
 from piwo.checks import check_kind
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.learners.learner import Learner, check_certifiable, check_log
 from piwo.learners.report import LearningReport, report_of
@@ -22,6 +21,7 @@ from piwo.messages import argument
 from piwo.oracles import Exhaustive
 from piwo.reductions import Joint
 from piwo.reductions.credit_sums import CreditSums
+from piwo.reductions.reduce import reduce
 from piwo.scores import IX
 
 __all__ = ["CoverageScaled"]

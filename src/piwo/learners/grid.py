@@ -11,7 +11,6 @@ from piwo import bounds
 from piwo.certificates.certificate import Certificate, Kind
 from piwo.certificates.certify import Certifying
 from piwo.checks import check_kind
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.learners.hyper_parameters import gamma_grid, with_fitted_model
 from piwo.learners.learner import (
@@ -32,6 +31,7 @@ from piwo.oracles.oracle import check_score
 from piwo.policies import Policy
 from piwo.reductions import Joint
 from piwo.reductions.credit_sums import CreditSums
+from piwo.reductions.reduce import reduce
 from piwo.scores import LSLinear, Score
 
 __all__ = ["GridPoint", "PIWOGrid"]

@@ -12,7 +12,6 @@ import numpy as np
 from piwo import bounds
 from piwo.certificates.certificate import Certificate
 from piwo.certificates.certify import Certifying
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.evaluation.contradiction import Claim
 from piwo.intervals.prepare import check_actions_known
@@ -27,6 +26,7 @@ from piwo.records import jsonable
 from piwo.reductions import Joint
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.improvement_sums import ImprovementSums
+from piwo.reductions.reduce import reduce
 from piwo.scores import Score
 
 __all__ = [

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Event
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.checks import shown
+from piwo.engines.engine import fold
+from piwo.engines.task import Task
 from piwo.errors import DataError, UsageError, warn
-from piwo.logs.actions import is_text
+from piwo.logs.actions import RawReader, is_text
 from piwo.logs.features import Feature, Features, is_list, is_number, missing_rows, texts
 from piwo.logs.hashing import check_hash_size
 from piwo.messages import argument
-from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source
 
 __all__ = ["DEFAULT_ENCODING", "Encoding", "Missing", "context_kinds", "learn_features"]
 
 Missing = Literal["refuse", "indicator"]
-Records = Callable[[Fragment], Iterator[tuple[pa.RecordBatch, Any]]]
+Found = dict[str, "_Facts"]
 
 _MARKS = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
@@ -112,35 +110,50 @@ class _Facts:
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What one worker does: look at the context columns of one fragment."""
+class _Look(Task[Found]):
+    """Task: what the rows say about context columns, as far as it matters for their encoding."""
 
-    records: Records
+    reader: RawReader
     kinds: dict[str, pa.DataType]
     encoding: Encoding
-    stop: Event | None = None
 
-    def __call__(self, fragment: Fragment) -> dict[str, _Facts]:
-        found = {name: _Facts() for name in self.kinds}
-        for record, _ in self.records(fragment):
-            if (self.stop is not None and self.stop.is_set()) or self.settled(found):
+    def empty(self) -> Found:
+        """Return what no rows say."""
+        return {name: _Facts() for name in self.kinds}
+
+    def of_fragment(self, fragment: Fragment) -> Found:
+        """Return what the rows of a fragment say; those after everything is settled are not read."""
+        found = self.empty()
+        for record, _ in self.reader.records(fragment):
+            if self.settled(found):
                 break
-            found = self.merged(
-                found, {name: self._look(record[name], facts) for name, facts in found.items()}
-            )
+            seen = {name: self._look(record[name], facts) for name, facts in found.items()}
+            found = self.merge(found, seen)
         return found
 
-    def merged(self, one: dict[str, _Facts], other: dict[str, _Facts]) -> dict[str, _Facts]:
+    def merge(self, one: Found, other: Found) -> Found:
         """Return the facts of both parts together."""
-        return {
-            name: facts.merge(other[name], self.encoding.max_levels) for name, facts in one.items()
-        }
+        most = self.encoding.max_levels
+        return {name: facts.merge(other[name], most) for name, facts in one.items()}
 
-    def settled(self, found: dict[str, _Facts]) -> bool:
+    def settled(self, state: Found) -> bool:
         """Whether more rows would change nothing."""
-        return self.encoding.missing == "refuse" and all(
-            self._known(x, found[x]) for x in self.kinds
-        )
+        if self.encoding.missing == "indicator":  # missing values are counted
+            return False
+        return all(self._known(name, state[name]) for name in self.kinds)
+
+    def to_bytes(self, state: Found) -> bytes:
+        """Return the facts as JSON."""
+        plain = {name: {**vars(x), "levels": x.levels.to_pylist()} for name, x in state.items()}
+        return json.dumps(plain).encode()
+
+    def from_bytes(self, data: bytes) -> Found:
+        """Return the facts that `to_bytes` wrote."""
+        found = {}
+        for name, plain in json.loads(data).items():
+            levels = pa.array(plain.pop("levels"), pa.large_string())
+            found[name] = _Facts(levels=levels, **plain)
+        return found
 
     def _known(self, name: str, facts: _Facts) -> bool:
         """Whether the kind of a column is known, whatever more rows say."""
@@ -200,7 +213,11 @@ def context_kinds(columns: Sequence[str], source: Source) -> dict[str, pa.DataTy
 
 
 def learn_features(
-    columns: Sequence[str], source: Source, records: Records, encoding: Encoding
+    columns: Sequence[str],
+    source: Source,
+    reader: RawReader,
+    encoding: Encoding,
+    also: Sequence[str] = (),
 ) -> Features:
     """Return how context columns are encoded; one pass over those that their types do not decide.
 
@@ -209,8 +226,9 @@ def learn_features(
     Args:
         columns: names of context columns.
         source: where they are.
-        records: gives the raw rows of a fragment.
+        reader: gives the rows that count.
         encoding: what the user asked for.
+        also: other columns that the reader needs.
 
     Raises:
         UsageError: for a type that is neither number, text nor list of numbers.
@@ -227,7 +245,9 @@ def learn_features(
         if encoding.missing == "indicator"
         or not (is_number(kind) or pa.types.is_fixed_size_list(kind))
     }
-    facts = _facts(source, _Look(records, unknown, encoding)) if unknown else {}
+    facts: Found = {}
+    if unknown:
+        facts = fold(source, [*unknown, *also], _Look(reader, unknown, encoding))
     items = tuple(
         _feature(name, kind, facts.get(name, _Facts()), encoding) for name, kind in kinds.items()
     )
@@ -239,62 +259,6 @@ def learn_features(
         # one kind: parts of the rows lack some in the columns in which the whole log does
         warn(_missing_note(gaps), kind=f"missing values of {', '.join(gaps)}")
     return Features(items)
-
-
-def _facts(source: Source, look: _Look) -> dict[str, _Facts]:
-    found = {name: _Facts() for name in look.kinds}
-    if isinstance(source, Cluster):
-        return _read(source.fold(list(look.kinds), _Written(look), _Merged(look)))
-    fragments, stop = source.fragments(list(look.kinds)), Event()
-    look = replace(look, stop=stop)
-    with ThreadPoolExecutor(max(1, min(len(fragments), os.cpu_count() or 1))) as pool:
-        try:
-            for part in pool.map(look, fragments):
-                found = look.merged(found, part)
-                if look.settled(found):
-                    stop.set()
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-    return found
-
-
-@dataclass(frozen=True)
-class _Written:
-    """What one worker of a cluster does: look at one partition, and send the facts as bytes."""
-
-    look: _Look
-
-    def __call__(self, fragment: Fragment) -> bytes:
-        return _bytes(self.look(fragment))
-
-
-@dataclass(frozen=True)
-class _Merged:
-    """Merges the facts of partitions."""
-
-    look: _Look
-
-    def __call__(self, parts: Iterable[bytes]) -> bytes:
-        found = {name: _Facts() for name in self.look.kinds}
-        for part in parts:
-            found = self.look.merged(found, _read(part))
-        return _bytes(found)
-
-
-def _bytes(found: dict[str, _Facts]) -> bytes:
-    return json.dumps(
-        {name: {**vars(x), "levels": x.levels.to_pylist()} for name, x in found.items()}
-    ).encode()
-
-
-def _read(data: bytes) -> dict[str, _Facts]:
-    made = json.loads(data)
-    return {
-        name: _Facts(**{**x, "levels": pa.array(x["levels"], pa.large_string())})
-        for name, x in made.items()
-    }
 
 
 def _feature(name: str, kind: pa.DataType, facts: _Facts, encoding: Encoding) -> Feature:

@@ -9,37 +9,27 @@ from numbers import Real
 from typing import Any, Protocol, Unpack, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.checks import check_finite
+from piwo.engines.engine import fold
 from piwo.errors import DataError, UsageError, warn
-from piwo.logs.actions import Actions, label_array
+from piwo.logs.actions import Actions, DistinctValues, label_array
 from piwo.logs.batch import Batch
 from piwo.logs.columns import ARRAYS, Arrays, Columns, Roles, documents_roles, refuse_unknown
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
-from piwo.logs.hashing import key_numbers
 from piwo.logs.propensity_error import PropensityErrorBound
-from piwo.logs.validation import Behavior, Finding, Refused, Schema, merge_findings, validate
+from piwo.logs.reader import CountRows, FindRefused, Reader, Selector, warn_of
+from piwo.logs.split import CountSides, HeldOut, Split, check_split
+from piwo.logs.validation import Behavior, Finding, Refused, Schema
 from piwo.messages import argument
-from piwo.sources.clusters import Cluster, count_rows, distinct_values, verdicts
-from piwo.sources.source import Fragment, QuerySource, Source, cut, decoded
+from piwo.sources.clusters import Cluster
+from piwo.sources.source import Fragment, QuerySource, Source
+from piwo.sources.spool import spooled
 
-__all__ = ["Log", "Part", "PropensityFit", "Reader", "Selector", "Split", "warn_of"]
-
-
-Numbers = npt.NDArray[np.int64]
-
-
-@runtime_checkable
-class Selector(Protocol):
-    """Chooses rows by their number, or by that of their key, alone, never by what else is in them."""
-
-    def keep(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return the (n,) mask of the row numbers that stay."""
-        ...
+__all__ = ["Log", "PropensityFit"]
 
 
 @runtime_checkable
@@ -49,66 +39,6 @@ class PropensityFit(Protocol):
     def divided(self, train: Log, test: Log) -> tuple[Log, Log]:
         """Return both sides with their propensities estimated anew, those of `train` without a look at `test`."""
         ...
-
-
-@dataclass(frozen=True)
-class Part:
-    """One batch as it was read: the rows that stay, harmless findings, and how many rows there were to choose from."""
-
-    batch: Batch
-    findings: tuple[Finding, ...]
-    rows: int
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Reads fragments of a log anywhere: what the columns mean and which rows stay."""
-
-    schema: Schema
-    selector: Selector | None = None
-
-    def read(self, fragment: Fragment) -> Iterator[Part]:
-        """Yield the validated batches of one fragment.
-
-        Raises:
-            Refused: where rows break a rule.
-        """
-        for whole, all_rows, numbers in self.numbered(fragment):
-            record, rows = self._chosen(whole, all_rows, numbers)
-            batch, findings = validate(record, self.schema, rows)
-            yield Part(batch, findings, len(all_rows))
-
-    def kept(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        """Yield the raw rows that stay."""
-        return (record for record, _ in self.records(fragment))
-
-    def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
-        """Yield the raw rows that stay, with their numbers in the log."""
-        return (self._chosen(*whole) for whole in self.numbered(fragment))
-
-    def _chosen(
-        self, record: pa.RecordBatch, rows: Numbers, numbers: Numbers
-    ) -> tuple[pa.RecordBatch, Numbers]:
-        if self.selector is None:
-            return record, rows
-        keep = self.selector.keep(numbers)
-        return record.filter(pa.array(keep)), rows[keep]
-
-    def numbered(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
-        """Yield the raw rows with their numbers in the log and those by which they are chosen: the key's, if any."""
-        start, key = fragment.start, self.schema.columns.key
-        for record in (x for whole in fragment.records() for x in cut(whole, self._width(whole))):
-            rows = np.arange(start, start + record.num_rows)
-            start += record.num_rows
-            by_key = key is not None and key in record.schema.names
-            yield record, rows, key_numbers(record[key], str(key)) if by_key else rows
-
-    def _width(self, record: pa.RecordBatch) -> int:
-        """Return how many numbers a row of the context, and of the behavior policy, will be."""
-        features = self.schema.features
-        if features is None or not set(record.schema.names).issuperset(features.columns):
-            return 0
-        return features.width + (self.schema.count if self.schema.behavior is not None else 0)
 
 
 class ReadOptions(Roles, total=False):
@@ -308,20 +238,20 @@ class Log:
         """The action list: the declared one, or the sorted distinct labels of the log."""
         if self.declared_actions is not None:
             return self.declared_actions
-        kind = self.source.schema.field(self.columns.action).type
-        label_array(pa.array([], kind), self.columns.action)  # refuses types that are no labels
-        seen = pc.drop_null(label_array(self._distinct(self.columns.action), self.columns.action))
-        if len(seen) == 0:
-            self._raise_empty_or_missing()
-        return Actions(sorted(seen.to_pylist()), seen=True)
-
-    def _raise_empty_or_missing(self) -> None:
-        if len(self._distinct(self.columns.action)) == 0:
-            raise DataError(f"no rows in {self.name}, expected at least one logged decision")
-        raise DataError(
-            f"column {self.columns.action!r} is missing in every row; the action taken must be "
-            "logged"
+        column = self.columns.action
+        kind = self.source.schema.field(column).type
+        label_array(pa.array([], kind), column)  # refuses types that are no labels
+        found = fold(
+            self.source, [column, *self._choosing], DistinctValues(self._unlabeled_reader, column)
         )
+        if found is None:
+            raise DataError(f"no rows in {self.name}, expected at least one logged decision")
+        labels = pc.drop_null(label_array(found, column))
+        if len(labels) == 0:
+            raise DataError(
+                f"column {column!r} is missing in every row; the action taken must be logged"
+            )
+        return Actions(sorted(labels.to_pylist()), seen=True)
 
     @property
     def has_context(self) -> bool:
@@ -333,27 +263,8 @@ class Log:
         """How the context is encoded; levels, and which columns have missing values, are learned in one pass."""
         if self.declared_features is not None or not self.has_context:
             return self.declared_features
-        reader = Reader(self.unlabeled, self.selector)
-        return learn_features(self.columns.context, self.source, reader.records, self.encoding)
-
-    def _distinct(self, column: str) -> pa.Array:
-        """Return the distinct values of a column in the rows of this log."""
-        if self.selector is None:
-            return self.source.distinct(column)
-        reader = Reader(self.unlabeled, self.selector)
-        if isinstance(self.source, Cluster):
-            return distinct_values(self.source, [column, *self._choosing], reader.kept)
-        parts = (
-            x
-            for fragment in self.source.fragments([column, *self._choosing])
-            for x, _ in reader.records(fragment)
-        )
-        found = [decoded(pc.unique(record[column])) for record in parts]
-        return (
-            pc.unique(pa.chunked_array(found))
-            if found
-            else self.source.distinct(column).slice(0, 0)
-        )
+        reader, also = self._unlabeled_reader, self._choosing
+        return learn_features(self.columns.context, self.source, reader, self.encoding, also)
 
     @property
     def schema(self) -> Schema:
@@ -396,13 +307,8 @@ class Log:
     def _rows(self) -> int:
         if self.selector is None and self.source.rows is not None:
             return self.source.rows
-        if isinstance(self.source, Cluster):
-            return count_rows(
-                self.source,
-                [self.columns.action, *self._choosing],
-                Reader(self.unlabeled, self.selector).kept,
-            )
-        return sum(len(batch) for batch in self.each_batch())
+        columns = [self.columns.action, *self._choosing]
+        return fold(self.source, columns, CountRows(self._unlabeled_reader))
 
     # --- scale
 
@@ -470,7 +376,7 @@ class Log:
 
     def split(
         self, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False
-    ) -> Split:
+    ) -> Split[Log]:
         """Return the log in two parts, one to learn from and one to certify with.
 
         Which rows are held out depends on seed and row number alone, or on seed and key where the
@@ -505,9 +411,46 @@ class Log:
         >>> len(parts.train) + len(parts.test)
         100
         """
-        from piwo.logs.split import split
+        check_split(holdout, seed, min_rows, tail)
+        if self.selector is not None:
+            raise UsageError("this log is already part of a split; split the whole log instead")
+        log = self._in_fixed_order(tail)
+        cut = None
+        if tail:
+            cut = len(log) - int(np.floor(holdout * len(log)))
+        held_out = HeldOut(float(holdout), seed, cut)
+        columns = [log.columns.action]
+        if log.columns.key is not None:
+            columns.append(log.columns.key)
+        reader = Reader(replace(log.unlabeled, actions=log.actions))
+        tally = fold(log.source, columns, CountSides(reader, held_out))
+        train_rows, test_rows = tally.require_sides(log.columns.key, min_rows)
+        notes = tally.one_sided(log.actions)
+        for note in notes:
+            warn(note)
+        # What is learned may know the rows to learn from and no others: their actions and levels,
+        # not those of all rows.
+        train = log.where(replace(held_out, test=False))
+        test = replace(log.where(held_out), declared_actions=log.actions)
+        if log.estimated_by is not None:
+            # nor propensities that were estimated from what was done in the others
+            train, test = log.estimated_by.divided(train, test)
+        return Split(train, test, train_rows, test_rows, notes)
 
-        return split(self, holdout, seed, min_rows, tail)
+    def _in_fixed_order(self, tail: bool) -> Log:
+        """Return the same rows with numbers, or keys, that every pass gives them."""
+        log = self
+        if tail:
+            self.require_order("the last part of a log")
+            log = replace(self, columns=replace(self.columns, key=None))
+        elif self.columns.key is None:
+            self.require_order(
+                "a held-out split",
+                f"name a column with another value in every row ({argument('key')})",
+            )
+        if log.source.steady or log.in_cluster:
+            return log
+        return replace(log, source=spooled(log.source, log.columns.used()))
 
     def encoded_by(self, features: Features) -> Log:
         """Return the same rows with the context encoded as a policy's features ask.
@@ -528,6 +471,16 @@ class Log:
         """The column by which rows are chosen, where they are chosen by one."""
         return [] if self.selector is None or self.columns.key is None else [self.columns.key]
 
+    @property
+    def _unlabeled_reader(self) -> Reader:
+        """Reads the rows of this log raw, without an action list and context levels."""
+        return Reader(self.unlabeled, self.selector)
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether the rows are in a cluster: they do not leave it, and have no fixed order."""
+        return isinstance(self.source, Cluster)
+
     def require_order(
         self, what: str, instead: str = "put what belongs to a row into a column of the log"
     ) -> None:
@@ -540,7 +493,7 @@ class Log:
         Raises:
             UsageError: for logs in clusters.
         """
-        if isinstance(self.source, Cluster):
+        if self.in_cluster:
             raise UsageError(
                 f"{what} goes by row numbers, and rows of {self.name} come in no fixed order; "
                 f"{instead}, or read the rows from files"
@@ -555,7 +508,7 @@ class Log:
         Raises:
             UsageError: for logs in clusters.
         """
-        if isinstance(self.source, Cluster):
+        if self.in_cluster:
             raise UsageError(
                 f"{what} needs all rows on one machine, and rows of {self.name} stay in the "
                 "cluster; use what works on sums (evaluate, check, certify, the Ridge and "
@@ -594,27 +547,12 @@ class Log:
 
     def counted(self, refused: Refused) -> DataError:
         """Return the error for a refusal, with the counts over the whole log: 3 rows then means 3 rows."""
-        if self.selector is not None:  # whoever mends the log mends all of it
+        if self.selector is not None:
+            # the user has to correct the whole log, not only this part
             return replace(self, selector=None).counted(refused)
-        found: list[Finding] = []
-        reader = self.reader()
-        if isinstance(self.source, Cluster):
-            columns = self.wanted(context=True, propensities=True)
-            return DataError(
-                str(
-                    Refused(
-                        verdicts(self.source, columns, reader.schema, reader.records)
-                        or refused.findings
-                    )
-                )
-            )
-        for fragment in self.fragments(context=True, propensities=True):
-            for record, rows in reader.records(fragment):
-                try:
-                    validate(record, reader.schema, rows)
-                except Refused as more:
-                    found += more.findings
-        return DataError(str(Refused(merge_findings(found) or refused.findings)))
+        columns = self.wanted(context=True, propensities=True)
+        found = fold(self.source, columns, FindRefused(self.reader()))
+        return DataError(str(Refused(found or refused.findings)))
 
     def passed(self, rows: int) -> None:
         """Take note of how many rows a whole pass had.
@@ -642,8 +580,9 @@ class Log:
         """Return a few validated rows, the first ones where there is an order; None of a log without rows."""
         if not isinstance(self.source, Cluster):
             return next(self.each_batch(context), None)
+        head = self.source.head(self.wanted(context))
         reader = replace(self.reader(context=context), selector=None)
-        return next(self._batches([self.source.head(self.wanted(context))], reader), None)
+        return next(self._batches([head], reader), None)
 
     def _batches(self, fragments: Sequence[Fragment], reader: Reader) -> Iterator[Batch]:
         notes: list[Finding] = []
@@ -656,26 +595,3 @@ class Log:
             except Refused as refused:
                 raise self.counted(refused) from None
         warn_of(notes)
-
-
-@dataclass(frozen=True)
-class Split:
-    """Two parts of one log. `notes` says what its user must know, such as actions that only one part has.
-
-    >>> log = Log.from_arrays(action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100)
-    >>> parts = log.split(holdout=0.3, seed=1)
-    >>> parts.train_rows + parts.test_rows
-    100
-    """
-
-    train: Log
-    test: Log
-    train_rows: int
-    test_rows: int
-    notes: tuple[str, ...] = ()
-
-
-def warn_of(findings: Sequence[Finding]) -> None:
-    """Issue one warning a rule for harmless findings, with its count."""
-    for finding in merge_findings(findings):
-        warn(str(finding), kind=f"{finding.column}: {finding.rule}")

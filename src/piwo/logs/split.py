@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_count, check_flag, check_seed, is_number, shown
-from piwo.errors import DataError, UsageError, warn
+from piwo.engines.state import State
+from piwo.engines.task import Task
+from piwo.errors import DataError, UsageError
+from piwo.logs.actions import Actions
 from piwo.logs.hashing import uniform
-from piwo.logs.log import Log, Reader, Split
+from piwo.logs.reader import Reader
 from piwo.messages import argument
-from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment
-from piwo.sources.spool import spooled
 
-__all__ = ["HeldOut", "split"]
+__all__ = ["CountSides", "HeldOut", "Split", "check_split"]
+
+L = TypeVar("L")
 
 _SHOWN = 5
 _SAMPLE = 1000
@@ -56,57 +55,42 @@ class HeldOut:
         return held if self.test else ~held
 
 
-def split(
-    log: Log, holdout: float = 0.5, seed: int = 0, min_rows: int = 1, tail: bool = False
-) -> Split:
-    """Return the log in two parts; see `Log.split`, which calls this."""
+@dataclass(frozen=True)
+class Split(Generic[L]):
+    """Two parts of one log. `notes` says what its user must know, such as actions that only one part has.
+
+    >>> from piwo import Log
+    >>> log = Log.from_arrays(action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100)
+    >>> parts = log.split(holdout=0.3, seed=1)
+    >>> parts.train_rows + parts.test_rows
+    100
+    """
+
+    train: L
+    test: L
+    train_rows: int
+    test_rows: int
+    notes: tuple[str, ...] = ()
+
+
+def check_split(holdout: Any, seed: Any, min_rows: Any, tail: Any) -> None:
+    """Raise unless these are arguments of `Log.split`.
+
+    Raises:
+        UsageError: naming the first that is wrong.
+    """
     if not (is_number(holdout) and 0 < holdout < 1):
         raise UsageError(
-            f"{argument('holdout')} is {shown(holdout)}, expected a fraction of the rows, above 0 and below 1"
+            f"{argument('holdout')} is {shown(holdout)}, expected a fraction of the rows, above 0 "
+            "and below 1"
         )
     check_seed("seed", seed)
     check_count("min_rows", min_rows, 0)
     check_flag("tail", tail)
-    if log.selector is not None:
-        raise UsageError("this log is already part of a split; split the whole log instead")
-    if tail:
-        log.require_order("the last part of a log")
-        log = replace(log, columns=replace(log.columns, key=None))
-    elif log.columns.key is None:
-        log.require_order(
-            "a held-out split", f"name a column with another value in every row ({argument('key')})"
-        )
-    if not (log.source.steady or isinstance(log.source, Cluster)):
-        log = replace(log, source=spooled(log.source, log.columns.used()))
-    cut = None
-    if tail:
-        cut = len(log) - int(np.floor(holdout * len(log)))
-    selector = HeldOut(float(holdout), seed, cut)
-    tally = _tally(log, selector)
-    _check_keys(log, tally)
-    counts = tally.counts
-    train_rows, test_rows = (int(x) for x in counts.sum(axis=1))
-    if min(train_rows, test_rows) < max(1, min_rows):
-        raise DataError(
-            f"the split has {train_rows} rows to learn from and {test_rows} held out, expected at "
-            f"least {max(1, min_rows)} on each side; give more rows or another {argument('holdout')}"
-        )
-    notes = _one_sided(log, counts)
-    for note in notes:
-        warn(note)
-    # What is learned may know the rows to learn from and no others: their actions and levels, not
-    # those of all rows.
-    train = log.where(replace(selector, test=False))
-    test = replace(log.where(selector), declared_actions=log.actions)
-    if (
-        log.estimated_by is not None
-    ):  # nor propensities that were estimated from what was done in the others
-        train, test = log.estimated_by.divided(train, test)
-    return Split(train, test, train_rows, test_rows, notes)
 
 
 @dataclass(frozen=True)
-class _Tally:
+class Sides(State):
     """Row counts by side and action; and the smallest keys, a random sample of them, with how many rows each has."""
 
     counts: npt.NDArray[np.int64]
@@ -114,103 +98,86 @@ class _Tally:
     keys: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
 
-    def merge(self, other: _Tally) -> _Tally:
-        """Return the tally of both parts together."""
+    def merge(self, other: Sides) -> Sides:
+        """Return the counts of both parts together."""
         keys, place = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
-        rows = np.bincount(place, np.concatenate([self.rows, other.rows]), len(keys)).astype(
-            np.int64
+        rows = np.bincount(place, np.concatenate([self.rows, other.rows]), len(keys))
+        counts = self.counts + other.counts
+        return Sides(counts, keys[:_SAMPLE], rows.astype(np.int64)[:_SAMPLE])
+
+    def require_sides(self, key: str | None, min_rows: int) -> tuple[int, int]:
+        """Return the numbers of rows to learn from and held out.
+
+        Raises:
+            DataError: if a side has too few.
+            UsageError: if many rows share a key: these would be on one side together, and rows are
+                what a certificate counts.
+        """
+        each = self.rows.sum() / max(1, len(self.keys))
+        if each > _MOST_ROWS_A_KEY:
+            raise UsageError(
+                f"key column {key!r} has about {each:.3g} rows a value, which a split would not "
+                "part; name a column with another value in every row, such as the number of an "
+                "event"
+            )
+        train, test = (int(x) for x in self.counts.sum(axis=1))
+        least = max(1, min_rows)
+        if min(train, test) < least:
+            raise DataError(
+                f"the split has {train} rows to learn from and {test} held out, expected at least "
+                f"{least} on each side; give more rows or another {argument('holdout')}"
+            )
+        return train, test
+
+    def one_sided(self, actions: Actions) -> tuple[str, ...]:
+        """Return a note on the logged actions that only one side has, for each side that lacks some."""
+        train, test = self.counts[:, :-1]
+        return (
+            *_only(test, train, actions, "held-out rows only: nothing is learned about it there"),
+            *_only(train, test, actions, "rows to learn from only: nothing is certified about it"),
         )
-        return _Tally(self.counts + other.counts, keys[:_SAMPLE], rows[:_SAMPLE])
 
-    def to_bytes(self) -> bytes:
-        """Return the tally as JSON."""
-        return json.dumps([x.tolist() for x in (self.counts, self.keys, self.rows)]).encode()
 
-    @classmethod
-    def of(cls, data: bytes) -> _Tally:
-        """Return the tally that `to_bytes` wrote."""
-        return cls(*(np.array(x, np.int64) for x in json.loads(data)))
+def _only(here: Any, there: Any, actions: Actions, meaning: str) -> tuple[str, ...]:
+    """Return a note on the actions with rows here and none there, if there are some."""
+    lacking = np.flatnonzero((there == 0) & (here > 0))
+    if not len(lacking):
+        return ()
+    listed = ", ".join(f"{actions.labels[a]!r} ({here[a]})" for a in lacking[:_SHOWN])
+    if len(lacking) > _SHOWN:
+        listed += ", ..."
+    what = "1 action has" if len(lacking) == 1 else f"{len(lacking)} actions have"
+    return (
+        f"{what} {meaning} (rows in brackets: {listed}); it was logged too rarely to be on both "
+        "sides",
+    )
 
 
 @dataclass(frozen=True)
-class _Count:
-    """Counts the rows of fragments, and merges what was counted."""
+class CountSides(Task[Sides]):
+    """Task: the rows of both sides of a split by action, and a sample of the keys."""
 
     reader: Reader
-    selector: HeldOut
+    held_out: HeldOut
 
-    def none(self) -> _Tally:
-        """Return the tally of no rows."""
+    def empty(self) -> Sides:
+        """Return the counts of no rows."""
         nothing = np.empty(0, np.int64)
-        return _Tally(np.zeros((2, self.reader.schema.count + 1), np.int64), nothing, nothing)
+        return Sides(np.zeros((2, self.reader.schema.count + 1), np.int64), nothing, nothing)
 
-    def count(self, fragment: Fragment) -> _Tally:
-        """Return the tally of a fragment."""
-        schema, tally = self.reader.schema, self.none()
+    def of_fragment(self, fragment: Fragment) -> Sides:
+        """Return the counts of a fragment."""
+        schema, found = self.reader.schema, self.empty()
         assert schema.actions is not None
+        column, size = schema.columns.action, schema.count + 1
+        keys = rows = found.keys
         for record, _, numbers in self.reader.numbered(fragment):
-            codes, held = (
-                schema.actions.codes(record[schema.columns.action], schema.columns.action),
-                self.selector.held(numbers),
-            )
-            sides = [
-                np.bincount(codes[x] % (schema.count + 1), minlength=schema.count + 1)
-                for x in (~held, held)
-            ]
-            keys, rows = (
-                np.unique(numbers, return_counts=True)
-                if schema.columns.key is not None
-                else (tally.keys[:0],) * 2
-            )
-            tally = tally.merge(_Tally(np.stack(sides), keys, rows))
-        return tally
-
-    def one(self, fragment: Fragment) -> bytes:
-        """Return the tally of a fragment as bytes."""
-        return self.count(fragment).to_bytes()
-
-    def merge(self, parts: Iterable[bytes]) -> bytes:
-        """Return the tally of several parts as bytes."""
-        return reduce(_Tally.merge, map(_Tally.of, parts), self.none()).to_bytes()
-
-
-def _tally(log: Log, selector: HeldOut) -> _Tally:
-    """Return what is known of the two sides: one pass over the actions, and the keys where there are some."""
-    work = _Count(Reader(replace(log.unlabeled, actions=log.actions)), selector)
-    columns = [log.columns.action, *([] if log.columns.key is None else [log.columns.key])]
-    if isinstance(log.source, Cluster):
-        return _Tally.of(log.source.fold(columns, work.one, work.merge))
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return reduce(
-            _Tally.merge, pool.map(work.count, log.source.fragments(columns)), work.none()
-        )
-
-
-def _check_keys(log: Log, tally: _Tally) -> None:
-    """Refuse keys that many rows share: these lie on one side together, and rows are what a certificate counts."""
-    each = tally.rows.sum() / max(1, len(tally.keys))
-    if each > _MOST_ROWS_A_KEY:
-        raise UsageError(
-            f"key column {log.columns.key!r} has about {each:.3g} rows a value, which a split "
-            "would not part; name a column with another value in every row, such as the number of "
-            "an event"
-        )
-
-
-def _one_sided(log: Log, counts: npt.NDArray[np.int64]) -> tuple[str, ...]:
-    """Say which logged actions only one part has."""
-    notes = []
-    for side, meaning in ((0, "held-out rows only: nothing is learned about it there"),
-                          (1, "rows to learn from only: nothing is certified about it")):  # fmt: skip
-        lacking = np.flatnonzero((counts[side, :-1] == 0) & (counts[1 - side, :-1] > 0))
-        if len(lacking):
-            shown = ", ".join(
-                f"{log.actions.labels[a]!r} ({counts[1 - side, a]})" for a in lacking[:_SHOWN]
-            )
-            more = ", ..." if len(lacking) > _SHOWN else ""
-            what = "1 action has" if len(lacking) == 1 else f"{len(lacking)} actions have"
-            notes.append(
-                f"{what} {meaning} (rows in brackets: {shown}{more}); it was logged too rarely to "
-                "be on both sides"
-            )
-    return tuple(notes)
+            # a row without a known action has code -1, counted in the last column
+            codes = schema.actions.codes(record[column], column) % size
+            held = self.held_out.held(numbers)
+            train = np.bincount(codes[~held], minlength=size)
+            test = np.bincount(codes[held], minlength=size)
+            if schema.columns.key is not None:
+                keys, rows = np.unique(numbers, return_counts=True)
+            found = found.merge(Sides(np.stack([train, test]), keys, rows))
+        return found

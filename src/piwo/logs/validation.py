@@ -16,14 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from piwo.engines.state import State
 from piwo.errors import DataError
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
 from piwo.logs.features import MISSING_ADVICE, Feature, Features, list_matrix, missing_rows
 from piwo.logs.propensity_error import PropensityErrorBound
-from piwo.logs.row_labels import places
 from piwo.messages import argument
+from piwo.sources.row_labels import places
 
 __all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "merge_findings", "validate"]
 
@@ -71,7 +72,7 @@ class Schema:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(State):
     """One broken rule: where, how often, in which rows first. `fatal` findings close the door."""
 
     column: str
@@ -85,6 +86,11 @@ class Finding:
         rows = "row" if self.count == 1 else "rows"
         where = f"in {self.count} {rows} ({places(self.rows, self.count > len(self.rows))})"
         return f"column {self.column!r} {self.rule} {where}; {self.advice}"
+
+    def merge(self, other: Finding) -> Finding:
+        """Return the same rule broken in the rows of both."""
+        rows = tuple(sorted(self.rows + other.rows)[:_SHOWN])
+        return replace(self, count=self.count + other.count, rows=rows)
 
 
 class Refused(DataError):  # noqa: N818 - it says what happened at the door
@@ -104,12 +110,7 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     merged: dict[tuple[str, str], Finding] = {}
     for one in findings:
         key = (one.column, one.rule)
-        known = merged.get(key)
-        if known is None:
-            merged[key] = one
-        else:
-            rows = tuple(sorted(known.rows + one.rows)[:_SHOWN])
-            merged[key] = replace(known, count=known.count + one.count, rows=rows)
+        merged[key] = merged[key].merge(one) if key in merged else one
     return tuple(merged.values())
 
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from piwo.checks import check_positive
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -19,6 +18,7 @@ from piwo.oracles.ridge import first_mean, require_finite_squares
 from piwo.policies import LinearGreedy, Policy, RewardModels
 from piwo.policies.models import fitted_model
 from piwo.reductions.action_gram import ActionGram, ActionGramState
+from piwo.reductions.reduce import reduce
 from piwo.scores import Score
 
 __all__ = ["Direct"]

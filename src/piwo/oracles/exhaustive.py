@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from piwo.engines.engine import reduce
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -19,6 +18,7 @@ from piwo.policies import Policy, aligned
 from piwo.policies.row_wise import RowChoices
 from piwo.policies.sameness import policy_digest
 from piwo.reductions.credit_sums import CreditSums
+from piwo.reductions.reduce import reduce
 from piwo.scores import Score
 
 __all__ = ["Exhaustive"]

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_finite, check_flag, check_non_negative
-from piwo.engines.engine import reduce
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -19,6 +18,7 @@ from piwo.oracles.oracle import Oracle
 from piwo.policies import LinearGreedy
 from piwo.reductions.folds import Folds
 from piwo.reductions.gram import Gram, GramState, dense_columns, sparse_columns
+from piwo.reductions.reduce import reduce
 from piwo.scores import Score
 
 # exp(600) times a million rows is far from the end of float64, and leaves 10^-568 to the smaller

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.errors import DataError, UsageError
-from piwo.logs.row_labels import place
+from piwo.sources.row_labels import place
 
 __all__ = ["DENSE_LIMIT", "Codes", "RowError", "check_dense", "row_blocks", "spread"]
 

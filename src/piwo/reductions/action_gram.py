@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.large_contexts import check_squares
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State
 
 __all__ = ["ActionGram", "ActionGramState"]
 
@@ -37,7 +37,7 @@ class ActionGram(Reduction[ActionGramState]):
     >>> log = piwo.Log.from_arrays(
     ...     context=[[1.0], [3.0]], action=[0, 1], reward=[1, 1], propensity=[0.5, 0.5]
     ... )
-    >>> piwo.engines.reduce(log, ActionGram(2, np.array([2.0]))).zr.tolist()
+    >>> piwo.reductions.reduce(log, ActionGram(2, np.array([2.0]))).zr.tolist()
     [[-1.0, 1.0], [1.0, 1.0]]
     """
 

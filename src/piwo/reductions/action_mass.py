@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch
 from piwo.reductions.policy_reduction import PolicyReduction
-from piwo.reductions.state import State
 
 __all__ = ["ActionMass", "MassState"]
 

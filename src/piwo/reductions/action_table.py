@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State
 from piwo.scores.ratio import over_propensity
 
 __all__ = ["ActionCount", "ActionState", "ActionTable", "CountState"]
@@ -39,7 +39,7 @@ class ActionTable(Reduction[ActionState]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
     ... )
-    >>> piwo.engines.reduce(log, ActionTable(2)).inverse.tolist()
+    >>> piwo.reductions.reduce(log, ActionTable(2)).inverse.tolist()
     [6.0, 2.0]
     """
 
@@ -78,7 +78,7 @@ class ActionCount(Reduction[CountState]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
     ... )
-    >>> piwo.engines.reduce(log, ActionCount(2)).count.tolist()
+    >>> piwo.reductions.reduce(log, ActionCount(2)).count.tolist()
     [2.0, 1.0]
     """
 

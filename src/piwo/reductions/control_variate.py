@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
-from piwo.reductions.state import State
 from piwo.reductions.vector_sums import VectorSums
 
 __all__ = ["BASELINES", "GAIN_BASELINES", "ControlVariates", "VariateState"]
@@ -63,7 +63,9 @@ class ControlVariates(VectorSums[VariateState]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b"], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=["a", "b"]
     ... )
-    >>> state = piwo.engines.reduce(log, ControlVariates(piwo.policies.Constant("a", log.actions)))
+    >>> state = piwo.reductions.reduce(
+    ...     log, ControlVariates(piwo.policies.Constant("a", log.actions))
+    ... )
     >>> [
     ...     round(float(y), 12) for y in np.exp(state.value[3, 5:6])
     ... ]  # c = .5, k = 1: (1 + 2.5)(1 + 1.5)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.blocks import row_blocks
 from piwo.policies.policy import Policy
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State
 from piwo.scores.ratio import vectors_of
 from piwo.scores.score import Score
 

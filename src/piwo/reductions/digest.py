@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from piwo.engines.state import State
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.hashing import scramble
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State
 
 __all__ = ["Digest", "DigestState"]
 
@@ -48,7 +48,7 @@ class Digest(Reduction[DigestState]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
     ... )
-    >>> piwo.engines.reduce(log, Digest()).rows
+    >>> piwo.reductions.reduce(log, Digest()).rows
     3
     """
 

@@ -29,7 +29,7 @@ class Folds(Reduction[tuple[S, ...]], Generic[S]):
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b", "a"], reward=[0, 1, 1], propensity=[0.5] * 3)
     >>> folds = Folds(piwo.reductions.Digest(), np.array([0, 1, 0]), 2)
-    >>> states = piwo.engines.reduce(log, folds)
+    >>> states = piwo.reductions.reduce(log, folds)
     >>> [state.rows for state in states], folds.without(states, 0).rows
     ([2, 1], 1)
     """

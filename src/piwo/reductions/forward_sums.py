@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.large_contexts import check_squares
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State
 
 __all__ = ["FIRST_CHUNK", "ForwardSums", "RewardSums", "chunks_of", "designs"]
 
@@ -64,7 +64,7 @@ class ForwardSums(Reduction[tuple[RewardSums, ...]]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400
     ... )
-    >>> [state.cross[:, 0].tolist() for state in piwo.engines.reduce(log, ForwardSums(2, 1))]
+    >>> [state.cross[:, 0].tolist() for state in piwo.reductions.reduce(log, ForwardSums(2, 1))]
     [[128.0, 0.0], [72.0, 0.0]]
     """
 

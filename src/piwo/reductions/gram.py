@@ -11,10 +11,10 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from piwo.engines.state import State, largest
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.blocks import row_blocks
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State, largest
 from piwo.scores.score import Score
 
 __all__ = ["Gram", "GramState", "dense_columns", "sparse_columns"]
@@ -104,7 +104,7 @@ class Gram(Reduction[GramState]):
     >>> log = piwo.Log.from_arrays(
     ...     context=[[1.0], [3.0]], action=[0, 1], reward=[1, 1], propensity=[0.5, 0.5]
     ... )
-    >>> piwo.engines.reduce(log, Gram((piwo.IX(0.5),), 2, np.array([2.0]))).gx.tolist()
+    >>> piwo.reductions.reduce(log, Gram((piwo.IX(0.5),), 2, np.array([2.0]))).gx.tolist()
     [[[-1.0]], [[1.0]]]
     """
 

@@ -7,9 +7,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
-from piwo.reductions.state import State
 from piwo.reductions.vector_sums import VectorSums
 from piwo.scores.ratio import Weights
 
@@ -74,7 +74,7 @@ class ModelVariates(VectorSums[ModelState]):
     ...     action=["a", "b"], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=["a", "b"]
     ... )
     >>> half = ForwardModel(np.full((1, 2, 1), 0.5))
-    >>> state = piwo.engines.reduce(
+    >>> state = piwo.reductions.reduce(
     ...     log, ModelVariates(piwo.policies.Constant("a", log.actions), half)
     ... )
     >>> [round(float(y), 12) for y in np.exp(state.value[0, 5:6])]  # k = 1: (1 + 2.5)(1 + 1.5)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.blocks import row_blocks
 from piwo.policies.policy import Policy
 from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
 from piwo.reductions.model_variate import uncut
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State
 from piwo.scores.ratio import log_ratio, over_propensity
 
 __all__ = ["PAIR_BASELINES", "PairState", "PairSums"]
@@ -61,7 +61,7 @@ class PairSums(Reduction[PairState]):
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
     >>> a, b = (piwo.policies.Constant(x, log.actions) for x in log.actions)
-    >>> state = piwo.engines.reduce(log, PairSums(a, b, full=True))  # Y = 2 and 2
+    >>> state = piwo.reductions.reduce(log, PairSums(a, b, full=True))  # Y = 2 and 2
     >>> bool(np.isclose(state.bets[5], 2 * np.log(3)))
     True
     """

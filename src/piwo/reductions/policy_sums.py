@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from piwo.engines.state import State, largest
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
 from piwo.reductions.policy_reduction import PolicyReduction
-from piwo.reductions.state import State, largest
 from piwo.scores.iw import IW
 from piwo.scores.ratio import Weights
 from piwo.scores.score import Score
@@ -96,7 +96,7 @@ class PolicySums(PolicyReduction[PolicyState]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
     ... )
-    >>> piwo.engines.reduce(
+    >>> piwo.reductions.reduce(
     ...     log, PolicySums(piwo.policies.Uniform(log.actions), piwo.IW())
     ... ).moments.wr
     3.0

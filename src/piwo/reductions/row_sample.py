@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.hashing import scramble
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.state import State
 
 __all__ = ["SAMPLED", "RowSample", "RowSampleState"]
 
@@ -91,7 +91,7 @@ class RowSample(Reduction[RowSampleState]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
     ... )
-    >>> piwo.engines.reduce(log, RowSample(tuple(log.actions))).counts.tolist()
+    >>> piwo.reductions.reduce(log, RowSample(tuple(log.actions))).counts.tolist()
     [1, 1, 1]
     """
 

@@ -33,7 +33,7 @@ class SharedPolicy(Reduction[tuple[Any, ...]]):
     ... )
     >>> uniform = piwo.policies.Uniform(log.actions)
     >>> parts = (PolicySums(uniform, piwo.IW()), ControlVariates(uniform))
-    >>> piwo.engines.reduce(log, SharedPolicy(uniform, parts))[0].moments.w
+    >>> piwo.reductions.reduce(log, SharedPolicy(uniform, parts))[0].moments.w
     1.0
     """
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.policy_reduction import PolicyReduction
-from piwo.reductions.state import State
 
 __all__ = ["HistogramState", "WeightHistogram"]
 
@@ -57,7 +57,7 @@ class WeightHistogram(PolicyReduction[HistogramState]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b", "a"], reward=[1, 0, 1], propensity=[0.5, 0.5, 0.25]
     ... )
-    >>> piwo.engines.reduce(log, WeightHistogram(piwo.policies.Uniform(log.actions))).top.rows[0]
+    >>> piwo.reductions.reduce(log, WeightHistogram(piwo.policies.Uniform(log.actions))).top.rows[0]
     (2.0, 2, 0, 0.25)
     """
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
-from piwo.logs.row_labels import place
 from piwo.scores.ratio import over_propensity, vectors_of
 from piwo.scores.score import DenseGains, Parameter, Score
+from piwo.sources.row_labels import place
 
 __all__ = ["PseudoLoss"]
 

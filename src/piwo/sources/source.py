@@ -113,10 +113,6 @@ class Source(Protocol):
         """Return the parts, reading only these columns."""
         ...
 
-    def distinct(self, column: str) -> pa.Array:
-        """Return the distinct values of a column, in no order."""
-        ...
-
     def source_id(self) -> tuple[Any, ...]:
         """Return what tells this source from others: plain values, the same in every process."""
         ...

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from piwo.errors import FileError
-from piwo.logs.row_labels import first_of
+from piwo.sources.row_labels import first_of
 from piwo.sources.source import ParquetFragment
 from piwo.sources.spark_footers import footers
 from piwo.sources.spark_plans import scan_of

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from piwo.engines.state import State
 from piwo.errors import FileError
 from piwo.files import DAMAGE
-from piwo.reductions.state import State
 
 __all__ = ["packed", "unpacked"]
 
