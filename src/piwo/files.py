@@ -1,4 +1,4 @@
-"""Files: written completely or not at all; zips of named members and float64 arrays, read with limits, without pickle."""
+"""Reads and writes files: whole or not at all, zips and float64 arrays, with limits, no pickle."""
 
 from __future__ import annotations
 
@@ -30,25 +30,31 @@ __all__ = [
 ]
 
 DAMAGE: tuple[type[Exception], ...] = (
-    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, NotImplementedError,
-)  # fmt: skip
-"""What reading a damaged zip file can raise; by a flipped bit it is encrypted, or packed in another
-way."""
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    RuntimeError,
+    NotImplementedError,
+)
+"""What reading a damaged zip file can raise. One flipped bit can declare it encrypted, or packed
+with another method."""
 MAX_BYTES = 2**30
-"""Most bytes that a policy file may hold, unpacked: 1 GiB. More is refused before anything is
+"""Most bytes that a policy file may hold, unpacked: 1 GiB. A larger file is refused before it is
 unpacked."""
 MAX_MEMBERS = 10_000
-"""Most pieces that a policy file may hold."""
+"""Most members that a policy file may hold."""
 
-# The same policy gives the same bytes: no clock, no platform. 1980 is the first year that a zip
-# file can tell.
+# The same policy gives the same bytes: no clock, no platform. Zip files cannot hold a year before
+# 1980.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 _ORDINARY_FILE = 0o644 << 16
 
 
 def pack(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """Return a zip of the pieces, the same bytes for the same pieces.
+    """Return a zip of named members, the same bytes for the same members.
 
     >>> pack({"a": b"1"}) == pack({"a": b"1"})
     True
@@ -65,14 +71,14 @@ def pack(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) 
 
 
 def unpack(data: bytes) -> dict[str, bytes]:
-    """Return the pieces of a zip.
+    """Return the members of a zip by name.
 
     Args:
         data: the zip.
 
     Raises:
-        ValueError: where it is no zip, is damaged, or declares more than `MAX_BYTES` bytes or
-            `MAX_MEMBERS` pieces.
+        ValueError: if it is not a zip, is damaged, or declares more than `MAX_BYTES` bytes or
+            `MAX_MEMBERS` members.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as source:
@@ -85,7 +91,7 @@ def unpack(data: bytes) -> dict[str, bytes]:
                 )
             if len({x.filename for x in entries}) != len(entries):
                 raise ValueError("a piece is there twice")
-            # A piece that unpacks to more than it declares is cut there, and its checksum fails.
+            # A member that unpacks to more than it declares is cut there, and its checksum fails.
             return {x.filename: source.read(x) for x in entries}
     except DAMAGE as cause:
         raise ValueError(f"its archive cannot be read ({cause})") from None
@@ -95,7 +101,7 @@ def read_file(path: Path) -> bytes:
     """Return a file's bytes.
 
     Raises:
-        FileError: where it is missing, cannot be read, or is larger than `MAX_BYTES`.
+        FileError: if it is missing, cannot be read, or is larger than `MAX_BYTES`.
     """
     try:
         size = path.stat().st_size
@@ -114,10 +120,10 @@ def read_file(path: Path) -> bytes:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: killed on the way, the old file is still there.
+    """Write a file whole or not at all: if interrupted, the old file is still there.
 
     Raises:
-        FileError: where it cannot be written.
+        FileError: if it cannot be written.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -152,11 +158,11 @@ def array_bytes(array: npt.NDArray[np.float64]) -> bytes:
 
 
 def array_from(data: bytes) -> npt.NDArray[np.float64]:
-    """Return the array of npy bytes; the shape that they declare is compared with how many there are.
+    """Return the array of npy bytes, whose declared shape must match their number.
 
     Raises:
-        ValueError: for anything but a float64 array in C order with exactly as many bytes as its
-            shape says.
+        ValueError: for anything but a float64 array in C order with as many bytes as its shape
+            requires.
     """
     source = io.BytesIO(data)
     if np.lib.format.read_magic(source) != (1, 0):

@@ -186,5 +186,5 @@ def test_exploring(piwo, greedy: Path, tmp_path: Path) -> None:
     wrong = piwo("policy", "act", greedy, path, "--epsilon", 1.5)
     assert (wrong.code, wrong.err) == (
         2,
-        "piwo: error: --epsilon is 1.5, expected a share from 0 to 1\n",
+        "piwo: error: --epsilon is 1.5, expected 0 to 1\n",
     )

@@ -64,7 +64,7 @@ def test_the_greedy_choice_is_what_the_model_predicts(contexts: np.ndarray) -> N
     ):
         policy = Classifier(model, ["c", "b", "a"])
         assert policy.act(contexts).actions.tolist() == model.predict(contexts).tolist()
-    with pytest.raises(UsageError, match="LinearSVC has no predict_proba; use greedy=True"):
+    with pytest.raises(UsageError, match="LinearSVC has no predict_proba; pass greedy=True"):
         Classifier(LinearSVC().fit(x, y), ["a", "c"], greedy=False)
 
 

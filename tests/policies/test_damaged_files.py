@@ -114,7 +114,7 @@ def test_one_byte_changed_is_seen_or_means_nothing(path: Path) -> None:
 )
 def test_no_policy_file_at_all(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    refused(path, "no policy file")
+    refused(path, "not a policy file")
 
 
 def test_another_zip(path: Path) -> None:

@@ -97,7 +97,7 @@ def test_another_number_of_rows_is_an_error() -> None:
 def test_row_wise_cannot_act() -> None:
     with pytest.raises(UsageError, match="cannot act"):
         RowWise([[0.5, 0.5]], ["a", "b"]).act(n=1)
-    with pytest.raises(UsageError, match="1 rows and was asked for 2"):
+    with pytest.raises(UsageError, match="1 rows, got 2"):
         RowWise([[0.5, 0.5]], ["a", "b"]).probabilities(n=2)
     with pytest.raises(UsageError, match="give full vectors"):
         RowWise([0.5], ["a", "b"]).probabilities(n=1)
@@ -124,7 +124,7 @@ def test_d17_columns_are_matched_by_name() -> None:
 def test_d17_missing_extra_and_unnamed_columns() -> None:
     with pytest.raises(DataError, match=r"missing \['c'\], extra \['x'\]"):
         RowWise({"a": [0.5], "x": [0.5]}, ["a", "c"])
-    with pytest.raises(UsageError, match="give actions="):
+    with pytest.raises(UsageError, match="pass actions="):
         RowWise([[0.5, 0.5]])
     with pytest.raises(UsageError, match=r"\(1, 3\), expected \(rows, 2\)"):
         RowWise([[0.2, 0.3, 0.5]], ["a", "b"])

@@ -137,7 +137,7 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
         reward of the rest.
 
     Raises:
-        DataError: where the policy takes none of the logged actions, or a weight is beyond float64.
+        DataError: if the policy takes none of the logged actions, or a weight is beyond float64.
         UsageError: for a log without context, and for policies that draw their actions.
 
     >>> import piwo

@@ -1,4 +1,4 @@
-"""How the rows of a batch are cut into blocks, and what limits a table of rows x actions."""
+"""Blocks of rows, threads over them, and the limit of a table of rows x actions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ T = TypeVar("T")
 Codes = npt.NDArray[np.int32]
 
 DENSE_LIMIT = 4 * 2**30
-"""Largest table of rows x actions, in bytes, that `probabilities` makes when it is asked for
-one."""
+"""Largest table of rows x actions, in bytes, that `probabilities` makes."""
 
 # A block of scores this small stays in the second-level cache: measured 3 to 5 times faster than
 # blocks of 1 MB and more.
@@ -32,7 +31,7 @@ _MOST_BYTES = 2**26
 
 
 class RowError(DataError):
-    """One row cannot be used; `row` is its number in what was given, so that a log can say its own."""
+    """One row cannot be used. `row` is its position in the input; a log replaces it by its own."""
 
     def __init__(self, problem: str, row: int) -> None:
         super().__init__(f"{place(row)}: {problem}")
@@ -41,28 +40,28 @@ class RowError(DataError):
 
 
 def row_blocks(rows: int, actions: int, size: int | None = None) -> Iterator[slice]:
-    """Cut `rows` rows into slices whose (rows, actions) block of float64 stays small, 64 MB at the very most.
+    """Cut rows into slices whose (rows, actions) block of float64 is small, at most 64 MB.
 
     Args:
         rows: n.
         actions: K.
-        size: bytes to aim at; None: what fits the cache.
+        size: target size in bytes; None: what fits the cache.
 
     >>> [(x.start, x.stop) for x in row_blocks(1000, 32)]
     [(0, 512), (512, 1000)]
     """
-    step = max(
-        (size or _BLOCK_BYTES) // (8 * actions), min(_LEAST_ROWS, _MOST_BYTES // (8 * actions)), 1
-    )
+    bytes_a_row = 8 * actions
+    least = min(_LEAST_ROWS, _MOST_BYTES // bytes_a_row)
+    step = max((size or _BLOCK_BYTES) // bytes_a_row, least, 1)
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def spread(rows: int, step: int, work: Callable[[slice], T]) -> list[T]:
-    """Return what a function makes of each slice of `step` rows, in the order of the rows; on all cores.
+    """Apply a function to each slice of `step` rows, on all cores; results are in row order.
 
     Args:
         rows: n.
-        step: rows a slice.
+        step: rows in a slice.
         work: called from several threads at once.
 
     >>> spread(5, 2, lambda rows: rows.stop - rows.start)
@@ -72,7 +71,7 @@ def spread(rows: int, step: int, work: Callable[[slice], T]) -> list[T]:
 
     slices = [slice(at, min(at + step, rows)) for at in range(0, rows, step)]
     workers = max(1, min(len(slices), os.cpu_count() or 1))
-    # our threads are the parallelism; a BLAS that starts its own underneath would fight them
+    # Our threads use all cores already; BLAS threads inside them would compete for these cores.
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
         try:
             return list(pool.map(work, slices))
@@ -82,10 +81,10 @@ def spread(rows: int, step: int, work: Callable[[slice], T]) -> list[T]:
 
 
 def check_dense(rows: int, actions: int) -> None:
-    """Refuse a table of rows x actions before it is allocated.
+    """Refuse a table of rows x actions that is too large, before it is allocated.
 
     Raises:
-        UsageError: where rows * actions * 8 bytes is more than `DENSE_LIMIT`.
+        UsageError: if rows * actions * 8 bytes is more than `DENSE_LIMIT`.
 
     >>> check_dense(1_000_000, 50_000)
     Traceback (most recent call last):
@@ -95,8 +94,8 @@ def check_dense(rows: int, actions: int) -> None:
     if needed > DENSE_LIMIT:
         raise UsageError(
             f"a table of {rows} rows x {actions} actions needs {needed / 1e9:.1f} GB, the limit is "
-            f"{DENSE_LIMIT / 1e9:.1f} GB; ask for the actions taken alone, probability(X, codes), "
-            "or for act(X)"
+            f"{DENSE_LIMIT / 1e9:.1f} GB; use probability(X, codes) for one action a row, "
+            "or act(X)"
         )
 
 
@@ -115,7 +114,7 @@ def checked_codes(codes: Any, actions: int) -> Codes:
     if found.size and not (found.min() >= 0 and found.max() < actions):
         row = int(np.flatnonzero((found < 0) | (found >= actions))[0])
         raise UsageError(
-            f"action code {found[row]} at row {row} is outside 0..{actions - 1}; -1 stands for a "
-            "label that is not in the list"
+            f"action code {found[row]} at row {row} is outside 0..{actions - 1}; -1 is the "
+            "code of a label that is not in the list"
         )
     return found.astype(np.int32, copy=False)

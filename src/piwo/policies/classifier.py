@@ -20,7 +20,7 @@ from piwo.policies.state import State
 
 __all__ = ["Classifier"]
 
-# scikit-learn has a cost per call, so its blocks are larger than those of our own matrix products.
+# Each call of scikit-learn has a fixed cost, so blocks are larger than for our matrix products.
 _BLOCK_BYTES = 2**24
 
 
@@ -28,8 +28,8 @@ _BLOCK_BYTES = 2**24
 class Classifier(Policy):
     """pi(x) = model.predict(x), or pi(a | x) = model.predict_proba(x).
 
-    Columns are matched to actions by the model's `classes_`, never by place: an action that the
-    model never saw gets probability 0. Context columns are matched by name where both the model and
+    Columns are matched to actions by the model's `classes_`, never by position: an action that the
+    model never saw gets probability 0. Context columns are matched by name if both the model and
     the policy have names.
 
     Args:
@@ -39,12 +39,12 @@ class Classifier(Policy):
             that the model was fitted with, if it has any.
         greedy: True: the predicted class with probability 1 (the model breaks ties); False: its
             class probabilities.
-        classes: the labels of `model.classes_`, for a model fitted on codes; None: `classes_` are
-            labels themselves.
+        classes: the labels of `model.classes_`, for a model fitted on codes; None: `classes_`
+            holds the labels.
 
     Raises:
-        UsageError: for a model that is not fitted, has classes that are not actions, or knows other
-            columns.
+        UsageError: for a model that is not fitted, has classes that are not actions, or was fitted
+            on other columns.
 
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> model = DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "c"])
@@ -69,25 +69,24 @@ class Classifier(Policy):
         self.greedy = bool(greedy)
         wanted = "predict" if self.greedy else "predict_proba"
         if not hasattr(model, wanted):
-            hint = (
-                ""
-                if self.greedy
-                else f"; use {argument('greedy', True)}, or a classifier with probabilities"
-            )
-            raise UsageError(f"{type(model).__name__} has no {wanted}{hint}")
+            message = f"{type(model).__name__} has no {wanted}"
+            if not self.greedy:
+                greedily = argument("greedy", value=True)
+                message += f"; pass {greedily}, or a classifier with probabilities"
+            raise UsageError(message)
         self.places = _places(model, classes, self.listed)
         names = getattr(model, "feature_names_in_", None)
         self.names = None if names is None else tuple(str(x) for x in names)
-        self.features = (
-            features if features is not None or self.names is None else Features.numeric(self.names)
-        )
+        if features is None and self.names is not None:
+            features = Features.numeric(self.names)
+        self.features = features
         self.width, self.order = _columns(model, self.features, self.names)
 
     def __repr__(self) -> str:
         return f"Classifier({type(self.model).__name__}, {len(self.actions)} actions)"
 
     def _matrix(self, context: Floats) -> Any:
-        """Return the context in the model's column order, with names where it was fitted with names."""
+        """Return the context in the model's column order, named if it was fitted with names."""
         matrix = context if self.order is None else context[:, self.order]
         if self.names is None:
             return matrix
@@ -125,7 +124,7 @@ class Classifier(Policy):
         return table
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
-        """Return the model's probabilities in the actions' places, (n, K)."""
+        """Return the model's probabilities in the order of the actions, (n, K)."""
         assert context is not None
         table = np.empty((n, len(self.actions)))
         for block in row_blocks(n, len(self.actions), _BLOCK_BYTES):
@@ -145,7 +144,7 @@ class Classifier(Policy):
         return found
 
     def state(self) -> State:
-        """Return the model and how its classes stand for actions."""
+        """Return the model and the action of each of its classes."""
         classes = [self.actions.labels[x] for x in self.places]
         parameters = {"greedy": self.greedy, "classes": [str(x) for x in classes]}
         return State(self.actions, self.features, parameters, model=self.model)
@@ -160,7 +159,8 @@ class Classifier(Policy):
 def _listed(classes: Any) -> Any:
     if not isinstance(classes, list | tuple | np.ndarray):
         raise UsageError(
-            f"{argument('classes')} is {shown(classes)}, expected a list of labels: which action each class is"
+            f"{argument('classes')} is {shown(classes)}, expected a list of labels, the action of "
+            "each class"
         )
     return classes
 
@@ -186,22 +186,21 @@ def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]
     places = actions.codes(labels, "the model's classes")
     if (places < 0).any():
         unknown = labels[int(np.flatnonzero(places < 0)[0])]
+        named = argument("classes", "[...]")
         raise UsageError(
             f"the model's class {unknown!s:.80} is not one of the {len(actions)} actions "
             f"({actions.preview()}); "
-            f"fit it on the log's labels, or say which label each class is: {argument('classes', '[...]')}"
+            f"fit it on the log's labels, or name the label of each class: {named}"
         )
     if len(set(places.tolist())) != len(places):
-        raise UsageError(
-            "two of the model's classes stand for the same action; give each its own label"
-        )
+        raise UsageError("two of the model's classes are the same action; give each its own label")
     return places
 
 
 def _columns(
     model: Any, features: Features | None, names: tuple[str, ...] | None
 ) -> tuple[int | None, npt.NDArray[np.intp] | None]:
-    """Return the context's width, and where in it the model's columns stand (None: in order)."""
+    """Return the context's width, and the positions of the model's columns (None: in order)."""
     count = getattr(model, "n_features_in_", None)
     width = features.width if features is not None else count
     if count is not None and width != count:

@@ -1,4 +1,4 @@
-"""Policies that do the same in every context: one action always, or every action equally often."""
+"""Policies that ignore the context: one action always, or every action equally often."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Constant", "Uniform"]
 
 @final
 class Constant(DeterministicPolicy):
-    """pi(label | x) = 1: what would have been earned by always doing the same.
+    """pi(label | x) = 1: always the same action.
 
     Args:
         label: the action.
         actions: the K labels, `label` among them.
 
     Raises:
-        UsageError: where `label` is not one of the actions.
+        UsageError: if `label` is not one of the actions.
 
     >>> Constant("b", ["a", "b"]).probability(None, [0, 1]).tolist()
     [0.0, 1.0]
@@ -38,11 +38,11 @@ class Constant(DeterministicPolicy):
 
     @property
     def called(self) -> str:
-        """Its kind and its action, as the command line calls it."""
+        """Its kind and its action, as on the command line."""
         return f"{self.kind}:{self.actions.labels[self.code]}"
 
     def decide(self, context: Floats | None, n: int) -> Codes:  # noqa: ARG002 (the same for every context)
-        """Return the one code for each row, (n,)."""
+        """Return the same code for each row, (n,)."""
         return np.full(n, self.code, np.int32)
 
     def state(self) -> State:
@@ -60,7 +60,7 @@ class Constant(DeterministicPolicy):
 
 @final
 class Uniform(Policy):
-    """pi(a | x) = 1/K: the policy to compare with when nothing else is known, and the one that explores most.
+    """pi(a | x) = 1/K: the policy that explores most, and a common baseline.
 
     Args:
         actions: the K labels.
@@ -76,7 +76,7 @@ class Uniform(Policy):
 
     @property
     def depends_on_observed_actions(self) -> bool:
-        """Whether the action list, all of which is played, was taken from a log."""
+        """Whether its action list was inferred from a log."""
         return self.actions.seen
 
     def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002 (the same for every context)
@@ -92,7 +92,7 @@ class Uniform(Policy):
         return rng.integers(len(self.actions), size=n, dtype=np.int32)
 
     def state(self) -> State:
-        """Return the actions: there is nothing else."""
+        """Return the actions."""
         return State(actions=self.actions)
 
     @classmethod

@@ -19,9 +19,9 @@ __all__ = ["Deterministic"]
 
 @final
 class Deterministic(DeterministicPolicy):
-    """pi(x) = rule(x), one label a row: business rules, models from other libraries, anything that decides.
+    """pi(x) = rule(x), one label a row: business rules, or models from other libraries.
 
-    No table of rows x actions is ever made. A file cannot hold a function: to keep such a policy,
+    It never makes a table of rows x actions. A file cannot hold a function: to keep such a policy,
     write its choices into a column of the log, or use a classifier.
 
     Args:
@@ -30,7 +30,7 @@ class Deterministic(DeterministicPolicy):
         features: how data frames become the context matrix; None: plain matrices of any width.
 
     Raises:
-        UsageError: when it is used, where the rule returns another number of labels, or a label
+        UsageError: later, if the rule returns another number of labels, or a label
             that is not an action.
 
     >>> policy = Deterministic(lambda x: np.where(x[:, 0] > 0, "up", "down"), ["up", "down"])

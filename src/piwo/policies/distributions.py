@@ -1,4 +1,4 @@
-"""Probabilities that a user gives: one rule for what is accepted, and columns matched by name."""
+"""Checks probabilities that a user gives; matches their columns to actions by name."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from piwo.sources.frames import is_frame, to_table
 __all__ = ["TOLERANCE", "checked_distributions", "checked_probabilities", "named_table"]
 
 TOLERANCE = 1e-4
-"""How far from 1 a row may sum (in float64), or one probability exceed 1. It does not grow with
-K."""
-# Sums this close to 1 are rounding of float64 itself: such rows are kept as they are.
+"""How far the sum of a row may be from 1, or one probability above 1, for any K."""
+# Sums this close to 1 differ from it by rounding in float64: such rows are kept as they are.
 _ROUNDING = 1e-12
 
 
@@ -36,8 +35,8 @@ def _numbers(values: Any) -> Floats:
 def checked_distributions(table: Any) -> Floats:
     """Return an (n, K) float64 copy of probability rows, each divided by its own sum.
 
-    Rows must sum to 1 within `TOLERANCE`. Dividing takes out the rounding of float32 tables; rows
-    that sum to 1 up to the rounding of float64 are kept as they are.
+    Rows must sum to 1 within `TOLERANCE`. The division removes the rounding of float32 tables; rows
+    that sum to 1 up to rounding in float64 are kept as they are.
 
     Raises:
         DataError: for a negative, NaN or infinite probability, or a row that does not sum to 1; the
@@ -62,7 +61,7 @@ def checked_distributions(table: Any) -> Floats:
         raise RowError(
             f"the probabilities sum to {sums[row]:.6g}, expected 1 within {TOLERANCE:g} "
             f"({int(wrong.sum())} rows in all); "
-            "divide each row by its sum yourself if that is what they mean",
+            "divide each row by its sum if they are unnormalized",
             row,
         )
     uneven = np.abs(sums - 1.0) > _ROUNDING
@@ -78,7 +77,7 @@ def checked_probabilities(values: Any) -> Floats:
             named.
 
     Warns:
-        PiwoWarning: where a probability is a hair above 1; it counts as 1.
+        PiwoWarning: if a probability is above 1 within `TOLERANCE`; it counts as 1.
 
     >>> checked_probabilities([0.2, 1.0]).tolist()
     [0.2, 1.0]
@@ -98,7 +97,7 @@ def checked_probabilities(values: Any) -> Floats:
 
 
 def named_table(values: Any, actions: ActionList | None) -> tuple[Any, Actions]:
-    """Return (n, K) probabilities and their actions; a frame's columns are matched by name, never by place.
+    """Return (n, K) probabilities and their actions; a frame's columns are matched by name.
 
     Raises:
         UsageError: for a plain array without `actions`, or another number of columns than actions.
@@ -111,7 +110,7 @@ def named_table(values: Any, actions: ActionList | None) -> tuple[Any, Actions]:
     if not is_frame(values):
         if actions is None:
             raise UsageError(
-                "a plain array of probabilities does not say which column is which action; give "
+                "a plain array of probabilities does not name the actions of its columns; pass "
                 f"{argument('actions', '[...]')}"
             )
         known = action_list(actions)
@@ -131,6 +130,6 @@ def named_table(values: Any, actions: ActionList | None) -> tuple[Any, Actions]:
         raise DataError(
             f"the columns of the probabilities are not the actions: missing {missing[:5]}, extra "
             f"{extra[:5]}; "
-            "give exactly one column an action, named like it"
+            "give one column for each action, named like it"
         )
     return np.column_stack([table[str(label)].to_numpy() for label in known]), known

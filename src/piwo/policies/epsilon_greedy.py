@@ -1,4 +1,4 @@
-"""Another policy most of the time, a uniform action now and then."""
+"""Another policy most of the time, and a uniform action otherwise."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["EpsilonGreedy"]
 
 @final
 class EpsilonGreedy(Policy):
-    """(1 - epsilon) pi(a | x) + epsilon / K: serves `policy` and still tries every action.
+    """(1 - epsilon) pi(a | x) + epsilon / K: plays `policy` and still explores every action.
 
-    The usual way to deploy a greedy policy so that its own log supports the next evaluation: every
-    propensity is at least epsilon / K.
+    The usual way to deploy a greedy policy: every propensity is at least epsilon / K, so its log
+    supports the next evaluation.
 
     Args:
         policy: any policy with an action list.
-        epsilon: share of rows that explore, 0 to 1.
+        epsilon: fraction of rows that explore, 0 to 1.
 
     Raises:
         UsageError: for an epsilon outside 0..1, or a policy without an action list.
@@ -42,9 +42,7 @@ class EpsilonGreedy(Policy):
     def __init__(self, policy: Policy, epsilon: float) -> None:
         check_kind("policy", policy, Policy, " of piwo.policies")
         if not (is_number(epsilon) and 0.0 <= epsilon <= 1.0):
-            raise UsageError(
-                f"{argument('epsilon')} is {shown(epsilon)}, expected a share from 0 to 1"
-            )
+            raise UsageError(f"{argument('epsilon')} is {shown(epsilon)}, expected 0 to 1")
         self.policy = policy
         self.listed = policy.actions
         self.epsilon = float(epsilon)
@@ -57,19 +55,19 @@ class EpsilonGreedy(Policy):
 
     @property
     def depends_on_observed_actions(self) -> bool:
-        """Whether the action list, all of which is played, was taken from a log."""
+        """Whether its action list was inferred from a log: it plays all of it."""
         return self.actions.seen
 
     @property
     def gives_full_distribution(self) -> bool:
-        """Whether the policy inside does."""
+        """Whether the inner policy does."""
         return self.policy.gives_full_distribution
 
     def _mix(self, inner: Floats) -> Floats:
         return self.epsilon / len(self.actions) + (1.0 - self.epsilon) * inner
 
     def context(self, X: object) -> Floats | None:
-        """Return the context matrix of the policy inside."""
+        """Return the context matrix of the inner policy."""
         return self.policy.context(X)
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
@@ -81,7 +79,7 @@ class EpsilonGreedy(Policy):
         return self._mix(self.policy.chances(context, codes))
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
-        """Return uniform codes for the rows that explore, the policy's for the others, (n,)."""
+        """Return uniform codes for the rows that explore and the policy's for the others, (n,)."""
         explore = rng.random(n) < self.epsilon
         codes = rng.integers(len(self.actions), size=n, dtype=np.int32)
         follow = np.flatnonzero(~explore)
@@ -99,13 +97,13 @@ class EpsilonGreedy(Policy):
         return self._mix(self.policy.full(batch))
 
     def onto(self, actions: Actions) -> Policy:
-        """Return this policy over a log's list; it still explores only among its own K actions."""
+        """Return this policy over a log's list; it explores only among its own K actions."""
         if self.listed != actions and set(map(str, self.actions)) == set(map(str, actions)):
             return EpsilonGreedy(self.policy.onto(actions), self.epsilon)
         return super().onto(actions)
 
     def state(self) -> State:
-        """Return epsilon and the policy inside."""
+        """Return epsilon and the inner policy."""
         return State(parameters={"epsilon": self.epsilon}, parts=(self.policy,))
 
     @classmethod

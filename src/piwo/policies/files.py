@@ -50,8 +50,7 @@ KINDS: Mapping[str, Callable[[State], Policy]] = {
     Tabular.kind: Tabular.from_state,
     Uniform.kind: Uniform.from_state,
 }
-"""Every kind that a file can hold. A file names one of these; nothing is imported by a name that it
-holds."""
+"""Every kind that a file can hold. A file names one of these; it cannot import anything by name."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +63,26 @@ class SavedPolicy:
 
     policy: Policy
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What was kept beside it: "certificate", "training"."""
+    """What was stored with it, such as "certificate" and "training"."""
     library: str = ""
     """Version of piwo that wrote it."""
 
 
 def load(path: str | PathLike[str]) -> Policy:
-    """Read a policy that `Policy.save` wrote. No code from the file is run: it holds none.
+    """Read a policy that `Policy.save` wrote. The file holds no code.
 
     Args:
         path: the file.
 
     Returns:
-        The policy: it gives the same probabilities as when it was saved.
+        The policy, with the same probabilities as when it was saved.
 
     Raises:
-        FileError: where it is missing, damaged, written by a newer version, or holds what piwo does
-            not load.
+        FileError: if it is missing, damaged, written by a newer version, or holds types that piwo
+            does not load.
 
     Warns:
-        PiwoWarning: where a scikit-learn model was fitted with another version of scikit-learn.
+        PiwoWarning: if a scikit-learn model was fitted with another version of scikit-learn.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +95,7 @@ def load(path: str | PathLike[str]) -> Policy:
 
 
 def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
-    """Read a policy, and what was kept beside it; see `load`, which raises and warns in the same way.
+    """Read a policy and what was stored with it. Errors and warnings are those of `load`.
 
     Args:
         path: the file.
@@ -119,7 +118,7 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
         policy = _policy(page["policy"], members, file)
         metadata, library = page["metadata"], page["library"]
         if not isinstance(metadata, dict) or not isinstance(library, str):
-            raise ValueError("its metadata or version is not of its type")
+            raise ValueError("its metadata or version has the wrong type")
         return SavedPolicy(policy, metadata, library)
     except FileError as cause:
         raise FileError(f"{file}: {cause}") from None
@@ -134,14 +133,15 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
     except (PiwoError, ValueError, TypeError, AttributeError, OverflowError) as cause:
         line = (str(cause).splitlines() or [type(cause).__name__])[0]
         raise FileError(
-            f"{file} is damaged or no policy file: {line}; copy it again, or save the policy again"
+            f"{file} is damaged or not a policy file: {line}; copy it again, or save the policy "
+            "again"
         ) from None
 
 
 def _page(members: Mapping[str, bytes]) -> dict[str, Any]:
     if "policy.json" not in members:
         raise FileError(
-            "it is a zip file without policy.json, so it is no policy file; give a file that "
+            "it is a zip file without policy.json, so it is not a policy file; give a file that "
             "policy.save wrote"
         )
     page = json.loads(members["policy.json"], parse_constant=_no_constant)
@@ -174,47 +174,53 @@ def _policy(entry: Any, members: Mapping[str, bytes], file: Path, depth: int = 0
             f"it holds a policy of the kind {kind!r:.80}, which piwo {__version__} does not know; "
             "update piwo"
         )
-    actions, features, model = entry.get("actions"), entry.get("features"), entry.get("model")
-    if model is not None:
+    actions = features = model = None
+    if entry.get("model") is not None:
         _check_sklearn(str(entry["sklearn"]), file)
-    state = State(
-        None if actions is None else _actions(actions),
-        None if features is None else Features.from_spec(features),
-        dict(entry["parameters"]),
-        {name: array_from(members[place]) for name, place in entry.get("arrays", {}).items()},
-        tuple(_policy(part, members, file, depth + 1) for part in entry.get("parts", [])),
-        None if model is None else model_from(members[model]),
-    )
+    if entry.get("actions") is not None:
+        actions = _actions(entry["actions"])
+    if entry.get("features") is not None:
+        features = Features.from_spec(entry["features"])
+    parameters = dict(entry["parameters"])
+    arrays = {name: array_from(members[x]) for name, x in entry.get("arrays", {}).items()}
+    parts = [_policy(part, members, file, depth + 1) for part in entry.get("parts", [])]
+    if entry.get("model") is not None:
+        model = model_from(members[entry["model"]])
+    state = State(actions, features, parameters, arrays, tuple(parts), model)
     made = KINDS[kind](state)
     _check_all_read(made, state)
     return made
 
 
 def _check_all_read(made: Policy, state: State) -> None:
-    """Refuse what the policy would leave out or read as something else: it would act in another way than was meant."""
+    """Refuse a file with content that the policy ignores or changes: it would act differently."""
     again = made.state()
     same = (
-        json.dumps(plain_numbers(again.parameters), sort_keys=True)
-        == json.dumps(plain_numbers(state.parameters), sort_keys=True)
+        _text(again.parameters) == _text(state.parameters)
         and again.arrays.keys() == state.arrays.keys()
-        # shares are divided by their sum once more
-        and all(_alike(again.arrays[name], array) for name, array in state.arrays.items())
         and len(again.parts) == len(state.parts)
         and (again.features, again.actions) == (state.features, state.actions)
         and (again.model is None) == (state.model is None)
     )
+    for name, array in state.arrays.items():
+        # Weights were divided by their sum once more, which may change their last digits.
+        same = same and _close(again.arrays[name], array)
     if not same:
-        raise ValueError(f"it holds what a {made.kind} policy has not, or not so")
+        raise ValueError(f"its content is not that of a {made.kind} policy")
 
 
-def _alike(one: Floats, other: Floats) -> bool:
+def _text(parameters: Mapping[str, Any]) -> str:
+    return json.dumps(plain_numbers(parameters), sort_keys=True)
+
+
+def _close(one: Floats, other: Floats) -> bool:
     return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-9, atol=0.0))
 
 
 def _actions(entry: Any) -> Actions:
     labels = entry["labels"]
     if not all(isinstance(x, str) for x in labels):
-        raise ValueError("the action labels are not texts")
+        raise ValueError("the action labels are not text")
     if entry["type"] == "text":
         return Actions(labels)
     if entry["type"] != "integer":

@@ -1,4 +1,4 @@
-"""Whether a policy and a log go together, told before any row is read."""
+"""Checks that a policy fits a log, before any row is read."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["check_fits"]
 def check_fits(
     policy: Policy, features: Features | None, actions: Actions, rows: int | None = None
 ) -> None:
-    """Raise where a policy cannot be used on a log.
+    """Raise if a policy cannot be used on a log.
 
     Args:
         policy: any policy.
-        features: the log's context, None where it has none.
+        features: the log's context; None if it has none.
         actions: the log's action list.
-        rows: the log's rows, where they are known.
+        rows: the log's number of rows, if known.
 
     Raises:
-        DataError: where the log lacks context columns that the policy needs (near names are shown),
-            or its matrix has another width.
-        UsageError: where the policy takes actions that the list lacks, or was made for another
+        DataError: if the log lacks context columns that the policy needs (similar names are shown),
+            or its context has another width.
+        UsageError: if the policy takes actions that the list lacks, or was made for another
             number of rows.
 
     >>> from piwo.policies.context_free import Uniform
@@ -47,9 +47,9 @@ def check_fits(
     if not policy.needs_context:
         return
     if features is None:
-        wanted = (
-            f": {', '.join(policy.features.columns[:8])}" if policy.features is not None else ""
-        )
+        wanted = ""
+        if policy.features is not None:
+            wanted = f": {', '.join(policy.features.columns[:8])}"
         raise DataError(
             f"the policy needs the context{wanted}, but the log was read without one; read it with "
             f"{argument('context', '[...]')}"
@@ -59,6 +59,5 @@ def check_fits(
     elif policy.width not in {None, features.width}:
         raise DataError(
             f"the policy takes a context of {policy.width} columns, the log has {features.width} "
-            f"({', '.join(features.names[:8])}); read the log with the columns that the policy was "
-            "made for"
+            f"({', '.join(features.names[:8])}); read the log with the columns of the policy"
         )

@@ -1,4 +1,4 @@
-"""Compiled loops of the policies. Imported only when first needed: importing Numba takes more than a second."""
+"""Compiled loops of the policies. Imported when first needed: Numba takes over a second."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ __all__ = ["add_known", "add_matched", "choose_many", "drifts"]
 
 TILE = 256
 """Rows a tile: its transposed context and its scores stay in the first two caches."""
-DOUBTS = 64
-"""Rows that are decided again together."""
+RECHECKED = 64
+"""Rows that are decided again together, in double precision."""
 _FINER = 2.0**-28
-"""How much finer double precision is than single, with a bit to spare."""
+"""Rounding of double relative to single precision, 2^-29, with a bit of margin."""
 _LANES = 8
-"""Sums side by side, for the vector units; their order is written down, so that bits do not depend
-on the compiler."""
+"""Sums side by side, for the vector units. Their order is fixed, so results do not depend on the
+compiler."""
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc"})
 def drifts(coef: Any, intercept: Any, out: Any) -> None:
-    """Write how far apart the scores of neighboring policies can be.
+    """Write bounds on how much the scores of neighboring policies differ.
 
-    coef (P, K, d), intercept (P, K) float64; out (P, window): out[p, b] bounds, a unit of the row's
-    norm plus one, how much the difference between two actions' scores changes from policy p - 1 - b
-    to policy p; NaN where intercepts are infinite.
+    coef (P, K, d), intercept (P, K) float64; out (P, window): out[p, b] bounds how much
+    the difference between two actions' scores changes from policy p - 1 - b to policy p, divided by
+    one plus the row's norm; NaN if intercepts are infinite.
     """
     policies, actions, width = coef.shape
     for p in range(policies):
@@ -43,7 +43,7 @@ def drifts(coef: Any, intercept: Any, out: Any) -> None:
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
 def _load(x: Any, start: int, shift: Any, scale: Any, xt: Any, norm: Any) -> int:
-    """Write a tile's context, shifted, scaled and transposed, and one plus each row's norm; return its rows."""
+    """Write a tile's scaled, transposed context and one plus each row's norm; return its rows."""
     rows = min(TILE, len(x) - start)
     norm[:] = 0.0
     for f in range(len(shift)):
@@ -59,11 +59,11 @@ def _load(x: Any, start: int, shift: Any, scale: Any, xt: Any, norm: Any) -> int
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
 def _contest(scores: Any, b: Any, code: int, best: Any, second: Any, chosen: Any) -> None:
-    """Let the scores of actions `code` and `code + 1` contend for best and second best, without a branch."""
+    """Update best and second best with actions `code` and `code + 1`, without a branch."""
     first, other = scores[code], scores[code + 1]
     b0, b1 = b[code], b[code + 1]
     c0, c1 = np.int32(code), np.int32(code + 1)
-    # not max() and min(): they mind NaN, and then this is no vector loop
+    # max() and min() check for NaN, which would prevent vectorization.
     for r in range(TILE):
         s, z = first[r] + b0, other[r] + b1
         later = z > s
@@ -80,31 +80,31 @@ def _contest(scores: Any, b: Any, code: int, best: Any, second: Any, chosen: Any
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
 def _gap(best: Any, second: Any, norm: Any, rows: int) -> Any:
-    """Return the smallest lead of a best action over the second best, a unit of the row's norm plus one."""
+    """Return the smallest lead of best over second best, divided by one plus the row's norm."""
     least = np.float32(np.inf)
     for r in range(rows):
         lead = (best[r] - second[r]) / norm[r]
-        least = (
-            lead if not lead > least else least
-        )  # NaN, from scores that left single precision, stays
+        # "not >": a NaN, from scores beyond single precision, must stay.
+        if not lead > least:
+            least = lead
     return least
 
 
 @njit(nogil=True, cache=True)
 def _decide(xt: Any, coef: Any, intercept: Any, best: Any, second: Any, chosen: Any) -> None:
-    """Write the best action of one policy and the two best scores of `DOUBTS` rows, in double precision.
+    """Write one policy's best action and two best scores in `RECHECKED` rows, in double precision.
 
-    xt (d, DOUBTS) is their context; chosen is -1 where a score is NaN or +inf.
+    xt (d, RECHECKED) is their context; chosen is -1 if a score is NaN or +inf.
     """
-    scores, wrong = np.zeros(DOUBTS), np.zeros(DOUBTS, np.bool_)
+    scores, wrong = np.zeros(RECHECKED), np.zeros(RECHECKED, np.bool_)
     best[:], second[:], chosen[:] = -np.inf, -np.inf, -1
     for a in range(len(coef)):
         scores[:] = intercept[a]
         for f in range(len(xt)):
             weight, column = coef[a, f], xt[f]
-            for r in range(DOUBTS):
+            for r in range(RECHECKED):
                 scores[r] += weight * column[r]
-        for r in range(DOUBTS):
+        for r in range(RECHECKED):
             s, top = scores[r], best[r]
             wins = s > top
             low = top if wins else s
@@ -112,7 +112,7 @@ def _decide(xt: Any, coef: Any, intercept: Any, best: Any, second: Any, chosen: 
             best[r] = s if wins else top
             chosen[r] = a if wins else chosen[r]
             wrong[r] |= not s < np.inf
-    for r in range(DOUBTS):
+    for r in range(RECHECKED):
         if wrong[r]:
             chosen[r] = -1
 
@@ -130,19 +130,28 @@ def _recheck(
     norm: Any,
     out: Any,
 ) -> float:
-    """Decide the doubtful rows of a tile in double precision; return the smallest lead, a unit of the norm plus one."""
-    xt, rows, held, least = np.zeros((x.shape[1], DOUBTS)), np.zeros(DOUBTS, np.int32), 0, np.inf
-    exact, runner_up, chosen = np.zeros(DOUBTS), np.zeros(DOUBTS), np.zeros(DOUBTS, np.int32)
+    """Decide the close rows of a tile in double precision; return the smallest relative lead."""
+    xt, rows, held, least = (
+        np.zeros((x.shape[1], RECHECKED)),
+        np.zeros(RECHECKED, np.int32),
+        0,
+        np.inf,
+    )
+    exact, runner_up, chosen = (
+        np.zeros(RECHECKED),
+        np.zeros(RECHECKED),
+        np.zeros(RECHECKED, np.int32),
+    )
     for r in range(len(out)):
         lead = np.float64(best[r] - second[r]) / norm[r] - slack
         if lead > 0.0:
             least = min(least, lead)
-        else:  # NaN, from scores that left single precision, is in doubt too
+        else:  # NaN, from scores beyond single precision, is decided again too
             rows[held] = r
             for f in range(len(xt)):
                 xt[f, held] = x[start + r, f]
             held += 1
-        if held == DOUBTS or (held > 0 and r + 1 == len(out)):
+        if held == RECHECKED or (held > 0 and r + 1 == len(out)):
             _decide(xt, coef, intercept, exact, runner_up, chosen)
             for k in range(held):
                 out[rows[k]] = chosen[k]
@@ -167,19 +176,19 @@ def choose_many(
     drift: Any,
     codes: Any,
 ) -> None:
-    """Write the best action of P linear policies in n rows, codes (P, n) int32; -1 where a row has none.
+    """Write the best action of P linear policies in n rows, codes (P, n) int32; -1: none.
 
     x (n, d); exact (P, K, d), offset (P, K): the policies; size (P,): what coef is divided by;
     shift, scale (d,): coordinates in which coef (P, K, d), intercept (P, K + 1) float32 are given,
-    the last intercept -inf; slack (P,) float32: the lead below which rounding to single precision
-    may have chosen, a unit of the row's norm plus one; drift: see `drifts`.
+    the last intercept -inf; slack (P,) float32: a lead, divided by one plus the row's norm,
+    below which rounding to single precision may change the choice; drift: see `drifts`.
     """
-    # Rows lie along the vector units (the tile is transposed). A lead within the slack is decided
-    # again in double precision. A policy so near to one before it that no lead in the tile can turn
-    # takes that one's actions.
+    # Rows lie along the vector units (the tile is transposed). Rows whose lead is within the slack
+    # are decided again in double precision. If an earlier policy is so close that no lead in the
+    # tile can change sign, its actions are copied.
     policies, actions, width = coef.shape
     xt, norm = np.zeros((width, TILE), np.float32), np.zeros(TILE, np.float32)
-    scores = np.zeros((actions + 1, TILE), np.float32)  # one to spare, for pairs
+    scores = np.zeros((actions + 1, TILE), np.float32)  # one more than K, for pairs
     best, second, chosen = (
         np.zeros(TILE, np.float32),
         np.zeros(TILE, np.float32),
@@ -213,7 +222,7 @@ def choose_many(
 
 @njit(nogil=True, cache=True)
 def add_matched(codes: Any, action: Any, gains: Any, sums: Any) -> None:
-    """Add to sums (P,) each policy's gains: codes (P, n) int32 its choices, action, gains (n,) the logged ones."""
+    """Add to sums (P,) the gains (n,) of rows whose action (n,) is the choice, codes (P, n)."""
     rows = codes.shape[1]
     for p in range(len(sums)):
         taken, lanes = codes[p], np.zeros(_LANES)
@@ -227,7 +236,7 @@ def add_matched(codes: Any, action: Any, gains: Any, sums: Any) -> None:
 
 @njit(nogil=True, cache=True)
 def add_known(codes: Any, kinds: Any, rewards: Any, sums: Any) -> None:
-    """Add to sums (P,) the rewards of each policy's choices: codes (P, n) int32, kinds (n,), rewards (kinds, K)."""
+    """Add to sums (P,) the rewards (kinds, K) of the choices, codes (P, n); kinds (n,)."""
     rows = codes.shape[1]
     flat, first = rewards.reshape(-1), kinds.astype(np.uint64) * np.uint64(rewards.shape[1])
     for p in range(len(sums)):

@@ -25,7 +25,7 @@ __all__ = ["LinearGreedy", "LinearSoftmax", "best"]
 def coefficients(
     coef: Any, intercept: Any, actions: Actions, features: Features | None
 ) -> tuple[Floats, Floats]:
-    """Return (K, d) coefficients and (K,) intercepts as float64 copies that nobody can change.
+    """Return (K, d) coefficients and (K,) intercepts as read-only float64 copies.
 
     Raises:
         UsageError: for other shapes, NaN or infinite numbers. An intercept may be -inf: that action
@@ -35,24 +35,25 @@ def coefficients(
     matrix, constant = numbers("coef", coef).copy(), numbers("intercept", intercept).copy()
     if matrix.ndim != 2 or len(matrix) != len(actions):
         raise UsageError(
-            f"{argument('coef')} has shape {matrix.shape}, expected ({len(actions)}, d): one row an action"
+            f"{argument('coef')} has shape {matrix.shape}, expected ({len(actions)}, d): one row "
+            "an action"
         )
     if constant.shape != (len(actions),):
         raise UsageError(
-            f"{argument('intercept')} has shape {constant.shape}, expected ({len(actions)},): one number an "
-            "action"
+            f"{argument('intercept')} has shape {constant.shape}, expected ({len(actions)},): one "
+            "number an action"
         )
     if features is not None and features.width != matrix.shape[1]:
         raise UsageError(
-            f"coef has {matrix.shape[1]} columns, the features make {features.width}: "
-            f"{', '.join(features.names[:8])}"
+            f"{argument('coef')} has {matrix.shape[1]} columns, the features make "
+            f"{features.width}: {', '.join(features.names[:8])}"
         )
     if not np.isfinite(matrix).all():
-        raise UsageError("coef holds NaN or infinite numbers, expected finite ones")
+        raise UsageError(f"{argument('coef')} holds NaN or infinite numbers, expected finite ones")
     if not (constant < np.inf).all():
         raise UsageError(
-            "intercept holds NaN or +inf, expected finite numbers, or -inf for an action that is "
-            "not available"
+            f"{argument('intercept')} holds NaN or +inf, expected finite numbers, or -inf for an "
+            "action that is not available"
         )
     if not (constant > -np.inf).any():
         raise UsageError(
@@ -63,7 +64,7 @@ def coefficients(
 
 
 def is_plain(X: Any, width: int | None) -> bool:
-    """Whether X can be scored as it is; NaN and infinite numbers in it show in the scores."""
+    """Whether X can be scored as it is. NaN and infinite numbers in it appear in the scores."""
     return (
         isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2 and X.shape[1] == width
     )
@@ -72,7 +73,7 @@ def is_plain(X: Any, width: int | None) -> bool:
 def score_blocks(
     context: Floats, coef: Floats, intercept: Floats
 ) -> Iterator[tuple[slice, Floats]]:
-    """Yield (rows, X C' + b) for blocks of rows, (m, K), in a buffer that the next block overwrites."""
+    """Yield (rows, X C' + b) for blocks of rows, (m, K). The next block overwrites the buffer."""
     transposed = coef.T
     buffer: npt.NDArray[np.float64] | None = None
     # Scores of a NaN or infinite context are NaN or infinite, and `best` refuses them by row.
@@ -87,7 +88,7 @@ def score_blocks(
 
 
 def best(scores: Floats, start: int) -> tuple[Codes, Floats]:
-    """Return each row's best action, the lowest code where several are best, and its score.
+    """Return each row's best action, the lowest code of equal ones, and its score.
 
     Args:
         scores: (m, K); -inf: not available.
@@ -103,16 +104,15 @@ def best(scores: Floats, start: int) -> tuple[Codes, Floats]:
     [1]
     """
     codes = scores.argmax(axis=1)
-    # argmax finds a NaN before any number, so the row's winner shows whatever is wrong with the
-    # row.
+    # argmax prefers NaN to any number, so the winning score shows whether anything in the row is
+    # invalid.
     top = scores[np.arange(len(scores)), codes]
     if not np.isfinite(top).all():
         row = int(np.flatnonzero(~np.isfinite(top))[0])
-        problem = f"a score is {top[row]}; look for NaN, infinite or huge numbers in its context"
         if top[row] == -np.inf:
-            problem = (
-                "no action is available (every score is -inf); give at least one a finite score"
-            )
+            problem = "no action is available (every score is -inf); make one intercept finite"
+        else:
+            problem = f"a score is {top[row]}; look for NaN or huge numbers in the context"
         raise RowError(problem, start + row)
     return codes.astype(np.int32), top
 
@@ -121,10 +121,9 @@ def best(scores: Floats, start: int) -> tuple[Codes, Floats]:
 class LinearGreedy(DeterministicPolicy):
     """pi(x) = argmax_a <c_a, x> + b_a; of equal scores the lowest code wins.
 
-    The class over which PIWO with a ridge oracle learns (arXiv 2309.15771, section 6). "Equal" is
-    meant in floating point: scores that differ by rounding only are not equal, and rounding may
-    depend on how rows are cut into
-        batches.
+    The class that PIWO with a ridge oracle learns from (arXiv 2309.15771, section 6). "Equal" means
+    equal in floating point: scores that differ by rounding alone are not equal, and rounding may
+    depend on how rows are cut into batches.
 
     Args:
         coef: (K, d), one row an action.
@@ -134,7 +133,7 @@ class LinearGreedy(DeterministicPolicy):
 
     Raises:
         UsageError: for other shapes, or NaN and infinite coefficients.
-        DataError: where a context makes a score NaN or +inf, or leaves no action; the row is named.
+        DataError: if a context makes a score NaN or +inf, or leaves no action; the row is named.
 
     >>> policy = LinearGreedy([[1.0], [-1.0]], [0.0, 0.0], ["up", "down"])
     >>> policy.act([[2.0], [-3.0], [0.0]]).actions.tolist()
@@ -185,21 +184,20 @@ class LinearGreedy(DeterministicPolicy):
 class LinearSoftmax(Policy):
     """pi(a | x) proportional to exp((<c_a, x> + b_a) / temperature).
 
-    It explores: what it serves can be learned from later. Where probabilities underflow, their
-    logarithms are
-    right: `log_probabilities`, `log_logged`.
+    It explores, so its log supports learning and evaluation later. If probabilities underflow,
+    `log_probabilities` and `log_logged` are still correct.
 
     Args:
         coef: (K, d), one row an action.
         intercept: (K,); -inf: this action is not available and has probability 0.
         actions: the K labels.
-        temperature: > 0; towards 0 it becomes greedy (ties share), towards infinity uniform.
+        temperature: > 0; near 0 the policy is nearly greedy (ties share), for large ones uniform.
         features: how data frames become the context matrix of width d; None: plain matrices only.
 
     Raises:
         UsageError: for other shapes, NaN and infinite coefficients, or a temperature that is not a
             positive number.
-        DataError: where a context makes a score NaN or +inf, or leaves no action; the row is named.
+        DataError: if a context makes a score NaN or +inf, or leaves no action; the row is named.
 
     >>> LinearSoftmax([[1000.0], [999.0], [0.0]], [0, 0, 0], ["a", "b", "c"]).probabilities(
     ...     [[1.0]]
@@ -247,19 +245,20 @@ class LinearSoftmax(Policy):
         return table
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
-        """Return one action a row, drawn with its probability, (n,) codes; one uniform number a row."""
+        """Return one action a row, (n,) codes, drawn with one uniform number a row."""
         return self.draw_logged(context, n, rng)[0]
 
     def draw_logged(
         self, context: Floats | None, n: int, rng: np.random.Generator, logarithm: bool = False
     ) -> tuple[Codes, Floats]:
-        """Return one action a row, as `draw` does, and log pi or pi of it, from one softmax."""
+        """Return what `draw` returns, and pi or log pi of it, from one softmax."""
         assert context is not None
         codes, found = np.empty(n, np.int32), np.empty(n)
         for block, scores in score_blocks(context, self.coef, self.intercept):
             z = self._scaled(scores, block.start)
             chances = np.exp(z)
             codes[block] = draw_rows(chances, rng)
+            # log pi(a | x) = z_a - log sum_b exp(z_b)
             found[block] = z[np.arange(len(z)), codes[block]] - np.log(chances.sum(axis=1))
         return codes, found if logarithm else np.exp(found, out=found)
 
@@ -277,11 +276,12 @@ class LinearSoftmax(Policy):
         return np.asarray(np.exp(self._log_chances(context, codes)))
 
     def log_probabilities(self, X: Any = None, *, n: int | None = None) -> Floats:
-        """Return log pi(a | x), (n, K), right where pi underflows to 0; -inf: not available."""
+        """Return log pi(a | x), (n, K), correct even if pi underflows; -inf: not available."""
         context = self.context(X)
-        if context is None or n not in {None, len(context)}:
+        assert context is not None
+        if n not in {None, len(context)}:
             raise UsageError(
-                f"got n={n} for {0 if context is None else len(context)} contexts; leave n out"
+                f"got {argument('n', n)} for {len(context)} contexts; leave {argument('n')} out"
             )
         check_dense(len(context), len(self.actions))
         table = np.empty((len(context), len(self.actions)))
@@ -291,7 +291,7 @@ class LinearSoftmax(Policy):
         return table
 
     def log_logged(self, batch: Batch) -> Floats:
-        """Return log pi(A | X) of the logged actions, (n,), right where the probability underflows."""
+        """Return log pi(A | X) of the logged actions, (n,), correct even if pi underflows."""
         try:
             return self._log_chances(self.context(batch.context), batch.action)
         except RowError as wrong:

@@ -19,30 +19,28 @@ __all__ = ["LinearStack"]
 
 T = TypeVar("T")
 
-# Choices a block: their table stays near the caches.
+# Choices in a block: their table stays near the caches.
 _CHOICES = 2**19
-# Neighbors that a policy is compared with: a path of hyper-parameters for a few scores.
+# Earlier policies that each one is compared with: enough for a path of a few scores.
 _WINDOW = 128
-# Rows that tell where the context lies: enough for single precision to be sharp, whatever they are
-# it is right.
+# Rows that set the scale of the context. It affects the speed of single precision, not the result.
 _FRAME = 4096
 
 
 class LinearStack:
-    """P linear greedy policies over the same actions and context, decided in one go.
+    """P linear greedy policies over the same actions and context, decided together.
 
-    Prefer it to asking each policy where there are many (a path of gammas, folds, candidates):
-    scores are computed in single precision in tiles that stay in cache, on all cores, and every
-    decision that rounding could have swayed is made again in double precision, so that the choices
-    are those of the policies themselves. Neighbors on a path often agree: where a policy is so
-    near to one of the 128 before it that a tile's leads cannot turn, it is not computed again. Give
-    paths in their order, then.
+    Use it for many policies (a path of gammas, folds, candidates). Scores are computed in single
+    precision, in tiles that stay in cache, on all cores. Every decision that rounding could change
+    is made again in double precision, so the choices are those of the policies themselves.
+    Neighbors on a path often agree: a policy so close to one of the 128 before it that no decision
+    in a tile can change is not computed again, so give paths in their order.
 
     Args:
         policies: P policies with the same action list and the same number of context columns.
 
     Raises:
-        UsageError: for none, or for policies that differ in actions or width.
+        UsageError: for an empty list, or policies that differ in actions or width.
 
     >>> import numpy as np
     >>> up = LinearGreedy([[1.0], [-1.0]], [0.0, 0.0], ["a", "b"])
@@ -70,15 +68,15 @@ class LinearStack:
         return len(self.policies)
 
     def each(self, X: Any, use: Callable[[slice, npt.NDArray[np.int32]], T]) -> list[T]:
-        """Return what a function makes of the choices, block of rows by block of rows; they are never all in memory.
+        """Apply a function to the choices in each block of rows; they are never all in memory.
 
         Args:
             X: (n, d) context matrix.
-            use: called with the rows of a block and the (P, m) action codes that every policy takes
-                in them, from several threads at once. The codes are its own to keep.
+            use: called with the rows of a block and the (P, m) action codes of all policies in
+                them, from several threads at once. It may keep the codes.
 
         Returns:
-            One result a block, in the order of the rows.
+            One result for each block, in row order.
 
         >>> up = LinearGreedy([[1.0], [-1.0]], [0.0, 0.0], ["a", "b"])
         >>> LinearStack([up]).each(
@@ -95,7 +93,7 @@ class LinearStack:
         )
 
     def choose(self, X: Any) -> npt.NDArray[np.int32]:
-        """Return the action codes that every policy takes, (P, n).
+        """Return the action codes of every policy, (P, n).
 
         Args:
             X: (n, d) context matrix.
@@ -113,20 +111,20 @@ class LinearStack:
         """
         from piwo.policies.kernels import add_matched
 
-        action, gains = (
-            np.ascontiguousarray(action, np.int32),
-            np.ascontiguousarray(gains, np.float64),
-        )
-        return self._mean(
-            X, lambda rows, codes, sums: add_matched(codes, action[rows], gains[rows], sums)
-        )
+        action = np.ascontiguousarray(action, np.int32)
+        gains = np.ascontiguousarray(gains, np.float64)
+
+        def add(rows: slice, codes: npt.NDArray[np.int32], sums: Floats) -> None:
+            add_matched(codes, action[rows], gains[rows], sums)
+
+        return self._mean(X, add)
 
     def mean_rewards(self, X: Any, kinds: npt.NDArray[np.integer[Any]], rewards: Floats) -> Floats:
-        """Return every policy's mean of a known reward, (P,): mean_t M[k_t, the action that it takes in X_t].
+        """Return every policy's mean of a known reward, (P,): mean_t M[k_t, pi(X_t)].
 
         Args:
             X: (n, d) context matrix.
-            kinds: (n,) which row of M goes with a row of X, such as its class.
+            kinds: (n,) the row of M for each row of X, such as its class.
             rewards: M, (kinds, K) mean rewards by kind of row and action.
 
         >>> up = LinearGreedy([[1.0], [-1.0]], [0.0, 0.0], ["a", "b"])
@@ -137,16 +135,18 @@ class LinearStack:
         """
         from piwo.policies.kernels import add_known
 
-        kinds, rewards = (
-            np.ascontiguousarray(kinds, np.int32),
-            np.ascontiguousarray(rewards, np.float64),
-        )
-        return self._mean(X, lambda rows, codes, sums: add_known(codes, kinds[rows], rewards, sums))
+        kinds = np.ascontiguousarray(kinds, np.int32)
+        rewards = np.ascontiguousarray(rewards, np.float64)
+
+        def add(rows: slice, codes: npt.NDArray[np.int32], sums: Floats) -> None:
+            add_known(codes, kinds[rows], rewards, sums)
+
+        return self._mean(X, add)
 
     def _mean(
         self, X: Any, add: Callable[[slice, npt.NDArray[np.int32], Floats], object]
     ) -> Floats:
-        """Return the mean over rows, (P,), of what a function adds to the sums of a block; blocks in their order."""
+        """Return sums over rows divided by n, (P,); `add` adds a block to them, blocks in order."""
 
         def credit(rows: slice, codes: npt.NDArray[np.int32]) -> Floats:
             sums = np.zeros(len(self))
@@ -176,16 +176,16 @@ class LinearStack:
         )
         if codes.size and codes.min() < 0:
             p, row = (int(place[0]) for place in np.nonzero(codes < 0))
-            self.policies[p].decide(x[row : row + 1], 1)  # says what is wrong with the row
+            self.policies[p].decide(x[row : row + 1], 1)  # raises an error that describes the row
         return codes
 
 
 @dataclass(frozen=True)
 class _SinglePrecision:
-    """P policies in coordinates in which single precision neither overflows nor loses what tells actions apart.
+    """P policies in coordinates for single precision: no overflow, little cancellation.
 
-    Context columns are shifted and scaled to about [-1, 1], each policy loses what its actions
-    share and is divided by its largest coefficient; none of this changes an argmax.
+    Context columns are shifted and scaled to about [-1, 1]; from each policy the mean over its
+    actions is subtracted, and it is divided by its largest coefficient. No argmax changes.
     """
 
     size: Floats
@@ -203,21 +203,26 @@ class _SinglePrecision:
         shift, scale = _frame(context)
         weights, constant, first = _divided(coef * scale, intercept + coef @ shift)
         weights, constant, second = _divided(*_centered(weights, constant))
-        # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps (|w| |x| + |b|), for both of two actions; |b| <=
-        # 1 here
+        # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps (|w| |x| + |b|), for each of two actions, and
+        # |b| <= 1
         norms = np.sqrt((weights * weights).sum(axis=2)).max(axis=1)
         slack = 2.0 * (len(shift) + 4) * np.finfo(np.float32).eps * np.maximum(norms, 1.0)
         drift = np.full((len(coef), min(_WINDOW, len(coef))), np.inf)
         drifts(weights, constant, drift)
         spare = np.full((len(coef), 1), -np.inf)
-        single = (weights, np.hstack([constant, spare]), slack, drift)
         return cls(
-            first * second, shift, scale, *(np.ascontiguousarray(x, np.float32) for x in single)
+            size=first * second,
+            shift=shift,
+            scale=scale,
+            coef=np.ascontiguousarray(weights, np.float32),
+            intercept=np.ascontiguousarray(np.hstack([constant, spare]), np.float32),
+            slack=np.ascontiguousarray(slack, np.float32),
+            drift=np.ascontiguousarray(drift, np.float32),
         )
 
 
 def _divided(coef: Floats, intercept: Floats) -> tuple[Floats, Floats, Floats]:
-    """Divide each policy by its largest coefficient; return that too, (P,)."""
+    """Return each policy divided by its largest coefficient, and that coefficient, (P,)."""
     finite = np.where(np.isfinite(intercept), intercept, 0.0)
     size = np.maximum(np.abs(coef).max(axis=(1, 2)), np.abs(finite).max(axis=1))
     size = np.where(size > 0, size, 1.0)
@@ -225,7 +230,7 @@ def _divided(coef: Floats, intercept: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _centered(coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-    """Take from each action what all available ones have on average."""
+    """Subtract from each action the mean over the available ones."""
     available = np.isfinite(intercept)
     share = np.where(available, 1.0, 0.0) / available.sum(axis=1, keepdims=True)
     finite = np.where(available, intercept, 0.0)
@@ -234,7 +239,7 @@ def _centered(coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
 
 
 def _frame(x: Floats) -> tuple[Floats, Floats]:
-    """Return a shift and a scale a column that bring the context near [-1, 1], from some of its rows."""
+    """Return each column's shift and scale to about [-1, 1], estimated from some rows."""
     if len(x) == 0:
         return np.zeros(x.shape[1]), np.ones(x.shape[1])
     some = x[:: max(1, len(x) // _FRAME)]

@@ -1,4 +1,4 @@
-"""Policies known only through the log: the one that wrote it, and one whose probabilities it holds."""
+"""Policies known only on the rows of a log: its logger, and policies in its columns."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Column", "LoggedOnly", "Logging"]
 
 
 class LoggedOnly(Policy):
-    """Known on the logged actions only. A new one says `logged`, and what to tell those who ask for more."""
+    """Known on the logged actions only. A new kind defines `logged` and `unknown`."""
 
     @abstractmethod
     def unknown(self) -> NoReturn:
-        """Raise the error that says what can be asked instead."""
+        """Raise the error that names the methods that work."""
 
     @abstractmethod
     def logged(self, batch: Batch) -> Floats:
@@ -31,40 +31,41 @@ class LoggedOnly(Policy):
 
     @property
     def needs_actions(self) -> bool:
-        """Tell that it need not be said which action was taken: the log holds its probability."""
+        """False: the log holds the probability of the logged action."""
         return False
 
     @property
     def gives_full_distribution(self) -> bool:
-        """Tell that only the logged actions' probabilities are known."""
+        """False: only the probabilities of the logged actions are known."""
         return False
 
     def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002
-        """Raise: the log alone knows."""
+        """Raise: only the logged actions are known."""
         self.unknown()
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:  # noqa: ARG002
-        """Raise: the log alone knows."""
+        """Raise: only the logged actions are known."""
         self.unknown()
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002
-        """Raise: the log alone knows."""
+        """Raise: only the logged actions are known."""
         self.unknown()
 
     def full(self, batch: Batch) -> Floats:  # noqa: ARG002
-        """Raise: the log tells of the logged actions only."""
+        """Raise: only the logged actions are known."""
         self.unknown()
 
 
 @final
 class Logging(LoggedOnly):
-    """pi = mu: the behavior policy, whose propensities the log holds. Its importance weights are all 1.
+    """pi = mu: the behavior policy, whose propensities the log holds. All its weights are 1.
 
-    It is the baseline of every improvement certificate. Outside its log nothing is known of it, so
-    it cannot act.
+    It is the baseline of every improvement certificate. It is unknown outside its log, so it cannot
+    act.
 
     Args:
-        actions: the labels; needed only inside a policy that counts them, such as `EpsilonGreedy`.
+        actions: the labels; needed only inside a policy that uses their number, such as
+            `EpsilonGreedy`.
 
     >>> from piwo.logs.batch import Batch
     >>> one = np.ones(1)
@@ -81,14 +82,14 @@ class Logging(LoggedOnly):
         self.listed = None if actions is None else action_list(actions)
 
     def unknown(self) -> NoReturn:
-        """Raise: the log alone knows."""
+        """Raise: it is known only on the rows of its log."""
         raise UsageError(
             "the logging policy is known only on the rows of its log; use logged(batch), "
-            "or full(batch) where the log has a column with full propensity vectors"
+            "or full(batch) if the log has a column with full propensity vectors"
         )
 
     def logged(self, batch: Batch) -> Floats:
-        """Return the logged propensities, (n,). Where they underflow to 0 use `log_logged`."""
+        """Return the logged propensities, (n,). If they underflow, use `log_logged`."""
         return batch.propensity
 
     def log_logged(self, batch: Batch) -> Floats:
@@ -101,7 +102,7 @@ class Logging(LoggedOnly):
         """Return the full propensity vectors, (n, K).
 
         Raises:
-            UsageError: where the log has none.
+            UsageError: if the log has none.
         """
         if batch.propensities is None:
             raise UsageError(
@@ -111,11 +112,11 @@ class Logging(LoggedOnly):
         return batch.propensities
 
     def onto(self, actions: Actions) -> Logging:
-        """Return the logging policy with the log's actions: it is over them already."""
+        """Return the logging policy with the log's actions, which are its own."""
         return Logging(actions)
 
     def state(self) -> State:
-        """Return the actions, where they were given."""
+        """Return the actions, if they were given."""
         return State(actions=self.listed)
 
     @classmethod
@@ -126,14 +127,14 @@ class Logging(LoggedOnly):
 
 @final
 class Column(LoggedOnly):
-    """pi(A | X) of the logged action, written into the log by whoever has the policy.
+    """pi(A | X) of the logged action, from a column of the log.
 
-    Prefer it where the policy runs elsewhere (another language, a service) and can score the log's
-    rows.
+    Use it if the policy runs elsewhere (another language, a service) and can score the log's rows.
 
     Args:
         name: the log's column, read as a target-policy column.
-        actions: the labels; needed only inside a policy that counts them, such as `EpsilonGreedy`.
+        actions: the labels; needed only inside a policy that uses their number, such as
+            `EpsilonGreedy`.
 
     >>> import numpy as np
     >>> from piwo.logs.batch import Batch
@@ -164,7 +165,7 @@ class Column(LoggedOnly):
         return f"Column({self.name!r})"
 
     def unknown(self) -> NoReturn:
-        """Raise: the log alone knows."""
+        """Raise: it is known only on the rows of its log."""
         raise UsageError(
             f"the policy of column {self.name!r} is known for the logged actions only; use "
             "logged(batch)"
@@ -174,18 +175,18 @@ class Column(LoggedOnly):
         """Return the column, (n,).
 
         Raises:
-            UsageError: where the log was read without it.
+            UsageError: if the log was read without that column.
         """
         if self.name not in batch.policies:
             raise UsageError(
                 f"the log was read without the policy column {self.name!r} (it has "
                 f"{sorted(batch.policies)}); "
-                f"read it with policies=[{self.name!r}]"
+                f"read it with {argument('policies', f'[{self.name!r}]')}"
             )
         return batch.policies[self.name]
 
     def onto(self, actions: Actions) -> Column:
-        """Return the same column with the log's actions: it is over them already."""
+        """Return the same column with the log's actions."""
         return Column(self.name, actions)
 
     def state(self) -> State:

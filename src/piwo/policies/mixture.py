@@ -1,4 +1,4 @@
-"""Several policies, each for a share of the rows."""
+"""Several policies, each played with its own probability."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["Mixture"]
 
 @final
 class Mixture(Policy):
-    """sum_i w_i pi_i(a | x): a staged roll-out ("10 % new, 90 % today's"), or a posterior over policies.
+    """sum_i w_i pi_i(a | x): a staged roll-out (10 % new, 90 % old), or a posterior over policies.
 
     Args:
         policies: at least one. Those with action lists must have the same actions; their order may
-            differ. Those that look at the context must take the same features.
-        weights: as many shares, >= 0, which sum to 1.
+            differ. Those that use the context must have the same features.
+        weights: one a policy, >= 0; they sum to 1.
 
     Raises:
-        UsageError: where the policies do not go together, or the weights are not shares.
+        UsageError: if the policies do not fit together, or the weights are not probabilities.
 
     >>> from piwo.policies.context_free import Constant
     >>> both = Mixture([Constant("a", ["a", "b"]), Constant("b", ["b", "a"])], [0.9, 0.1])
@@ -45,7 +45,9 @@ class Mixture(Policy):
         for policy in policies:
             check_kind("a policy", policy, Policy, " of piwo.policies")
         if not policies:
-            raise UsageError("policies is empty; a mixture needs at least one policy")
+            raise UsageError(
+                f"{argument('policies')} is empty; a mixture needs at least one policy"
+            )
         self.listed = next((x.listed for x in policies if x.listed is not None), None)
         self.policies = tuple(
             x if self.listed is None else _same_actions(x, self.listed) for x in policies
@@ -53,7 +55,8 @@ class Mixture(Policy):
         shares = numbers("weights", weights).copy()
         if shares.shape != (len(self.policies),):
             raise UsageError(
-                f"{argument('weights')} has shape {shares.shape}, expected ({len(self.policies)},): one a policy"
+                f"{argument('weights')} has shape {shares.shape}, expected "
+                f"({len(self.policies)},): one a policy"
             )
         if not ((shares >= 0).all() and abs(shares.sum() - 1.0) <= TOLERANCE):
             raise UsageError(
@@ -75,7 +78,8 @@ class Mixture(Policy):
         self.rows = next((x.rows for x in self.policies if x.rows is not None), None)
 
     def __repr__(self) -> str:
-        return f"Mixture({', '.join(f'{w:g} {x!r}' for w, x in zip(self.weights, self.policies, strict=True))})"
+        pairs = zip(self.weights, self.policies, strict=True)
+        return f"Mixture({', '.join(f'{weight:g} {policy!r}' for weight, policy in pairs)})"
 
     @property
     def depends_on_observed_actions(self) -> bool:
@@ -84,11 +88,11 @@ class Mixture(Policy):
 
     @property
     def gives_full_distribution(self) -> bool:
-        """Whether all policies inside do."""
+        """Whether all inner policies do."""
         return all(policy.gives_full_distribution for policy in self.policies)
 
     def context(self, X: Any) -> Floats | None:
-        """Return the context matrix that the policies inside share."""
+        """Return the context matrix that the inner policies share."""
         first = next((x for x in self.policies if x.needs_context), None)
         return None if first is None else first.context(X)
 
@@ -100,7 +104,7 @@ class Mixture(Policy):
         return total
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return the weighted sum of the policies' probabilities of one action a row, (n,)."""
+        """Return the weighted sum of the probabilities of one action a row, (n,)."""
         total = np.zeros(len(codes))
         for weight, policy in zip(self.weights, self.policies, strict=True):
             total += weight * policy.chances(context, codes)
@@ -116,28 +120,26 @@ class Mixture(Policy):
         return codes
 
     def logged(self, batch: Batch) -> Floats:
-        """Return the weighted sum of the policies' probabilities of the logged actions, (n,)."""
+        """Return the weighted sum of the probabilities of the logged actions, (n,)."""
         total = np.zeros(len(batch))
         for weight, policy in zip(self.weights, self.policies, strict=True):
             total += weight * policy.logged(batch)
         return total
 
     def full(self, batch: Batch) -> Floats:
-        """Return the weighted sum of the policies' tables on a batch's rows, (n, K)."""
+        """Return the weighted sum of the policies' tables on the rows of a batch, (n, K)."""
         return np.asarray(
             sum(w * x.full(batch) for w, x in zip(self.weights, self.policies, strict=True))
         )
 
     def onto(self, actions: Actions) -> Policy:
         """Return the mixture of the policies over the log's actions."""
-        return (
-            self
-            if self.listed == actions
-            else Mixture([x.onto(actions) for x in self.policies], self.weights)
-        )
+        if self.listed == actions:
+            return self
+        return Mixture([x.onto(actions) for x in self.policies], self.weights)
 
     def state(self) -> State:
-        """Return the weights and the policies inside."""
+        """Return the weights and the inner policies."""
         return State(arrays={"weights": self.weights}, parts=self.policies)
 
     @classmethod
@@ -151,6 +153,6 @@ def _same_actions(policy: Policy, actions: Actions) -> Policy:
         raise UsageError(
             f"the policies of a mixture have different actions ({policy.listed.preview()} and "
             f"{actions.preview()}); "
-            "bring each onto the log's list first: aligned(policy, log.actions)"
+            "use aligned(policy, log.actions) on each first"
         )
     return policy.onto(actions)

@@ -1,4 +1,4 @@
-"""A fitted scikit-learn model as bytes, by skops: no pickle, and no type outside a list that stands here."""
+"""Fits scikit-learn models, and stores them with skops: no pickle, and only types listed here."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from piwo.logs.batch import Floats
 __all__ = ["TRUSTED", "fitted_model", "model_bytes", "model_from"]
 
 TRUSTED = (
-    # Beside what skops trusts by itself (scikit-learn's estimators, NumPy's types). Names of
-    # classes, one by one, and no prefix: there are functions in scikit-learn and NumPy that run
-    # text as code or read files.
+    # In addition to what skops trusts (scikit-learn's estimators, NumPy's types). Classes are
+    # listed one by one, not by prefix: scikit-learn and NumPy have functions that run text as code
+    # or read files.
     "functools.partial",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
@@ -48,14 +48,14 @@ def model_bytes(model: Any) -> bytes:
     """Return a fitted model in skops' format; the same bytes for the same model.
 
     Raises:
-        UsageError: for a model with parts that loading would refuse.
+        UsageError: for a model with parts that `model_from` would refuse.
     """
     import skops.io
 
     try:
         data = skops.io.dumps(model)
         refused = _refused(data)
-    except Exception as cause:  # noqa: BLE001 (whatever the model's own code raises, it cannot be saved)
+    except Exception as cause:  # noqa: BLE001 (the model's own code may raise anything)
         raise UsageError(
             f"a {type(model).__name__} cannot be saved: {_line(cause)}; use a scikit-learn "
             "classifier, or a column of the log"
@@ -70,10 +70,10 @@ def model_bytes(model: Any) -> bytes:
 
 
 def model_from(data: bytes) -> Any:
-    """Return the model of such bytes. Its types are looked at first, and no code from the file is run.
+    """Return the model of such bytes. Its types are checked first; no code from the file runs.
 
     Raises:
-        ValueError: where types are outside `TRUSTED`, or the bytes are damaged.
+        ValueError: if types are outside `TRUSTED`, or the bytes are damaged.
     """
     import skops.io
 
@@ -85,7 +85,7 @@ def model_from(data: bytes) -> Any:
                 f"its model holds types that are not loaded from files: {', '.join(refused)}"
             )
         with warnings.catch_warnings():
-            # The caller compares versions and says it in piwo's words, naming the file.
+            # The caller compares versions, and its warning names the file.
             warnings.filterwarnings("ignore", message=".*from version.*")
             model = skops.io.loads(data, trusted=list(TRUSTED))
         _check_trees(model, set())
@@ -105,7 +105,7 @@ def _line(cause: Exception) -> str:
 
 
 def _canonical(data: bytes) -> bytes:
-    """Return the same model, its objects numbered in order where skops writes memory addresses."""
+    """Return the same model with objects numbered in order, in place of memory addresses."""
     members = unpack(data)
     schema = json.loads(members.pop("schema.json"))
     numbers: dict[tuple[int, ...], int] = {}
@@ -114,8 +114,7 @@ def _canonical(data: bytes) -> bytes:
     def visit(node: Any) -> None:
         if isinstance(node, dict):
             if type(node.get("__id__")) is int:
-                # whether two equal texts or numbers are one object is chance: each gets a number of
-                # its own
+                # Two equal texts or numbers may or may not be one object: each gets its own number.
                 alone = (len(numbers),) if node.get("__loader__") == "JsonNode" else ()
                 node["__id__"] = numbers.setdefault((node["__id__"], *alone), len(numbers) + 1)
             if "__loader__" in node and node.get("file") in members:
@@ -132,14 +131,14 @@ def _canonical(data: bytes) -> bytes:
     return pack({"schema.json": json.dumps(schema).encode()} | renamed, zipfile.ZIP_STORED)
 
 
-# scikit-learn follows a tree's links and columns without looking, so they are looked at here. These
+# scikit-learn follows a tree's links and columns unchecked, so they are checked here. These
 # attributes hold trees that get the same columns as their owner, which compares its input with
 # `n_features_in_`.
 _OF_SAME_COLUMNS = ("estimators_", "_predictors", "tree_")
 
 
 def _check_trees(part: Any, seen: set[int], most: int | None = None) -> None:
-    """Refuse trees whose links point outside the tree, or that read columns from `most` on."""
+    """Refuse trees whose links leave the tree, or that read column `most` or a later one."""
     if id(part) in seen or isinstance(part, str | bytes | int | float | None):
         return
     seen.add(id(part))
@@ -163,14 +162,21 @@ def _check_trees(part: Any, seen: set[int], most: int | None = None) -> None:
         for value in part:
             _check_trees(value, seen, most)
     elif hasattr(part, "__dict__"):
-        own = getattr(part, "n_features_in_", None)
-        width = min((x for x in (own, most) if x is not None), default=None)
-        for name, value in vars(part).items():
-            _check_trees(value, seen, width if name in _OF_SAME_COLUMNS else None)
+        _check_members(part, seen, most)
+
+
+def _check_members(owner: Any, seen: set[int], most: int | None) -> None:
+    width = getattr(owner, "n_features_in_", None)
+    if width is None:
+        width = most
+    elif most is not None:
+        width = min(width, most)
+    for name, value in vars(owner).items():
+        _check_trees(value, seen, width if name in _OF_SAME_COLUMNS else None)
 
 
 def _check_links(left: Any, right: Any, feature: Any, inner: Any, columns: int) -> None:
-    # A child stands after its parent, so following links ends.
+    # A child comes after its parent, so following links ends.
     own, count = np.arange(len(left))[inner], len(left)
     below, above = np.minimum(left, right)[inner], np.maximum(left, right)[inner]
     outside = (below <= own) | (above >= count) | (feature[inner] < 0) | (feature[inner] >= columns)
@@ -179,15 +185,14 @@ def _check_links(left: Any, right: Any, feature: Any, inner: Any, columns: int) 
 
 
 def fitted_model(model: Any, context: Floats, target: Any, **more: Any) -> Any:
-    """Return a scikit-learn model after `fit`; what it says of data that it cannot take becomes one line.
+    """Fit a scikit-learn model and return it; its error becomes one line.
 
     Raises:
-        DataError: where the model refuses the data.
+        DataError: if the model refuses the data.
     """
     try:
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # a cast to float32: the model then finds an infinity, and says so
+        # A cast to float32 may overflow: the model then reports the infinity.
+        with np.errstate(over="ignore", invalid="ignore"):
             model.fit(context, target, **more)
     except ValueError as cause:
         line = " ".join(str(cause).split())[:200]

@@ -1,4 +1,4 @@
-"""What every policy can do, and what a new one has to say."""
+"""The base of all policies, and the view of a policy over another action list."""
 
 from __future__ import annotations
 
@@ -40,25 +40,24 @@ def action_list(actions: ActionList) -> Actions:
 class Policy(ABC):
     """pi(a | x): a distribution over actions for every context.
 
-    A policy never changes once made. A new one has to say `distribution`; it says `chances` and
-    `draw` too where that needs no table of rows x actions. These three are for policies to call on
-    each other: their context is an (n, d) matrix already checked, or None for policies that need
-    none. Users call the methods below them.
+    A policy is immutable. A new kind must define `distribution`; it also defines `chances` and
+    `draw` if it can compute them without a table of rows x actions. Policies call these three on
+    each other: the context is an (n, d) matrix that has been checked, or None for policies that
+    need none. Users call the methods below them.
     """
 
     kind: ClassVar[str]
     """The policy's name in files and messages."""
     is_logger: ClassVar[bool] = False
-    """Whether it is the policy that wrote the log, which tells all that the log tells."""
+    """Whether it is the policy that wrote the log: it knows all propensities that the log holds."""
     listed: Actions | None = None
-    """The actions; None for a policy that knows only what the log says of it."""
+    """The actions; None for a policy that is known only on the rows of a log."""
     features: Features | None = None
-    """How data frames become the context matrix; None: columns of a plain matrix, or no context at
-    all."""
+    """How data frames become the context matrix; None: plain matrices only, or no context."""
     width: int | None = 0
-    """Context columns it takes: 0 none, None any number."""
+    """Number of context columns it takes; 0: none, None: any number."""
     rows: int | None = None
-    """Rows of the one log that it was made for; None: any log."""
+    """Number of rows of the one log that it was made for; None: any log."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__:
@@ -71,7 +70,7 @@ class Policy(ABC):
         count = f"{len(self.listed)} actions" if self.listed is not None else "actions of the log"
         return f"{type(self).__name__}({count})"
 
-    # --- what a policy says
+    # --- what a kind defines
 
     @abstractmethod
     def distribution(self, context: Floats | None, n: int) -> Floats:
@@ -99,16 +98,16 @@ class Policy(ABC):
     def draw_logged(
         self, context: Floats | None, n: int, rng: np.random.Generator, logarithm: bool = False
     ) -> tuple[Codes, Floats]:
-        """Return one action a row, (n,) codes, as `draw` does, and its probability or the logarithm of that, (n,)."""
+        """Return what `draw` returns, and the probabilities or their logarithms, both (n,)."""
         codes = self.draw(context, n, rng)
         chances = self.chances(context, codes)
         return codes, np.log(chances) if logarithm else chances
 
     def state(self) -> State:
-        """Return what a file has to hold.
+        """Return what a file must hold.
 
         Raises:
-            UsageError: for a policy that no file can hold.
+            UsageError: if no file can hold such a policy.
         """
         raise UsageError(
             f"a {self.kind} policy cannot be saved: it lives in this process or belongs to the "
@@ -116,72 +115,72 @@ class Policy(ABC):
             "probabilities into a column of the log"
         )
 
-    # --- what a user asks
+    # --- what users call
 
     @property
     def actions(self) -> Actions:
         """The action list.
 
         Raises:
-            UsageError: where the policy was made without one.
+            UsageError: if the policy was made without one.
         """
         if self.listed is None:
             raise UsageError(
-                f"this {self.kind} policy was made without its action list; give it one: "
-                "actions=log.actions"
+                f"this {self.kind} policy was made without its action list; pass "
+                f"{argument('actions', 'log.actions')}"
             )
         return self.listed
 
     @property
     def depends_on_observed_actions(self) -> bool:
-        """Whether it plays the actions that a log happened to hold, whichever they were.
+        """Whether it plays all actions that a log happened to hold.
 
-        Such a policy is made from the data, and what holds for a policy fixed beforehand does not
-        hold for it.
+        Such a policy is made from the data, so guarantees for policies fixed in advance do not
+        cover it.
         """
         return False
 
     @property
     def called(self) -> str:
-        """What to call it where nobody gave it a name."""
+        """Its name if the user gives none."""
         return self.kind
 
     @property
     def needs_actions(self) -> bool:
-        """Whether it must be said which action was taken to know its probability."""
+        """Whether the logged action is needed to compute its probability."""
         return True
 
     @property
     def needs_context(self) -> bool:
-        """Whether the policy looks at the context."""
+        """Whether the policy uses the context."""
         return self.width != 0
 
     @property
     def gives_full_distribution(self) -> bool:
-        """Whether it gives the probability of every action, not of the logged ones alone."""
+        """Whether it gives the probability of every action, not only of the logged ones."""
         return True
 
     def context(self, X: Any) -> Floats | None:
         """Return the (n, d) matrix of a data frame (by column name) or of an array (by position).
 
         Raises:
-            UsageError: where there is no context, or a frame for a policy without `features`.
+            UsageError: if X is None, or a data frame and the policy has no `features`.
             DataError: for missing columns, missing or infinite values, or another width.
         """
         if not self.needs_context:
             return None
         if X is None:
             raise UsageError(
-                f"a {self.kind} policy needs the context and got none; give X, or read the log "
-                f"with {argument('context', '[...]')}"
+                f"a {self.kind} policy needs the context and got none; pass {argument('X')}, or "
+                f"read the log with {argument('context', '[...]')}"
             )
         if self.features is not None:
             return self.features.encode(X)
         if is_frame(X):
             raise UsageError(
-                f"this {self.kind} policy was made without {argument('features')}, so it cannot match a data "
-                f"frame's columns by name; give {argument('features')}, or a plain matrix in its own column "
-                "order"
+                f"this {self.kind} policy was made without {argument('features')}, so it cannot "
+                "match a data frame's columns by name; pass them, or a plain matrix in its own "
+                "column order"
             )
         try:
             matrix = real_array(X)
@@ -206,31 +205,30 @@ class Policy(ABC):
 
         Args:
             X: the contexts, a data frame or an (n, d) matrix; None for a policy without context.
-            n: rows, where X is None.
+            n: number of rows, if X is None.
 
         Returns:
             (n, K) float64, rows sum to 1, columns in the order of `actions`.
 
         Raises:
-            UsageError: where the table would be larger than `DENSE_LIMIT`; nothing is allocated
-                then.
+            UsageError: if the table would be larger than `DENSE_LIMIT`; it is not allocated.
         """
         rows = _row_count(X, n)
         check_dense(rows, len(self.actions))
         return self.distribution(self.context(X), rows)
 
     def log_probabilities(self, X: Any = None, *, n: int | None = None) -> Floats:
-        """Return log pi(a | x), (n, K), -inf where the probability is 0."""
+        """Return log pi(a | x), (n, K); -inf if the probability is 0."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.probabilities(X, n=n)))
 
     def probability(self, X: Any, codes: Any) -> Floats:
-        """Return pi(a | x) of one action a row, without a table of rows x actions where the policy allows it.
+        """Return pi(a | x) of one action a row, if possible without a table of rows x actions.
 
         Args:
             X: the contexts, or None for a policy without context.
-            codes: (n,) action codes: positions in `actions`; labels become codes by
-                `actions.codes(labels)`.
+            codes: (n,) action codes, positions in `actions`; `actions.codes(labels)` makes them
+                of labels.
 
         Returns:
             (n,) float64.
@@ -245,7 +243,7 @@ class Policy(ABC):
         return self.chances(context, checked)
 
     def logged(self, batch: Batch) -> Floats:
-        """Return pi(A | X) of the actions that a batch of a log took, (n,).
+        """Return pi(A | X) of the logged actions of a batch, (n,).
 
         The batch's action codes must be this policy's: see `aligned`.
         """
@@ -255,7 +253,7 @@ class Policy(ABC):
             raise RowError(wrong.problem, int(batch.row_numbers[wrong.row])) from None
 
     def log_logged(self, batch: Batch) -> Floats:
-        """Return log pi(A | X) of the logged actions, (n,), -inf where it is 0."""
+        """Return log pi(A | X) of the logged actions, (n,); -inf if it is 0."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.logged(batch)))
 
@@ -272,7 +270,7 @@ class Policy(ABC):
         Args:
             X: the contexts, a data frame or an (n, d) matrix; None for a policy without context.
             random_state: None, a seed, or a numpy Generator, which advances.
-            n: rows, where X is None.
+            n: number of rows, if X is None.
 
         Returns:
             Action labels, and the exact probability with which each was taken.
@@ -286,21 +284,21 @@ class Policy(ABC):
         return self if self.listed == actions else Aligned(self, actions)
 
     def save(self, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
-        """Write the policy to one file, which `piwo.load` reads. The file is complete or not there at all.
+        """Write the policy to one file, whole or not at all; `piwo.load` reads it.
 
         Args:
-            path: where to.
-            metadata: what to keep beside it, as JSON has it: "certificate", "training".
+            path: the file.
+            metadata: JSON to store with it, such as "certificate" and "training".
 
         Raises:
-            UsageError: for a policy that no file can hold.
-            FileError: where the file cannot be written.
+            UsageError: if no file can hold such a policy.
+            FileError: if the file cannot be written.
         """
         save(self, path, metadata)
 
 
 class DeterministicPolicy(Policy):
-    """A policy that takes one action in each context with probability 1. A new one has to say `decide`."""
+    """A policy that takes one action in each context. A new kind must define `decide`."""
 
     @abstractmethod
     def decide(self, context: Floats | None, n: int) -> Codes:
@@ -311,13 +309,13 @@ class DeterministicPolicy(Policy):
         return self.decide(self.context(X), _row_count(X, n))
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
-        """Return 1 in the column of the action taken, 0 elsewhere, (n, K)."""
+        """Return 1 for the action taken and 0 for the others, (n, K)."""
         table = np.zeros((n, len(self.actions)))
         table[np.arange(n), self.decide(context, n)] = 1.0
         return table
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return 1 where the action is the one taken, 0 elsewhere, (n,)."""
+        """Return 1 if the action is the one taken, else 0, (n,)."""
         return np.asarray(self.decide(context, len(codes)) == codes, np.float64)
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002 (nothing to draw)
@@ -326,16 +324,16 @@ class DeterministicPolicy(Policy):
 
 
 def aligned(policy: Policy, actions: Actions) -> Policy:
-    """Return the policy over a log's action list; columns move, no probability changes.
+    """Return the policy over a log's action list; no probability changes.
 
     Args:
         policy: any policy.
-        actions: the log's list: the policy's actions in any order, and others, which get
+        actions: the log's list. It holds the policy's actions in any order; other actions get
             probability 0.
 
     Raises:
-        UsageError: where the policy takes actions that the list lacks. Actions never logged still
-            belong to the list: left out, their share of the policy would go unseen.
+        UsageError: if the list lacks actions of the policy. The list must include actions that were
+            never logged: without them, part of the policy would be ignored.
 
     >>> from piwo.policies.context_free import Constant
     >>> aligned(Constant("a", ["a", "b"]), Actions(["c", "b", "a"])).probabilities(n=1).tolist()
@@ -348,12 +346,11 @@ def aligned(policy: Policy, actions: Actions) -> Policy:
 
 @final
 class Aligned(Policy):
-    """A policy seen through a longer or reordered action list. Made by `aligned`.
+    """A view of a policy over a longer or reordered action list. Made by `aligned`.
 
     Attributes:
         policy: the policy itself, with its own codes.
-        own: (K,) the policy's code of each action of the list, -1 where the policy does not know
-            it.
+        own: (K,) the policy's code of each action of the list; -1: not an action of the policy.
         place: the list's code of each of the policy's actions.
     """
 
@@ -365,14 +362,14 @@ class Aligned(Policy):
         self.own = actions.positions_in(policy.actions)
         self.place = policy.actions.positions_in(actions)
         if (self.place < 0).any():
-            unknown = [
-                label for label, code in zip(policy.actions, self.place, strict=True) if code < 0
-            ]
-            shown = ", ".join(repr(x) for x in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+            unknown = [policy.actions.labels[i] for i in np.flatnonzero(self.place < 0)]
+            few = ", ".join(map(repr, unknown[:5]))
+            if len(unknown) > 5:
+                few += ", ..."
             raise UsageError(
                 f"the policy has {len(unknown)} actions that the log's list of {len(actions)} "
-                f"lacks: {shown}; pass {argument('actions', '[...]')} with every action that could have been taken, "
-                "logged or not"
+                f"lacks: {few}; pass {argument('actions', '[...]')} with every action that could "
+                "have been taken, logged or not"
             )
         self.features = policy.features
         self.width = policy.width
@@ -383,34 +380,35 @@ class Aligned(Policy):
 
     @property
     def depends_on_observed_actions(self) -> bool:
-        """Whether the policy inside does."""
+        """Whether the policy itself does."""
         return self.policy.depends_on_observed_actions
 
     @property
     def gives_full_distribution(self) -> bool:
-        """Whether the policy inside does."""
+        """Whether the policy itself does."""
         return self.policy.gives_full_distribution
 
     def context(self, X: Any) -> Floats | None:
-        """Return the context matrix of the policy inside."""
+        """Return the context matrix that the policy itself takes."""
         return self.policy.context(X)
 
     def _spread(self, inner: Floats) -> Floats:
         if inner.shape[1] != len(self.place):
             raise UsageError(
                 f"the policy has {len(self.place)} actions, the log's propensity vectors "
-                f"{inner.shape[1]}; make the policy inside with actions=log.actions"
+                f"{inner.shape[1]}; make the policy with "
+                f"{argument('actions', 'log.actions')}"
             )
         table = np.zeros((len(inner), len(self.actions)))
         table[:, self.place] = inner
         return table
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
-        """Return the policy's columns in the list's places, 0 elsewhere, (n, K)."""
+        """Return the policy's table in the list's order, 0 for other actions, (n, K)."""
         return self._spread(self.policy.distribution(context, n))
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return the policy's probability of one action a row, 0 where it does not know the action, (n,)."""
+        """Return the policy's probability of one action a row, (n,); 0 for actions it lacks."""
         own = self.own[codes]
         found = self.policy.chances(context, np.maximum(own, 0))
         return np.where(own >= 0, found, 0.0)
@@ -424,33 +422,33 @@ class Aligned(Policy):
         return replace(batch, action=np.maximum(own, 0)), own >= 0
 
     def logged(self, batch: Batch) -> Floats:
-        """Return the policy's probability of the logged actions, 0 for those it does not know, (n,)."""
+        """Return the policy's probability of the logged actions, (n,); 0 for those it lacks."""
         seen, known = self._batch(batch)
         return np.where(known, self.policy.logged(seen), 0.0)
 
     def log_logged(self, batch: Batch) -> Floats:
-        """Return log pi of the logged actions, -inf for those that the policy does not know, (n,)."""
+        """Return log pi of the logged actions, (n,); -inf for those that the policy lacks."""
         seen, known = self._batch(batch)
         return np.where(known, self.policy.log_logged(seen), -np.inf)
 
     def log_probabilities(self, X: Any = None, *, n: int | None = None) -> Floats:
-        """Return the policy's log-probabilities in the list's places, -inf elsewhere, (n, K)."""
+        """Return the policy's log-probabilities, (n, K); -inf for other actions."""
         inner = self.policy.log_probabilities(X, n=n)
         table = np.full((len(inner), len(self.actions)), -np.inf)
         table[:, self.place] = inner
         return table
 
     def full(self, batch: Batch) -> Floats:
-        """Return the policy's full vectors on a batch's rows in the list's places, 0 elsewhere, (n, K)."""
+        """Return the policy's full vectors on the rows of a batch, 0 for other actions, (n, K)."""
         seen, _ = self._batch(batch)
         return self._spread(self.policy.full(seen))
 
     def onto(self, actions: Actions) -> Policy:
-        """Return the policy inside over another list; this one is only a view."""
+        """Return the policy itself over another list; this one is only a view."""
         return self if self.listed == actions else self.policy.onto(actions)
 
     def state(self) -> State:
-        """Return the list and the policy inside."""
+        """Return the list and the policy itself."""
         return State(actions=self.actions, parts=(self.policy,))
 
     @classmethod
@@ -463,14 +461,19 @@ class Aligned(Policy):
 def _row_count(X: Any, n: int | None) -> int:
     if X is None:
         if n is None:
-            raise UsageError("got neither contexts nor a number of rows; give X, or n=")
+            raise UsageError(
+                f"got neither contexts nor a number of rows; pass {argument('X')} or "
+                f"{argument('n')}"
+            )
         check_count("n", n, 0)
         return int(n)
     if not is_frame(X) and (not hasattr(X, "__len__") or isinstance(X, str)):
-        raise UsageError(f"X is {shown(X)}, expected a data frame or an (n, d) matrix of contexts")
+        raise UsageError(
+            f"{argument('X')} is {shown(X)}, expected a data frame or an (n, d) matrix of contexts"
+        )
     rows = to_table(X).num_rows if is_frame(X) else len(X)
     if n is not None and n != rows:
-        raise UsageError(f"got {rows} contexts and n={n}; leave n out")
+        raise UsageError(f"got {rows} contexts and {argument('n', n)}; leave {argument('n')} out")
     return rows
 
 

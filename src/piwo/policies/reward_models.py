@@ -1,4 +1,4 @@
-"""The action whose fitted reward model promises most."""
+"""The action with the highest predicted reward."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from piwo.policies.state import State
 
 __all__ = ["RewardModels"]
 
-# scikit-learn has a cost per call, so its blocks are larger than those of our own matrix products.
+# Each call of scikit-learn has a fixed cost, so blocks are larger than for our matrix products.
 _BLOCK_BYTES = 2**24
 
 
 @final
 class RewardModels(DeterministicPolicy):
-    """pi(x) = argmax_a scale_a f_a(x) + offset_a, f_a a fitted scikit-learn regressor; of equal ones the lowest code.
+    """pi(x) = argmax_a scale_a f_a(x) + offset_a, each f_a a fitted scikit-learn regressor.
 
-    What the direct oracle learns with a regressor of its own: a model of the reward for every
-    action.
+    The direct oracle learns such policies if it is given a regressor. Of equal scores the lowest
+    code wins.
 
     Args:
-        models: K fitted regressors; None: f_a = 0, the offset alone speaks.
+        models: K fitted regressors; None: f_a = 0.
         scale: (K,) finite.
         offset: (K,); -inf: this action is not available.
         actions: the K labels.
@@ -80,7 +80,7 @@ class RewardModels(DeterministicPolicy):
         self.width = _width(self.models, features)
 
     def decide(self, context: Floats | None, n: int) -> Codes:
-        """Return the action with the highest promise in each row, (n,) codes."""
+        """Return the action with the highest predicted reward in each row, (n,) codes."""
         assert context is not None
         codes = np.empty(n, np.int32)
         for block in row_blocks(n, len(self.models), _BLOCK_BYTES):
@@ -106,7 +106,7 @@ class RewardModels(DeterministicPolicy):
 
 
 def _width(models: tuple[Any, ...], features: Features | None) -> int | None:
-    """Return the context's width, which all models and the features must share."""
+    """Return the number of context columns, the same for all models and the features."""
     fitted = [model for model in models if model is not None]
     if not all(hasattr(model, "n_features_in_") for model in fitted):
         raise UsageError("a model is not a fitted scikit-learn regressor; call fit first")

@@ -22,17 +22,17 @@ __all__ = ["RowChoices", "RowWise"]
 
 @final
 class RowWise(Policy):
-    """pi on the rows of one log: of the logged actions, or full vectors. Row t belongs to row t of the log.
+    """pi on the rows of one log, of the logged actions or full vectors. Row t is row t of the log.
 
-    Prefer it where the probabilities were computed elsewhere and the log cannot be written again.
+    Use it if the probabilities were computed elsewhere and the log cannot be rewritten.
 
     Args:
         values: (n,) pi(A | X) of the logged actions; or (n, K) full vectors: a data frame with one
             column an action, matched by name, or a plain array in the order of `actions`.
-        actions: the K labels. A frame's column names are the labels where it is left out.
+        actions: the K labels. If left out, the labels are the column names of the frame.
 
     Attributes:
-        index: the pandas index of `values`, or None; `piwo.sources.frames.same_index` compares it
+        index: the pandas index of `values`, or None. `piwo.sources.frames.same_index` compares it
             with the log's.
 
     Raises:
@@ -77,8 +77,8 @@ class RowWise(Policy):
             )
         if n != self.rows:
             raise UsageError(
-                f"this row-wise policy has {self.rows} rows and was asked for {n}; it knows its "
-                "own log only"
+                f"this row-wise policy has {self.rows} rows, got {n}; it is known only on its own "
+                "log"
             )
         return self.table
 
@@ -87,7 +87,7 @@ class RowWise(Policy):
         return self.distribution(context, len(codes))[np.arange(len(codes)), codes]
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002
-        """Raise: there is nothing to act on."""
+        """Raise: the policy is known only on the rows of its log."""
         self._no_contexts()
 
     def _no_contexts(self) -> NoReturn:
@@ -123,12 +123,12 @@ class RowWise(Policy):
         return self.table[self._positions(batch)]
 
     def onto(self, actions: Actions) -> Policy:
-        """Return this policy over the log's actions; probabilities of logged actions are already."""
+        """Return this policy over the log's actions; logged probabilities need no change."""
         return self if self.column is not None else super().onto(actions)
 
 
 def _is_series(values: Any) -> bool:
-    """Whether it is one column: a Series may stream as frames do, but has a name and no columns."""
+    """Whether it is one column. A Series may stream like a frame, but has a name and no columns."""
     return isinstance(values, pa.ChunkedArray) or (
         hasattr(values, "name") and not hasattr(values, "columns")
     )
@@ -136,13 +136,13 @@ def _is_series(values: Any) -> bool:
 
 @final
 class RowChoices(Policy):
-    """pi(A | X_t) = 1 where A is the action listed for row t.
+    """pi(A | X_t) = 1 if A is the action listed for row t.
 
-    Prefer it to `RowWise` where the policy is deterministic and the actions are many: it holds one
-    number a row.
+    Use it in place of `RowWise` if the policy is deterministic and the actions are many: it holds
+    one number a row.
 
     Args:
-        choices: (n,) labels, one for each row of the log, in its order.
+        choices: (n,) labels, one a row of the log, in its order.
         actions: the K labels.
 
     Raises:
@@ -194,12 +194,12 @@ class RowChoices(Policy):
         return self.codes[numbers]
 
     def logged(self, batch: Batch) -> Floats:
-        """Return 1 where the logged action is the one chosen, (n,)."""
+        """Return 1 if the logged action is the one chosen, else 0, (n,)."""
         same: Floats = (self._of(batch) == batch.action).astype(np.float64)
         return same
 
     def full(self, batch: Batch) -> Floats:
-        """Return 1 in the column of the action chosen, (n, K)."""
+        """Return 1 for the action chosen and 0 for the others, (n, K)."""
         table = np.zeros((len(batch), len(self.actions)))
         table[np.arange(len(batch)), self._of(batch)] = 1.0
         return table

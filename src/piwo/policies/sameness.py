@@ -1,4 +1,4 @@
-"""Whether two policies are one: a claim about a declared list of policies covers those on the list and no other."""
+"""Whether two policies are the same: a claim about a list of policies covers no others."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["content_digest", "joined_shares", "plain_numbers", "policy_digest", 
 
 
 def same_policy(one: Policy, other: Policy) -> bool:
-    """Whether two policies are the same, over whichever action lists of logs they were brought.
+    """Whether two policies are the same, whatever their order of actions.
 
-    The same object is; of others those of one kind that hold the same numbers, and the same fitted
-    models as objects. Policies that no file can hold are the same only as objects.
+    Policies are the same if they are one object, or of one kind with the same numbers and the same
+    model objects. Policies that no file can hold are compared as objects.
 
     >>> from piwo.policies.context_free import Constant
     >>> a, again, b = (Constant(x, ["a", "b"]) for x in "aab")
@@ -31,10 +31,10 @@ def same_policy(one: Policy, other: Policy) -> bool:
 
 
 def policy_digest(policy: Any) -> str:
-    """Return a text that two policies share exactly where they are the same, see `same_policy`.
+    """Return a text that is equal for two policies exactly if they are the same; see `same_policy`.
 
-    It tells policies apart while they live in this process; fitted models are not looked into.
-    `content_digest` is for files.
+    It is valid in this process only: fitted models are compared as objects. `content_digest` is for
+    files.
 
     >>> from piwo.policies.context_free import Constant
     >>> len({policy_digest(Constant(x, ["a", "b"])) for x in "aab"})
@@ -48,14 +48,14 @@ def policy_digest(policy: Any) -> str:
 
 
 def joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
-    """Return the shares of delta of the policies that differ: those of the same policy together.
+    """Return the shares of delta of the distinct policies: the sum over those that are the same.
 
     Args:
         shares: key -> share.
         same_as: key -> key of the policy that it is the same as.
 
     Raises:
-        UsageError: for what are no shares.
+        UsageError: for numbers that are not shares.
 
     >>> joined_shares({"a": 0.5, "b": 0.25, "again": 0.25}, {"a": "a", "b": "b", "again": "b"})
     {'a': 0.5, 'b': 0.5}
@@ -76,7 +76,7 @@ def joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
 
 
 def content_digest(policy: Policy) -> str | None:
-    """Return a text that says what a policy holds, the same in every process; None where no file could hold it.
+    """Return a digest of a policy's content, the same in any process; None if not savable.
 
     >>> from piwo.policies.context_free import Constant
     >>> content_digest(Constant("a", ["a", "b"])) == content_digest(Constant("a", ["a", "b"]))
@@ -99,18 +99,20 @@ def _digest(policy: Any, of_model: Callable[[Any], Any], of_part: Callable[[Poli
     if not isinstance(policy, Policy):
         raise UsageError(f"got a {type(policy).__name__}, expected a policy")
     state = policy.state()
+    actions = None
+    # A policy that is known on the rows of a log takes the log's list, whichever that is.
+    if state.actions is not None and policy.gives_full_distribution:
+        actions = state.actions.digest
+    arrays = {}
+    for name, array in state.arrays.items():
+        # + 0.0: -0.0 and 0.0 are the same number
+        arrays[name] = hashlib.sha256(array_bytes(array + 0.0)).hexdigest()
     page = {
         "kind": policy.kind,
-        # what is known on the rows of a log alone is over whatever list the log has
-        "actions": state.actions.digest
-        if state.actions is not None and policy.gives_full_distribution
-        else None,
+        "actions": actions,
         "features": None if state.features is None else state.features.to_spec(),
         "parameters": plain_numbers(state.parameters),
-        "arrays": {
-            name: hashlib.sha256(array_bytes(x + 0.0)).hexdigest()
-            for name, x in state.arrays.items()
-        },
+        "arrays": arrays,
         "parts": [of_part(part) for part in state.parts],
         "model": None if state.model is None else of_model(state.model),
     }
@@ -118,12 +120,12 @@ def _digest(policy: Any, of_model: Callable[[Any], Any], of_part: Callable[[Poli
 
 
 def _objects(model: Any) -> list[int]:
-    """Return which objects a model is; the policy keeps those alive, a list of them it may not."""
+    """Return the identities of the model objects, which the policy keeps alive."""
     return [id(x) for x in model] if isinstance(model, list | tuple) else [id(model)]
 
 
 def plain_numbers(value: Any) -> Any:
-    """Return JSON in which numbers that are equal are written alike.
+    """Return JSON in which equal numbers have the same type.
 
     >>> plain_numbers({"a": [1, 1.0, True]})
     {'a': [1.0, 1.0, True]}
@@ -132,7 +134,9 @@ def plain_numbers(value: Any) -> Any:
         return float(value)
     if isinstance(value, list | tuple):
         return [plain_numbers(x) for x in value]
-    return {key: plain_numbers(x) for key, x in value.items()} if hasattr(value, "items") else value
+    if hasattr(value, "items"):
+        return {key: plain_numbers(x) for key, x in value.items()}
+    return value
 
 
 def _inside(policy: Policy) -> Policy:

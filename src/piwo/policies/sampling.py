@@ -1,4 +1,4 @@
-"""Drawing actions: the generator, the draw itself, and the record of what was drawn."""
+"""Draws actions: the generator, the draw, and the record of what was drawn."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ RandomState = int | np.random.Generator | None
 
 
 class Decisions(NamedTuple):
-    """What a policy chose, and with which probability: log both, and the log can be learned from later.
+    """The actions that a policy chose, and their probabilities. Log both, to learn from later.
 
     >>> actions, propensities = Decisions(np.array(["a"]), np.array([0.25]))
     >>> propensities.tolist()
@@ -31,7 +31,7 @@ class Decisions(NamedTuple):
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
-    """Return the generator to draw from. A generator passed in is used as it is, and advances.
+    """Return the generator to draw from. A given generator is used as it is, and advances.
 
     NumPy's global state is neither read nor changed.
 
@@ -43,7 +43,7 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 
 def check_random_state(random_state: object) -> None:
-    """Demand None, a whole number of at least 0, or a Generator.
+    """Raise unless it is None, a whole number of at least 0, or a Generator.
 
     >>> check_random_state(0)
     """
@@ -53,16 +53,16 @@ def check_random_state(random_state: object) -> None:
         or is_seed(random_state)
     ):
         raise UsageError(
-            f"{argument('random_state')} is {shown(random_state)}, expected None, a whole number of at least 0, "
-            "or a Generator"
+            f"{argument('random_state')} is {shown(random_state)}, expected None, a whole number "
+            "of at least 0, or a Generator"
         )
 
 
 def draw_rows(table: Floats, rng: np.random.Generator) -> Codes:
     """Draw one column a row, with the probabilities in that row.
 
-    One uniform number a row, looked up in the row's running sum; a column of probability 0 is never
-    drawn.
+    One uniform number a row is looked up in the row's cumulative sum. A column of probability 0 is
+    never drawn.
 
     Args:
         table: (n, K) probabilities.

@@ -1,4 +1,4 @@
-"""Writes policy files: a zip of `policy.json`, npy arrays and, for a scikit-learn model, a skops file."""
+"""Writes policy files: a zip of `policy.json`, npy arrays and, for models, skops files."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MAX_DEPTH = 20
 
 
 class Saved(Protocol):
-    """What writing needs of a policy. (Policies import this file, so their class has no name here.)"""
+    """The part of a policy that is written: `Policy` itself imports this file."""
 
     kind: ClassVar[str]
 
     def state(self) -> State:
-        """Return what the file has to hold, or raise UsageError."""
+        """Return what the file must hold, or raise UsageError."""
         ...
 
 

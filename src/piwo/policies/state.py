@@ -1,4 +1,4 @@
-"""What a policy is made of, taken apart so that a file can hold it."""
+"""The content of a policy, in the parts that a file holds."""
 
 from __future__ import annotations
 
@@ -17,25 +17,24 @@ __all__ = ["State"]
 
 @dataclass(frozen=True)
 class State:
-    """The parts of one policy: everything its constructor needs, and nothing else."""
+    """The parts of one policy: everything that its constructor needs."""
 
     actions: Actions | None = None
     features: Features | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Numbers, texts and lists of them, as JSON has them."""
+    """Numbers, texts and lists of them: JSON."""
     arrays: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     """float64 arrays by name."""
     parts: tuple[Any, ...] = ()
-    """Policies inside this one. (Policies are defined upon states, so their type has no name
-    here.)"""
+    """Inner policies. (`Policy` itself imports this file.)"""
     model: Any = None
     """A fitted scikit-learn model."""
 
     def array(self, name: str, *shape: int) -> npt.NDArray[np.float64]:
-        """Return an array, its shape checked. A negative length stands for any.
+        """Return an array of the given shape. A negative length allows any.
 
         Raises:
-            ValueError: where the shape is another; `load` says which file.
+            ValueError: if it has another shape; `load` adds the name of the file.
         """
         found = self.arrays[name]
         if found.ndim != len(shape) or any(
@@ -46,10 +45,10 @@ class State:
         return found
 
     def known(self) -> Actions:
-        """Return the actions of a policy that cannot be without.
+        """Return the actions of a policy that needs them.
 
         Raises:
-            ValueError: where there are none.
+            ValueError: if there are none.
         """
         if self.actions is None:
             raise ValueError("the action list is missing")

@@ -1,4 +1,4 @@
-"""Probabilities in a table: one distribution for everyone, or one for each distinct context."""
+"""Probabilities in a table: one distribution, or one for each distinct context."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Tabular(Policy):
         probabilities: (K,) one distribution for every row; or (C, K), row c for context c. A data
             frame's columns are matched to the actions by name.
         actions: the K labels.
-        contexts: (C, d) distinct contexts, a matrix, or a data frame where `features` are given.
+        contexts: (C, d) distinct contexts, a matrix, or a data frame if `features` are given.
         features: how data frames become the context matrix.
 
     Raises:
-        UsageError: where the shapes do not go together, or a context stands there twice.
+        UsageError: if the shapes do not fit together, or a context occurs twice.
         DataError: for rows that are not distributions; later, for a context that is not in the
-            table (its row is named).
+            table (its row is reported).
 
     >>> policy = Tabular([[1.0, 0.0], [0.25, 0.75]], ["a", "b"], contexts=[[0.0], [1.0]])
     >>> policy.probabilities([[1.0]]).tolist()
@@ -58,8 +58,8 @@ class Tabular(Policy):
         if contexts is None:
             if len(self.table) != 1:
                 raise UsageError(
-                    f"got {len(self.table)} distributions and no contexts; give {argument('contexts')}, or one "
-                    "distribution"
+                    f"got {len(self.table)} distributions and no contexts; pass "
+                    f"{argument('contexts')}, or one distribution"
                 )
             self.contexts = None
             return
@@ -121,15 +121,15 @@ def _width(contexts: Any, features: Features | None) -> int | None:
     return shape[1] if len(shape) == 2 else None
 
 
-# Contexts are compared value by value, column after column: each column's value becomes its rank
-# among the table's values, and the rank joins the key of the columns before it. Keys are ranked
-# again after every column, so that they stay below C * C whatever d is.
+# Contexts are compared value by value, column after column: each value is replaced by its rank
+# among the table's values, and the rank is combined with the key of the columns before it. Keys
+# are ranked again after every column, so that they stay below C * C for any d.
 
 
 def _index(
     contexts: Floats,
 ) -> tuple[list[tuple[Floats, npt.NDArray[np.int64]]], npt.NDArray[np.intp]]:
-    """Return what `_find` looks up, and the table row of each final key."""
+    """Return the lookup table of `_find`, and the table row of each final key."""
     columns = []
     key = np.zeros(len(contexts), np.int64)
     for j in range(contexts.shape[1]):
@@ -151,7 +151,7 @@ def _index(
 def _find(
     contexts: Floats, columns: list[tuple[Floats, npt.NDArray[np.int64]]]
 ) -> npt.NDArray[np.int64]:
-    """Return each context's final key, 0..C-1 because contexts are distinct; -1: not in the table."""
+    """Return each context's final key, 0..C-1 (contexts are distinct); -1: not in the table."""
     key = np.zeros(len(contexts), np.int64)
     known = np.ones(len(contexts), bool)
     for j, (values, joined) in enumerate(columns):

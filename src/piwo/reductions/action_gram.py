@@ -1,4 +1,4 @@
-"""Gram statistics action by action: all that a regression of the reward on the context needs, for every action."""
+"""Gram statistics of each action: the sums for its regression of the reward on the context."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class ActionGramState(State):
     """Sums over the rows of each action, with z = (x, 1) and x the context minus a fixed shift."""
 
     zz: Floats
-    """(K, d + 1, d + 1) sum z z'; its last entry counts the rows."""
+    """(K, d + 1, d + 1) sum z z'; the last entry is the number of rows."""
     zr: Floats
     """(K, d + 1) sum z R."""
 
 
 @dataclass(frozen=True, eq=False)
 class ActionGram(Reduction[ActionGramState]):
-    """Reduction: Z'Z and Z'R of every action's own rows, in one pass. Propensities play no part.
+    """Reduction: Z'Z and Z'R of each action's rows, in one pass. Propensities are not used.
 
     Args:
         actions: K.
-        shift: (d,) subtracted from the context before summing, about its mean, so that centring
-            loses no digits.
+        shift: (d,) subtracted from the context before summing, about its mean, so that little is
+            lost to cancellation.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -46,7 +46,7 @@ class ActionGram(Reduction[ActionGramState]):
 
     @property
     def context(self) -> bool:
-        """Tell that the context is regressed on."""
+        """True: the reward is regressed on the context."""
         return True
 
     def empty(self) -> ActionGramState:
@@ -61,10 +61,12 @@ class ActionGram(Reduction[ActionGramState]):
         assert batch.context is not None
         check_squares(batch.context)
         added = self.empty()
+        # Rows of one action become neighbors, so that each product reads one slice of `order`.
         order = np.argsort(batch.action, kind="stable")
         codes, counts = np.unique(batch.action, return_counts=True)
         for code, stop, count in zip(codes, np.cumsum(counts), counts, strict=True):
             rows = order[stop - count : stop]
+            # z = (x - shift, 1); with sampling weights s: sum s z z' and sum s z R
             z = np.column_stack([batch.context[rows] - self.shift, np.ones(len(rows))])
             weighted = z if batch.weight is None else z * batch.weight[rows, None]
             added.zz[code] = weighted.T @ z

@@ -1,4 +1,4 @@
-"""How much probability a policy gives to a set of actions, on average over the log's contexts."""
+"""The probability that a policy gives to a set of actions, averaged over a log."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from piwo.reductions.policy_reduction import PolicyReduction
 __all__ = ["ActionMass", "MassState"]
 
 _MANY = 64
+"""Actions above which full vectors are cheaper than one probability at a time."""
+_NUMBERS = 4_000_000
+"""Entries of the largest table of rows x actions."""
 
 
 @dataclass(frozen=True)
 class MassState(State):
-    """Rows, and the sum of pi(a | X) over them and over the actions asked for."""
+    """Rows, and the sum of pi(a | X) over them and over the given actions."""
 
     rows: float = 0.0
     mass: float = 0.0
@@ -29,14 +32,14 @@ class ActionMass(PolicyReduction[MassState]):
 
     Args:
         policy: over the log's action list.
-        codes: the actions asked for.
+        codes: the actions a.
     """
 
     codes: tuple[int, ...]
 
     @property
     def labels(self) -> bool:
-        """Tell that action codes are needed, whatever the policy asks for."""
+        """True: rows are evaluated at other action codes."""
         return True
 
     def empty(self) -> MassState:
@@ -45,18 +48,20 @@ class ActionMass(PolicyReduction[MassState]):
 
     def update(self, state: MassState, batch: Batch) -> MassState:
         """Return the sums with a batch added."""
+        mass = 0.0
         if len(self.codes) <= _MANY:
-            mass = sum(float(self.policy.logged(_taking(batch, code)).sum()) for code in self.codes)
+            # sum_a sum_t pi(a | X_t), action by action
+            for code in self.codes:
+                mass += float(self.policy.logged(_taking(batch, code)).sum())
         else:
-            step = max(1, 4_000_000 // len(self.policy.actions))
-            parts = (
-                batch.take(np.arange(at, min(at + step, len(batch))))
-                for at in range(0, len(batch), step)
-            )
-            mass = sum(float(self.policy.full(part)[:, list(self.codes)].sum()) for part in parts)
+            # the same from full vectors, block by block
+            step = max(1, _NUMBERS // len(self.policy.actions))
+            for start in range(0, len(batch), step):
+                part = batch.take(np.arange(start, min(start + step, len(batch))))
+                mass += float(self.policy.full(part)[:, list(self.codes)].sum())
         return state.merge(MassState(float(len(batch)), mass))
 
 
 def _taking(batch: Batch, code: int) -> Batch:
-    """Return the rows as if the logged action had been this one."""
+    """Return the rows with the logged action replaced by this one."""
     return replace(batch, action=np.full(len(batch), code, np.int32))

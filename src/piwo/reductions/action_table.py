@@ -1,4 +1,4 @@
-"""The per-action table: how often each action was logged, and what its propensities say about that."""
+"""The table of actions: how often each was logged, and sums of its propensities."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ class ActionState(State):
     reward: Floats
     propensity: Floats
     inverse: Floats
-    """sum 1{A = a} / mu(a|X): its mean over all rows has expectation 1 where a is supported
-    everywhere."""
+    """sum 1{A = a} / mu(a|X). Divided by n, its expectation is 1 if mu(a|X) > 0 everywhere."""
     inverse2: Floats
 
 
 @dataclass(frozen=True)
 class ActionTable(Reduction[ActionState]):
-    """Reduction: the per-action table of a log with K actions.
+    """Reduction: the table of actions of a log with K actions.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -51,16 +50,24 @@ class ActionTable(Reduction[ActionState]):
 
     def update(self, state: ActionState, batch: Batch) -> ActionState:
         """Return the sums with a batch added."""
+        # 1 / mu(A|X) and its square, which may be infinite
         inverse = over_propensity(np.ones(len(batch)), batch)
+        with np.errstate(over="ignore"):
+            inverse2 = inverse * inverse
 
         def by_action(values: Floats | None = None) -> Floats:
-            return np.bincount(batch.action, values, minlength=self.actions).astype(
-                np.float64, copy=False
-            )
+            sums = np.bincount(batch.action, values, minlength=self.actions)
+            return sums.astype(np.float64, copy=False)
 
-        with np.errstate(over="ignore"):
-            columns = (None, batch.reward, batch.propensity, inverse, inverse * inverse)
-        return state.merge(ActionState(*(by_action(column) for column in columns)))
+        return state.merge(
+            ActionState(
+                count=by_action(),
+                reward=by_action(batch.reward),
+                propensity=by_action(batch.propensity),
+                inverse=by_action(inverse),
+                inverse2=by_action(inverse2),
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class CountState(State):
 
 @dataclass(frozen=True)
 class ActionCount(Reduction[CountState]):
-    """Reduction: how often each of K actions was logged, and nothing more.
+    """Reduction: how often each of K actions was logged.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(

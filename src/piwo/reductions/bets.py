@@ -1,4 +1,4 @@
-"""Bet sums: the additive state behind the mixture bound, S_j = sum_t log(1 + lam_j Y_t) for 48 fixed bets."""
+"""Bet sums, the state of the mixture bound: S_j = sum_t log(1 + lam_j Y_t) for 48 fixed bets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from piwo.logs.batch import Floats
 __all__ = ["BETS", "bet_sums", "bet_sums_of_logs"]
 
 BETS: Floats = np.ldexp(32.0, -np.arange(48))
-"""lam_j = 32 * 2^-j. All 48 are always summed, so that states merge whatever n, delta and horizon
-turn out to be."""
+"""lam_j = 32 * 2^-j. All 48 are always summed, so states merge for any n, delta and horizon."""
 BETS.flags.writeable = False
 
 
@@ -39,11 +38,12 @@ def bet_sums(y: npt.ArrayLike) -> Floats:
 
 
 def bet_sums_of_logs(log_y: npt.ArrayLike) -> Floats:
-    """Return S_j from the logarithms of y, (n,), -inf where y is 0: for the few rows that leave float64.
+    """Return S_j from log y, (n,), -inf if y is 0: for the few rows beyond float64.
 
     >>> bool(np.allclose(bet_sums_of_logs([0.0, -np.inf]), bet_sums([1.0, 0.0]), rtol=1e-13))
     True
     """
     logs = np.asarray(log_y, np.float64)
+    # log(1 + lam_j y) = log(exp(0) + exp(log lam_j + log y))
     total: Floats = np.logaddexp(0.0, logs[:, None] + np.log(BETS)).sum(axis=0)
     return total

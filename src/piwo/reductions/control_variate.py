@@ -1,4 +1,4 @@
-"""Control variates: the bet sums of truncated doubly robust credits, for several baselines at once."""
+"""Control variates: bet sums of truncated doubly robust credits, for several baselines."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["BASELINES", "GAIN_BASELINES", "ControlVariates", "VariateState"]
 BASELINES: tuple[tuple[float, float], ...] = tuple(
     (c, k) for c in (0.25, 0.5, 0.75, 1.0) for k in (1.0, 4.0, 16.0)
 )
-"""(c, k): the baseline b(x, a) = min(c, k / w(x, a)), so that w b <= k. c = 0 is the plain w R."""
+"""(c, k): the baseline b(x, a) = min(c, k / w(x, a)), so that w b <= k. c = 0 is plain w R."""
 GAIN_BASELINES: tuple[int, ...] = tuple(i for i, (c, _) in enumerate(BASELINES) if c in (0.5, 1.0))
-"""Which of them are bet on for the improvement over the logging policy."""
+"""Positions of those with bets on the improvement over the logging policy."""
 
 
 def _no_bets(quantities: int) -> Floats:
@@ -27,7 +27,7 @@ def _no_bets(quantities: int) -> Floats:
 
 @dataclass(frozen=True)
 class VariateState(State):
-    """Bet sums of the credits of all baselines, each (C, 48).
+    """Bet sums of the credits for all baselines, each (C, 48).
 
     >>> VariateState().value.shape, VariateState().improvement.shape
     ((12, 48), (7, 48))
@@ -38,19 +38,19 @@ class VariateState(State):
     loss: Floats = field(default_factory=lambda: _no_bets(len(BASELINES)))
     """The same with 1 - R in place of R."""
     improvement: Floats = field(default_factory=lambda: _no_bets(1 + len(GAIN_BASELINES)))
-    """Y = w R + 1 - R + (1 - w)_+ - sum_a (mu(a|X) - pi(a|X))_+; then Y = value's + 1 - R for
-    `GAIN_BASELINES`."""
+    """Row 0: Y = w R + 1 - R + (1 - w)_+ - sum_a (mu(a|X) - pi(a|X))_+. Other rows: Y = that of the
+    value plus 1 - R, for `GAIN_BASELINES`."""
 
 
 @dataclass(frozen=True)
 class ControlVariates(VectorSums[VariateState]):
-    """Reduction: the bet sums of a policy's truncated doubly robust credits, for the constant baselines `BASELINES`.
+    """Reduction: bet sums of truncated doubly robust credits, for the baselines `BASELINES`.
 
-    The truncation is that of each action's own weight, inside the sum too:
+    Each action is truncated by its own weight, inside the sum too:
 
         sum_a pi(a|x) b(x, a) = sum_a min(c pi(a|x), k mu(a|x)),
 
-    which is 0 where mu or pi is. No table of rows x actions is made beyond small blocks of rows.
+    whose terms are 0 if mu or pi is. Tables of rows x actions are made for small blocks of rows.
 
     Args:
         policy: over the log's action list; it must give full vectors, and so must the log.
@@ -63,13 +63,10 @@ class ControlVariates(VectorSums[VariateState]):
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b"], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=["a", "b"]
     ... )
-    >>> state = piwo.reductions.reduce(
-    ...     log, ControlVariates(piwo.policies.Constant("a", log.actions))
-    ... )
-    >>> [
-    ...     round(float(y), 12) for y in np.exp(state.value[3, 5:6])
-    ... ]  # c = .5, k = 1: (1 + 2.5)(1 + 1.5)
-    [8.75]
+    >>> policy = piwo.policies.Constant("a", log.actions)
+    >>> state = piwo.reductions.reduce(log, ControlVariates(policy))
+    >>> round(float(np.exp(state.value[3, 5])), 12)  # c = .5, k = 1: (1 + 2.5)(1 + 1.5)
+    8.75
     """
 
     bounded: bool = True
@@ -87,18 +84,17 @@ class ControlVariates(VectorSums[VariateState]):
         mu = np.ascontiguousarray(batch.propensities, np.float64)
         masses, distance = np.zeros((len(BASELINES), len(batch))), np.zeros(len(batch))
         c, k = np.array(BASELINES).T.copy()
+        # sum_a min(c pi_a, k mu_a) for every (c, k), and sum_a (mu_a - pi_a)_+
         truncated_masses(pi, mu, c, k, masses, distance)
         weights = self.weights(batch, pi[np.arange(len(batch)), batch.action])
         lost = ~np.isfinite(weights.w)
         if not lost.any():
             return self._rows(weights.w, batch.reward, masses, distance)
         kept, few = np.flatnonzero(~lost), np.flatnonzero(lost)
-        added = self._lost(
-            weights.logarithm()[few], batch.reward[few], masses[:, few], distance[few]
-        )
-        return self._rows(
-            weights.w[kept], batch.reward[kept], masses[:, kept], distance[kept]
-        ).merge(added)
+        log_w, r = weights.logarithm()[few], batch.reward
+        beyond = self._lost(log_w, r[few], masses[:, few], distance[few])
+        within = self._rows(weights.w[kept], r[kept], masses[:, kept], distance[kept])
+        return within.merge(beyond)
 
     def _rows(self, w: Floats, r: Floats, masses: Floats, distance: Floats) -> VariateState:
         """Return the sums of rows whose weights are finite."""
@@ -107,7 +103,9 @@ class ControlVariates(VectorSums[VariateState]):
         state = VariateState()
         earned, missed = w * r, 1.0 - r
         for i, (c, k) in enumerate(BASELINES):
-            rest = masses[i] + (k - np.minimum(c * w, k))  # never below 0, whatever is rounded
+            # Y = w R + rest, rest = sum_a pi_a b_a + k - w b. In this order of operations rounding
+            # cannot make it negative.
+            rest = masses[i] + (k - np.minimum(c * w, k))
             if not self.bounded:
                 state.value[i] = bet_sums(earned + rest)
                 continue
@@ -115,26 +113,27 @@ class ControlVariates(VectorSums[VariateState]):
             if i in GAIN_BASELINES:
                 state.improvement[1 + GAIN_BASELINES.index(i)] = bet_sums(earned + rest + missed)
         if self.bounded:
+            # Y = w R + 1 - R + (1 - w)_+ - sum_a (mu_a - pi_a)_+
             better = earned + missed + np.maximum(0.0, 1.0 - w) - distance
             state.improvement[0] = bet_sums(np.maximum(0.0, better))
         return state
 
     def _lost(self, log_w: Floats, r: Floats, masses: Floats, distance: Floats) -> VariateState:
-        """Return the sums of rows whose weights are beyond float64, from their logarithms; there w b = k."""
+        """Return the sums of rows whose weights exceed float64, from logarithms; there w b = k."""
         state = VariateState()
         with np.errstate(divide="ignore"):
+            # log Y = logaddexp(log(w R), log rest) with rest = sum_a pi_a b_a; 1 - R likewise
             log_won, log_lost = log_w + np.log(r), log_w + np.log(1.0 - r)
             for i in range(len(BASELINES)):
                 state.value[i] = bet_sums_of_logs(np.logaddexp(log_won, np.log(masses[i])))
                 if self.bounded:
                     state.loss[i] = bet_sums_of_logs(np.logaddexp(log_lost, np.log(masses[i])))
-            if self.bounded:
-                for at, i in enumerate(GAIN_BASELINES):
-                    rest = masses[i] + (1.0 - r)
-                    state.improvement[1 + at] = bet_sums_of_logs(
-                        np.logaddexp(log_won, np.log(rest))
-                    )
-                state.improvement[0] = bet_sums_of_logs(
-                    np.logaddexp(log_won, np.log(np.maximum(0.0, 1.0 - distance)))
-                )
+            if not self.bounded:
+                return state
+            for at, i in enumerate(GAIN_BASELINES):
+                log_rest = np.log(masses[i] + (1.0 - r))
+                state.improvement[1 + at] = bet_sums_of_logs(np.logaddexp(log_won, log_rest))
+            # 1 - R is negligible next to w R, and (1 - w)_+ is 0
+            log_rest = np.log(np.maximum(0.0, 1.0 - distance))
+            state.improvement[0] = bet_sums_of_logs(np.logaddexp(log_won, log_rest))
         return state

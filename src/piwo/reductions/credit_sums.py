@@ -31,12 +31,12 @@ class CreditState(State):
 class CreditSums(Reduction[CreditState]):
     """Reduction: sum_t rho_s(pi_i; t) for S scores and N policies.
 
-    For scores that credit actions not taken, rho = sum_a pi(a|x) G[t, a]; their gains are formed in
-    small blocks.
+    For scores that credit actions that were not taken, rho = sum_a pi(a|x) G[t, a]; these gains are
+    computed for small blocks of rows.
 
     Args:
         policies: N, over the log's action list.
-        scores: S, with numbers for hyper-parameters.
+        scores: S, with numeric hyper-parameters.
         losses: credit 1 - R in place of R.
     """
 
@@ -46,10 +46,9 @@ class CreditSums(Reduction[CreditState]):
 
     @property
     def context(self) -> bool:
-        """Whether any policy, or the reward model of any score, looks at the context."""
-        return any(p.needs_context for p in self.policies) or any(
-            s.needs_context for s in self.scores
-        )
+        """Whether any policy, or the reward model of any score, uses the context."""
+        looking = any(policy.needs_context for policy in self.policies)
+        return looking or any(score.needs_context for score in self.scores)
 
     @property
     def propensities(self) -> bool:
@@ -66,15 +65,15 @@ class CreditSums(Reduction[CreditState]):
 
     def update(self, state: CreditState, batch: Batch) -> CreditState:
         """Return the sums with a batch added."""
-        batch = batch.losses() if self.losses else batch
+        if self.losses:
+            batch = batch.losses()
         linear = [s for s, score in enumerate(self.scores) if score.linear]
         others = [s for s, score in enumerate(self.scores) if not score.linear]
-        # (n, S): the credits of a policy are one product with it
-        gains = (
-            np.stack([batch.sampled(self.scores[s].gains(batch)) for s in linear], axis=1)
-            if linear
-            else None
-        )
+        gains = None
+        if linear:
+            # G, (n, S): sum_t rho_s(pi; t) = sum_t pi(A_t|X_t) G[t, s]
+            columns = [batch.sampled(self.scores[s].gains(batch)) for s in linear]
+            gains = np.stack(columns, axis=1)
         credit = np.empty_like(state.credit)
         for i, policy in enumerate(self.policies):
             pi = policy.logged(batch)
@@ -82,20 +81,20 @@ class CreditSums(Reduction[CreditState]):
                 credit[linear, i] = _product(pi, gains)
             for s in others:
                 credit[s, i] = float(batch.sampled(self.scores[s].rho(batch, pi)).sum())
-        for score in self._dense[:1]:
-            for block in row_blocks(
-                len(batch), vectors_of(batch, score.label).shape[1], size=_DENSE_BYTES
-            ):
+        if self._dense:
+            actions = vectors_of(batch, self._dense[0].label).shape[1]
+            for block in row_blocks(len(batch), actions, size=_DENSE_BYTES):
                 self._add_dense(credit, batch.take(block))
-        return state.merge(CreditState(float(batch.sampled(np.ones(len(batch))).sum()), credit))
+        rows = float(batch.sampled(np.ones(len(batch))).sum())
+        return state.merge(CreditState(rows, credit))
 
     def _add_dense(self, credit: Floats, block: Batch) -> None:
-        """Add what policies get for the dense gains of a block."""
-        dense = [(s, score) for s, score in enumerate(self.scores) if score.dense_weight != 0.0]
-        tables = [
-            (s, block.sampled(score.dense_weight * score.dense_gains(block).table))
-            for s, score in dense
-        ]
+        """Add the credits of the dense gains of a block."""
+        tables = []
+        for s, score in enumerate(self.scores):
+            if score.dense_weight != 0.0:
+                table = score.dense_weight * score.dense_gains(block).table
+                tables.append((s, block.sampled(table)))
         for i, policy in enumerate(self.policies):
             pi = policy.full(block)
             for s, table in tables:
@@ -103,18 +102,16 @@ class CreditSums(Reduction[CreditState]):
 
 
 def _played(pi: Floats, gains: Floats) -> float:
-    """Return sum pi G, where an action that is not played earns nothing, were its gain infinite."""
+    """Return sum pi G with 0 times infinity = 0: an action with probability 0 earns nothing."""
     with np.errstate(invalid="ignore"):
         total = float(np.vdot(pi, gains))
-        return (
-            float(np.multiply(pi, gains, out=np.zeros_like(pi), where=pi > 0).sum())
-            if np.isnan(total)
-            else total
-        )
+        if np.isnan(total):
+            total = float(np.multiply(pi, gains, out=np.zeros_like(pi), where=pi > 0).sum())
+        return total
 
 
 def _product(pi: Floats, gains: Floats) -> Floats:
-    """Return pi' G, (S,), where 0 times infinity is 0: a policy that does not play an action earns nothing by it."""
+    """Return pi' G, (S,), with 0 times infinity = 0: see `_played`."""
     with np.errstate(invalid="ignore"):
         found = np.asarray(pi @ gains, np.float64)
         if np.isnan(found).any():

@@ -1,4 +1,4 @@
-"""The content digest: says whether two logs hold the same decisions, whatever the order of their rows."""
+"""The content digest: equal if two logs hold the same decisions, in any order of rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MASK = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class DigestState(State):
-    """Row count, and the sum modulo 2^64 of one hash a row.
+    """Number of rows, and the sum modulo 2^64 of one hash a row.
 
     >>> DigestState(1, 2**64 - 1).merge(DigestState(1, 2)).total
     1
@@ -58,10 +58,11 @@ class Digest(Reduction[DigestState]):
 
     def update(self, state: DigestState, batch: Batch) -> DigestState:
         """Return the digest with a batch added."""
+        # One hash a row, of its columns in turn. Sums of hashes do not depend on the order of rows.
         h = scramble(batch.action.astype(np.uint64))
-        columns = (batch.reward, batch.propensity, batch.log_propensity, batch.weight)
-        for column in (x for x in columns if x is not None):
-            h = scramble(
-                h ^ (np.ascontiguousarray(column) + 0.0).view(np.uint64)
-            )  # + 0.0: -0.0 and 0.0 are one number
+        for column in (batch.reward, batch.propensity, batch.log_propensity, batch.weight):
+            if column is not None:
+                # + 0.0: -0.0 and 0.0 are the same number
+                bits = (np.ascontiguousarray(column) + 0.0).view(np.uint64)
+                h = scramble(h ^ bits)
         return state.merge(DigestState(len(batch), int(h.sum(dtype=np.uint64))))

@@ -1,4 +1,4 @@
-"""Folds: one state a fold, so that every training set of a cross-validation is a merge."""
+"""Folds: one state for each, so that every training set of a cross-validation is a merge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Folds(Reduction[tuple[S, ...]], Generic[S]):
     """Reduction: one state of another reduction for each fold of the rows, all in one pass.
 
     Args:
-        each: what to sum in every fold.
+        each: the reduction of every fold.
         fold: (n,) fold number of every row of the log, by row number; 0..F-1.
         count: F.
 
@@ -64,7 +64,7 @@ class Folds(Reduction[tuple[S, ...]], Generic[S]):
         for k in np.flatnonzero(np.bincount(here, minlength=self.count)):
             rows = np.flatnonzero(here == k)
             first, stop = int(rows[0]), int(rows[-1]) + 1
-            # rows of a fold that lie together need no copy
+            # A slice needs no copy, if the rows of a fold are contiguous.
             keep = slice(first, stop) if stop - first == len(rows) else rows
             states[k] = self.each.update(states[k], batch.take(keep))
         return tuple(states)
@@ -74,6 +74,6 @@ class Folds(Reduction[tuple[S, ...]], Generic[S]):
         return tuple(self.each.merge(a, b) for a, b in zip(one, other, strict=True))
 
     def without(self, states: tuple[S, ...], left_out: int) -> S:
-        """Return the state of all folds but one: the sums of its training set."""
+        """Return the state of all folds but one, the training set of that fold."""
         kept = (state for k, state in enumerate(states) if k != left_out)
         return reduce(self.each.merge, kept, self.each.empty())

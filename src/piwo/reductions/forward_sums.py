@@ -1,4 +1,4 @@
-"""Sums for least squares of the reward on the context, an action at a time, in chunks of the log that double."""
+"""Sums for least squares of the reward on the context, by action, in chunks that double."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from piwo.reductions.reduction import Reduction
 __all__ = ["FIRST_CHUNK", "ForwardSums", "RewardSums", "chunks_of", "designs"]
 
 FIRST_CHUNK = 256
-"""Rows of the first chunk; the second has as many, and each one after that as many as all before
-it."""
+"""Rows of the first chunk and of the second; each later chunk has as many as all before it."""
 
 
 def chunks_of(rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
@@ -26,11 +25,12 @@ def chunks_of(rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
     >>> chunks_of(np.array([0, 255, 256, 511, 512, 4095])).tolist()
     [0, 0, 1, 1, 2, 4]
     """
+    # floor(rows / 256) = m 2^e with 1/2 <= m < 1: e is the number of its binary digits
     return np.asarray(np.frexp(rows // FIRST_CHUNK)[1], np.int64)
 
 
 def designs(batch: Batch, width: int) -> Floats:
-    """Return (1, x) of every row, (n, width); the 1 alone where width is 1."""
+    """Return z = (1, x) of every row, (n, width); z = 1 if width is 1."""
     ones = np.ones((len(batch), 1))
     if width == 1:
         return ones
@@ -54,11 +54,11 @@ class RewardSums(State):
 
 @dataclass(frozen=True)
 class ForwardSums(Reduction[tuple[RewardSums, ...]]):
-    """Reduction: `RewardSums` of each chunk of the log, so that those of all earlier chunks are a merge.
+    """Reduction: `RewardSums` of each chunk; merges give the sums of all earlier chunks.
 
     Args:
         actions: K.
-        width: p, one more than the context columns; 1: no context is asked for.
+        width: p, one more than the context columns; 1: no context is needed.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -73,7 +73,7 @@ class ForwardSums(Reduction[tuple[RewardSums, ...]]):
 
     @property
     def context(self) -> bool:
-        """Whether the sums look at the context."""
+        """Whether the sums use the context."""
         return self.width > 1
 
     def empty(self) -> tuple[RewardSums, ...]:
@@ -89,9 +89,8 @@ class ForwardSums(Reduction[tuple[RewardSums, ...]]):
         return self.merge(state, tuple(added))
 
     def _none(self) -> RewardSums:
-        return RewardSums(
-            np.zeros((self.actions, self.width, self.width)), np.zeros((self.actions, self.width))
-        )
+        k, p = self.actions, self.width
+        return RewardSums(np.zeros((k, p, p)), np.zeros((k, p)))
 
     def _sums(self, batch: Batch) -> RewardSums:
         sums = self._none()
@@ -99,7 +98,9 @@ class ForwardSums(Reduction[tuple[RewardSums, ...]]):
         z, r = designs(batch, self.width)[order], batch.reward[order]
         ends = np.cumsum(np.bincount(batch.action, minlength=self.actions))
         for a in np.unique(batch.action):
-            mine = slice(int(ends[a - 1]) if a else 0, int(ends[a]))
+            first = int(ends[a - 1]) if a else 0
+            mine = slice(first, int(ends[a]))
+            # sum z z' and sum z R over the rows of action a
             sums.gram[a] = z[mine].T @ z[mine]
             sums.cross[a] = z[mine].T @ r[mine]
         return sums

@@ -1,4 +1,4 @@
-"""Gram statistics: all that a ridge regression of gains on the context needs, for many scores at once."""
+"""Gram statistics: the sums for ridge regressions of gains on the context, for many scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DENSE_BYTES = 2**23
 
 @dataclass(frozen=True)
 class GramState(State):
-    """Sums over rows, with x the context minus a fixed shift and g the sparse gain of the logged action.
+    """Sums over rows, with x the context minus a shift and g the gain of the logged action.
 
     >>> Gram((), 3, np.zeros(2)).empty().xx.shape
     (2, 2)
@@ -46,8 +46,8 @@ class GramState(State):
     dense_x: Floats
     """(D, K, d) sum of dense gains times x, likewise."""
     scale: Floats = largest()  # noqa: RUF009 - makes a field
-    """(D, K) the largest scale of the dense gains: inverse propensities of 1e400 are sums like any
-    other."""
+    """(D, K) the largest scale of the dense gains, so that inverse propensities of 1e400 can be
+    summed."""
 
     def merge(self, other: Self) -> Self:
         """Return the state of both parts together."""
@@ -55,6 +55,7 @@ class GramState(State):
         return State.merge(self._in_units_of(scale), other._in_units_of(scale))
 
     def _in_units_of(self, scale: Floats) -> Self:
+        # S exp(old) = (S exp(old - new)) exp(new)
         factor = np.exp(self.scale - scale)
         return replace(
             self, dense=self.dense * factor, dense_x=self.dense_x * factor[:, :, None], scale=scale
@@ -62,27 +63,29 @@ class GramState(State):
 
 
 def sparse_columns(scores: Sequence[Score]) -> npt.NDArray[np.intp]:
-    """Return which column of sparse gains each score uses, (S,): penalized neighbors of one kind share theirs.
+    """Return each score's column of sparse gains, (S,); penalized neighbors of one kind share.
 
     >>> from piwo.scores import IX, PseudoLoss
     >>> sparse_columns([IX(0.1), PseudoLoss(0.1), PseudoLoss(0.2)]).tolist()
     [0, 1, 1]
     """
-    same = [i > 0 and s.penalized and type(s) is type(scores[i - 1]) for i, s in enumerate(scores)]
-    return np.cumsum(~np.array(same, np.bool_), dtype=np.intp) - 1
+    new = np.ones(len(scores), np.bool_)
+    for i, score in enumerate(scores):
+        if i > 0 and score.penalized and type(score) is type(scores[i - 1]):
+            new[i] = False
+    return np.cumsum(new, dtype=np.intp) - 1
 
 
 def dense_columns(scores: Sequence[Score]) -> npt.NDArray[np.intp]:
-    """Return which table of dense gains each score uses, (S,), -1 for none: those that share sparse gains share it.
+    """Return each score's table of dense gains, (S,), -1: none; shared as `sparse_columns` are.
 
     >>> from piwo.scores import IX, PseudoLoss
     >>> dense_columns([PseudoLoss(0.0), PseudoLoss(0.1), IX(0.1), PseudoLoss(0.2)]).tolist()
     [-1, 0, -1, 1]
     """
-    column, used = (
-        sparse_columns(scores),
-        np.array([s.dense_weight != 0.0 for s in scores], np.bool_),
-    )
+    column = sparse_columns(scores)
+    used = np.array([s.dense_weight != 0.0 for s in scores], np.bool_)
+    # Number the columns that are used: 0, 1, ...
     return np.where(used, np.searchsorted(np.unique(column[used]), column), -1)
 
 
@@ -90,15 +93,15 @@ def dense_columns(scores: Sequence[Score]) -> npt.NDArray[np.intp]:
 class Gram(Reduction[GramState]):
     """Reduction: X'X and X'G for S scores in one pass, never forming an n x K table.
 
-    Sparse gains touch one action's column a row, and rows with reward 0 only enter X'X. The dense
-    gains D of scores that credit actions not taken enter through X'D, block by block; once for all
-    betas of pseudo-loss scores.
+    A sparse gain changes one action's column, and rows with reward 0 enter X'X only. The dense
+    gains D of scores that credit actions that were not taken enter through X'D, block by block,
+    once for all betas of pseudo-loss scores.
 
     Args:
         scores: S linear scores.
         actions: K.
-        shift: (d,) subtracted from the context before summing, about its mean, so that centring
-            loses no digits.
+        shift: (d,) subtracted from the context before summing, about its mean, so that little is
+            lost to cancellation.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -114,7 +117,7 @@ class Gram(Reduction[GramState]):
 
     @property
     def context(self) -> bool:
-        """Tell that the context is regressed on."""
+        """True: gains are regressed on the context."""
         return True
 
     @property
@@ -125,66 +128,78 @@ class Gram(Reduction[GramState]):
     @cached_property
     def _dense(self) -> list[Score]:
         """The first score of each table of dense gains."""
-        first = dict(zip(dense_columns(self.scores)[::-1].tolist(), self.scores[::-1], strict=True))
+        first: dict[int, Score] = {}
+        for column, score in zip(dense_columns(self.scores).tolist(), self.scores, strict=True):
+            first.setdefault(column, score)
         return [first[c] for c in sorted(first) if c >= 0]
 
     @cached_property
     def _runs(self) -> list[tuple[type[Score], Floats]]:
-        """Runs of neighboring scores of one kind, with their hyper-parameters."""
-        first = dict(
-            zip(sparse_columns(self.scores)[::-1].tolist(), self.scores[::-1], strict=True)
-        )
-        runs = groupby((first[k] for k in sorted(first)), key=type)
-        return [(kind, np.array([score.value or 0.0 for score in run])) for kind, run in runs]
+        """Runs of neighboring scores of one kind, one score a column, with their parameters."""
+        first: dict[int, Score] = {}
+        for column, score in zip(sparse_columns(self.scores).tolist(), self.scores, strict=True):
+            first.setdefault(column, score)
+        runs = []
+        for kind, run in groupby((first[k] for k in sorted(first)), key=type):
+            runs.append((kind, np.array([score.value or 0.0 for score in run])))
+        return runs
 
     def empty(self) -> GramState:
         """Return the state of no rows."""
-        d, k, s = (
-            len(self.shift),
-            self.actions,
-            int(sparse_columns(self.scores).max(initial=-1)) + 1,
+        d, k, tables = len(self.shift), self.actions, len(self._dense)
+        s = int(sparse_columns(self.scores).max(initial=-1)) + 1
+        return GramState(
+            rows=0.0,
+            x=np.zeros(d),
+            xx=np.zeros((d, d)),
+            g=np.zeros((k, s)),
+            gx=np.zeros((k, d, s)),
+            dense=np.zeros((tables, k)),
+            dense_x=np.zeros((tables, k, d)),
+            scale=np.zeros((tables, k)),
         )
-        tables = len(self._dense)
-        shapes = [(d,), (d, d), (k, s), (k, d, s), (tables, k), (tables, k, d), (tables, k)]
-        return GramState(0.0, *(np.zeros(shape) for shape in shapes))
 
     def update(self, state: GramState, batch: Batch) -> GramState:
         """Return the sums with a batch added."""
         assert batch.context is not None
         added = self.empty()
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # who uses the sums looks whether they are finite
+        # Sums may overflow; the solver checks that they are finite.
+        with np.errstate(over="ignore", invalid="ignore"):
             for at in range(0, len(batch), _BLOCK):
                 self._add(added, batch.take(slice(at, at + _BLOCK)))
             if self._dense:
                 for block in row_blocks(len(batch), self.actions, size=_DENSE_BYTES):
                     self._add_dense(added, batch.take(block))
-        return state.merge(replace(added, rows=float(batch.sampled(np.ones(len(batch))).sum())))
+        rows = float(batch.sampled(np.ones(len(batch))).sum())
+        return state.merge(replace(added, rows=rows))
 
     def _add(self, sums: GramState, block: Batch) -> None:
-        """Add the rows of a block, whose arrays stay in cache, to sums that nobody else holds yet."""
+        """Add a block of rows, whose arrays stay in cache, to sums in place."""
         from piwo.reductions.kernels import add_gains
 
         assert block.context is not None
         x = block.context - self.shift
+        # sum s x and sum s x x', s the sampling weights
         weighted = block.sampled(x)
         sums.x[:] += weighted.sum(axis=0)
         sums.xx[:] += weighted.T @ x
+        # Gains of rows with reward 0 are 0.
         rewarded = np.flatnonzero(block.reward > 0)
         part = replace(block, context=None, propensities=None, policies={}).take(rewarded)
-        gains = np.concatenate(
-            [kind.gains_path(part, parameters) for kind, parameters in self._runs], axis=1
-        )
+        runs = [kind.gains_path(part, parameters) for kind, parameters in self._runs]
+        gains = np.concatenate(runs, axis=1)
+        # g[A_t] += g_t and gx[A_t] += x_t g_t', by row
         add_gains(x, rewarded, part.action, part.sampled(gains), sums.g, sums.gx)
 
     def _add_dense(self, sums: GramState, block: Batch) -> None:
-        """Add the dense gains of a block, each table in the larger of its own units and those of the sums."""
+        """Add the dense gains of a block, in the larger of their scale and that of the sums."""
         assert block.context is not None
         x = block.context - self.shift
         for c, score in enumerate(self._dense):
             gains = score.dense_gains(block)
-            values, scale = block.sampled(gains.values), np.maximum(sums.scale[c], gains.scale)
+            values = block.sampled(gains.values)
+            # D = values exp(gains.scale): both sums are brought to the scale of the larger one.
+            scale = np.maximum(sums.scale[c], gains.scale)
             old, new = np.exp(sums.scale[c] - scale), np.exp(gains.scale - scale)
             sums.dense[c] = sums.dense[c] * old + values.sum(axis=0) * new
             sums.dense_x[c] = sums.dense_x[c] * old[:, None] + (values.T @ x) * new[:, None]

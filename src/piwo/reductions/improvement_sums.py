@@ -1,4 +1,4 @@
-"""Credits of many policies for what they improve on the logging policy, under many bets, in one pass."""
+"""Credits for the improvement of many policies over the logging policy, in one pass."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ __all__ = ["ImprovementSums"]
 
 @dataclass(frozen=True)
 class ImprovementSums(Reduction[CreditState]):
-    """Reduction: sum_t of an admissible score of Y = w R + 1 - R, affine in the policy, for S bets and N policies.
+    """Reduction: sums of an admissible score of Y = w R + 1 - R, affine in the policy.
 
-        rho = pi log(1 + lam R/(mu (1 + lam (1 - R))))/lam + log(1 + lam (1 - R))/lam  <=  log(1 +
-        lam Y)/lam
+    For S bets lam and N policies, rewards in [0, 1]:
 
-    by concavity, since the argument of the logarithm on the right is affine in pi and rho is its
-    chord from pi = 0 to pi = 1. E Y - 1 is at most the improvement; rewards in [0, 1].
+        rho = pi log(1 + lam R/(mu (1 + lam (1 - R))))/lam + log(1 + lam (1 - R))/lam
+            <= log(1 + lam Y)/lam
+
+    by concavity: the argument of the logarithm on the right is affine in pi, and rho is the chord
+    of the right side from pi = 0 to pi = 1. E Y - 1 is at most the improvement.
     """
 
     policies: tuple[Policy, ...]
@@ -31,7 +33,7 @@ class ImprovementSums(Reduction[CreditState]):
 
     @property
     def context(self) -> bool:
-        """Whether any policy looks at the context."""
+        """Whether any policy uses the context."""
         return any(policy.needs_context for policy in self.policies)
 
     def empty(self) -> CreditState:
@@ -43,13 +45,13 @@ class ImprovementSums(Reduction[CreditState]):
         gains, alone = np.empty((len(batch), len(self.bets))), np.empty(len(self.bets))
         missed = 1.0 - batch.reward
         for s, bet in enumerate(self.bets):
-            # linear LS of a smaller reward: log(1 + lam (1 - R) + lam R/mu) - log(1 + lam (1 - R))
-            gains[:, s] = LSLinear(bet).gains(
-                batch.with_reward(batch.reward / (1.0 + bet * missed))
-            )
+            # The first term is the linear LS gain of R' = R / (1 + lam (1 - R)), since
+            # log(1 + lam R'/mu) = log(1 + lam (1 - R) + lam R/mu) - log(1 + lam (1 - R)).
+            smaller = batch.with_reward(batch.reward / (1.0 + bet * missed))
+            gains[:, s] = LSLinear(bet).gains(smaller)
+            # The second term does not depend on the policy: sum_t log(1 + lam (1 - R))/lam
             alone[s] = np.log1p(bet * missed).sum() / bet
-        credit = (
-            np.stack([policy.logged(batch) @ gains for policy in self.policies], axis=1)
-            + alone[:, None]
-        )
-        return state.merge(CreditState(float(len(batch)), np.asarray(credit, dtype=np.float64)))
+        credit = np.empty((len(self.bets), len(self.policies)))
+        for i, policy in enumerate(self.policies):
+            credit[:, i] = policy.logged(batch) @ gains + alone
+        return state.merge(CreditState(float(len(batch)), credit))

@@ -1,11 +1,11 @@
-"""Compiled loops of the reductions. Imported only when first needed: importing Numba takes more than a second.
+"""Compiled loops of the reductions. Imported when first needed: Numba takes over a second.
 
-The bet sums S_j = sum_t log(1 + lam_j y_t), lam_j = 32 / 2^j, are kept as products; the logarithm
-is taken once, at the end of a batch. Positive y are gathered in tiles of `TILE` rows; four rows of
-a tile share one of `PLACES` products, so that the loops run along the vector units:
+The bet sums S_j = sum_t log(1 + lam_j y_t), lam_j = 32 / 2^j, are computed as products; the
+logarithm is taken once, at the end of a batch. Positive y are collected in tiles of `TILE` rows;
+four rows of a tile share one of `PLACES` products, so that the loops run along the vector units:
 
-- j < SPLIT: the excess q_j = prod (1 + lam_j y) - 1, as an excess so that small bets lose no
-  digits; a product above 2^500 is scaled down by that, and counted;
+- j < SPLIT: q_j = prod (1 + lam_j y) - 1, minus 1 so that small bets lose no digits; a product
+  above 2^500 is divided by 2^500, and the divisions are counted;
 - j >= SPLIT in tiles with y <= SMALL, where lam_j y <= 1e-3: power sums of y, from which the series
   of the logarithm gives all these bets at once, to 1e-15 relative;
 - j >= SPLIT in other tiles: products again.
@@ -42,7 +42,7 @@ _LANES = 8
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _scale_down(q: Any, first: int, last: int, scaled: Any) -> None:
-    """Divide the products of the bets first..last that are above 2^500 by 2^500, and count how often."""
+    """Divide products of the bets first..last above 2^500 by 2^500; count the divisions."""
     for j in range(first, last):
         row = q[j]
         count = scaled[j]
@@ -54,7 +54,7 @@ def _scale_down(q: Any, first: int, last: int, scaled: Any) -> None:
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _take_logs(q: Any, scaled: Any, sums: Any) -> None:
-    """Add the logarithms of all products, each bet's multiplied up first."""
+    """Add the logarithms of all products, after multiplying those of each bet."""
     _scale_down(q, 0, len(q), scaled)  # two products of at most 2^500 do not overflow
     for j in range(len(q)):
         product, count = 0.0, 0.0
@@ -70,7 +70,7 @@ def _take_logs(q: Any, scaled: Any, sums: Any) -> None:
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _multiply(y: Any, bets: Any, q: Any, first: int, last: int) -> None:
-    """Multiply the products of the bets first..last by 1 + lam_j y, four rows to a place."""
+    """Multiply the products of the bets first..last by 1 + lam_j y, four rows each."""
     y0, y1, y2, y3 = y[:PLACES], y[PLACES : 2 * PLACES], y[2 * PLACES : 3 * PLACES], y[3 * PLACES :]
     for j in range(first, last):
         lam = bets[j]
@@ -86,7 +86,7 @@ def _multiply(y: Any, bets: Any, q: Any, first: int, last: int) -> None:
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _add_tile(y: Any, top: float, bets: Any, q: Any, scaled: Any, powers: Any, heads: Any) -> None:
-    """Add a tile of rows y, (TILE,), the largest of which is top."""
+    """Add a tile of rows y, (TILE,), with maximum top."""
     factor = (1.0 + bets[0] * top) ** 4
     if heads[0] * factor > _FLUSH:
         _scale_down(q, 0, SPLIT, scaled)
@@ -116,18 +116,18 @@ def _add_tile(y: Any, top: float, bets: Any, q: Any, scaled: Any, powers: Any, h
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nnan", "nsz"})
 def _survey(y: Any, first: int) -> Any:
-    """Return how many of the next `TILE` rows are positive, and the largest of them."""
+    """Return how many of the next `TILE` rows are positive, and their maximum."""
     positive, top = 0, 0.0
     for r in range(first, first + TILE):
         v = y[r]
         positive += 1 if v > 0.0 else 0
-        top = v if v > top else top  # noqa: FURB136 - max() minds NaN and is no vector loop
+        top = v if v > top else top  # noqa: FURB136 - max() checks for NaN: not vectorized
     return positive, top
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def add_bets(y: Any, bets: Any, sums: Any) -> None:
-    """Add sum_t log(1 + lam_j y_t) to `sums`, (48,), for every bet lam_j; the largest bet comes first."""
+    """Add sum_t log(1 + lam_j y_t) to `sums`, (48,), for every bet lam_j, largest bet first."""
     bet_count = len(bets)
     q, powers, heads = np.zeros((bet_count, PLACES)), np.zeros((_POWERS, PLACES)), np.ones(2)
     scaled, tile = np.zeros((bet_count, PLACES)), np.zeros(TILE)
@@ -140,7 +140,8 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:
             if positive == 0:
                 t = last
                 continue
-            if 2 * positive >= TILE and most <= _LARGE:  # as it stands: zeros multiply by 1
+            # Mostly positive: the rows are a tile as they are, as zeros multiply by 1.
+            if 2 * positive >= TILE and most <= _LARGE:
                 _add_tile(y[t:last], most, bets, q, scaled, powers, heads)
                 t = last
                 continue
@@ -148,7 +149,7 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:
             v = y[r]
             if v > _LARGE:
                 for j in range(bet_count):
-                    # beyond _HUGE, lam v would overflow and the 1 is lost anyway
+                    # above _HUGE, lam v may overflow, and log(1 + lam v) = log(lam v) in float64
                     sums[j] += np.log1p(bets[j] * v) if v < _HUGE else np.log(bets[j]) + np.log(v)
                 continue
             tile[held] = v
@@ -164,6 +165,8 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:
     total = np.zeros(_POWERS)
     for k in range(_POWERS):
         total[k] = powers[k].sum()
+    # sum log(1 + lam y) = lam (P_1 - lam (P_2/2 - lam (P_3/3 - lam (P_4/4 - lam P_5/5)))), with the
+    # power sums P_k = sum y^k
     for j in range(SPLIT, bet_count):
         lam = bets[j]
         series = total[3] / 4.0 - lam * total[4] / 5.0
@@ -174,12 +177,12 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def add_policy(w: Any, r: Any, value: Any, loss: Any, better: Any, sums: Any) -> None:
-    """Write w R, w (1 - R) and w R + 1 - R, (n,) each, and add the sums of w, w^2, w R, w^2 R, (w R)^2 and R.
+    """Write w R, w (1 - R) and w R + 1 - R, (n,) each, and add to six sums.
 
-    Weights are finite.
+    These are the sums of w, w^2, w R, w^2 R, (w R)^2 and R. Weights are finite.
     """
-    # eight sums side by side, for the vector units; their order is written down, so that bits do
-    # not depend on how the compiler or the addresses of the arrays would have it
+    # Eight sums side by side, for the vector units. Their order is fixed, so that results do not
+    # depend on the compiler or on the addresses of the arrays.
     t1, t2, t3 = np.zeros(_LANES), np.zeros(_LANES), np.zeros(_LANES)
     t4, t5, t6 = np.zeros(_LANES), np.zeros(_LANES), np.zeros(_LANES)
     for start in range(0, len(w), _LANES):
@@ -202,10 +205,10 @@ def add_policy(w: Any, r: Any, value: Any, loss: Any, better: Any, sums: Any) ->
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def add_both_sides(w: Any, r: Any, rest: Any, bets: Any, value: Any, loss: Any) -> None:
-    """Add the bet sums of w R + rest to `value`, and those of w (1 - R) + rest to `loss`, (48,) each.
+    """Add the bet sums of w R + rest to `value` and of w (1 - R) + rest to `loss`, (48,) each.
 
-    Where w is 0, which is nearly everywhere for a policy that takes one of many actions, both are
-    `rest`, and are bet on once.
+    If w is 0, as in most rows for a policy that takes one of many actions, both are `rest`, and its
+    logarithms are computed once.
     """
     idle, won, lost = np.empty(len(w)), np.empty(len(w)), np.empty(len(w))
     still, played = 0, 0
@@ -228,11 +231,11 @@ def add_both_sides(w: Any, r: Any, rest: Any, bets: Any, value: Any, loss: Any) 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def truncated_masses(pi: Any, mu: Any, c: Any, k: Any, masses: Any, distance: Any) -> None:
-    """Write sum_a min(c pi(a), k mu(a)) for every pair (c, k), (C, n), and sum_a (mu(a) - pi(a))_+, (n,).
+    """Write sum_a min(c pi_a, k mu_a) for each (c, k), (C, n), and sum_a (mu_a - pi_a)_+, (n,).
 
     pi and mu (n, K) are the distributions of two policies in each row.
     """
-    # the pairs lie along the vector units; a policy that takes one action skips the others
+    # The pairs lie along the vector units. Actions with pi = 0 add nothing.
     pairs = len(c)
     sums = np.zeros(pairs)
     for t in range(len(pi)):
@@ -245,7 +248,7 @@ def truncated_masses(pi: Any, mu: Any, c: Any, k: Any, masses: Any, distance: An
             if p > 0.0:
                 for i in range(pairs):
                     x, y = c[i] * p, k[i] * m
-                    sums[i] += x if x < y else y  # noqa: FURB136 - min() minds NaN and is no vector loop
+                    sums[i] += x if x < y else y  # noqa: FURB136 - see `_survey`
         distance[t] = apart
         for i in range(pairs):
             masses[i, t] = sums[i]
@@ -253,12 +256,12 @@ def truncated_masses(pi: Any, mu: Any, c: Any, k: Any, masses: Any, distance: An
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def add_gains(x: Any, rows: Any, action: Any, gains: Any, g: Any, gx: Any) -> None:
-    """Add gains (m, S) of some rows, and gains times their context, to the sums g (K, S) and gx (K, d, S).
+    """Add gains (m, S), and gains times context, to the sums g (K, S) and gx (K, d, S).
 
-    x (n, d) is the context of all rows; rows (m,) are those with gains, action (m,) what they took.
+    x (n, d) is the context of all rows; rows (m,) are those with gains, action (m,) their actions.
     """
-    # A rewarded row touches only its own action's d x S sums, which stay in the first cache; scores
-    # lie along the vector units, and four features at a time share the loads of the gains.
+    # A row changes the d x S sums of its action only, which stay in the first cache. Scores lie
+    # along the vector units, and four features at a time share the loads of the gains.
     scores = gains.shape[1]
     width = x.shape[1]
     for t in range(len(rows)):
@@ -291,11 +294,10 @@ def add_gains(x: Any, rows: Any, action: Any, gains: Any, g: Any, gx: Any) -> No
 def add_efron_stein(
     w: Any, mu: Any, logged: Any, s: Any, laplace: Any, changed: Any, squares: Any, lift: Any
 ) -> None:
-    """Go through rows in their order for `intervals.efron_stein`, and add them to its four arrays, each (G,).
+    """Add rows, in their order, to the four arrays of `intervals.efron_stein`, each (G,).
 
-    w and mu, (n, K), are the weights and the probabilities of all actions, logged, (n,), the
-    weights of those taken. Everything is a logarithm but squares: phi = sum_a mu(a) exp(-s w(a))
-    alone would underflow.
+    w and mu, (n, K), are the weights and propensities of all actions, logged, (n,), the weights of
+    the logged ones. All but squares are logarithms: phi = sum_a mu(a) exp(-s w(a)) may underflow.
     """
     passed = 0.0
     for t in range(len(w)):

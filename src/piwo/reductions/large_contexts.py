@@ -1,4 +1,4 @@
-"""Contexts whose squares leave float64: refused where sums of squares are made of them."""
+"""Refuses contexts whose squares exceed float64, before they are summed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["check_squares"]
 
 
 def check_squares(context: Floats, most: float = 1e150) -> None:
-    """Raise where a column of a context is too large for what will be computed from it.
+    """Raise if a column of a context is too large to compute with.
 
     Args:
         context: (n, d).
-        most: the largest number that can be used.
+        most: the largest number that is allowed.
 
     Raises:
         DataError: naming the column.
@@ -24,11 +24,9 @@ def check_squares(context: Floats, most: float = 1e150) -> None:
     """
     lost = np.flatnonzero(np.abs(context).max(axis=0, initial=0.0) > most)
     if len(lost):
-        what = (
-            "its squares leave float64"
-            if most <= 1e150
-            else "its values are near the end of float64"
-        )
+        what = "its squares exceed float64"
+        if most > 1e150:
+            what = "its values are near the limit of float64"
         about = f"{most:.0e}".replace("+", "")
         raise DataError(
             f"column {lost[0]} of the context (counted from 0): {what}, "

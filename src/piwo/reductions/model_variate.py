@@ -1,4 +1,4 @@
-"""Control variates from a reward model: the bet sums of truncated doubly robust credits with predicted baselines."""
+"""Control variates from a reward model: bet sums with predicted baselines."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from piwo.scores.ratio import Weights
 __all__ = ["CUTS", "ModelState", "ModelVariates", "Predictor", "uncut"]
 
 CUTS: tuple[float, ...] = (1.0, 4.0, 16.0)
-"""k: the baseline is cut to k / w."""
+"""k: the baseline is truncated at k / w."""
 
 
 @runtime_checkable
 class Predictor(Protocol):
-    """Predicted rewards. Those of a row may rest on earlier rows and on other data, never on the row itself."""
+    """Predicted rewards of a row, from earlier rows or other data, never from the row itself."""
 
     @property
     def needs_context(self) -> bool:
-        """Whether it looks at the context."""
+        """Whether it uses the context."""
         ...
 
     def of(self, batch: Batch) -> Floats:
@@ -39,7 +39,7 @@ def _no_bets() -> Floats:
 
 @dataclass(frozen=True)
 class ModelState(State):
-    """Bet sums of the credits at every cut, each (3, 48).
+    """Bet sums of the credits at every k, each (3, 48).
 
     >>> ModelState().loss.shape
     (3, 48)
@@ -51,15 +51,16 @@ class ModelState(State):
     loss: Floats = field(default_factory=_no_bets)
     """The same for 1 - R and 1 - q."""
     improvement: Floats = field(default_factory=_no_bets)
-    """Y = value's + 1 - R."""
+    """Y = that of the value, plus 1 - R."""
 
 
 @dataclass(frozen=True)
 class ModelVariates(VectorSums[ModelState]):
-    """Reduction: the bet sums of a policy's truncated doubly robust credits, with the baselines of a reward model.
+    """Reduction: bet sums of truncated doubly robust credits, with the baselines of a model.
 
-    As `ControlVariates`, with predicted rewards in place of the constants: sum_a min(pi(a|x) q(x,
-    a), k mu(a|x)). Predictions below 0 count as 0, and so do predicted losses 1 - q.
+    As `ControlVariates`, with predicted rewards in place of constants: the sum is
+    sum_a min(pi(a|x) q(x, a), k mu(a|x)). Predictions q below 0 count as 0, and so do predicted
+    losses 1 - q.
 
     Args:
         policy: over the log's action list; it must give full vectors, and so must the log.
@@ -86,7 +87,7 @@ class ModelVariates(VectorSums[ModelState]):
 
     @property
     def context(self) -> bool:
-        """Whether the policy or the model looks at the context."""
+        """Whether the policy or the model uses the context."""
         return self.policy.needs_context or self.model.needs_context
 
     def empty(self) -> ModelState:
@@ -102,24 +103,26 @@ class ModelVariates(VectorSums[ModelState]):
         state, r = ModelState(), batch.reward
         rewards, losses = np.maximum(0.0, q), np.maximum(0.0, 1.0 - q)
         for i, k in enumerate(CUTS):
-            rest = np.minimum(pi * rewards, k * mu).sum(axis=1) + uncut(weights.w, rewards[rows], k)
+            # Y = w R + rest, rest = sum_a min(pi_a q_a, k mu_a) + k - w b
+            masses = np.minimum(pi * rewards, k * mu).sum(axis=1)
+            rest = masses + uncut(weights.w, rewards[rows], k)
             state.value[i] = _bets(weights, r, rest)
             if self.bounded:
-                missed = np.minimum(pi * losses, k * mu).sum(axis=1) + uncut(
-                    weights.w, losses[rows], k
-                )
+                # the same with 1 - R and 1 - q
+                masses = np.minimum(pi * losses, k * mu).sum(axis=1)
+                missed = masses + uncut(weights.w, losses[rows], k)
                 state.loss[i] = _bets(weights, 1.0 - r, missed)
                 state.improvement[i] = _bets(weights, r, rest + (1.0 - r))
         return state
 
 
 def uncut(w: Floats, q: Floats, k: float) -> Floats:
-    """Return k - w b, never below 0, for the logged actions; k where q is 0, even if w is beyond float64.
+    """Return k - w b >= 0 for the logged actions; k if q is 0, even if w exceeds float64.
 
     Args:
         w: (n,) weights.
-        q: (n,) what b was before it was cut to k / w.
-        k: the cut.
+        q: (n,) the baseline before truncation: b = min(q, k / w).
+        k: as in `CUTS`.
 
     >>> uncut(np.array([0.5, 9.0, np.inf]), np.array([1.0, 1.0, 0.0]), 4.0).tolist()
     [3.5, 0.0, 4.0]
@@ -130,10 +133,11 @@ def uncut(w: Floats, q: Floats, k: float) -> Floats:
 
 
 def _bets(weights: Weights, r: Floats, rest: Floats) -> Floats:
-    """Return the bet sums of w R + rest; rows whose weights are beyond float64 bet by their logarithms."""
+    """Return the bet sums of w R + rest; rows whose weights exceed float64 use logarithms."""
     lost = ~np.isfinite(weights.w)
     if not lost.any():
         return bet_sums(weights.w * r + rest)
+    # log Y = logaddexp(log w + log R, log rest)
     with np.errstate(divide="ignore"):
         logs = np.logaddexp(weights.logarithm()[lost] + np.log(r[lost]), np.log(rest[lost]))
     return bet_sums(weights.w[~lost] * r[~lost] + rest[~lost]) + bet_sums_of_logs(logs)

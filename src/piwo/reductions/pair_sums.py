@@ -1,4 +1,4 @@
-"""The difference of two policies, measured on the same rows."""
+"""The difference between two policies, on the same rows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["PAIR_BASELINES", "PairState", "PairSums"]
 PAIR_BASELINES: tuple[tuple[float, float], ...] = tuple(
     (c, k) for c in (0.0, 0.5, 1.0) for k in (1.0, 4.0, 16.0)
 )
-"""(c, k): the baseline c where the policy plays an action more than the other, cut so that |pi -
-pi'| b / mu <= k; and 1 - c for losses where it plays it less."""
+"""(c, k): the baseline c for actions that the policy plays more often than the other, truncated so
+that |pi - pi'| b / mu <= k; and 1 - c, for losses, for actions that it plays less often."""
 
 _BLOCK_BYTES = 2**23
 
@@ -37,7 +37,7 @@ class PairState(State):
     rows: int = 0
     bets: Floats = field(default_factory=lambda: np.zeros(len(BETS)))
     raised: Floats = field(default_factory=lambda: np.zeros((len(PAIR_BASELINES), len(BETS))))
-    """Bet sums of the same difference with control variates, raised by 1 + k, a row for each of
+    """Bet sums of the difference with control variates, plus 1 + k, a row for each of
     `PAIR_BASELINES`."""
 
 
@@ -45,15 +45,20 @@ class PairState(State):
 class PairSums(Reduction[PairState]):
     """Reduction: bet sums of the difference of two policies, for rewards in [0, 1].
 
-    Formula: with full vectors Y = [(pi - pi')_+ R + (pi' - pi)_+ (1 - R)]/mu + 1 - sum_a (pi' - pi)_+; from the logged
-    actions' probabilities alone Y = pi R/mu + pi' (1 - R)/mu. With control variates, for d = pi - pi', R' = R where
-    d > 0 and 1 - R where d < 0, and likewise c' = c and 1 - c,
-    Y = |d| R'/mu - min(c' |d|/mu, k) + sum_a min(c'_a |d_a|, k mu_a) + 1 - sum_a (pi' - pi)_+ + k.
+    Formula: with full vectors
+
+        Y = [(pi - pi')_+ R + (pi' - pi)_+ (1 - R)]/mu + 1 - sum_a (pi' - pi)_+,
+
+    from the probabilities of the logged actions alone Y = pi R/mu + pi' (1 - R)/mu. With control
+    variates and d = pi - pi', let R' = R and c' = c if d > 0, R' = 1 - R and c' = 1 - c if d < 0:
+
+        Y = |d| R'/mu - min(c' |d|/mu, k) + sum_a min(c'_a |d_a|, k mu_a) + 1
+            - sum_a (pi' - pi)_+ + k.
 
     Args:
         policy: pi, over the log's action list.
         other: pi', likewise.
-        full: both tell the probability of every action.
+        full: both give the probability of every action.
         variates: sum the forms with control variates too; needs full, and full propensity vectors.
 
     Source: docs/theory.md, section "Regret certificates".
@@ -78,12 +83,12 @@ class PairSums(Reduction[PairState]):
 
     @property
     def context(self) -> bool:
-        """Whether a policy looks at the context."""
+        """Whether a policy uses the context."""
         return self.policy.needs_context or self.other.needs_context
 
     @property
     def labels(self) -> bool:
-        """Whether a policy asks which action was taken."""
+        """Whether a policy needs the logged action."""
         return self.full or self.policy.needs_actions or self.other.needs_actions
 
     def empty(self) -> PairState:
@@ -95,32 +100,30 @@ class PairSums(Reduction[PairState]):
         if self.full:
             numerator, rest = self._differences(batch)
         else:
-            earned, missed = (
-                self.policy.logged(batch) * batch.reward,
-                self.other.logged(batch) * (1.0 - batch.reward),
-            )
+            # pi R + pi' (1 - R)
+            earned = self.policy.logged(batch) * batch.reward
+            missed = self.other.logged(batch) * (1.0 - batch.reward)
             numerator, rest = earned + missed, np.zeros(len(batch))
-        y, state = over_propensity(numerator, batch) + rest, state.merge(PairState(len(batch)))
-        for block in (
-            row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES)
-            if self.variates
-            else ()
-        ):
-            state = state.merge(PairState(raised=self._raised(batch.take(block))))
+        y = over_propensity(numerator, batch) + rest
+        state = state.merge(PairState(len(batch)))
+        if self.variates:
+            for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES):
+                state = state.merge(PairState(raised=self._raised(batch.take(block))))
         lost = np.flatnonzero(~np.isfinite(y))
         if not len(lost):
             return state.merge(PairState(bets=bet_sums(y)))
-        # beside a number beyond float64 the rest, at most 1, is nothing
+        # The rest is at most 1: negligible next to a number beyond float64.
         beyond = bet_sums_of_logs(log_ratio(numerator, batch, lost))
         return state.merge(PairState(bets=bet_sums(np.delete(y, lost)) + beyond))
 
     def _differences(self, batch: Batch) -> tuple[Floats, Floats]:
-        """Return what is divided by the propensity, and 1 - sum_a (pi' - pi)_+, (n,), without a large table."""
+        """Return the numerator over mu, and 1 - sum_a (pi' - pi)_+, (n,), block by block."""
         numerator, rest = np.empty(len(batch)), np.empty(len(batch))
         for block in row_blocks(len(batch), 2 * len(self.policy.actions)):
             some = batch.take(block)
             more = self.policy.full(some) - self.other.full(some)
             taken = more[np.arange(len(some)), some.action]
+            # (pi - pi')_+ R + (pi' - pi)_+ (1 - R): one of the two terms is 0
             numerator[block] = np.where(
                 taken > 0.0, taken * some.reward, -taken * (1.0 - some.reward)
             )
@@ -128,7 +131,7 @@ class PairSums(Reduction[PairState]):
         return numerator, rest
 
     def _raised(self, batch: Batch) -> Floats:
-        """Return the bet sums with control variates of a block of rows, (C, 48)."""
+        """Return the bet sums of a block of rows with control variates, (C, 48)."""
         from piwo.reductions.kernels import truncated_masses
 
         assert batch.propensities is not None
@@ -136,19 +139,19 @@ class PairSums(Reduction[PairState]):
         d = np.asarray(self.policy.full(batch) - self.other.full(batch), np.float64)
         more, less = np.maximum(d, 0.0), np.maximum(-d, 0.0)
         c, k = np.array(PAIR_BASELINES).T.copy()
-        gained, lost, scratch = (
-            np.zeros((len(c), len(batch))),
-            np.zeros((len(c), len(batch))),
-            np.zeros(len(batch)),
-        )
+        shape = (len(PAIR_BASELINES), len(batch))
+        gained, lost, scratch = np.zeros(shape), np.zeros(shape), np.zeros(len(batch))
+        # sum_a min(c'_a |d_a|, k mu_a), in two parts: d > 0 with c and d < 0 with 1 - c
         truncated_masses(more, mu, c, k, gained, scratch)
         truncated_masses(less, mu, 1.0 - c, k, lost, scratch)
         taken = d[np.arange(len(batch)), batch.action]
         numerator = np.where(taken > 0.0, taken * batch.reward, -taken * (1.0 - batch.reward))
+        # |d|/mu and |d| R'/mu
         size, plain = over_propensity(np.abs(taken), batch), over_propensity(numerator, batch)
         rest, found = np.maximum(0.0, 1.0 - less.sum(axis=1)), np.zeros((len(c), len(BETS)))
         beyond = np.flatnonzero(~np.isfinite(plain))
         for i, (rewarded, cut) in enumerate(PAIR_BASELINES):
+            # Y = |d| R'/mu + (k - min(c' |d|/mu, k)) + sum_a min(c'_a |d_a|, k mu_a) + rest
             share = np.where(taken > 0.0, rewarded, 1.0 - rewarded)
             added = rest + gained[i] + lost[i] + uncut(size, share, cut)
             found[i] = bet_sums(np.delete(plain + added, beyond))

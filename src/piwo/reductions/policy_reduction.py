@@ -1,7 +1,7 @@
-"""What the reductions share that are about one policy: what it asks of the batches, and its weights."""
+"""The base of reductions about one policy: the columns that it needs, and its weights."""
 
-# Annotations are not postponed here: the fields below become arguments of dataclasses in modules
-# without these names.
+# Annotations are evaluated here: fields become arguments of dataclasses in modules that lack these
+# names.
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class PolicyReduction(Reduction[S]):
-    """Base of the reductions about one policy: batches carry what it looks at.
+    """Base of the reductions about one policy: batches carry the columns that it needs.
 
     Args:
         policy: over the log's action list.
@@ -27,20 +27,20 @@ class PolicyReduction(Reduction[S]):
 
     @property
     def context(self) -> bool:
-        """Whether the policy looks at the context."""
+        """Whether the policy uses the context."""
         return self.policy.needs_context
 
     @property
     def labels(self) -> bool:
-        """Whether the policy asks which action was taken."""
+        """Whether the policy needs the logged action."""
         return self.policy.needs_actions
 
     def weights(self, batch: Batch, pi: Floats | None = None) -> Weights:
-        """Return the importance weights of the logged actions.
+        """Return the importance weights w = pi/mu of the logged actions.
 
         Args:
             batch: the rows.
-            pi: their (n,) probabilities, where the policy has been asked for them.
+            pi: their (n,) probabilities, if they are known already.
         """
         taken = self.policy.logged(batch) if pi is None else pi
         return importance_weights(batch, taken, lambda: self.policy.log_logged(batch))

@@ -1,4 +1,4 @@
-"""All that evaluating one policy needs: weight moments and the bet sums of its value, loss, improvement and weight."""
+"""The sums for evaluating one policy: moments, and bet sums of value, loss and improvement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _no_bets() -> Floats:
 
 @dataclass(frozen=True)
 class MomentState(State):
-    """Sums of weights w = pi/mu, credits rho, and used weights u = rho at reward 1; s: the sampling weight, or 1.
+    """Sums of weights w = pi/mu, credits rho and u = rho at reward 1; s: the sampling weight.
 
     >>> MomentState(rows=1, max_weight=2.0).merge(MomentState(rows=2, max_weight=5.0)).max_weight
     5.0
@@ -32,7 +32,7 @@ class MomentState(State):
 
     rows: int = 0
     total: float = 0.0
-    """sum s; equals rows where the log was not thinned."""
+    """sum s; the number of rows if the log was not subsampled."""
     w: float = 0.0
     w2: float = 0.0
     wr: float = 0.0
@@ -43,14 +43,13 @@ class MomentState(State):
     rho: float = 0.0
     rho2: float = 0.0
     changed: int = 0
-    """Rows whose used weight differs from pi/mu."""
+    """Rows with u != pi/mu."""
     max_weight: float = largest(default=0.0)
 
     loss_rho: float = 0.0
-    """sum of the credits of the losses 1 - R, for pessimistic scores of rewards with an upper
-    end."""
+    """sum of the credits of losses 1 - R, for pessimistic scores and rewards with an upper end."""
     reward: float = 0.0
-    """sum s R: what the logging policy earned."""
+    """sum s R: the total logged reward."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class BetState(State):
 
 @dataclass(frozen=True)
 class PolicyState(State):
-    """What one pass learns about one policy.
+    """The sums of one pass for one policy.
 
     >>> PolicyState().moments.rows
     0
@@ -85,7 +84,7 @@ class PolicyState(State):
 
 @dataclass(frozen=True)
 class PolicySums(PolicyReduction[PolicyState]):
-    """Reduction: everything that evaluating one policy with one score needs.
+    """Reduction: the sums for evaluating one policy with one score.
 
     Args:
         policy: over the log's action list.
@@ -113,45 +112,42 @@ class PolicySums(PolicyReduction[PolicyState]):
         """Return the state with the rows of a batch added."""
         pi = self.policy.logged(batch)
         weights = self.weights(batch, pi)
-        # rewards without an upper end can take w R beyond float64 where w is not
+        # Without an upper end of rewards, w R may exceed float64 although w does not.
         scale = 1.0 if self.bounded else max(1.0, float(batch.reward.max(initial=0.0)))
-        lost = None
         if float(weights.w.max(initial=0.0)) * scale == np.inf:
             lost = np.flatnonzero(weights.w > np.finfo(np.float64).max / scale)
-        moments, bets = (
-            self._rows(batch, weights.w) if lost is None else self._lost(batch, weights, lost)
-        )
+            moments, bets = self._lost(batch, weights, lost)
+        else:
+            moments, bets = self._rows(batch, weights.w)
         return state.merge(PolicyState(self._credits(moments, batch, pi), bets))
 
     def _rows(self, batch: Batch, w: Floats) -> tuple[MomentState, BetState]:
         """Return the sums of rows whose weights are finite."""
         from piwo.reductions.kernels import add_policy
 
-        value, loss, better, sums = (
-            np.empty_like(w),
-            np.empty_like(w),
-            np.empty_like(w),
-            np.zeros(6),
-        )
+        value, loss, better = np.empty_like(w), np.empty_like(w), np.empty_like(w)
+        # sums of w, w^2, w R, w^2 R, (w R)^2 and R
+        sums = np.zeros(6)
         add_policy(w, batch.reward, value, loss, better, sums)
         bets = self._bets(batch.reward, w, value, loss, better)
         total, reward, s = float(len(batch)), float(sums[5]), batch.weight
-        if s is not None:  # nothing is bet on a thinned log, and its moments are weighted
+        if s is not None:
+            # A subsampled log: the moments are those of s w, and its bet sums are not used.
             sums = np.zeros(6)
             add_policy(s * w, batch.reward, value, loss, better, sums)
             total, reward = float(s.sum()), float((s * batch.reward).sum())
-        mean, w2, wr, w2r, w2r2, _ = (float(x) for x in sums)
-        return MomentState(
-            len(batch),
-            total,
-            mean,
-            w2,
-            wr,
-            w2r,
-            w2r2,
+        moments = MomentState(
+            rows=len(batch),
+            total=total,
+            w=float(sums[0]),
+            w2=float(sums[1]),
+            wr=float(sums[2]),
+            w2r=float(sums[3]),
+            w2r2=float(sums[4]),
             reward=reward,
             max_weight=float(w.max(initial=0.0)),
-        ), bets
+        )
+        return moments, bets
 
     def _bets(
         self, reward: Floats, w: Floats, value: Floats, loss: Floats, better: Floats
@@ -163,37 +159,47 @@ class PolicySums(PolicyReduction[PolicyState]):
         lost = bet_sums(loss)
         misses = int((reward == 0.0).sum())
         if misses + int((reward == 1.0).sum()) == len(reward):
-            # rewards of 0 and 1: a row bets its weight on one side only, and w R + 1 - R is w or 1
+            # All rewards are 0 or 1: a row has w R = w or w (1 - R) = w, and w R + 1 - R is w or 1,
+            # so two passes of bets give all four sums.
             return BetState(earned, lost, earned + misses * np.log1p(BETS), earned + lost)
         return BetState(earned, lost, bet_sums(better), bet_sums(w))
 
     def _lost(
         self, batch: Batch, weights: Weights, lost: npt.NDArray[np.intp]
     ) -> tuple[MomentState, BetState]:
-        """Return the sums where some weights are beyond float64: logarithms bet, the moments are infinite."""
+        """Return the sums if weights exceed float64: bets use logarithms, moments are infinite."""
         kept, few = np.delete(np.arange(len(batch)), lost), batch.take(lost)
         moments, bets = self._rows(batch.take(kept), weights.w[kept])
         with np.errstate(divide="ignore"):
             log_w, log_r = weights.logarithm()[lost], np.log(few.reward)
-            # rewards without an upper end have no losses
-            log_loss = np.log(1.0 - few.reward) if self.bounded else None
         added = BetState(value=bet_sums_of_logs(log_w + log_r), weight=bet_sums_of_logs(log_w))
-        if log_loss is not None:
+        if self.bounded:
+            # log(w (1 - R)) and log(w R + 1 - R); without an upper end of rewards there is no loss
+            with np.errstate(divide="ignore"):
+                log_loss = np.log(1.0 - few.reward)
             better = bet_sums_of_logs(np.logaddexp(log_w + log_r, log_loss))
             added = replace(added, loss=bet_sums_of_logs(log_w + log_loss), improvement=better)
-        s = np.ones(len(lost)) if few.weight is None else few.weight
+        s = few.sampled(np.ones(len(lost)))
         credit = np.inf if (few.reward > 0).any() else 0.0
         infinite = MomentState(
-            len(lost), float(s.sum()), np.inf, np.inf, credit, credit, credit,
-            reward=float((s * few.reward).sum()), max_weight=np.inf,
-        )  # fmt: skip
+            rows=len(lost),
+            total=float(s.sum()),
+            w=np.inf,
+            w2=np.inf,
+            wr=credit,
+            w2r=credit,
+            w2r2=credit,
+            reward=float((s * few.reward).sum()),
+            max_weight=np.inf,
+        )
         return moments.merge(infinite), bets.merge(added)
 
     def _credits(self, moments: MomentState, batch: Batch, pi: Floats) -> MomentState:
-        """Return the moments with the score's own sums; plain importance weighting has them already."""
+        """Return the moments with the sums of the score's credits; those of IW are in them."""
         if isinstance(self.score, IW):
             return replace(moments, u=moments.w, u2=moments.w2, rho=moments.wr, rho2=moments.w2r2)
         s = 1.0 if batch.weight is None else batch.weight
+        # u = rho at reward 1
         used = self.score.rho(batch.with_reward(np.ones(len(batch))), pi)
         u, rho, loss = s * used, s * self.score.rho(batch, pi), 0.0
         if self.score.pessimistic and self.bounded:

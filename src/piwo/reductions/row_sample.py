@@ -1,4 +1,4 @@
-"""A sample of a log's rows that other logs can be held against: does one hold rows of the other?"""
+"""A sample of a log's rows, to find out whether another log shares rows with it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from piwo.reductions.reduction import Reduction
 __all__ = ["SAMPLED", "RowSample", "RowSampleState"]
 
 SAMPLED = 2048
-"""Hashes that a sample keeps."""
+"""Number of hashes in a sample."""
 Hashes = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class RowSampleState(State):
-    """The smallest of the hashes of rows, each once, and how many rows have it.
+    """The smallest hashes of rows, each once, and the number of rows with each.
 
-    Which they are depends on what is in the rows alone, so two logs that share rows keep the same
-    ones of these.
+    A hash depends on the content of the row alone, so two logs sample the same of the rows that
+    they share.
 
     >>> one = RowSampleState(3, np.array([5, 9], np.uint64), np.array([1, 2]))
     >>> one.merge(RowSampleState(1, np.array([9], np.uint64), np.array([1]))).counts.tolist()
@@ -48,9 +48,9 @@ class RowSampleState(State):
 
     @property
     def repeated(self) -> float:
-        """About how often a new row of the same kind would have the hash of one of these rows by chance.
+        """Estimated probability that a new row of the same kind has the hash of a row in the log.
 
-        Formula: one minus the share of rows whose hash no other has.
+        Formula: 1 minus the fraction of rows whose hash is unique.
         Source: Good (1953), "The population frequencies of species", Biometrika 40.
 
         >>> RowSampleState(4, np.array([5, 9], np.uint64), np.array([1, 3])).repeated
@@ -59,7 +59,7 @@ class RowSampleState(State):
         return 1.0 - float((self.counts == 1).sum()) / max(float(self.counts.sum()), 1.0)
 
     def within(self, other: RowSampleState) -> tuple[int, int]:
-        """Return how many rows of this log could be looked up in the sample of the other, and how many are in it.
+        """Return how many rows of this sample are comparable with the other, and how many it has.
 
         >>> old = RowSampleState(4, np.array([5, 9], np.uint64), np.array([1, 3]))
         >>> RowSampleState(2, np.array([7, 9], np.uint64), np.array([1, 1])).within(old)
@@ -68,7 +68,8 @@ class RowSampleState(State):
         if not len(other.hashes) or not len(self.hashes):
             return 0, 0
         known = np.ones(len(self.hashes), np.bool_)
-        if len(other.hashes) == SAMPLED:  # what lies above was not kept
+        # A full sample has no hashes above its largest one.
+        if len(other.hashes) == SAMPLED:
             known = self.hashes <= other.hashes[-1]
         found = known & np.isin(self.hashes, other.hashes)
         return int(self.counts[known].sum()), int(self.counts[found].sum())
@@ -78,14 +79,14 @@ class RowSampleState(State):
 class RowSample(Reduction[RowSampleState]):
     """Reduction: the rows with the smallest hashes of action, propensity and context.
 
-    Rewards do not count: rows that a policy was learned from are these whatever reward is read from
-    them.
+    Rewards are not hashed: a policy that was learned from these rows knows them, whichever reward
+    is read from them now.
 
     Args:
         labels_of: the action list, in the order of its codes.
-        with_context: whether the context counts.
-        with_propensity: whether the propensity counts; not where it was estimated, and differs from
-            time to time.
+        with_context: whether the context is hashed.
+        with_propensity: whether the propensity is hashed; not if it is estimated, as estimates
+            differ from one reading to the next.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -114,6 +115,7 @@ class RowSample(Reduction[RowSampleState]):
         if self.with_propensity:
             h = scramble(h ^ _bits(batch.propensity))
         if self.with_context and batch.context is not None:
+            # A sum over columns, each with its own odd multiplier.
             odd = scramble(np.arange(batch.context.shape[1], dtype=np.uint64)) | np.uint64(1)
             h = scramble(h ^ (scramble(_bits(batch.context)) * odd).sum(axis=1, dtype=np.uint64))
         return state.merge(_smallest(len(batch), h, np.ones(len(h), np.int64)))
@@ -126,9 +128,8 @@ def _smallest(rows: int, hashes: Hashes, counts: Counts) -> RowSampleState:
 
 
 def _bits(values: Floats) -> Hashes:
-    return (np.ascontiguousarray(values) + 0.0).view(
-        np.uint64
-    )  # + 0.0: -0.0 and 0.0 are one number
+    # + 0.0: -0.0 and 0.0 are the same number
+    return (np.ascontiguousarray(values) + 0.0).view(np.uint64)
 
 
 def _label_hashes(labels: Sequence[Any]) -> Hashes:

@@ -1,4 +1,4 @@
-"""Vector sums: what reductions share that look at the propensities and probabilities of every action."""
+"""The base of reductions that need the propensity and probability of every action."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK_BYTES = 2**23
 
 @dataclass(frozen=True)
 class VectorSums(PolicyReduction[S]):
-    """Base of the reductions over rows x actions: batches are cut so that no such block is large.
+    """Base of the reductions over rows x actions: they see blocks of rows, so tables are small.
 
     Args:
         policy: over the log's action list; it must give full vectors, and so must the log.
@@ -28,12 +28,12 @@ class VectorSums(PolicyReduction[S]):
 
     @property
     def propensities(self) -> bool:
-        """Tell that the full propensity vectors are needed."""
+        """True: full propensity vectors are needed."""
         return True
 
     @property
     def labels(self) -> bool:
-        """Tell that the vectors are looked up at the logged actions."""
+        """True: vectors are looked up at the logged actions."""
         return True
 
     def update(self, state: S, batch: Batch) -> S:
@@ -48,7 +48,7 @@ class VectorSums(PolicyReduction[S]):
 
 
 def in_blocks(batch: Batch, actions: int) -> Iterator[Batch]:
-    """Yield the rows of a batch, so few at a time that their tables of rows x actions are not large.
+    """Yield the rows of a batch in blocks whose tables of rows x actions are small.
 
     >>> import numpy as np
     >>> batch = Batch(0, np.zeros(9, np.int32), np.ones(9), np.ones(9))

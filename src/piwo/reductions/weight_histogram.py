@@ -1,4 +1,4 @@
-"""The weight histogram: how the importance weights are spread, and which rows carry them."""
+"""The weight histogram: the distribution of importance weights, and the heaviest rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from piwo.reductions.policy_reduction import PolicyReduction
 __all__ = ["HistogramState", "WeightHistogram"]
 
 BINS = 2100
-"""Bin 0 holds weight 0; bin i holds weights in [2^(i-1051), 2^(i-1050)): all of float64, the last
-bin beyond."""
+"""Bin 0 holds weight 0; bin i holds weights in [2^(i-1051), 2^(i-1050)), which covers float64. The
+last bin holds infinity too."""
 _OFFSET = 1050
 TOP = 10
+"""Heaviest rows that are kept."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,13 @@ class TopRows(State):
     rows: tuple[tuple[float, int, int, float], ...] = ()
 
     def merge(self, other: TopRows) -> TopRows:
-        """Return the heaviest of both; ties go to the smaller row number."""
+        """Return the heaviest of both; of equal weights the smaller row number."""
         return TopRows(tuple(sorted(self.rows + other.rows, key=lambda x: (-x[0], x[1]))[:TOP]))
 
 
 @dataclass(frozen=True)
 class HistogramState(State):
-    """Counts and weight by power of two, and the heaviest rows.
+    """Counts and sums of weights by power of two, and the heaviest rows.
 
     >>> HistogramState().edges().tolist()
     []
@@ -45,13 +46,13 @@ class HistogramState(State):
     top: TopRows = TopRows()
 
     def edges(self) -> npt.NDArray[np.intp]:
-        """Return the positions of the bins that are not empty."""
+        """Return the positions of the nonempty bins."""
         return np.flatnonzero(self.count)
 
 
 @dataclass(frozen=True)
 class WeightHistogram(PolicyReduction[HistogramState]):
-    """Reduction: the histogram of w = pi/mu for one policy, by powers of two, with the heaviest rows.
+    """Reduction: the histogram of w = pi/mu by powers of two, and the heaviest rows.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -63,7 +64,7 @@ class WeightHistogram(PolicyReduction[HistogramState]):
 
     @property
     def labels(self) -> bool:
-        """Tell that action codes are needed, whatever the policy asks for."""
+        """True: the heaviest rows are reported with their action."""
         return True
 
     def empty(self) -> HistogramState:
@@ -76,18 +77,19 @@ class WeightHistogram(PolicyReduction[HistogramState]):
         bins = bin_of(w)
         count = np.bincount(bins, minlength=BINS).astype(np.float64)
         weight = np.bincount(bins, w, minlength=BINS).astype(np.float64, copy=False)
-        heaviest = np.argpartition(w, -TOP)[-TOP:] if len(w) > TOP else np.arange(len(w))
+        heaviest = np.arange(len(w))
+        if len(w) > TOP:
+            heaviest = np.argpartition(w, -TOP)[-TOP:]
         least = w[heaviest].min() if len(heaviest) else 0.0
-        near = np.flatnonzero(w >= least)[
-            : 4 * TOP
-        ]  # ties at the edge: the first rows, whatever the batches
+        # Of rows that tie for the last place the first ones, so that batches do not matter.
+        near = np.flatnonzero(w >= least)[: 4 * TOP]
         chosen = np.union1d(near, heaviest[w[heaviest] > least])
         rows = batch.row_numbers
-        top = tuple(
-            (float(w[i]), int(rows[i]), int(batch.action[i]), float(batch.propensity[i]))
-            for i in chosen
-        )
-        return state.merge(HistogramState(count, weight, TopRows().merge(TopRows(top))))
+        top = []
+        for i in chosen:
+            action, propensity = int(batch.action[i]), float(batch.propensity[i])
+            top.append((float(w[i]), int(rows[i]), action, propensity))
+        return state.merge(HistogramState(count, weight, TopRows().merge(TopRows(tuple(top)))))
 
 
 def bin_of(w: Floats) -> npt.NDArray[Any]:
@@ -96,5 +98,6 @@ def bin_of(w: Floats) -> npt.NDArray[Any]:
     >>> (bin_of(np.array([0.0, 1.0, 1.5, 2.0])) - 1051).tolist()
     [-1051, 0, 0, 1]
     """
+    # w = m 2^e with 1/2 <= m < 1
     _, exponent = np.frexp(np.minimum(w, np.finfo(np.float64).max))
     return np.where(w > 0, np.clip(exponent + _OFFSET, 1, BINS - 1), 0)

@@ -33,7 +33,7 @@ def page(summary: Summary) -> str:
         The page; write it as UTF-8.
 
     Raises:
-        UsageError: where jinja2 is not installed.
+        UsageError: if jinja2 is not installed.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
@@ -63,8 +63,8 @@ def write(summary: Summary, path: str | os.PathLike[str]) -> None:
         path: where to; an old file is replaced.
 
     Raises:
-        UsageError: where jinja2 is not installed.
-        FileError: where the file cannot be written.
+        UsageError: if jinja2 is not installed.
+        FileError: if the file cannot be written.
 
     >>> import piwo, tempfile
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])

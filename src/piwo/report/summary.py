@@ -63,7 +63,7 @@ def summarize(
         A `Summary`, for `piwo.report.page` and `piwo.report.write`.
 
     Raises:
-        UsageError: where there is nothing to report.
+        UsageError: if there is nothing to report.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])

@@ -56,7 +56,7 @@ class Bandit:
         high: the reward that is not 0, in (0, 1].
 
     Raises:
-        UsageError: where the lengths differ, or mu or pi do not sum to 1.
+        UsageError: if the lengths differ, or mu or pi do not sum to 1.
 
     >>> coin = Bandit(
     ...     "a fair coin", log_mu=(math.log(0.5), math.log(0.5)), pi=(1.0, 0.0), chance=(0.25, 0.75)

@@ -295,7 +295,7 @@ class ClassificationBandit:
 
         Raises:
             UsageError: for an eta that is not finite.
-            DataError: where the squares of the context leave float64.
+            DataError: if the squares of the context leave float64.
 
         >>> bandit = ClassificationBandit([[0.0], [1.0]] * 9, ["a", "b"] * 9)
         >>> bandit.softmax_logger(0.0).probabilities([[0.5]]).tolist()
