@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from piwo.cli.contexts import read_contexts
+from piwo.cli.policy import read_contexts
 from piwo.errors import DataError, PiwoError, UsageError
 from piwo.logs import Feature, Features, Log, read
 

@@ -1,4 +1,4 @@
-"""`piwo policy show` and `piwo policy act`: what a policy file holds, and what it does."""
+"""`piwo policy show` prints a policy file; `piwo policy act` acts on contexts."""
 
 from __future__ import annotations
 
@@ -10,27 +10,33 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from cyclopts import Parameter
 
 import piwo
 from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer
-from piwo.cli.contexts import read_contexts
 from piwo.cli.log_options import whole
 from piwo.cli.output_path import writable
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions, kept_with
-from piwo.errors import UsageError
+from piwo.errors import DataError, FileError, UsageError
 from piwo.files import write_file
+from piwo.logs.columns import Columns, match_names
+from piwo.logs.features import Features
+from piwo.logs.read import source_of
 from piwo.policies import Policy, SavedPolicy
+from piwo.sources.csv import csv_source
+from piwo.sources.paths import files_of, kind_of
+from piwo.sources.source import QuerySource, Source, file_list
 from piwo.visible import visible
 
-__all__ = ["act", "show"]
+__all__ = ["act", "read_contexts", "show"]
 
 PolicyFile = Annotated[str, Parameter(help="A policy file.")]
 
 
 def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:  # noqa: ARG001 (read by main)
-    """What a policy file holds: the kind of policy, its actions and context, its certificate and training."""
+    """Show a policy file: its kind, actions, context, certificate and training."""
     saved = piwo.policies.load_with_metadata(file)
     facts = _facts(saved)
     kept, training = kept_with(saved, "certificate"), kept_with(saved, "training")
@@ -38,20 +44,13 @@ def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:
     lines = [f"{visible(file)}: {visible(saved.policy)}"]
     lines += [f"  {name:<12} {_shown(value)}" for name, value in facts.items() if value is not None]
     if training:
-        lines += [
-            "training",
-            *(
-                f"  {visible(k):<12} {_shown(v)}"
-                for k, v in training.items()
-                if not isinstance(v, dict)
-            ),
-        ]
+        lines.append("training")
+        plain = {k: v for k, v in training.items() if not isinstance(v, dict)}
+        lines += [f"  {visible(key):<12} {_shown(value)}" for key, value in plain.items()]
     if certificate is not None:
         lines += str(certificate).splitlines()
     else:
-        lines.append(
-            "no certificate; piwo evaluate LOG --policy FILE says what the policy is worth"
-        )
+        lines.append("no certificate; estimate its value: piwo evaluate LOG --policy FILE")
     record = None if certificate is None else certificate.to_dict()
     return Answer(
         "\n".join(lines),
@@ -70,11 +69,11 @@ def _facts(saved: SavedPolicy) -> dict[str, Any]:
 
 
 def _check_acts(file: str, policy: Policy) -> None:
-    """Raise for policies that say nothing about contexts that come from a file."""
+    """Raise for policies that cannot act on contexts from a file."""
     if not policy.gives_full_distribution:
         raise UsageError(
-            f"the {policy.kind} policy in {file} says only what was logged and cannot act; learn "
-            "one: piwo learn"
+            f"the {policy.kind} policy in {file} is known only on the rows of its log and cannot "
+            "act; learn one: piwo learn"
         )
     if policy.needs_context and policy.features is None:
         raise UsageError(
@@ -85,9 +84,13 @@ def _check_acts(file: str, policy: Policy) -> None:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        few = ", ".join(visible(x) for x in value[:8]) + (", ..." if len(value) > 8 else "")
+        few = ", ".join(visible(x) for x in value[:8])
+        if len(value) > 8:
+            few += ", ..."
         return f"{len(value)}: {few}"
-    return visible(f"{value:.4g}" if isinstance(value, float) else value)
+    if isinstance(value, float):
+        value = f"{value:.4g}"
+    return visible(value)
 
 
 def act(
@@ -99,26 +102,24 @@ def act(
     epsilon: Annotated[
         float,
         Parameter(
-            help="Share of rows that get a uniform action, so that every action is tried and its log can be learned "
-            "from: (1 - E) pi + E/K; the propensities are those."
+            help="Explore: take a uniform action in this fraction of rows, (1 - E) pi + E/K. The "
+            "propensities are those of the mixture."
         ),
     ] = 0.0,
     seed: Annotated[
         int | None,
-        Parameter(
-            help="Makes the draws repeatable. [default: another draw each time]", converter=whole
-        ),
+        Parameter(help="Seed of the draws. [default: random]", converter=whole),
     ] = None,
     out: Annotated[
-        Path | None, Parameter(help="Write there instead of to standard output.")
+        Path | None, Parameter(help="Write to this file, not to standard output.")
     ] = None,
     format: Annotated[  # noqa: A002 (its name on the command line)
         Literal["csv", "jsonl"] | None,
-        Parameter(help="csv or jsonl. [default: by the ending of --out, else csv]"),
+        Parameter(help="csv or jsonl. [default: by the suffix of --out, else csv]"),
     ] = None,
     output: OutputOptions = DEFAULT_OUTPUT,
 ) -> Answer:
-    """Act on contexts: one action a row, and the probability of drawing it. Log both, to learn from later."""
+    """Act on contexts: one action a row and its probability. Log both, to learn from later."""
     if out is not None:
         writable(out, [file, contexts])
     policy = piwo.load(file)
@@ -129,16 +130,10 @@ def act(
     rows = table.num_rows
     chosen = policy.act(table, seed) if policy.needs_context else policy.act(None, seed, n=rows)
     labels, propensities = chosen.actions.tolist(), chosen.propensities
-    ending = (
-        "jsonl"
-        if out is not None and out.suffix.lower() in {".jsonl", ".ndjson", ".json"}
-        else "csv"
-    )
-    text = (
-        _jsonl(labels, propensities)
-        if (format or ending) == "jsonl"
-        else _csv(labels, propensities)
-    )
+    json_lines = format == "jsonl"
+    if format is None and out is not None:
+        json_lines = out.suffix.lower() in {".jsonl", ".ndjson", ".json"}
+    text = _jsonl(labels, propensities) if json_lines else _csv(labels, propensities)
     document: dict[str, Any] = {"policy": file, "rows": rows}
     if out is not None:
         write_file(out, text.encode())
@@ -158,7 +153,50 @@ def _csv(labels: list[Any], propensities: npt.NDArray[np.float64]) -> str:
 
 
 def _jsonl(labels: list[Any], propensities: npt.NDArray[np.float64]) -> str:
-    pairs = zip(labels, propensities.tolist(), strict=True)
-    return "".join(
-        f"{json.dumps({'action': a, 'propensity': p}, ensure_ascii=False)}\n" for a, p in pairs
-    )
+    lines = []
+    for action, propensity in zip(labels, propensities.tolist(), strict=True):
+        record = {"action": action, "propensity": propensity}
+        lines.append(json.dumps(record, ensure_ascii=False) + "\n")
+    return "".join(lines)
+
+
+def read_contexts(text: str, features: Features | None) -> pa.Table:
+    """Read the context columns of a policy from a file, a glob or a query.
+
+    Args:
+        text: the argument of the command.
+        features: the features of the policy; None: only the number of rows is needed.
+
+    Raises:
+        FileError: if there is no such file.
+        DataError: if columns are missing (similar names are shown), or there are no rows.
+    """
+    source = _source(text, features)
+    available = source.schema.names
+    wanted = available[:1]
+    if features is not None:
+        wanted = list(match_names(features.columns, available, "policy's context"))
+    records: list[pa.RecordBatch] = []
+    for fragment in source.fragments(wanted):
+        records += fragment.records()
+    if sum(record.num_rows for record in records) == 0:
+        raise DataError(f"no rows in {source.name}, expected at least one context")
+    return pa.Table.from_batches(records)
+
+
+def _source(text: str, features: Features | None) -> Source:
+    try:
+        paths = files_of(text)
+    except FileError:
+        return source_of(text, Columns())  # a query, or the same error
+    kind = kind_of(paths)
+    if kind == "csv":
+        items = () if features is None else features.items
+        # Columns of levels and hashed columns stay text, as "01" is not 1.
+        texts = [x.column for x in items if x.kind in {"levels", "hashed"}]
+        return csv_source(paths, texts=texts, numbers=[x.column for x in items])
+    if kind == "json":
+        return QuerySource(
+            f"select * from read_json({file_list(paths)}, format='newline_delimited')", name=text
+        )
+    return source_of(paths, Columns())

@@ -1,4 +1,4 @@
-"""`piwo report`: a page to show to colleagues."""
+"""`piwo report`: writes an HTML report."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ __all__ = ["report"]
 def report(
     log: LogPaths,
     *,
-    out: Annotated[
-        Path, Parameter(help="The page to write, one HTML file; an old one is replaced.")
-    ],
+    out: Annotated[Path, Parameter(help="The HTML file to write; it is replaced if it exists.")],
     baseline: BaselineOption = None,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = DEFAULT_COLUMNS,
@@ -43,7 +41,7 @@ def report(
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
-    """Write a page for colleagues: values of policies, health of the log, certificates; one file."""
+    """Write one HTML page with values of policies, health of the log and certificates."""
     writable(out, [*log, *(policies.policy or [])])
     named = policies.named()
     rows, found = evaluated(log, named, policies, columns, estimate, baseline)

@@ -1,4 +1,4 @@
-"""Direct method: the value that a reward model predicts, on its own word."""
+"""Direct method: the value that a reward model predicts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["direct_method"]
 def direct_method(
     log: Log, policy: Any, q: Any, *, delta: float = 0.05, name: str | None = None
 ) -> ModelEstimate:
-    """Return the mean reward that a model predicts for a policy: biased where the model is, and blind to it.
+    """Return the mean reward that a model predicts for a policy, with the model's bias.
 
-    Prefer `doubly_robust`, which corrects the model by what was logged; the two together show how
-    far apart they are.
+    Prefer `doubly_robust`, which corrects the model by the logged rewards. A large difference
+    between the two shows that the model is wrong.
 
     Formula: V = (1/n) sum_t sum_a pi(a|X_t) q(X_t, a).
 
@@ -25,8 +25,8 @@ def direct_method(
         log: the logged decisions; their rewards are not used.
         policy: see `piwo.evaluate`; it must give full vectors.
         q: predicted rewards, see `doubly_robust`.
-        delta: nominal chance of error of the normal interval.
-        name: what to call the policy in the result.
+        delta: nominal error probability of the normal interval.
+        name: the name of the policy in the result.
 
     Returns:
         A `ModelEstimate`, whose interval ignores the model's error.

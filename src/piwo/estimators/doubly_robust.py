@@ -1,4 +1,4 @@
-"""Doubly robust: a reward model, corrected by the weighted residuals of what was logged."""
+"""Doubly robust: a reward model, corrected by weighted residuals of the logged rewards."""
 
 from __future__ import annotations
 
@@ -26,16 +26,20 @@ def doubly_robust(
     delta: float = 0.05,
     name: str | None = None,
 ) -> ModelEstimate:
-    """Return the doubly robust value of a policy: right on average if the propensities or the model are.
+    """Return the doubly robust value: unbiased if the propensities or the model are correct.
 
-    Less variance than importance weighting where the model is good. The interval is asymptotic;
-    `piwo.evaluate` has one that holds, with the model as control variate or without. No variant
-    promises more at a given n: `Switch` leaves rows with large weights to the model (SWITCH-DR),
-    `Shrinkage` pulls large weights down (DRos), normalizing keeps the correction within the range
-    of the residuals (SNDR). With any of these the estimate is biased where the model is wrong.
+    It has less variance than importance weighting if the model is good. Its interval is asymptotic;
+    `piwo.evaluate` has finite-sample intervals, with the model as control variate or without. No
+    variant has a finite-sample guarantee: `Switch` uses the model alone in rows with large weights
+    (SWITCH-DR), `Shrinkage` shrinks large weights (DRos), and self-normalization keeps the
+    correction within the range of the residuals (SNDR). With any of these the estimate is biased if
+    the model is wrong.
 
-    Formula: V = (1/n) sum_t [ sum_a pi(a|X_t) q(X_t, a) + u_t (R_t - q(X_t, A_t)) ], u_t = pi(A_t|X_t) / (mu(A_t|X_t) +
-    gamma), or the weights of a score; self-normalized: the mean of the first part plus sum_t u_t (R_t - q) / sum_t u_t.
+    Formula: with u_t = pi(A_t|X_t) / (mu(A_t|X_t) + gamma), or the weights of a score,
+
+        V = (1/n) sum_t [ sum_a pi(a|X_t) q(X_t, a) + u_t (R_t - q(X_t, A_t)) ];
+
+    self-normalized: the mean of the first part plus sum_t u_t (R_t - q(X_t, A_t)) / sum_t u_t.
 
     Args:
         log: the logged decisions.
@@ -43,19 +47,18 @@ def doubly_robust(
         q: predicted rewards, in the reward's own unit (minus the cost for costs), made from other
             rows than these: an (n, K) array with columns in the order of the log's explicit action
             list; or a data frame with one column an action, matched by name; or a function of the
-            (m, d) context matrix, or a fitted object with `predict`, that gives (m, K) in the order
-            of `log.actions`.
-        gamma: 0 for plain weights; above 0, those of implicit exploration, at most 1 / gamma, at
-            the price of a bias.
-        weights: a score with a number for its parameter, whose credit at reward 1 is the weight u,
-            such as `Switch(10.0)` or `Shrinkage(100.0)`; None: `gamma` decides.
-        self_normalized: see above.
-        delta: nominal chance of error of the normal interval.
-        name: what to call the policy in the result.
+            (m, d) context matrix, or a fitted object with `predict`, that returns (m, K) in the
+            order of `log.actions`.
+        gamma: 0 for plain weights; above 0, those of implicit exploration, at most 1 / gamma, which
+            are biased.
+        weights: a score with a numeric parameter, whose credit at reward 1 is the weight u,
+            such as `Switch(10.0)` or `Shrinkage(100.0)`; None: weights by `gamma`.
+        self_normalized: see the formula.
+        delta: nominal error probability of the normal interval.
+        name: the name of the policy in the result.
 
     Returns:
-        A `ModelEstimate`. Nothing is clipped: single rows and values may lie outside the reward
-            range.
+        A `ModelEstimate`. Nothing is clipped: values may lie outside the reward range.
 
     Raises:
         UsageError: for a model or a policy that does not give one number an action, a negative
@@ -73,14 +76,16 @@ def doubly_robust(
     check_parameter("gamma", gamma, positive=False)
     if weights is not None and gamma:
         raise UsageError(
-            f"got {argument('gamma', gamma)} and weights={weights!r}, expected one of the two; gamma is "
-            "weights=IX(gamma)"
+            f"got {argument('gamma', gamma)} and weights={weights!r}, expected one of the two; "
+            "gamma is weights=IX(gamma)"
         )
     if weights is not None and not isinstance(weights, Score):
         raise UsageError(
-            f"{argument('weights')} is {weights!r:.80}, expected a Score of piwo.scores, such as Switch(10.0)"
+            f"{argument('weights')} is {weights!r:.80}, expected a Score of piwo.scores, such as "
+            "Switch(10.0)"
         )
     chosen = IX(float(gamma)) if gamma else weights
     if chosen is not None and chosen.parameter is not None:
-        _ = chosen.number  # settled, or an error that says so
+        # raises if the parameter is not a number
+        _ = chosen.number
     return estimate_with_model(log, policy, q, Correction(chosen, self_normalized), delta, name)

@@ -1,4 +1,4 @@
-"""Forward fitting: predicted rewards for each row of a log, made from earlier rows of the same log alone."""
+"""Forward fitting: predicted rewards of each row, from earlier rows of the same log."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from piwo.reductions.reduce import reduce
 __all__ = ["ForwardModel", "forward_model"]
 
 FIRST_GUESS = 0.5
-"""Predicted where nothing came before, on the unit scale."""
+"""The prediction for rows without earlier rows, on the unit scale."""
 MOST_NUMBERS = 2**21
-"""K (d + 1)^2 beyond which the context is left out: the sums of one chunk then take 16 MB."""
+"""Above this K (d + 1)^2 the context is left out. The sums of one chunk take at most 16 MB."""
 
 
 @dataclass(frozen=True)
 class ForwardModel:
-    """Predictions that are linear in the context, one regression an action; those of a chunk rest on earlier chunks.
+    """Linear regressions on the context, one an action; those of a chunk use earlier chunks.
 
     Args:
         coef: (C, K, p) coefficients of (1, x) for the rows of each chunk.
@@ -37,7 +37,7 @@ class ForwardModel:
 
     @property
     def needs_context(self) -> bool:
-        """Whether it looks at the context."""
+        """Whether it uses the context."""
         return bool(self.coef.shape[2] > 1)
 
     def of(self, batch: Batch) -> Floats:
@@ -50,12 +50,12 @@ class ForwardModel:
 
 
 def forward_model(log: Log) -> ForwardModel:
-    """Return predicted rewards for the rows of a log, each made from earlier rows alone: a pass over the log.
+    """Return predicted rewards for the rows of a log, from earlier rows alone, in one pass.
 
-    Rows 0-255 get 1/2; those up to 511, 1023, 2047 and so on a ridge regression of the reward on
-    the context, an action at a time, on all rows before their chunk; actions without rows get the
-    mean reward. The rows must come in the same order each time the log is read; if the logging
-    policy learned from the log, in the order of time.
+    Rows 0-255 get 1/2. Those up to 511, 1023, 2047 and so on get a ridge regression of the reward
+    on the context, for each action, on all rows before their chunk; actions without rows get the
+    mean reward. The rows must come in the same order in each pass, and in the order of time if the
+    logging policy learned from the log.
 
     Args:
         log: the rows.
@@ -90,17 +90,16 @@ def forward_model(log: Log) -> ForwardModel:
 
 
 def _fit(sums: RewardSums) -> Floats:
-    """Return (K, p) coefficients: each action's own regression, drawn to the mean reward by one row's worth."""
+    """Return (K, p) coefficients: ridge regressions that shrink to the mean reward by one row."""
     rows = sums.gram[:, 0, 0].sum()
     if rows == 0:
         return np.column_stack([np.full(len(sums.cross), FIRST_GUESS), sums.cross[:, 1:]])
     mean = sums.cross[:, 0].sum() / rows
-    sizes = (
-        np.diagonal(sums.gram, axis1=1, axis2=2).sum(axis=0) / rows
-    )  # mean z^2: the scale of each column
+    # The ridge is the mean of z z' on the diagonal: one row of average size for each action.
+    sizes = np.diagonal(sums.gram, axis1=1, axis2=2).sum(axis=0) / rows
     ridge = np.diag(np.where(sizes > 0, sizes, 1.0))
-    found = np.linalg.solve(sums.gram + ridge, (sums.cross - mean * sums.gram[:, 0])[:, :, None])[
-        :, :, 0
-    ]
+    # coef = (sum z z' + ridge)^-1 sum z (R - mean), for each action
+    residuals = sums.cross - mean * sums.gram[:, 0]
+    found = np.linalg.solve(sums.gram + ridge, residuals[:, :, None])[:, :, 0]
     found[:, 0] += mean
     return np.asarray(found)

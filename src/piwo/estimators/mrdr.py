@@ -1,4 +1,4 @@
-"""MRDR: a reward model fitted so that the doubly robust estimate of one policy has little variance."""
+"""MRDR: a reward model that minimizes the variance of the doubly robust estimate."""
 
 from __future__ import annotations
 
@@ -45,23 +45,26 @@ class LinearRewards:
 
 @dataclass(frozen=True)
 class SquaresState(State):
-    """Weighted sums by action, over x = (context, 1): (K, d + 1, d + 1), (K, d + 1), and of the weights (K,).
+    """Weighted sums by action, with x = (context, 1).
 
     >>> SquaresState(np.zeros((2, 1, 1)), np.zeros((2, 1)), np.zeros(2)).weight.tolist()
     [0.0, 0.0]
     """
 
     xx: Floats
+    """(K, d + 1, d + 1) sum w x x'."""
     xr: Floats
+    """(K, d + 1) sum w x R."""
     weight: Floats
+    """(K,) sum w."""
 
 
 @dataclass(frozen=True)
 class WeightedSquares(Reduction[SquaresState]):
-    """Reduction: weighted least squares of the reward, where the policy plays the logged action.
+    """Reduction: weighted least squares of the reward, on rows whose action the policy takes.
 
     Args:
-        policy: over the log's action list; one that draws its actions is refused.
+        policy: over the log's action list; it must be deterministic.
         width: d.
         count: K.
 
@@ -76,7 +79,7 @@ class WeightedSquares(Reduction[SquaresState]):
 
     @property
     def context(self) -> bool:
-        """Tell that the context is needed."""
+        """True: the reward is regressed on the context."""
         return True
 
     def empty(self) -> SquaresState:
@@ -89,14 +92,14 @@ class WeightedSquares(Reduction[SquaresState]):
         pi = self.policy.logged(batch)
         if ((pi > 0) & (pi < 1)).any():
             raise UsageError(
-                "the policy draws its actions, and these weights are for policies that do not; "
+                "the policy draws its actions, and these weights are for deterministic policies; "
                 "fit a model without them, or make the policy deterministic"
             )
         part = batch.take(np.flatnonzero(pi > 0))
         assert part.context is not None
         check_squares(part.context)
         w = importance_weights(part, np.ones(len(part))).w
-        # (1 - mu) / mu^2, times the sampling weight
+        # w (w - 1) = (1 - mu) / mu^2, times the sampling weight
         weight = part.sampled(w * (w - 1.0))
         if not np.isfinite(weight).all():
             raise DataError(
@@ -107,6 +110,7 @@ class WeightedSquares(Reduction[SquaresState]):
         made = self.empty()
         for action in np.unique(part.action).tolist():
             rows = part.action == action
+            # sum w x x', sum w x R and sum w over the rows of this action
             weighted = x[rows] * weight[rows, None]
             made.xx[action] += weighted.T @ x[rows]
             made.xr[action] += weighted.T @ part.reward[rows]
@@ -115,17 +119,19 @@ class WeightedSquares(Reduction[SquaresState]):
 
 
 def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
-    """Return a reward model for `doubly_robust` that makes its variance small, for one deterministic policy.
+    """Return a reward model that minimizes the variance of `doubly_robust`, for one policy.
 
-    An ordinary regression is best where the logger went; this one where the policy goes and the
-    logger seldom did, which is where the variance comes from. Fit it on other rows than those that
-    are evaluated: `log.split()`. It guarantees nothing by itself; an interval that holds comes from
-    `piwo.evaluate`.
+    An ordinary regression fits best on actions that the logger took often; this one on actions that
+    the policy takes and the logger took rarely, which cause most of the variance. The policy must
+    be deterministic. Fit the model on other rows than those that are evaluated: `log.split()`. It
+    has no guarantee; `piwo.evaluate` has finite-sample intervals.
 
-    Formula: min over linear q of sum_t 1{A_t = pi(X_t)} (1 - mu_t)/mu_t^2 (R_t - q(X_t, A_t))^2 +
-    alpha sum_a W_a |coef_a|^2, W_a the sum of the weights of action a. The expectation of the first
-    sum is n times the variance, given the contexts, of the doubly robust credits, but for a
-    constant.
+    Formula: the minimum over linear q, with W_a the sum of the weights of action a, of
+
+        sum_t 1{A_t = pi(X_t)} (1 - mu_t)/mu_t^2 (R_t - q(X_t, A_t))^2 + alpha sum_a W_a |coef_a|^2.
+
+    The expectation of the first sum is, up to a constant, n times the variance of the doubly robust
+    credits given the contexts.
 
     Args:
         log: rows to fit on, with context.
@@ -133,8 +139,7 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
         alpha: ridge penalty of the coefficients, not of the intercept; above 0.
 
     Returns:
-        The model, to be given as q. Actions that the policy was never seen to take get the mean
-        reward of the rest.
+        The model, for the argument q. Actions without such rows get the mean reward of the others.
 
     Raises:
         DataError: if the policy takes none of the logged actions, or a weight is beyond float64.
@@ -163,12 +168,14 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
     total = float(sums.weight.sum())
     if total == 0:
         raise DataError(
-            "the policy takes none of the logged actions with a choice: there is nothing to fit"
+            "the policy takes none of the logged actions that have a propensity below 1, so there "
+            "is nothing to fit; give a log with more of its actions"
         )
     mean = float(sums.xr[:, -1].sum()) / total
     fitted = np.zeros((len(log.actions), log.features.width + 1))
     fitted[:, -1] = mean
     penalty = np.diag([*[float(alpha)] * log.features.width, 0.0])
+    # Without data an action keeps the mean. Dividing by W_a does not move the minimum.
     for action in np.flatnonzero(sums.weight > 0):
         one = sums.weight[action]
         fitted[action] = np.linalg.lstsq(sums.xx[action] / one + penalty, sums.xr[action] / one)[0]

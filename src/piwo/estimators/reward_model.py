@@ -1,4 +1,4 @@
-"""Reward models q(x, a): predictions of what each action would have earned, as part of a value estimate."""
+"""Reward models q(x, a), predicted rewards of each action, and the estimates that use them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
 from piwo.logs.log import Log
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.policies.distributions import named_table
 from piwo.records import Record
 from piwo.reductions import MomentState, State, VectorSums
@@ -32,7 +32,7 @@ __all__ = ["Correction", "ModelEstimate", "estimate_with_model", "reward_model"]
 
 @dataclass(frozen=True)
 class ModelEstimate(Record):
-    """A value estimate that rests on a reward model, in the reward's own unit. Its interval is asymptotic.
+    """A value estimate from a reward model, in the reward's own unit, with asymptotic interval.
 
     >>> made = ModelEstimate(
     ...     "new", "dm", None, 0.5, 0.01, 0.48, 0.52, 0.05, 100, 0.5, None, (0.0, 1.0), False
@@ -46,19 +46,18 @@ class ModelEstimate(Record):
     """dm: direct method; dr: doubly robust; dr-switch, dr-shrinkage, ...: other weights; sndr:
     self-normalized."""
     gamma: float | None
-    """0 for plain weights; else the gamma that the weights amount to."""
+    """0 for plain weights; else the gamma that is equivalent to the weights."""
     value: float
     standard_error: float | None
     lower: float | None
-    """Normal interval at delta, as the formula gives it: doubly robust values may leave the reward
-    range."""
+    """Normal interval at delta, not clipped: doubly robust values may leave the reward range."""
     upper: float | None
     delta: float
     rows: int
     direct: float
-    """Mean of sum_a pi(a|X) q(X, a): what the model alone says."""
+    """Mean of sum_a pi(a|X) q(X, a): the estimate of the model alone."""
     correction: float | None
-    """What the logged rewards added to it."""
+    """The correction by the logged rewards."""
     reward_range: tuple[float, float]
     cost: bool
     interval: str = "normal"
@@ -66,13 +65,13 @@ class ModelEstimate(Record):
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        ends = (
-            "no interval"
-            if self.lower is None
-            else f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"
-        )
-        line = f"{self.name}: {self.value:.4g} ({self.estimator}), {1 - self.delta:.0%} interval {ends}"
-        return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
+        ends = "no interval"
+        if self.lower is not None:
+            ends = f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"
+        value = f"{self.value:.4g} ({self.estimator})"
+        lines = [f"{self.name}: {value}, {1 - self.delta:.0%} interval {ends}"]
+        lines += [f"  note: {note}" for note in self.notes]
+        return visible_lines(lines)
 
 
 @dataclass(frozen=True)
@@ -95,14 +94,14 @@ class RewardModel:
 
     @property
     def needs_context(self) -> bool:
-        """Whether it looks at the context."""
+        """Whether it uses the context."""
         return self.predict is not None
 
     def of(self, batch: Batch) -> Floats:
         """Return q on the unit scale, (m, K).
 
         Raises:
-            UsageError: for a model that gives another shape.
+            UsageError: if its predictions have another shape.
             DataError: for predictions that are NaN or infinite.
         """
         if self.table is not None:
@@ -125,37 +124,36 @@ class RewardModel:
 
 
 def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None) -> RewardModel:
-    """Return the model of what a user calls q; see `piwo.estimators.doubly_robust`.
+    """Return the model of an argument q; see `piwo.estimators.doubly_robust`.
 
     Args:
-        q: what the user gave.
+        q: the argument.
         log: with the context that the policies need.
-        rows: those of the log before a split; None if unknown.
-        fitted_on: the context of the log that the user gave.
+        rows: number of rows of the log before a split; None if unknown.
+        fitted_on: the context of the log before the policies were prepared.
 
     Raises:
-        UsageError: for arrays that do not say which column is which action, and for anything that
-            is no model.
+        UsageError: for arrays without an explicit action list, and for any other type.
     """
     low, span, actions = log.reward_range[0], log.span, len(log.actions)
     predict = getattr(q, "predict", None) or (q if callable(q) else None)
     if predict is not None:
         if log.features is None:
             raise UsageError(
-                f"a fitted reward model needs the context; read the log with {argument('context', '[...]')}, or "
-                "give an array"
+                "a fitted reward model needs the context; read the log with "
+                f"{argument('context', '[...]')}, or give an array"
             )
         if fitted_on is not None and fitted_on != log.features:
             raise UsageError(
-                "the policy encodes the context in its own way, so the reward model would see "
-                "other columns than the log's; give its predictions as an (n, K) array"
+                "the policy encodes the context in its own way, so the reward model would get "
+                "other columns than the log's; pass its predictions as an (n, K) array"
             )
         return RewardModel(None, predict, actions, low, span)
     if isinstance(q, str) or not (is_frame(q) or np.ndim(q) == 2):
         raise UsageError(
-            f"{argument('q')} is {type(q).__name__}, expected an (n, {actions}) array of predicted rewards, a "
-            "data frame with one column an action, a function of the context, or an object with "
-            "predict"
+            f"{argument('q')} is {type(q).__name__}, expected an (n, {actions}) array of predicted "
+            "rewards, a data frame with one column an action, a function of the context, or an "
+            "object with predict"
         )
     values, named = named_table(q, log.actions if is_frame(q) else _declared(log))
     assert named == log.actions
@@ -171,15 +169,15 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
 def _declared(log: Log) -> Actions:
     if log.declared_actions is None:
         raise UsageError(
-            "an array of predicted rewards does not say which column is which action; read the "
-            f"log with {argument('actions', '[...]')}, or give a data frame with one column an action"
+            "an array of predicted rewards does not name the actions of its columns; read the log "
+            f"with {argument('actions', '[...]')}, or give a data frame with one column an action"
         )
     return log.declared_actions
 
 
 @dataclass(frozen=True)
 class Correction:
-    """How weighted residuals correct a reward model.
+    """The weights of the residuals that correct a reward model.
 
     Args:
         weights: the score whose credit at reward 1 is the weight; None: pi/mu.
@@ -194,11 +192,9 @@ class Correction:
         """The name of the estimator."""
         if self.self_normalized:
             return "sndr"
-        return (
-            "dr"
-            if self.weights is None or isinstance(self.weights, IX)
-            else f"dr-{self.weights.name}"
-        )
+        if self.weights is None or isinstance(self.weights, IX):
+            return "dr"
+        return f"dr-{self.weights.name}"
 
 
 @dataclass(frozen=True)
@@ -214,7 +210,7 @@ class ModelState(State):
     """(3, 3) sum s^2 z z'."""
 
     def along(self, direction: Floats) -> MomentState:
-        """Return the sums of the credits direction . z."""
+        """Return the sums of the credits rho = direction . z."""
         if not np.isfinite(self.first).all():
             return MomentState(rows=self.rows, total=self.total, rho=math.inf, rho2=math.inf)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -224,11 +220,12 @@ class ModelState(State):
         )
 
     def estimate(self, correction: Correction | None) -> Estimate:
-        """Return the value and its standard error, by the delta method where weights are normalized."""
+        """Return the value and its standard error, for SNDR by the delta method."""
         if correction is None:
             return mean_of_credits(self.along(np.array([1.0, 0.0, 0.0])))
         if not correction.self_normalized:
             return mean_of_credits(self.along(np.array([1.0, 1.0, 0.0])))
+        # V = direct + residual / w; its gradient is (1, 1/w, -residual/w^2)
         direct, residual, w = self.first / self.total
         if not (0 < w < math.inf):
             return Estimate(None, None)
@@ -238,10 +235,10 @@ class ModelState(State):
 
 @dataclass(frozen=True)
 class ModelSums(VectorSums[ModelState]):
-    """Reduction: what a reward model says, and the weighted residuals that correct it.
+    """Reduction: the predictions of a reward model, and weighted residuals to correct them.
 
     Args:
-        policy: over the log's action list; gives full vectors.
+        policy: over the log's action list; it must give full vectors.
         model: q.
         correction: None: the direct method.
     """
@@ -251,7 +248,7 @@ class ModelSums(VectorSums[ModelState]):
 
     @property
     def context(self) -> bool:
-        """Whether the policy or the model looks at the context."""
+        """Whether the policy or the model uses the context."""
         return self.policy.needs_context or self.model.needs_context
 
     def empty(self) -> ModelState:
@@ -261,12 +258,13 @@ class ModelSums(VectorSums[ModelState]):
     def block(self, batch: Batch) -> ModelState:
         """Return the sums of a few rows."""
         q = self.model.of(batch)
+        # z = (sum_a pi(a|X) q(X, a), u (R - q(X, A)), u)
         z = np.zeros((len(batch), 3))
         z[:, 0] = np.einsum("ta,ta->t", self.policy.full(batch), q)
         if self.correction is not None:
             z[:, 2] = self._weights(batch, self.correction)
             z[:, 1] = z[:, 2] * (batch.reward - q[np.arange(len(batch)), batch.action])
-        s = np.ones(len(batch)) if batch.weight is None else batch.weight
+        s = batch.sampled(np.ones(len(batch)))
         z *= s[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             return ModelState(len(batch), float(s.sum()), z.sum(axis=0), z.T @ z)
@@ -282,24 +280,23 @@ def estimate_with_model(
     log: Log, policy: Any, q: Any, correction: Correction | None, delta: float, name: str | None
 ) -> ModelEstimate:
     """Return the direct (correction None) or a doubly robust estimate."""
-    bounds.log_inv_delta(delta)  # 0 < delta < 1
+    bounds.log_inv_delta(delta)  # raises unless 0 < delta < 1
     name = name or name_of(policy)
-    if (
-        correction is not None
-        and log.propensity_error is not None
-        and not log.propensity_error.exact
-    ):
+    inexact = log.propensity_error is not None and not log.propensity_error.exact
+    if correction is not None and inexact:
         raise UsageError(
-            "the doubly robust estimate needs the propensities as they are, and these may be too "
-            f"small (propensity_factor, sensitivity); use piwo.evaluate with {argument('interval', 'mixture')}"
+            "the doubly robust estimate needs exact propensities, and these may be too small "
+            "(propensity_factor, sensitivity); use piwo.evaluate with "
+            f"{argument('interval', 'mixture')}"
         )
     fitted_on = log.features
     log, ready = prepare(log, {name: policy})
     target = ready[name]
-    if not target.gives_full_distribution and not (target.is_logger and _full_vectors(log)):
+    logger_is_full = target.is_logger and log.gives_full_distribution
+    if not (target.gives_full_distribution or logger_is_full):
         raise UsageError(
-            "the policy tells the probabilities of the logged actions only; a reward model needs "
-            "full vectors, (n, K)"
+            "the policy gives the probabilities of the logged actions only, and a reward model "
+            "needs those of all actions; pass an (n, K) array of probabilities, or a policy"
         )
     model = reward_model(q, log, whole_length(log), fitted_on)
     sums = reduce(log, ModelSums(target, model, correction))
@@ -341,11 +338,12 @@ def _gamma(correction: Correction | None) -> float | None:
     return 0.0 if correction.weights is None else correction.weights.gamma_equivalent
 
 
-_ERROR_OF_MODEL = ("the interval is asymptotic, and knows nothing of the model's own error",)
-_INDEPENDENT = (
-    "the interval is asymptotic, and supposes that the model was made from other rows than these",
+_ERROR_OF_MODEL = (
+    Note("the interval is asymptotic and ignores the error of the model", kind="reward-model"),
 )
-
-
-def _full_vectors(log: Log) -> bool:
-    return log.gives_full_distribution
+_INDEPENDENT = (
+    Note(
+        "the interval is asymptotic and assumes that the model was fitted on other rows",
+        kind="reward-model",
+    ),
+)

@@ -1,4 +1,4 @@
-"""SLOPE: which of several hyper-parameters should a biased estimator have?"""
+"""SLOPE: chooses the hyper-parameter of a biased estimator."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from piwo.intervals.point import estimator_named, mean_of_credits
 from piwo.intervals.prepare import name_of, prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.records import Record
 from piwo.reductions import MomentState, PolicyReduction, State
 from piwo.reductions.reduce import reduce
@@ -25,7 +26,7 @@ from piwo.scores.score import check_parameter
 __all__ = ["Slope", "SlopePoint", "slope"]
 
 GAMMAS = tuple(2.0**-j for j in range(14))
-"""The gammas that are tried where none are given."""
+"""The gammas that are tried by default."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,17 @@ class SlopePoint:
     """
 
     gamma: float
-    """The gamma of IX that the hyper-parameter amounts to."""
+    """The gamma of IX that is equivalent to the hyper-parameter."""
     value: float
     half_width: float
     """Half the width of its Student interval."""
     kept: bool
-    """Whether its bias is not visible beside the noise of those before it."""
+    """Whether its bias is not distinguishable from the noise of those before it."""
 
 
 @dataclass(frozen=True)
 class Slope(Record):
-    """The hyper-parameter that was chosen, the value with it, and the whole path.
+    """The chosen hyper-parameter, its value, and the whole path.
 
     >>> Slope("new", "ix", 0.1, 0.5, 0.01, 0.1, 100, ()).to_dict()["guarantee"]
     'none'
@@ -63,7 +64,7 @@ class Slope(Record):
     path: tuple[SlopePoint, ...]
     """Widest interval first."""
     guarantee: str = "none"
-    """The value is a point estimate; `piwo.evaluate` has intervals that hold."""
+    """The value is a point estimate; `piwo.evaluate` has finite-sample intervals."""
     notes: tuple[str, ...] = ()
 
 
@@ -104,9 +105,8 @@ class PathSums(PolicyReduction[PathState]):
             for i, score in enumerate(self.scores):
                 one = batch.sampled(score.rho(batch, pi))
                 credit[i], squares[i] = one.sum(), (one * one).sum()
-        return state.merge(
-            PathState(len(batch), float(batch.sampled(np.ones(len(batch))).sum()), credit, squares)
-        )
+        total = float(batch.sampled(np.ones(len(batch))).sum())
+        return state.merge(PathState(len(batch), total, credit, squares))
 
 
 def slope(
@@ -118,25 +118,25 @@ def slope(
     delta: float = 0.1,
     name: str | None = None,
 ) -> Slope:
-    """Return the hyper-parameter at which a smoothed estimator is narrow and not yet visibly biased (Lepski's method).
+    """Choose the narrowest smoothed estimator without detectable bias (Lepski's method).
 
-    For clip, switch, shrinkage, exponential smoothing and their kin, whose bias grows as their
-    variance falls; one pass for the whole path. Where the intervals hold, the error is at most
-    (sqrt(6) + 3) times the least sum of bias and half width on the path: near the best choice, not
-    always better than none. It guarantees nothing at a given n; bounds that hold need no tuning
-    (`piwo.evaluate`).
+    For clip, switch, shrinkage, exponential smoothing and similar estimators, whose bias grows as
+    their variance falls; one pass for the whole path. If the intervals are valid, the error is at
+    most (sqrt(6) + 3) times the least sum of bias and half width on the path: close to the best
+    choice, but not always better than no smoothing. It has no finite-sample guarantee; the bounds
+    of `piwo.evaluate` do, and need no tuning.
 
-    Formula: order by the width of the intervals V_i -+ c_i, widest first; go on to i while for
-    every j before it |V_i - V_j| <= c_i + (sqrt(6) - 1) c_j; c_i is the 1 - delta/2 quantile of
-    Student's distribution times the error.
+    Formula: order by the width of the intervals V_i -+ c_i, widest first; go on to i while
+    |V_i - V_j| <= c_i + (sqrt(6) - 1) c_j for every j before it. c_i is the 1 - delta/2 quantile of
+    Student's distribution times the standard error.
 
     Args:
         log: the logged decisions.
         policy: see `piwo.evaluate`.
-        estimator: a smoothed estimator by name.
-        gammas: what is tried, as gammas of IX (lam = 2 gamma, tau = 1/gamma, ...).
-        delta: nominal chance of error of the intervals.
-        name: what to call the policy in the result.
+        estimator: the name of a smoothed estimator.
+        gammas: the hyper-parameters, as gammas of IX (lam = 2 gamma, tau = 1/gamma, ...).
+        delta: nominal error probability of the intervals.
+        name: the name of the policy in the result.
 
     Returns:
         A `Slope`.
@@ -157,7 +157,7 @@ def slope(
     """
     from scipy.special import stdtrit
 
-    bounds.log_inv_delta(delta)  # 0 < delta < 1
+    bounds.log_inv_delta(delta)  # raises unless 0 < delta < 1
     chosen = estimator_named(estimator)
     check_listed("gammas", gammas)
     tried = tuple(gammas)
@@ -166,7 +166,7 @@ def slope(
             f"the estimator {estimator!r} has no hyper-parameter to choose; use clip, switch, ..."
         )
     if not tried:
-        raise UsageError("no gammas to choose from; give at least one")
+        raise UsageError(f"{argument('gammas')} is empty; pass at least one")
     check_parameter("gammas", tried)
     name = name or name_of(policy)
     log, ready = prepare(log, {name: policy})
@@ -176,11 +176,13 @@ def slope(
     quantile = float(stdtrit(sums.rows - 1, 1.0 - delta / 2.0))
     points = []
     for gamma, credit, squares in zip(tried, sums.credit, sums.squares, strict=True):
-        found = mean_of_credits(
-            MomentState(sums.rows, sums.total, rho=float(credit), rho2=float(squares))
-        )
-        width = math.inf if found.standard_error is None else quantile * found.standard_error
-        if found.value is not None and math.isfinite(found.value) and math.isfinite(width):
+        moments = MomentState(sums.rows, sums.total, rho=float(credit), rho2=float(squares))
+        found = mean_of_credits(moments)
+        if found.value is None or found.standard_error is None:
+            continue
+        # c_i
+        width = quantile * found.standard_error
+        if math.isfinite(found.value) and math.isfinite(width):
             points.append((width, gamma, found.value))
     if not points:
         raise UsageError("no gamma gives a finite estimate; give larger ones")
@@ -192,14 +194,14 @@ def slope(
     )
     best = path[kept - 1]
     return Slope(
-        name,
-        estimator,
-        best.gamma,
-        best.value,
-        best.half_width,
-        delta,
-        sums.rows,
-        path,
+        name=name,
+        estimator=estimator,
+        gamma=best.gamma,
+        value=best.value,
+        half_width=best.half_width,
+        delta=delta,
+        rows=sums.rows,
+        path=path,
         notes=log.propensity_caveats,
     )
 
@@ -211,9 +213,7 @@ def _kept(found: Sequence[tuple[float, float]]) -> int:
     2
     """
     for i, (value, width) in enumerate(found):
-        if any(
-            abs(value - other) > width + (math.sqrt(6.0) - 1.0) * wider
-            for other, wider in found[:i]
-        ):
-            return i
+        for other, wider in found[:i]:
+            if abs(value - other) > width + (math.sqrt(6.0) - 1.0) * wider:
+                return i
     return len(found)

@@ -1,4 +1,4 @@
-"""The picture of a report: one line a policy, from the lower to the upper end of its interval."""
+"""The figure of a report: one line for each policy, from the lower to the upper end."""
 
 from __future__ import annotations
 
@@ -25,29 +25,30 @@ class Line:
     low: float
     high: float
     value: float | None
-    """None where the estimate is not defined, or off the picture."""
+    """None if the estimate is undefined or outside the figure."""
     open_low: bool
-    """There is no lower end."""
+    """Whether the interval has no lower end."""
     open_high: bool
+    """Whether it has no upper end."""
     known: bool = True
-    """There is an interval."""
+    """Whether there is an interval."""
 
 
 @dataclass(frozen=True)
 class IntervalPlot:
-    """Everything that is drawn, in pixels, and the same in words."""
+    """All that is drawn, in pixels, and the same in words."""
 
     width: float
     height: float
     lines: tuple[Line, ...]
     ticks: tuple[tuple[float, str], ...]
     logging: float | None
-    """Where the mean logged reward is."""
+    """Position of the mean logged reward."""
     words: str
 
 
 def interval_plot(evaluations: Sequence[Evaluation]) -> IntervalPlot:
-    """Return the picture of some intervals.
+    """Return the figure of some intervals.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -63,45 +64,49 @@ def interval_plot(evaluations: Sequence[Evaluation]) -> IntervalPlot:
         share = (value - first) / (last - first)
         return round(LEFT + WIDTH * min(1.0, max(0.0, share)), 2)
 
-    lines = tuple(
-        Line(
+    lines = []
+    for i, one in enumerate(evaluations):
+        value = None
+        if one.value is not None and first <= one.value <= last:
+            value = at(one.value)
+        line = Line(
             y=TOP + STEP * (i + 0.5),
             name=_short(one.name),
             low=at(first if one.lower is None else one.lower),
             high=at(last if one.upper is None else one.upper),
-            value=at(one.value) if one.value is not None and first <= one.value <= last else None,
+            value=value,
             open_low=one.lower is None,
             open_high=one.upper is None,
             known=one.lower is not None or one.upper is not None,
         )
-        for i, one in enumerate(evaluations)
-    )
+        lines.append(line)
+    words = [_words(one) for one in evaluations]
     logging = evaluations[0].logging_value
     return IntervalPlot(
         width=LEFT + WIDTH + RIGHT,
         height=TOP + STEP * len(lines) + BOTTOM,
-        lines=lines,
+        lines=tuple(lines),
         ticks=tuple((at(x), number(x)) for x in ticks),
         logging=None if logging is None else at(logging),
-        words=" ".join(
-            [*(_words(one) for one in evaluations), f"The logging policy: {number(logging)}."]
-        ),
+        words=" ".join([*words, f"The logging policy: {number(logging)}."]),
     )
 
 
 def _span(evaluations: Sequence[Evaluation]) -> tuple[float, float]:
-    ends = [
-        x for one in evaluations for x in (one.lower, one.upper, one.logging_value) if x is not None
-    ]
-    ends += [
-        one.value for one in evaluations if one.value is not None and not (one.lower and one.upper)
-    ]
+    ends: list[float] = []
+    for one in evaluations:
+        ends += [x for x in (one.lower, one.upper, one.logging_value) if x is not None]
+        # An interval with two ends contains its value.
+        if one.value is not None and not (one.lower and one.upper):
+            ends.append(one.value)
     low, high = min(ends, default=0.0), max(ends, default=1.0)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    if high > low:
+        return low, high
+    return low - 0.5, high + 0.5
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return round numbers at even steps, the first at most `low` and the last at least `high`.
+    """Return round numbers at even steps, from at most `low` to at least `high`.
 
     >>> _ticks(0.0008, 0.1411)
     [0.0, 0.05, 0.1, 0.15]
@@ -121,4 +126,5 @@ def _short(name: str) -> str:
 def _words(one: Evaluation) -> str:
     if one.lower is None and one.upper is None:
         return f"{visible(one.name)}: {number(one.value)}, no interval."
-    return f"{visible(one.name)}: {number(one.value)}, between {number(one.lower)} and {number(one.upper)}."
+    ends = f"between {number(one.lower)} and {number(one.upper)}"
+    return f"{visible(one.name)}: {number(one.value)}, {ends}."

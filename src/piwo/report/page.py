@@ -1,4 +1,4 @@
-"""The page of a report: one HTML file that needs nothing else and runs nothing."""
+"""The page of a report: one self-contained HTML file without scripts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ACTIONS_SHOWN = 50
 def page(summary: Summary) -> str:
     """Return a report as one HTML page.
 
-    Whatever labels, columns and files are called, their names are text on it: they are escaped,
-    nothing is fetched, and the page's own content policy forbids scripts.
+    Names of labels, columns and files are escaped, nothing is fetched, and the page's content
+    policy forbids scripts.
 
     Args:
-        summary: what to say.
+        summary: the content.
 
     Returns:
         The page; write it as UTF-8.
@@ -45,10 +45,13 @@ def page(summary: Summary) -> str:
     """
     style = _source("page.css")
     allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
+    )
     made: str = _template("page.html.j2", style).render(
         summary=summary,
         plot=interval_plot(summary.evaluations),
-        policy=f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'",
+        policy=policy,
         shown=ACTIONS_SHOWN,
         number=number,
     )
@@ -56,11 +59,11 @@ def page(summary: Summary) -> str:
 
 
 def write(summary: Summary, path: str | os.PathLike[str]) -> None:
-    """Write a report as one HTML file, UTF-8 whatever the locale is; complete, or not there at all.
+    """Write a report as one HTML file in UTF-8, whole or not at all.
 
     Args:
-        summary: what to say.
-        path: where to; an old file is replaced.
+        summary: the content.
+        path: the file, which is replaced if it exists.
 
     Raises:
         UsageError: if jinja2 is not installed.

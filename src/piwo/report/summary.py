@@ -1,4 +1,4 @@
-"""What a report says, as plain data: no page and no picture is made here."""
+"""The content of a report as plain data."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from piwo.evaluation import Evaluation
 from piwo.evaluation.record import notes_together
 from piwo.health import Health
 from piwo.logs.log import Log
+from piwo.messages import argument
 
 __all__ = ["Summary", "summarize"]
 
@@ -26,7 +27,7 @@ class Summary:
     """
 
     source: str
-    """What the log is called."""
+    """The name of the log."""
     columns: tuple[tuple[str, str], ...]
     """(role, name) of its columns."""
     evaluations: tuple[Evaluation, ...]
@@ -35,13 +36,13 @@ class Summary:
     """Policy name -> the certificate that was saved with it."""
     version: str = __version__
     made: str = ""
-    """When, in universal time."""
+    """The time of the report, in UTC."""
     assumes: str | None = None
-    """What all of it takes for granted of the propensities, beyond that they are as logged."""
+    """What all results assume about the propensities, if they are not taken as logged."""
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know of the values, what is true of every policy once."""
+        """The notes of the values; those shared by all policies appear once."""
         return notes_together(self.evaluations) if self.evaluations else []
 
 
@@ -51,19 +52,19 @@ def summarize(
     health: Health | None = None,
     certificates: Mapping[str, Certificate] | None = None,
 ) -> Summary:
-    """Return what a report on these results says.
+    """Return the content of a report on these results.
 
     Args:
-        log: the log that they come from.
-        evaluations: what `piwo.evaluate` or `piwo.compare` returned.
-        health: what `piwo.check` returned.
+        log: the log of these results.
+        evaluations: results of `piwo.evaluate` or `piwo.compare`.
+        health: the result of `piwo.check`.
         certificates: policy name -> certificate.
 
     Returns:
         A `Summary`, for `piwo.report.page` and `piwo.report.write`.
 
     Raises:
-        UsageError: if there is nothing to report.
+        UsageError: if there are no evaluations.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
@@ -71,7 +72,7 @@ def summarize(
     (('action', 'action'), ('reward', 'reward'), ('propensity', 'propensity'))
     """
     if not evaluations:
-        raise UsageError("no evaluations to report; give at least one")
+        raise UsageError(f"{argument('evaluations')} is empty; pass at least one")
     columns = log.columns
     roles = {
         "action": columns.action,
@@ -79,9 +80,8 @@ def summarize(
         "propensity vector": columns.propensities,
     }
     named = [(role, name) for role, name in roles.items() if name is not None]
-    named += [("context", name) for name in columns.context] + [
-        ("policy", name) for name in columns.policies
-    ]
+    named += [("context", name) for name in columns.context]
+    named += [("policy", name) for name in columns.policies]
     return Summary(
         source=log.source.name,
         columns=tuple(named),

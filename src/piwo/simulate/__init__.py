@@ -1,4 +1,4 @@
-"""Bandits whose true values are known: labeled data turned into one, and small hard ones to test with."""
+"""Bandits with known values: made from labeled data, or small and hard ones to test intervals."""
 
 from piwo.simulate.bandits import Bandit, Cells, adversarial_bandits
 from piwo.simulate.coverage import Coverage

@@ -1,4 +1,4 @@
-"""Small bandits with known value to test intervals on: what makes each hard is in its name."""
+"""Small bandits with known values to test intervals; their names describe their difficulty."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Bandit", "Cells", "adversarial_bandits"]
 
 @dataclass(frozen=True)
 class Cells:
-    """The C different rows that a log can hold, and how likely each is.
+    """The C distinct rows that a log can hold, and their probabilities.
 
     >>> Cells(np.array([0]), np.array([1.0]), np.array([0.0]), np.array([1.0])).action.tolist()
     [0]
@@ -43,13 +43,13 @@ class Cells:
 
 @dataclass(frozen=True)
 class Bandit:
-    """K actions without context, rewards of 0 or `high`, a logger and a target policy; all of it is known.
+    """K actions without context, rewards of 0 or `high`, a known logger and target policy.
 
-    Everything is discrete, so a log of any size is a table of counts: many logs are simulated
-    quickly.
+    Rows take finitely many values, so a log of any size is a table of counts, and many logs can be
+    simulated quickly.
 
     Args:
-        name: what makes it hard.
+        name: describes the difficulty.
         log_mu: (K,) logarithms of the logger's probabilities; -inf: never logged.
         pi: (K,) the target policy.
         chance: (K,) chance of the reward `high`.
@@ -77,7 +77,8 @@ class Bandit:
         check_sequences("action", pi=self.pi, chance=self.chance)
         if not all(is_number(x) and x <= 1e-9 for x in self.log_mu):
             raise UsageError(
-                f"{argument('log_mu')} is {shown(self.log_mu)}, expected logarithms of probabilities: at most 0"
+                f"{argument('log_mu')} is {shown(self.log_mu)}, expected logarithms of "
+                "probabilities: at most 0"
             )
         if not (is_number(self.high) and 0.0 < self.high <= 1.0):
             raise UsageError(
@@ -87,16 +88,14 @@ class Bandit:
             raise UsageError(
                 "log_mu, pi and chance have different lengths, expected one number an action"
             )
-        for what, total in (
-            ("the logger's", float(self.mu.sum())),
-            ("the policy's", math.fsum(self.pi)),
-        ):
+        totals = {"the logger's": float(self.mu.sum()), "the policy's": math.fsum(self.pi)}
+        for whose, total in totals.items():
             if abs(total - 1.0) > 1e-9:
-                raise UsageError(f"{what} probabilities sum to {total:.9g}, expected 1")
+                raise UsageError(f"{whose} probabilities sum to {total:.9g}, expected 1")
 
     @property
     def mu(self) -> Floats:
-        """The (K,) logger's probabilities, 0 where they underflow."""
+        """The logger's (K,) probabilities; 0 if they underflow."""
         return np.asarray(np.exp(np.asarray(self.log_mu)))
 
     @cached_property
@@ -120,7 +119,7 @@ class Bandit:
         return math.fsum(self.high * m * r for m, r in zip(self.mu, self.chance, strict=True))
 
     def coverage(self, policy: Policy | None = None, gamma: float = 0.0) -> float:
-        """Return how well the logger covers what a policy earns: 0 where it earns nothing, inf without support.
+        """Return how well the logger covers a policy's rewards; inf without support.
 
         Args:
             policy: over these actions; None: the target policy.
@@ -141,7 +140,7 @@ class Bandit:
         return self.coverages(policy, gamma).coverage
 
     def coverages(self, policy: Policy | None = None, gamma: float = 0.0) -> Coverage:
-        """Return `coverage` with its reward-free form, and what the logger never shows.
+        """Return `coverage`, its reward-free form, and what the logger misses.
 
         Args:
             policy: over these actions; None: the target policy.
@@ -153,15 +152,18 @@ class Bandit:
         >>> round(coin.coverages(gamma=0.25).reward_free, 9)
         2.0
         """
-        pi = aligned(self.policy if policy is None else policy, self.actions).distribution(None, 1)
-        return coverage_of(pi, self.mu[None], self.high * np.asarray(self.chance)[None], gamma)
+        target = self.policy if policy is None else policy
+        pi = aligned(target, self.actions).distribution(None, 1)
+        rewards = self.high * np.asarray(self.chance)[None]
+        return coverage_of(pi, self.mu[None], rewards, gamma)
 
     @cached_property
     def cells(self) -> Cells:
-        """The rows that a log can hold: two an action that is ever logged."""
+        """The rows that a log can hold: two for each action with positive propensity."""
         logged = np.flatnonzero(np.asarray(self.log_mu) > -np.inf)
         action, won = np.repeat(logged, 2), np.tile([1.0, 0.0], len(logged))
         win = np.asarray(self.chance)[action]
+        # P(A = a, R = r) = mu(a) P(R = r | a)
         share = self.mu[action] * np.where(won > 0, win, 1.0 - win)
         return Cells(action, self.high * won, np.asarray(self.log_mu)[action], share / share.sum())
 
@@ -174,9 +176,9 @@ class Bandit:
         """
         check_count("n", n, 1)
         rng = generator(random_state)
-        return self.log_of(
-            rng.permutation(np.repeat(np.arange(len(self.cells.chance)), self.counts(n, 1, rng)[0]))
-        )
+        counts = self.counts(n, 1, rng)[0]
+        rows = np.repeat(np.arange(len(counts)), counts)
+        return self.log_of(rng.permutation(rows))
 
     def counts(self, n: int, logs: int, random_state: RandomState) -> npt.NDArray[np.int64]:
         """Return how often each cell occurs in each of many logs of n rows, (logs, C)."""
@@ -187,7 +189,7 @@ class Bandit:
     def log_of(self, cells: npt.NDArray[np.integer[Any]]) -> Log:
         """Return the log whose rows are the given cells, (n,) positions in `cells`.
 
-        Propensities are logged as logarithms where one of them underflows.
+        Propensities are logged as logarithms if one of them underflows.
         """
         kinds = self.cells
         log_mu = kinds.log_propensity[cells]
@@ -202,7 +204,7 @@ class Bandit:
 
 
 def adversarial_bandits() -> tuple[Bandit, ...]:
-    """Return eight bandits that break intervals built on normality, on overlap, or on large propensities.
+    """Return eight bandits that break intervals based on normality, overlap or large propensities.
 
     >>> [bandit.name for bandit in adversarial_bandits()][:3]
     ['rare action', 'underflowing propensity', 'clicks']
@@ -210,7 +212,7 @@ def adversarial_bandits() -> tuple[Bandit, ...]:
     on_policy = (0.6, 0.3, 0.09, 0.01)
     return (
         _bandit("rare action", [1e-3, 0.999], [1, 0], [0.9, 0.1]),
-        # exp(-800) is no float64
+        # exp(-800) underflows in float64
         Bandit(
             "underflowing propensity",
             log_mu=(-300 * math.log(10), -800.0, math.log(0.5), math.log(0.5)),

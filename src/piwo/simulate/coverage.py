@@ -1,4 +1,4 @@
-"""Coverage of a policy by a logger, exactly, where everything is known."""
+"""Exact coverage of a policy by a logger, if all probabilities and rewards are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Coverage", "coverage_of"]
 
 @dataclass(frozen=True)
 class Coverage:
-    """How well a logger tries what a policy plays.
+    """How well a logger covers the actions of a policy.
 
     >>> known = coverage_of(
     ...     np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]), np.array([[1.0, 0.5]]), 0.25
@@ -28,19 +28,18 @@ class Coverage:
 
     gamma: float
     coverage: float
-    """C_gamma = E sum_a pi(a|X) r(X, a)/(mu(a|X) + gamma), what regret bounds ask for; at most
-    1/gamma."""
+    """C_gamma = E sum_a pi(a|X) r(X, a)/(mu(a|X) + gamma), used in regret bounds, <= 1/gamma."""
     reward_free: float
-    """E sum_a pi(a|X)/(mu(a|X) + gamma): above it whatever the rewards; C(pi) at gamma = 0.
-    Infinite where gamma is 0 and the logger never takes what the policy plays."""
+    """E sum_a pi(a|X)/(mu(a|X) + gamma): at least `coverage`; C(pi) at gamma = 0. Infinite if gamma
+    is 0 and the logger never takes an action of the policy."""
     missing_value: float
-    """What the policy earns where the logger never goes."""
+    """The part of the policy's value from actions that the logger never takes."""
     missing_mass: float
-    """How often it goes there."""
+    """The probability that the policy takes such actions."""
 
 
 def coverage_of(chances: Floats, logged: Floats, rewards: Floats, gamma: float) -> Coverage:
-    """Return the coverage on n contexts, each as likely as the others.
+    """Return the coverage on n equally likely contexts.
 
     Args:
         chances: (n, K) pi(a|x).
@@ -57,6 +56,7 @@ def coverage_of(chances: Floats, logged: Floats, rewards: Floats, gamma: float) 
         raise UsageError(
             f"{argument('gamma')} is {shown(gamma)}, expected a finite number of at least 0"
         )
+    # C_gamma = (1/n) sum_t sum_a pi_a r_a / (mu_a + gamma); with r = 1 it is reward-free
     tried = (logged + gamma).ravel()
     n, missing = len(chances), logged == 0.0
     return Coverage(

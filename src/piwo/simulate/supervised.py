@@ -1,7 +1,8 @@
-"""Labeled data as a bandit: contexts are rows, actions are classes, and every policy has a known value."""
+"""Labeled data as a bandit: actions are classes, and the value of every policy is known."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
@@ -47,25 +48,26 @@ from piwo.sources.source import TableSource
 __all__ = ["ClassificationBandit"]
 
 _SLICE = 65_536
+"""Rows in a slice, the unit of work of a thread."""
 
 
 @final
 class ClassificationBandit:
-    """A bandit made from n labeled rows: playing action a on a row of class c earns 1 with chance M[a, c].
+    """A bandit made from n labeled rows: action a on a row of class c earns 1 with chance M[a, c].
 
-    Answers: how good is what a learner or an interval says, where the truth can be computed? Rows
-    are drawn evenly; the value of a policy is exact, v(pi) = (1/n) sum_i sum_a pi(a|x_i) M[a, y_i].
+    Use it to test learners and intervals against the truth. Rows are drawn uniformly, and the value
+    of a policy is exact: v(pi) = (1/n) sum_i sum_a pi(a|x_i) M[a, y_i].
 
     Args:
         X: the contexts, an (n, d) matrix, or a data frame.
         y: (n,) class labels.
-        rewards: (K, K) mean rewards M[action, class] in [0, 1]; None: 1 where they agree, else 0.
+        rewards: (K, K) mean rewards M[action, class] in [0, 1]; None: 1 if they agree, else 0.
         actions: the K labels, of actions and of classes; None: the sorted distinct labels of y.
-        features: how a data frame becomes the context matrix; None: as a log of these columns
-            would.
+        features: how a data frame becomes the context matrix; None: as for a log of these
+            columns.
 
     Raises:
-        UsageError: for shapes that do not go together, or mean rewards outside [0, 1].
+        UsageError: for shapes that do not fit together, or mean rewards outside [0, 1].
         DataError: for labels that are not among the actions, or missing or infinite contexts.
 
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 6 (the conversion of
@@ -90,11 +92,9 @@ class ClassificationBandit:
         features: Features | None = None,
     ) -> None:
         labels = label_array(y, "y")
-        self.actions = (
-            Actions(sorted(labels.unique().to_pylist()))
-            if actions is None
-            else action_list(actions)
-        )
+        if actions is None:
+            actions = Actions(sorted(labels.unique().to_pylist()))
+        self.actions = action_list(actions)
         self.classes = _codes(labels, self.actions)
         self.table, self.features, self.context = _context(X, features)
         if len(self.context) != len(self.classes):
@@ -113,12 +113,12 @@ class ClassificationBandit:
 
     @cached_property
     def _by_class(self) -> Floats:
-        """M transposed, (class, action): a row of it is the reward vector of a logged row."""
+        """M transposed, (class, action): one row is the mean rewards of a class."""
         return np.ascontiguousarray(self.rewards.T)
 
     @cached_property
     def _all_columns(self) -> dict[str, Any]:
-        """The context columns of all rows; every log of all rows shares them."""
+        """The context columns of all rows, which every log of all rows shares."""
         return _columns(self.table, self.features, self.context, slice(None))
 
     @cached_property
@@ -128,7 +128,7 @@ class ClassificationBandit:
         return np.asarray(self.rewards @ counts / len(self))
 
     def take(self, rows: npt.NDArray[Any]) -> Self:
-        """Return the bandit of some of the rows, such as one part to learn on and another to test on.
+        """Return the bandit of some of the rows, such as one part to learn on, another to test on.
 
         Args:
             rows: an index array or a mask.
@@ -139,16 +139,17 @@ class ClassificationBandit:
         index = np.arange(len(self))[rows]
         table = None if self.table is None else self.table.take(pa.array(index))
         part = copy(self)
-        for name in ("_all_columns", "_action_values"):  # what was worked out for all rows
+        # The copies of cached properties are those of all rows.
+        for name in ("_all_columns", "_action_values"):
             part.__dict__.pop(name, None)
         part.classes = self.classes[index]
         part.table, part.context = table, self.context[index]
         return part
 
-    # --- what is known
+    # --- known values
 
     def value(self, policy: Policy) -> float:
-        """Return the true value of a policy, exactly; block by block, without a table of rows x actions.
+        """Return the exact value of a policy, block by block, without a table of rows x actions.
 
         Args:
             policy: over these actions, in any order.
@@ -170,7 +171,9 @@ class ClassificationBandit:
             total = 0.0
             for block in row_blocks(rows.stop - rows.start, len(self.actions)):
                 here = slice(rows.start + block.start, rows.start + block.stop)
-                some, classes = None if context is None else context[here], self.classes[here]
+                classes = self.classes[here]
+                some = None if context is None else context[here]
+                # sum_i sum_a pi(a|x_i) M[a, y_i]
                 if isinstance(policy, DeterministicPolicy):
                     total += self.rewards[policy.decide(some, len(classes)), classes].sum()
                 else:
@@ -181,7 +184,7 @@ class ClassificationBandit:
         return float(sum(spread(len(self), _SLICE, earned))) / len(self)
 
     def coverage(self, policy: Policy, logger: Policy, gamma: float = 0.0) -> float:
-        """Return how well a logger covers what a policy earns: 0 where it earns nothing, inf without support.
+        """Return how well a logger covers a policy's rewards; inf without support.
 
         Args:
             policy: over these actions, in any order.
@@ -200,7 +203,7 @@ class ClassificationBandit:
         return self.coverages(policy, logger, gamma).coverage
 
     def coverages(self, policy: Policy, logger: Policy, gamma: float = 0.0) -> Coverage:
-        """Return `coverage` with its reward-free form, and what the logger never shows; block by block.
+        """Return `coverage`, its reward-free form, and what the logger misses, block by block.
 
         Args:
             policy: over these actions, in any order.
@@ -208,7 +211,7 @@ class ClassificationBandit:
             gamma: what is added to the propensities, at least 0.
 
         Returns:
-            C_gamma, its reward-free form and what is missing; averages over the rows.
+            C_gamma, its reward-free form and what is missing, as averages over the rows.
 
         >>> import piwo
         >>> bandit = ClassificationBandit([[0.0], [1.0]], ["a", "b"])
@@ -217,27 +220,30 @@ class ClassificationBandit:
         >>> found.coverage, found.reward_free
         (0.5, 1.0)
         """
-        both = [aligned(one, self.actions) for one in (policy, logger)]
-        contexts = [one.context(self.context) for one in both]
+        policy, logger = aligned(policy, self.actions), aligned(logger, self.actions)
+        contexts = policy.context(self.context), logger.context(self.context)
 
-        def of_block(rows: slice) -> Floats:
-            classes = self.classes[rows]
-            pi, mu = (
-                one.distribution(None if context is None else context[rows], len(classes))
-                for one, context in zip(both, contexts, strict=True)
-            )
-            found = coverage_of(pi, mu, self._by_class[classes], gamma)
-            return len(classes) * np.array(
-                [found.coverage, found.reward_free, found.missing_value, found.missing_mass]
-            )
+        def table(one: Policy, context: Floats | None, rows: slice) -> Floats:
+            some = None if context is None else context[rows]
+            return one.distribution(some, rows.stop - rows.start)
 
-        total: Floats = np.sum(
-            [of_block(block) for block in row_blocks(len(self), len(self.actions))], axis=0
+        parts = []
+        for rows in row_blocks(len(self), len(self.actions)):
+            pi, mu = table(policy, contexts[0], rows), table(logger, contexts[1], rows)
+            found = coverage_of(pi, mu, self._by_class[self.classes[rows]], gamma)
+            means = [found.coverage, found.reward_free, found.missing_value, found.missing_mass]
+            parts.append((rows.stop - rows.start) * np.array(means))
+        total: Floats = np.sum(parts, axis=0) / len(self)
+        return Coverage(
+            gamma=gamma,
+            coverage=float(total[0]),
+            reward_free=float(total[1]),
+            missing_value=float(total[2]),
+            missing_mass=float(total[3]),
         )
-        return Coverage(gamma, *(float(x) for x in total / len(self)))
 
     def values(self, policies: Sequence[Policy]) -> Floats:
-        """Return the true values of many policies, (P,), exactly; linear greedy ones together, on all cores.
+        """Return the exact values of many policies, (P,); linear greedy ones on all cores at once.
 
         Args:
             policies: over these actions.
@@ -251,27 +257,27 @@ class ClassificationBandit:
         [0.5, 0.5]
         """
         found = np.zeros(len(policies))
-        linear = [
-            i
-            for i, p in enumerate(policies)
-            if isinstance(p, LinearGreedy) and p.actions == self.actions
-        ]
+        linear, places = [], []
+        for i, policy in enumerate(policies):
+            if isinstance(policy, LinearGreedy) and policy.actions == self.actions:
+                linear.append(policy)
+                places.append(i)
+            else:
+                found[i] = self.value(policy)
         if linear:
-            stack = LinearStack([policies[i] for i in linear])  # type: ignore[misc]
-            found[linear] = stack.mean_rewards(self.context, self.classes, self._by_class)
-        for i in set(range(len(policies))).difference(linear):
-            found[i] = self.value(policies[i])
+            stack = LinearStack(linear)
+            found[places] = stack.mean_rewards(self.context, self.classes, self._by_class)
         return found
 
     def best_fixed_action(self) -> Label:
-        """Return the label of the action with the highest mean reward over all rows; of equal ones the first.
+        """Return the action with the highest mean reward over all rows, the first of equal ones.
 
         >>> ClassificationBandit([[0.0], [1.0]], [7, 7], actions=[3, 7]).best_fixed_action()
         7
         """
         return self.actions.labels[int(self._action_values.argmax())]
 
-    # --- what acts and what is logged
+    # --- loggers and logs
 
     def softmax_logger(
         self,
@@ -287,11 +293,11 @@ class ClassificationBandit:
         with intercept.
 
         Args:
-            eta: inverse temperature; 0 is uniform, large is nearly greedy, negative prefers what is
-                bad.
-            rows: fraction of the rows that the regression sees, drawn at random; None: all.
+            eta: inverse temperature; 0 is uniform, large is nearly greedy, negative prefers bad
+                actions.
+            rows: fraction of the rows for the regression, drawn at random; None: all.
             alpha: the ridge penalty, as in scikit-learn.
-            random_state: seed of the rows seen.
+            random_state: seed of the drawn rows.
 
         Raises:
             UsageError: for an eta that is not finite.
@@ -304,8 +310,11 @@ class ClassificationBandit:
         check_finite("eta", eta)
         check_finite("alpha", alpha)
         check_non_negative("alpha", alpha)
-        seen = slice(None) if rows is None else _fraction(rows, len(self), generator(random_state))
-        coef, intercept = _ridge(self.context[seen], self.classes[seen], self._by_class, alpha)
+        context, classes = self.context, self.classes
+        if rows is not None:
+            seen = _fraction(rows, len(self), generator(random_state))
+            context, classes = context[seen], classes[seen]
+        coef, intercept = _ridge(context, classes, self._by_class, alpha)
         return LinearSoftmax(eta * coef, eta * intercept, self.actions, features=self.features)
 
     def log(
@@ -317,21 +326,20 @@ class ClassificationBandit:
         full_propensities: bool = False,
         log_propensities: bool = False,
     ) -> Log:
-        """Return the log that a behavior policy would have written: one action and one 0/1 reward a row.
+        """Return a log of a behavior policy: one action and one reward of 0 or 1 a row.
 
         Args:
             behavior: draws the actions.
-            rows: None: every row once, in order; a number: so many rows drawn evenly with
+            rows: None: every row once, in order; a number of rows, drawn uniformly with
                 replacement; or the indices of rows.
             random_state: a seed, or a numpy Generator, which advances.
-            full_propensities: the log knows the behavior policy, and so the whole vector mu(.|X) of
-                every row, and its logarithm where the policy has one; no table of rows x actions is
-                stored.
-            log_propensities: log the logarithm in place of the propensity: exact where that
-                underflows.
+            full_propensities: the log keeps the behavior policy, and so has the full vector mu(.|X)
+                of every row, without storing a table of rows x actions.
+            log_propensities: log the logarithm of the propensity, which is exact even if the
+                propensity underflows.
 
         Returns:
-            A `Log` in memory, whose context is this bandit's.
+            A `Log` in memory, with the context of this bandit.
 
         >>> import piwo
         >>> bandit = ClassificationBandit([[0.0], [1.0]] * 50, ["a", "b"] * 50)
@@ -352,13 +360,10 @@ class ClassificationBandit:
             "reward": reward,
             "log_propensity" if log_propensities else "propensity": propensity,
         }
-        return self._logged(
-            roles,
-            self._all_columns
-            if isinstance(index, slice)
-            else _columns(self.table, self.features, context, index),
-            behavior if full_propensities else None,
-        )
+        columns = self._all_columns
+        if not isinstance(index, slice):
+            columns = _columns(self.table, self.features, context, index)
+        return self._logged(roles, columns, behavior if full_propensities else None)
 
     def _draw(
         self,
@@ -368,29 +373,29 @@ class ClassificationBandit:
         rng: np.random.Generator,
         logarithm: bool,
     ) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
-        """Return actions, their propensities (or logarithms) and rewards; slices of rows on all cores.
+        """Return actions, their propensities (or logarithms) and rewards, on all cores.
 
-        A slice has a generator of its own, so that what is drawn does not depend on the number of
+        Each slice of rows has its own generator, so the draws do not depend on the number of
         threads.
         """
         n = len(classes)
-        # a policy made for the rows of one log takes them all at once
-        step = n if behavior.rows is not None else _SLICE
-        seeds = rng.integers(2**63, size=(-(-n // max(step, 1)), 2)) if n > step else None
+        # A policy made for the rows of one log takes all rows at once.
+        step = _SLICE if behavior.rows is None else n
+        seeds = None
+        if n > step:
+            seeds = rng.integers(2**63, size=(math.ceil(n / step), 2))
 
         def work(rows: slice) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
             here = rng if seeds is None else np.random.default_rng(seeds[rows.start // step])
-            seen, some = None if context is None else context[rows], classes[rows]
+            seen = None if context is None else context[rows]
+            some = classes[rows]
             try:
                 codes, propensity = behavior.draw_logged(seen, len(some), here, logarithm)
             except RowError as wrong:
                 raise RowError(wrong.problem, rows.start + wrong.row) from None
-            # one uniform number a row
-            return (
-                codes,
-                propensity,
-                (here.random(len(some)) < self.rewards[codes, some]).astype(np.float64),
-            )
+            # R = 1 with probability M[A, y]: one uniform number a row
+            won = here.random(len(some)) < self.rewards[codes, some]
+            return codes, propensity, won.astype(np.float64)
 
         parts = spread(n, max(step, 1), work) or [work(slice(0, 0))]
         codes, propensity, reward = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -418,7 +423,7 @@ class ClassificationBandit:
 
     @staticmethod
     def paper_rewards(actions: int, random_state: RandomState) -> Floats:
-        """Return mean rewards as in the paper: 1 for the right action, uniform on [0, 1) for the others.
+        """Return mean rewards as in the paper: 1 for the true class, uniform on [0, 1) otherwise.
 
         Args:
             actions: K.
@@ -444,14 +449,14 @@ def _codes(labels: pa.Array, actions: Actions) -> npt.NDArray[np.int32]:
     if len(unknown):
         raise DataError(
             f"y holds {len(unknown)} labels that are missing or not among the {len(actions)} "
-            f"actions ({actions.preview()}); first: row {unknown[0]}; give {argument('actions', '[...]')} with "
-            "every label"
+            f"actions ({actions.preview()}); first: row {unknown[0]}; give "
+            f"{argument('actions', '[...]')} with every label"
         )
     return codes
 
 
 def _context(X: Any, features: Features | None) -> tuple[pa.Table | None, Features, Floats]:
-    """Return the data frame (None for a plain matrix), the features and the (n, d) matrix."""
+    """Return the data frame (None for a plain matrix), its features and its (n, d) matrix."""
     check_kind("features", features, (Features, type(None)))
     if not is_frame(X):
         matrix = numbers("X", X, "an (n, d) matrix or a data frame")
@@ -472,7 +477,7 @@ def _context(X: Any, features: Features | None) -> tuple[pa.Table | None, Featur
 def _columns(
     table: pa.Table | None, features: Features, context: Floats, index: Any
 ) -> dict[str, Any]:
-    """Return the context columns of the drawn rows by name, as the log shall hold them."""
+    """Return the context columns of the drawn rows by name, as the log holds them."""
     if table is None:
         return {name: np.ascontiguousarray(context[:, i]) for i, name in enumerate(features.names)}
     drawn = table if isinstance(index, slice) else table.take(pa.array(index))
@@ -483,7 +488,8 @@ def _mean_rewards(rewards: Any, actions: int) -> Floats:
     matrix = np.eye(actions) if rewards is None else numbers("rewards", rewards).copy()
     if matrix.shape != (actions, actions):
         raise UsageError(
-            f"{argument('rewards')} has shape {matrix.shape}, expected ({actions}, {actions}): M[action, class]"
+            f"{argument('rewards')} has shape {matrix.shape}, expected ({actions}, {actions}): "
+            "M[action, class]"
         )
     if not ((matrix >= 0) & (matrix <= 1)).all():
         raise UsageError("rewards holds numbers outside [0, 1], expected chances of a reward of 1")
@@ -494,26 +500,25 @@ def _mean_rewards(rewards: Any, actions: int) -> Floats:
 def _fraction(rows: float, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     if not (is_number(rows) and 0 < rows <= 1):
         raise UsageError(
-            f"{argument('rows')} is {shown(rows)}, expected a fraction of the rows, above 0 and at most 1"
+            f"{argument('rows')} is {shown(rows)}, expected a fraction of the rows, above 0 and at "
+            "most 1"
         )
     return rng.choice(n, size=max(1, round(rows * n)), replace=False, shuffle=False)
 
 
 def _drawn(rows: Any, n: int, rng: np.random.Generator) -> Any:
-    """Return which rows are logged, as an index."""
+    """Return the index of the rows to log."""
     if rows is None:
         return slice(None)
     if is_whole(rows):
         check_count("rows", rows, 1, "how many to draw, or the indices of rows")
         return rng.integers(0, n, size=int(rows))
     index = np.asarray(rows)
-    if (
-        index.ndim != 1
-        or index.dtype.kind not in "iu"
-        or (index.size and not -n <= index.min() <= index.max() < n)
-    ):
+    whole = index.ndim == 1 and index.dtype.kind in "iu"
+    if not whole or (index.size and not -n <= index.min() <= index.max() < n):
         raise UsageError(
-            f"{argument('rows')} is {shown(rows)}, expected a number of rows, or the indices of rows below {n}"
+            f"{argument('rows')} is {shown(rows)}, expected a number of rows, or the indices of "
+            f"rows below {n}"
         )
     return index
 
@@ -523,19 +528,21 @@ def _ridge(
 ) -> tuple[Floats, Floats]:
     """Return (K, d) coefficients and (K,) intercepts of the ridge regressions of M[a, y] on x.
 
-    The targets depend on a row through its class alone, so X'G is a product of class sums: no n x K
-    table.
+    The targets depend on a row through its class alone, so X'G is a product of sums by class, and
+    no n x K table is needed.
     """
     center, d = context.mean(axis=0), context.shape[1]
     xx, sums = np.zeros((d, d)), np.zeros((len(by_class), d))
     for start in range(0, len(context), _SLICE):
         shifted = context[start : start + _SLICE] - center
         here = classes[start : start + _SLICE]
-        with np.errstate(over="ignore", invalid="ignore"):  # told below
+        # An overflow is reported below.
+        with np.errstate(over="ignore", invalid="ignore"):
             xx += shifted.T @ shifted
         for j in range(d):
             sums[:, j] += np.bincount(here, weights=shifted[:, j], minlength=len(by_class))
     require_finite_squares(xx)
+    # coef = (X'X + alpha I)^-1 X'G with centered X; intercept = mean of G - coef @ center
     mean = np.bincount(classes, minlength=len(by_class)) @ by_class / len(classes)
     coef = np.asarray(np.linalg.solve(xx + alpha * np.eye(d), sums.T @ by_class).T, np.float64)
     return coef, np.asarray(mean - coef @ center, np.float64)
