@@ -128,7 +128,8 @@ def act(
         policy = piwo.policies.EpsilonGreedy(policy, epsilon)
     table = read_contexts(contexts, policy.features if policy.needs_context else None)
     rows = table.num_rows
-    chosen = policy.act(table, seed) if policy.needs_context else policy.act(None, seed, n=rows)
+    X = table if policy.needs_context else None
+    chosen = policy.act(X, seed, n=rows)
     labels, propensities = chosen.actions.tolist(), chosen.propensities
     json_lines = format == "jsonl"
     if format is None and out is not None:

@@ -136,7 +136,9 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
         UsageError: for arrays without an explicit action list, and for any other type.
     """
     low, span, actions = log.reward_range[0], log.span, len(log.actions)
-    predict = getattr(q, "predict", None) or (q if callable(q) else None)
+    predict = getattr(q, "predict", None)
+    if predict is None and callable(q):
+        predict = q
     if predict is not None:
         if log.features is None:
             raise UsageError(
@@ -155,7 +157,8 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
             "rewards, a data frame with one column an action, a function of the context, or an "
             "object with predict"
         )
-    values, named = named_table(q, log.actions if is_frame(q) else _declared(log))
+    expected = log.actions if is_frame(q) else _declared(log)
+    values, named = named_table(q, expected)
     assert named == log.actions
     table = numbers("q", values, "an array of predicted rewards")
     if rows is not None and len(table) != rows:
@@ -314,6 +317,9 @@ def estimate_with_model(
     span, value = log.span, log.value
     ends = bounds.normal_interval(found.value, found.standard_error, delta)
     alone = float(sums.first[0]) / sums.total
+    notes = (*log.propensity_caveats, *_INDEPENDENT)
+    if correction is None:
+        notes = _ERROR_OF_MODEL
     return ModelEstimate(
         name=name,
         estimator="dm" if correction is None else correction.name,
@@ -328,7 +334,7 @@ def estimate_with_model(
         correction=None if correction is None else span * (found.value - alone),
         reward_range=log.reward_range,
         cost=log.columns.cost,
-        notes=_ERROR_OF_MODEL if correction is None else (*log.propensity_caveats, *_INDEPENDENT),
+        notes=notes,
     )
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.errors import DataError, UsageError
+from piwo.logs.batch import Floats
 from piwo.sources.row_labels import place
 
-__all__ = ["DENSE_LIMIT", "Codes", "RowError", "check_dense", "row_blocks", "spread"]
+__all__ = ["DENSE_LIMIT", "Codes", "RowError", "check_dense", "row_blocks", "spread", "take"]
 
 T = TypeVar("T")
 
@@ -54,6 +55,17 @@ def row_blocks(rows: int, actions: int, size: int | None = None) -> Iterator[sli
     least = min(_LEAST_ROWS, _MOST_BYTES // bytes_a_row)
     step = max((size or _BLOCK_BYTES) // bytes_a_row, least, 1)
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def take(context: Floats | None, rows: slice | npt.NDArray[Any]) -> Floats | None:
+    """Return some rows of a context; None for policies that need none.
+
+    >>> take(np.eye(2), slice(1)).tolist(), take(None, slice(1))
+    ([[1.0, 0.0]], None)
+    """
+    if context is None:
+        return None
+    return context[rows]
 
 
 def spread(rows: int, step: int, work: Callable[[slice], T]) -> list[T]:

@@ -76,7 +76,9 @@ class Classifier(Policy):
             raise UsageError(message)
         self.places = _places(model, classes, self.listed)
         names = getattr(model, "feature_names_in_", None)
-        self.names = None if names is None else tuple(str(x) for x in names)
+        if names is not None:
+            names = tuple(str(x) for x in names)
+        self.names: tuple[str, ...] | None = names
         if features is None and self.names is not None:
             features = Features.numeric(self.names)
         self.features = features
@@ -87,13 +89,12 @@ class Classifier(Policy):
 
     def _matrix(self, context: Floats) -> Any:
         """Return the context in the model's column order, named if it was fitted with names."""
-        matrix = context if self.order is None else context[:, self.order]
+        if self.order is not None:
+            context = context[:, self.order]
         if self.names is None:
-            return matrix
-        return pa.table(
-            [np.ascontiguousarray(matrix[:, j]) for j in range(matrix.shape[1])],
-            names=list(self.names),
-        )
+            return context
+        columns = [np.ascontiguousarray(column) for column in context.T]
+        return pa.table(columns, names=list(self.names))
 
     def _decided(self, context: Floats) -> Codes:
         predicted = np.asarray(self.model.predict(self._matrix(context)))

@@ -11,7 +11,7 @@ from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.messages import argument
-from piwo.policies.blocks import Codes
+from piwo.policies.blocks import Codes, take
 from piwo.policies.policy import Policy
 from piwo.policies.state import State
 
@@ -83,9 +83,7 @@ class EpsilonGreedy(Policy):
         explore = rng.random(n) < self.epsilon
         codes = rng.integers(len(self.actions), size=n, dtype=np.int32)
         follow = np.flatnonzero(~explore)
-        codes[follow] = self.policy.draw(
-            None if context is None else context[follow], len(follow), rng
-        )
+        codes[follow] = self.policy.draw(take(context, follow), len(follow), rng)
         return codes
 
     def logged(self, batch: Batch) -> Floats:

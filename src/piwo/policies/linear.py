@@ -80,7 +80,8 @@ def score_blocks(
     with np.errstate(invalid="ignore", over="ignore"):
         for block in row_blocks(len(context), len(coef)):
             count = block.stop - block.start
-            buffer = np.empty((count, len(coef))) if buffer is None else buffer
+            if buffer is None:
+                buffer = np.empty((count, len(coef)))
             scores = buffer[:count]
             np.matmul(context[block], transposed, out=scores)
             scores += intercept
@@ -152,7 +153,9 @@ class LinearGreedy(DeterministicPolicy):
 
     def context(self, X: Any) -> Floats | None:
         """Return the context matrix; a float64 matrix of the right width as it is."""
-        return X if is_plain(X, self.width) else super().context(X)
+        if is_plain(X, self.width):
+            return np.asarray(X)
+        return super().context(X)
 
     def decide(self, context: Floats | None, n: int) -> Codes:
         """Return the action with the highest score in each row, (n,) codes."""
@@ -224,7 +227,9 @@ class LinearSoftmax(Policy):
 
     def context(self, X: Any) -> Floats | None:
         """Return the context matrix; a float64 matrix of the right width as it is."""
-        return X if is_plain(X, self.width) else super().context(X)
+        if is_plain(X, self.width):
+            return np.asarray(X)
+        return super().context(X)
 
     def _scaled(self, scores: Floats, start: int) -> Floats:
         """Return z = (s - max s) / temperature, (m, K), in place."""
@@ -260,7 +265,9 @@ class LinearSoftmax(Policy):
             codes[block] = draw_rows(chances, rng)
             # log pi(a | x) = z_a - log sum_b exp(z_b)
             found[block] = z[np.arange(len(z)), codes[block]] - np.log(chances.sum(axis=1))
-        return codes, found if logarithm else np.exp(found, out=found)
+        if logarithm:
+            return codes, found
+        return codes, np.exp(found, out=found)
 
     def _log_chances(self, context: Floats | None, codes: Codes) -> Floats:
         assert context is not None

@@ -99,7 +99,9 @@ class LinearStack:
             X: (n, d) context matrix.
         """
         blocks = self.each(X, lambda rows, codes: codes)  # noqa: ARG005
-        return np.concatenate(blocks, axis=1) if blocks else np.empty((len(self), 0), np.int32)
+        if not blocks:
+            return np.empty((len(self), 0), np.int32)
+        return np.concatenate(blocks, axis=1)
 
     def values(self, X: Any, action: npt.NDArray[np.int32], gains: Floats) -> Floats:
         """Return every policy's mean gain, (P,): mean_t 1{the policy takes A_t in X_t} G[t, A_t].

@@ -12,7 +12,7 @@ from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.messages import argument
-from piwo.policies.blocks import Codes
+from piwo.policies.blocks import Codes, take
 from piwo.policies.distributions import TOLERANCE
 from piwo.policies.policy import Policy
 from piwo.policies.state import State
@@ -48,10 +48,11 @@ class Mixture(Policy):
             raise UsageError(
                 f"{argument('policies')} is empty; a mixture needs at least one policy"
             )
-        self.listed = next((x.listed for x in policies if x.listed is not None), None)
-        self.policies = tuple(
-            x if self.listed is None else _same_actions(x, self.listed) for x in policies
-        )
+        listed = next((x.listed for x in policies if x.listed is not None), None)
+        if listed is not None:
+            policies = [_same_actions(x, listed) for x in policies]
+        self.listed = listed
+        self.policies = tuple(policies)
         shares = numbers("weights", weights).copy()
         if shares.shape != (len(self.policies),):
             raise UsageError(
@@ -93,8 +94,10 @@ class Mixture(Policy):
 
     def context(self, X: Any) -> Floats | None:
         """Return the context matrix that the inner policies share."""
-        first = next((x for x in self.policies if x.needs_context), None)
-        return None if first is None else first.context(X)
+        for policy in self.policies:
+            if policy.needs_context:
+                return policy.context(X)
+        return None
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return the weighted sum of the policies' tables, (n, K)."""
@@ -116,7 +119,7 @@ class Mixture(Policy):
         codes = np.empty(n, np.int32)
         for i, policy in enumerate(self.policies):
             mine = np.flatnonzero(which == i)
-            codes[mine] = policy.draw(None if context is None else context[mine], len(mine), rng)
+            codes[mine] = policy.draw(take(context, mine), len(mine), rng)
         return codes
 
     def logged(self, batch: Batch) -> Floats:

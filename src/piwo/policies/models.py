@@ -115,8 +115,10 @@ def _canonical(data: bytes) -> bytes:
         if isinstance(node, dict):
             if type(node.get("__id__")) is int:
                 # Two equal texts or numbers may or may not be one object: each gets its own number.
-                alone = (len(numbers),) if node.get("__loader__") == "JsonNode" else ()
-                node["__id__"] = numbers.setdefault((node["__id__"], *alone), len(numbers) + 1)
+                key: tuple[int, ...] = (node["__id__"],)
+                if node.get("__loader__") == "JsonNode":
+                    key = (node["__id__"], len(numbers))
+                node["__id__"] = numbers.setdefault(key, len(numbers) + 1)
             if "__loader__" in node and node.get("file") in members:
                 suffix = node["file"].rpartition(".")[2]
                 node["file"] = names.setdefault(node["file"], f"{len(names) + 1}.{suffix}")

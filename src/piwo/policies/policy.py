@@ -17,7 +17,7 @@ from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
 from piwo.messages import argument
-from piwo.policies.blocks import Codes, RowError, check_dense, checked_codes, row_blocks
+from piwo.policies.blocks import Codes, RowError, check_dense, checked_codes, row_blocks, take
 from piwo.policies.sampling import Decisions, RandomState, draw_rows, generator
 from piwo.policies.saving import save
 from piwo.policies.state import State
@@ -34,7 +34,9 @@ def action_list(actions: ActionList) -> Actions:
     >>> len(action_list(["a", "b"]))
     2
     """
-    return actions if isinstance(actions, Actions) else Actions(actions)
+    if isinstance(actions, Actions):
+        return actions
+    return Actions(actions)
 
 
 class Policy(ABC):
@@ -67,8 +69,9 @@ class Policy(ABC):
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        count = f"{len(self.listed)} actions" if self.listed is not None else "actions of the log"
-        return f"{type(self).__name__}({count})"
+        if self.listed is None:
+            return f"{type(self).__name__}(actions of the log)"
+        return f"{type(self).__name__}({len(self.listed)} actions)"
 
     # --- what a kind defines
 
@@ -81,7 +84,7 @@ class Policy(ABC):
         found = np.empty(len(codes))
         for block in row_blocks(len(codes), len(self.actions)):
             some = codes[block]
-            table = self.distribution(None if context is None else context[block], len(some))
+            table = self.distribution(take(context, block), len(some))
             found[block] = table[np.arange(len(some)), some]
         return found
 
@@ -90,9 +93,7 @@ class Policy(ABC):
         codes = np.empty(n, np.int32)
         for block in row_blocks(n, len(self.actions)):
             count = block.stop - block.start
-            codes[block] = draw_rows(
-                self.distribution(None if context is None else context[block], count), rng
-            )
+            codes[block] = draw_rows(self.distribution(take(context, block), count), rng)
         return codes
 
     def draw_logged(
@@ -101,7 +102,9 @@ class Policy(ABC):
         """Return what `draw` returns, and the probabilities or their logarithms, both (n,)."""
         codes = self.draw(context, n, rng)
         chances = self.chances(context, codes)
-        return codes, np.log(chances) if logarithm else chances
+        if logarithm:
+            return codes, np.log(chances)
+        return codes, chances
 
     def state(self) -> State:
         """Return what a file must hold.
@@ -281,7 +284,9 @@ class Policy(ABC):
 
     def onto(self, actions: Actions) -> Policy:
         """Return this policy over the action list of a log; see `aligned`."""
-        return self if self.listed == actions else Aligned(self, actions)
+        if self.listed == actions:
+            return self
+        return Aligned(self, actions)
 
     def save(self, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
         """Write the policy to one file, whole or not at all; `piwo.load` reads it.
@@ -445,7 +450,9 @@ class Aligned(Policy):
 
     def onto(self, actions: Actions) -> Policy:
         """Return the policy itself over another list; this one is only a view."""
-        return self if self.listed == actions else self.policy.onto(actions)
+        if self.listed == actions:
+            return self
+        return self.policy.onto(actions)
 
     def state(self) -> State:
         """Return the list and the policy itself."""

@@ -118,4 +118,6 @@ def _width(models: tuple[Any, ...], features: Features | None) -> int | None:
             f"models and features differ in their number of columns: {sorted(found)}; fit all on "
             "the same"
         )
-    return found.pop() if found else None
+    if not found:
+        return None
+    return found.pop()

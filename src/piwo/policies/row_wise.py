@@ -124,7 +124,9 @@ class RowWise(Policy):
 
     def onto(self, actions: Actions) -> Policy:
         """Return this policy over the log's actions; logged probabilities need no change."""
-        return self if self.column is not None else super().onto(actions)
+        if self.column is not None:
+            return self
+        return super().onto(actions)
 
 
 def _is_series(values: Any) -> bool:

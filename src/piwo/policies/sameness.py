@@ -67,7 +67,8 @@ def joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
     )
     if not (all(isinstance(x, int | float) and x > 0 for x in given) and sum(given) <= 1.0 + 1e-12):
         raise UsageError(
-            f"{argument('shares')} is {shares!r:.80}, expected a number above 0 for each policy, at most 1 in all"
+            f"{argument('shares')} is {shares!r:.80}, expected a number above 0 for each policy, "
+            "at most 1 in all"
         )
     joined = dict.fromkeys(same_as.values(), 0.0)
     for key, one in same_as.items():
@@ -121,7 +122,9 @@ def _digest(policy: Any, of_model: Callable[[Any], Any], of_part: Callable[[Poli
 
 def _objects(model: Any) -> list[int]:
     """Return the identities of the model objects, which the policy keeps alive."""
-    return [id(x) for x in model] if isinstance(model, list | tuple) else [id(model)]
+    if isinstance(model, list | tuple):
+        return [id(x) for x in model]
+    return [id(model)]
 
 
 def plain_numbers(value: Any) -> Any:

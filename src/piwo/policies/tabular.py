@@ -51,8 +51,9 @@ class Tabular(Policy):
         features: Features | None = None,
     ) -> None:
         self.listed = action_list(actions)
-        single = not is_frame(probabilities) and np.ndim(probabilities) == 1
-        table, _ = named_table([probabilities] if single else probabilities, self.listed)
+        if not is_frame(probabilities) and np.ndim(probabilities) == 1:
+            probabilities = [probabilities]
+        table, _ = named_table(probabilities, self.listed)
         self.table = checked_distributions(table)
         self.contexts: Floats | None
         if contexts is None:
@@ -110,15 +111,18 @@ class Tabular(Policy):
     def from_state(cls, state: State) -> Tabular:
         """Return the policy of a state."""
         table = state.array("probabilities", -1, len(state.known()))
-        contexts = state.array("contexts", len(table), -1) if "contexts" in state.arrays else None
+        contexts = None
+        if "contexts" in state.arrays:
+            contexts = state.array("contexts", len(table), -1)
         return cls(table, state.known(), contexts, state.features)
 
 
 def _width(contexts: Any, features: Features | None) -> int | None:
     if features is not None:
         return features.width
-    shape: tuple[int, ...] = () if is_frame(contexts) else np.shape(contexts)
-    return shape[1] if len(shape) == 2 else None
+    if is_frame(contexts) or np.ndim(contexts) != 2:
+        return None
+    return int(np.shape(contexts)[1])
 
 
 # Contexts are compared value by value, column after column: each value is replaced by its rank

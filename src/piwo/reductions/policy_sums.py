@@ -113,7 +113,9 @@ class PolicySums(PolicyReduction[PolicyState]):
         pi = self.policy.logged(batch)
         weights = self.weights(batch, pi)
         # Without an upper end of rewards, w R may exceed float64 although w does not.
-        scale = 1.0 if self.bounded else max(1.0, float(batch.reward.max(initial=0.0)))
+        scale = 1.0
+        if not self.bounded:
+            scale = max(1.0, float(batch.reward.max(initial=0.0)))
         if float(weights.w.max(initial=0.0)) * scale == np.inf:
             lost = np.flatnonzero(weights.w > np.finfo(np.float64).max / scale)
             moments, bets = self._lost(batch, weights, lost)

@@ -120,7 +120,9 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _short(name: str) -> str:
     shown = visible(name)
-    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+    if len(shown) <= LONGEST:
+        return shown
+    return shown[: LONGEST - 1] + "…"
 
 
 def _words(one: Evaluation) -> str:

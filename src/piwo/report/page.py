@@ -95,7 +95,9 @@ def _template(name: str, style: str) -> Any:
         """Make every text that is put into the page printable; it is escaped after that."""
         if value is None:
             return "-"
-        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        if isinstance(value, str) and not isinstance(value, Markup):
+            return visible(value)
+        return value
 
     made = Environment(
         autoescape=True,

@@ -38,7 +38,7 @@ from piwo.policies import (
     Policy,
     aligned,
 )
-from piwo.policies.blocks import RowError, row_blocks, spread
+from piwo.policies.blocks import RowError, row_blocks, spread, take
 from piwo.policies.policy import ActionList, action_list
 from piwo.policies.sampling import RandomState, generator
 from piwo.simulate.coverage import Coverage, coverage_of
@@ -137,13 +137,14 @@ class ClassificationBandit:
         1
         """
         index = np.arange(len(self))[rows]
-        table = None if self.table is None else self.table.take(pa.array(index))
         part = copy(self)
         # The copies of cached properties are those of all rows.
         for name in ("_all_columns", "_action_values"):
             part.__dict__.pop(name, None)
         part.classes = self.classes[index]
-        part.table, part.context = table, self.context[index]
+        part.context = self.context[index]
+        if self.table is not None:
+            part.table = self.table.take(pa.array(index))
         return part
 
     # --- known values
@@ -172,7 +173,7 @@ class ClassificationBandit:
             for block in row_blocks(rows.stop - rows.start, len(self.actions)):
                 here = slice(rows.start + block.start, rows.start + block.stop)
                 classes = self.classes[here]
-                some = None if context is None else context[here]
+                some = take(context, here)
                 # sum_i sum_a pi(a|x_i) M[a, y_i]
                 if isinstance(policy, DeterministicPolicy):
                     total += self.rewards[policy.decide(some, len(classes)), classes].sum()
@@ -224,8 +225,7 @@ class ClassificationBandit:
         contexts = policy.context(self.context), logger.context(self.context)
 
         def table(one: Policy, context: Floats | None, rows: slice) -> Floats:
-            some = None if context is None else context[rows]
-            return one.distribution(some, rows.stop - rows.start)
+            return one.distribution(take(context, rows), rows.stop - rows.start)
 
         parts = []
         for rows in row_blocks(len(self), len(self.actions)):
@@ -358,8 +358,9 @@ class ClassificationBandit:
                 pa.array(codes), pa.array(self.actions.labels)
             ),
             "reward": reward,
-            "log_propensity" if log_propensities else "propensity": propensity,
         }
+        role = "log_propensity" if log_propensities else "propensity"
+        roles[role] = propensity
         columns = self._all_columns
         if not isinstance(index, slice):
             columns = _columns(self.table, self.features, context, index)
@@ -387,8 +388,7 @@ class ClassificationBandit:
 
         def work(rows: slice) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
             here = rng if seeds is None else np.random.default_rng(seeds[rows.start // step])
-            seen = None if context is None else context[rows]
-            some = classes[rows]
+            seen, some = take(context, rows), classes[rows]
             try:
                 codes, propensity = behavior.draw_logged(seen, len(some), here, logarithm)
             except RowError as wrong:
@@ -465,7 +465,8 @@ def _context(X: Any, features: Features | None) -> tuple[pa.Table | None, Featur
                 f"X has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for one "
                 "column"
             )
-        features = Features.numeric(matrix.shape[1]) if features is None else features
+        if features is None:
+            features = Features.numeric(matrix.shape[1])
         return None, features, features.encode(matrix)
     table = to_table(X)
     if features is None:
@@ -480,12 +481,15 @@ def _columns(
     """Return the context columns of the drawn rows by name, as the log holds them."""
     if table is None:
         return {name: np.ascontiguousarray(context[:, i]) for i, name in enumerate(features.names)}
-    drawn = table if isinstance(index, slice) else table.take(pa.array(index))
-    return {name: drawn[name] for name in drawn.column_names}
+    if not isinstance(index, slice):
+        table = table.take(pa.array(index))
+    return {name: table[name] for name in table.column_names}
 
 
 def _mean_rewards(rewards: Any, actions: int) -> Floats:
-    matrix = np.eye(actions) if rewards is None else numbers("rewards", rewards).copy()
+    matrix = np.eye(actions)
+    if rewards is not None:
+        matrix = numbers("rewards", rewards).copy()
     if matrix.shape != (actions, actions):
         raise UsageError(
             f"{argument('rewards')} has shape {matrix.shape}, expected ({actions}, {actions}): "
