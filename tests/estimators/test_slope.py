@@ -64,7 +64,7 @@ def test_wrong_arguments() -> None:
     policy = piwo.policies.Uniform(log.actions)
     with pytest.raises(piwo.UsageError, match="no hyper-parameter"):
         slope(log, policy, "snips")
-    with pytest.raises(piwo.UsageError, match="give at least one"):
+    with pytest.raises(piwo.UsageError, match="gammas is empty; pass at least one"):
         slope(log, policy, "clip", [])
     with pytest.raises(piwo.UsageError, match="gammas is -1"):
         slope(log, policy, "clip", [0.1, -1.0])

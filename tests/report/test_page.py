@@ -69,7 +69,7 @@ def test_it_is_written_whole(log: piwo.Log, tmp_path: Path) -> None:
 
 
 def test_nothing_to_report(log: piwo.Log) -> None:
-    with pytest.raises(UsageError, match="no evaluations"):
+    with pytest.raises(UsageError, match="evaluations is empty"):
         summarize(log, [])
 
 

@@ -299,7 +299,7 @@ def estimate_with_model(
     if not (target.gives_full_distribution or logger_is_full):
         raise UsageError(
             "the policy gives the probabilities of the logged actions only, and a reward model "
-            "needs those of all actions; pass an (n, K) array of probabilities, or a policy"
+            "needs full vectors; pass an (n, K) array of probabilities, or another policy"
         )
     model = reward_model(q, log, whole_length(log), fitted_on)
     sums = reduce(log, ModelSums(target, model, correction))
