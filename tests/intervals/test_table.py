@@ -1,5 +1,6 @@
 """The table of interval methods, and what is generated from it."""
 
+import re
 from pathlib import Path
 from typing import get_type_hints
 
@@ -27,10 +28,11 @@ def test_the_table_describes_every_method() -> None:
 
 
 def test_the_help_of_the_command_names_every_method_once_by_its_guarantee() -> None:
-    valid, asymptotic = interval_help().split("Asymptotic")
+    first, valid, asymptotic = re.split(r"Valid at every n|Asymptotic", interval_help())
+    places = {"auto": first, "finite-sample": valid, "asymptotic": asymptotic}
     for name, method in INTERVALS.items():
-        where = asymptotic if method.guarantee == "asymptotic" else valid.split("Valid")[1]
-        assert where.replace(",", " ").replace(".", " ").split().count(name) == 1
+        place = places["auto" if name == "auto" else method.guarantee]
+        assert re.findall(r"[\w-]+", place).count(name) == 1
     hints = get_type_hints(EstimateOptions, include_extras=True)
     (parameter,) = hints["interval"].__metadata__
     assert parameter.help == interval_help()

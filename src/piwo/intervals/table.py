@@ -215,13 +215,17 @@ def interval_named(name: Any) -> IntervalMethod:
 
 
 def interval_help() -> str:
-    """Return the names of the methods in one paragraph, by guarantee, for the command's help.
+    """Return the names of the methods by guarantee, for the command's help.
 
     >>> interval_help().split(":")[0]
     'auto'
     """
-    valid = [one.name for one in INTERVALS.values() if one.guarantee == "finite-sample"]
-    asymptotic = [one.name for one in INTERVALS.values() if one.guarantee == "asymptotic"]
+    valid, asymptotic = [], []
+    for one in INTERVALS.values():
+        if one.guarantee == "asymptotic":
+            asymptotic.append(one.name)
+        elif one.name != "auto":
+            valid.append(one.name)
     summary = INTERVALS["auto"].summary.replace("`", "")
     return (
         f"auto: {summary}. Valid at every n: {', '.join(valid)}. "

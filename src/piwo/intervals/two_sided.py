@@ -119,13 +119,13 @@ class TwoSided(IntervalMethod):
         """Return [LB(E w R), 1 - LB(E w (1 - R))]."""
         self.require(evidence)
         if not evidence.bounded:
-            return bounds.Interval(self.value_lower(evidence), None)
+            return bounds.Interval(self.value_lower(evidence), None, self.guarantee)
         # delta / 2 for each side
         half = evidence.log_inv_delta + math.log(2.0)
         lower = self.lower(Side.of_rewards(evidence, half))
         missed = self.lower(Side.of_losses(evidence, half))
         # v <= 1 - E[w (1 - R)], because the policy's probabilities sum to 1
-        return bounds.Interval(lower, 1.0 - missed)
+        return bounds.Interval(lower, 1.0 - missed, self.guarantee)
 
     def value_lower(self, evidence: Evidence) -> float:
         """Return the raw lower bound on the value, at all of delta."""
