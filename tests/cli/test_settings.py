@@ -83,3 +83,19 @@ def test_help_needs_no_settings(piwo, tmp_path: Path) -> None:
     (tmp_path / "piwo.toml").write_text("nonsense = 1\n", "utf-8")
     assert piwo("--help").code == 0
     assert piwo("--version").code == 0
+
+
+def test_the_next_line_leaves_out_what_the_file_says(piwo, tmp_path: Path) -> None:
+    small, file = tmp_path / "log.csv", tmp_path / "piwo.toml"
+    small.write_text("item,click,p,new\n" + "a,1,0.5,0.1\nb,0,0.5,0.2\n" * 100, "utf-8")
+    file.write_text(ROLES + f'log = "{small}"\nreward_range = [0, 2]\ncontext = "new"\n', "utf-8")
+    last = piwo("check").out.splitlines()[-1]
+    assert last == "next: piwo evaluate --policy uniform"
+    last = piwo("check", small, "--reward-range", "0,1").out.splitlines()[-1]
+    assert last == "next: piwo evaluate --reward-range 0,1 --policy uniform"
+    last = piwo("evaluate", "--policy", "uniform").out.splitlines()[-1]
+    assert last == "next: piwo learn --out policy.piwo"
+    # what only one command's table says is typed for another
+    file.write_text(f'log = "{small}"\n[check]\n{ROLES}[evaluate]\npolicy = "logging"\n', "utf-8")
+    last = piwo("check").out.splitlines()[-1]
+    assert last == "next: piwo evaluate --action item --reward click --propensity p"

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import piwo
-from piwo.cli.answer import Answer, table
+from piwo.cli.answer import Answer, table, typed
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.output_path import files_named
+from piwo.cli.settings import settings_of
 from piwo.cli.shared_options import (
     DEFAULT_ESTIMATE,
     DEFAULT_OUTPUT,
@@ -69,14 +70,19 @@ def evaluate(
         name for name, one in found.items() if gate and name != baseline and not _better(one)
     ]
     first = next(iter(found.values()))
-    step = f"piwo learn {columns.words(log)}{'' if columns.context else ' --context ...'} --out policy.piwo"
+    kept = settings_of("learn")
+    step = ["piwo", "learn", *columns.words(log, "learn")]
+    if not columns.context and "--context" not in kept:
+        step += ["--context", "..."]
+    if "--out" not in kept:
+        step += ["--out", "policy.piwo"]
     return Answer(
         text="\n".join(
             [
                 *_told(rows, found, _called(rows, log, columns.where)),
                 *map(visible, _gated(refused, first.over, baseline in found) if gate else ()),
                 "",
-                f"next: {visible(step)}",
+                f"next: {typed(step)}",
             ]
         ),
         document={

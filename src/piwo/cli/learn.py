@@ -141,17 +141,7 @@ def _after(
             "",
             f"next: {typed(show)}",
         ]
-    act = [
-        "piwo",
-        "policy",
-        "act",
-        str(out),
-        without_secrets(log),
-        "--epsilon",
-        "0.05",
-        "--seed",
-        "0",
-    ]
+    act = ["piwo", "policy", "act", str(out), without_secrets(log), "--epsilon", "0.05"]
     saved = (
         f"saved to {visible(out)}"
         if stays is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated, Any, Literal, cast
 from cyclopts import Group, Parameter, Token
 
 import piwo
+from piwo.cli.settings import settings_of
 from piwo.errors import FileError, UsageError
 from piwo.logs.columns import ROLES, UNLOGGED_ROLES, Columns, Roles, UnloggedRoles
 from piwo.logs.encoding import DEFAULT_ENCODING
@@ -232,24 +232,36 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
             **cast(UnloggedRoles, roles),
         )
 
-    def words(self, paths: Sequence[str], context: bool = True) -> str:
-        """Return LOG and these options as they would be typed, for the commands that we suggest."""
-        words = [without_secrets(path) for path in paths]
-        for name, default in vars(LogOptions()).items():
-            value = getattr(self, name)
-            if value == default or (
-                name == "context" and not context and self.estimate_propensities is None
-            ):
+    def words(self, paths: Sequence[str], command: str) -> list[str]:
+        """Return LOG and these options as typed for a command, without what its settings file says."""
+        kept = settings_of(command)
+        words = []
+        if kept.get("--log") != ",".join(paths):
+            words += [without_secrets(path) for path in paths]
+        for one in fields(self):
+            option, text = "--" + one.name.replace("_", "-"), _as_typed(getattr(self, one.name))
+            if text is None or text == kept.get(option, _as_typed(one.default)):
                 continue
-            option = "--" + name.replace("_", "-")
-            text = ",".join(value) if isinstance(value, list) else str(value)
-            words += (
-                [option]
-                if value is True
-                else [f"{option}={text}" if text.startswith("-") else option]
-            )
-            words += [] if value is True or text.startswith("-") else [text]
-        return shlex.join(words)
+            if text == "true":
+                words.append(option)
+            elif text.startswith("-"):
+                words.append(f"{option}={text}")
+            else:
+                words += [option, text]
+        return words
+
+
+def _as_typed(value: object) -> str | None:
+    """Return the text that gives an option this value; None: none does."""
+    if value is None or value is False:
+        return None
+    if value is True:
+        return "true"
+    if isinstance(value, list):
+        return ",".join(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 DEFAULT_COLUMNS = LogOptions()

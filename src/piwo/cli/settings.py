@@ -18,7 +18,7 @@ from cyclopts.argument import ArgumentCollection
 
 from piwo.errors import UsageError
 
-__all__ = ["from_files"]
+__all__ = ["from_files", "settings_of"]
 
 
 def from_files(root: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -56,6 +56,18 @@ def nearest(folder: Path) -> tuple[Path | None, Mapping[str, Any]]:
             if page is not None:
                 return project, page
     return None, {}
+
+
+def settings_of(command: str) -> dict[str, str]:
+    """Return what the nearest settings file gives a command: option -> the text that it stands for."""
+    _, page = nearest(Path.cwd())
+    own = page.get(command, {})
+    found = {**page, **(own if isinstance(own, Mapping) else {})}
+    return {
+        _option(key): ",".join(_texts(value, several=True))
+        for key, value in found.items()
+        if not isinstance(value, Mapping)
+    }
 
 
 def _read(path: Path) -> dict[str, Any]:
