@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from timing import peak_memory
 
 import piwo
-from piwo.oracles.ridge import first_mean
+from piwo.oracles.examples import first_mean
 from piwo.reductions import Gram, PolicySums, Reduction, packed, reduce
 from piwo.scores import IW, IX
 

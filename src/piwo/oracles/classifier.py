@@ -1,4 +1,4 @@
-"""Classifier oracle: weighted classification of the logged actions, with any scikit-learn classifier."""
+"""Classifier oracle: weighted classification of the logged actions by any classifier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from piwo.errors import UsageError, warn
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.examples import Examples, rewarded, standardized
-from piwo.oracles.oracle import Oracle
+from piwo.oracles.oracle import Oracle, shared_by_neighbors
 from piwo.policies import Classifier as ClassifierPolicy
 from piwo.policies import Constant, LinearGreedy, Policy
 from piwo.policies.models import fitted_model
@@ -30,12 +30,12 @@ class Classifier(Oracle):
     Answers: which policy, of any class that a classifier can learn? With non-negative sparse gains,
     maximizing sum_t pi(A_t|X_t) G[t, A_t] IS weighted classification; the classifier is a surrogate
     for it. Weights are scaled to mean 1, so that the result does not depend on the unit of the
-    reward; rows without reward carry no weight and are left out. Only rewarded rows are held in
+    reward; rows without reward have weight 0 and are left out. Only rewarded rows are held in
     memory.
 
     Without a model: multinomial logistic regression on standardized columns, returned as a linear
-    policy. Along a path every fit starts where the one before ended: gains of neighbors differ
-    little, and so do their optima.
+    policy. Along a path every fit starts at the result of the previous one: gains of neighbors
+    differ little, and so do their optima.
 
     Formula: min over classifiers of sum_t G[t, A_t] loss(A_t, f(X_t)).
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 4 (oracle); docs/theory.md,
@@ -44,8 +44,8 @@ class Classifier(Oracle):
     Args:
         model: any scikit-learn classifier (or a Pipeline that ends in one) whose `fit` takes
             `sample_weight`.
-        C: of the logistic regression, as in scikit-learn: the smaller the more regularised. A model
-            has its own.
+        C: of the logistic regression, as in scikit-learn: smaller values regularize more. Not used
+            with a model.
 
     Raises:
         UsageError: for a model whose `fit` takes no `sample_weight`, and for a C that is not above
@@ -70,43 +70,45 @@ class Classifier(Oracle):
         check_positive("C", self.C)
         if self.C < 1e-300:
             raise UsageError(
-                f"C is {self.C!r}, expected a number of at least 1e-300: its inverse leaves float64"
+                f"C is {self.C!r}, expected a number of at least 1e-300: its inverse is beyond "
+                "float64"
             )
 
     def needs_rows(self) -> bool:
-        """Tell that sums are not enough to learn from."""
+        """True: sums do not suffice."""
         return True
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
-        """Return one policy a score; the log is read once. Neighbors with proportional gains share a policy."""
+        """Return one policy for each score; the log is read once.
+
+        Neighbors with proportional gains share a policy.
+        """
         self.fit_for(log)
         for score in scores:
             if score.dense_weight != 0.0:
                 raise UsageError(
-                    f"{score.label} credits every action of a row, which no classification weight "
-                    "can say; use the ridge or the exhaustive oracle"
+                    f"{score.label} credits every action of a row, which classification weights "
+                    "cannot express; use the ridge or the exhaustive oracle"
                 )
         from sklearn.linear_model import LogisticRegression
 
         examples = rewarded(log, scores)
-        usual = LogisticRegression(C=self.C, max_iter=1000, warm_start=True)
-        policies: list[Policy] = []
-        before: Floats | None = None
-        for gains in examples.gains:
-            weight = gains * (len(gains) / gains.sum())
-            # one propensity and one reward: whatever the score, the weights are the same, and so is
-            # the policy
-            same = before is not None and np.allclose(weight, before, rtol=1e-12, atol=0.0)
-            policies.append(policies[-1] if same else self._fitted(examples, weight, log, usual))
-            before = weight
-        return policies
+        default = LogisticRegression(C=self.C, max_iter=1000, warm_start=True)
+        # with one propensity and one reward the weights, scaled to mean 1, do not depend on the
+        # score
+        weights = (gains * (len(gains) / gains.sum()) for gains in examples.gains)
+        return shared_by_neighbors(
+            weights,
+            lambda _, weight: self._fitted(examples, weight, log, default),
+            rtol=1e-12,
+        )
 
-    def _fitted(self, examples: Examples, weight: Floats, log: Log, usual: Any) -> Policy:
+    def _fitted(self, examples: Examples, weight: Floats, log: Log, default: Any) -> Policy:
         classes = np.unique(examples.action)
         if len(classes) == 1:
             return Constant(log.actions.labels[int(classes[0])], log.actions)
         if self.model is None:
-            return _logistic(examples, weight, log, usual)
+            return _logistic(examples, weight, log, default)
         from sklearn.base import clone
 
         model = fitted_model(
@@ -124,7 +126,7 @@ class Classifier(Oracle):
 
 
 def _weight_key(model: Any) -> str:
-    """Return the name under which `fit` takes weights; for a Pipeline the last step's."""
+    """Return the name of the argument of `fit` for weights; for a Pipeline the last step's."""
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter
 
@@ -134,16 +136,16 @@ def _weight_key(model: Any) -> str:
         key = f"{step}__{key}"
     if not (hasattr(last, "fit") and has_fit_parameter(last, "sample_weight")):
         raise UsageError(
-            f"{type(last).__name__}.fit takes no sample_weight, which the gains need; use another "
-            "classifier"
+            f"{type(last).__name__}.fit takes no sample_weight, expected one for the gains; use "
+            "another classifier"
         )
     return key
 
 
 def _logistic(examples: Examples, weight: Floats, log: Log, model: Any) -> LinearGreedy:
-    """Return weighted multinomial logistic regression as linear coefficients of the columns as they are.
+    """Return weighted multinomial logistic regression as a linear policy on unscaled columns.
 
-    The model keeps what it found, to begin with next time.
+    The model keeps its coefficients, from which the next fit starts.
     """
     from sklearn.exceptions import ConvergenceWarning
 
@@ -154,13 +156,14 @@ def _logistic(examples: Examples, weight: Floats, log: Log, model: Any) -> Linea
     if any(issubclass(x.category, ConvergenceWarning) for x in caught):
         warn("the logistic regression stopped after 1000 steps, short of its optimum")
     coef, intercept = model.coef_, model.intercept_
-    if len(model.classes_) == 2:  # one row of coefficients for two classes
-        coef, intercept = (
-            np.vstack([-coef, coef]) / 2.0,
-            np.concatenate([-intercept, intercept]) / 2.0,
-        )
+    if len(model.classes_) == 2:
+        # scikit-learn has one row of coefficients for two classes: their difference
+        coef = np.vstack([-coef, coef]) / 2.0
+        intercept = np.concatenate([-intercept, intercept]) / 2.0
     full = np.zeros((len(log.actions), len(center)))
-    offset = np.full(len(log.actions), -np.inf)  # an action never rewarded is never played
+    # an action that was never rewarded is never played
+    offset = np.full(len(log.actions), -np.inf)
+    # c'(x - center)/scale + b = (c/scale)'x + b - (c/scale)'center
     full[model.classes_] = coef / scale
     offset[model.classes_] = intercept - (coef / scale) @ center
     return LinearGreedy(full, offset, log.actions, log.features)

@@ -1,4 +1,4 @@
-"""The rewarded rows of a log: all that sparse gains have to say."""
+"""What oracles read of a log: its rewarded rows, and the size of its context columns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy.typing as npt
 from piwo.errors import NothingToLearnError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.reductions.large_contexts import check_squares
 from piwo.scores import Score
 
-__all__ = ["Examples", "rewarded", "standardized"]
+__all__ = ["Examples", "first_mean", "rewarded", "standardized"]
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,28 @@ class Examples:
     action: npt.NDArray[np.int32]
     gains: Floats
     rows: int
-    """n: the rows of the log, those without reward included."""
+    """n: the number of rows of the log, including those without reward."""
+
+
+def first_mean(log: Log) -> Floats:
+    """Return the mean context of the first batch, (d,).
+
+    Sums of squares about it lose no digits, as it is near the mean of all rows.
+    """
+    batch = log.first_batch(context=True)
+    if batch is None:
+        assert log.features is not None
+        return np.zeros(log.features.width)
+    assert batch.context is not None
+    mean: Floats = batch.context.mean(axis=0)
+    return mean
 
 
 def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
     """Return the rewarded rows of a log with their gains under S scores; the log is read once.
 
     Raises:
-        NothingToLearnError: where no row has a reward.
+        NothingToLearnError: if no row has a reward.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -43,6 +58,7 @@ def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
     """
     contexts, actions, gains, rows = [], [], [], 0
     for batch in log.each_batch(context=True):
+        # the sparse gains of other rows are 0
         part = batch.take(np.flatnonzero(batch.reward > 0))
         assert part.context is not None
         rows += len(batch)
@@ -52,7 +68,7 @@ def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
     if sum(len(x) for x in actions) == 0:
         raise NothingToLearnError(
             "no row has a reward above the lowest: there is nothing to learn from; check "
-            "reward_range"
+            f"{argument('reward_range')}"
         )
     return Examples(
         np.concatenate(contexts), np.concatenate(actions), np.concatenate(gains, axis=1), rows
@@ -60,16 +76,18 @@ def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
 
 
 def standardized(context: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return a context with columns of mean 0 and deviation 1 (constant ones: 0), and the means and deviations.
+    """Return a context with columns of mean 0 and deviation 1, and the means and deviations.
+
+    Constant columns become 0.
 
     >>> standardized(np.array([[1.0, 5.0], [3.0, 5.0]]))[0].tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
     check_squares(context, 1e307)
-    # a power of two, so that dividing rounds nothing, and squares of huge or tiny numbers stay in
+    # a power of two: dividing by it does not round, and squares of huge or tiny numbers stay in
     # range
     unit = np.ldexp(1.0, np.maximum(np.frexp(np.abs(context).max(axis=0))[1] - 1, -1022))
     center, scale = (context / unit).mean(axis=0) * unit, (context / unit).std(axis=0) * unit
-    # to divide by less would leave float64
+    # dividing by less would overflow float64
     scale = np.where(scale > 1e-290, scale, 1.0)
     return (context - center) / scale, center, scale

@@ -28,15 +28,15 @@ __all__ = ["Exhaustive"]
 class Exhaustive(Oracle):
     """The exact best of N policies; of equal ones the first.
 
-    Answers: which of these? The class is finite and known, so an in-sample certificate with log N
-    in it holds.
+    Answers: which of these policies? The class is finite and known, so an in-sample certificate at
+    the price of log N is valid.
 
     Args:
         policies: N policies, or an (N, n) array of labels: row i holds the action that policy i
-            takes in each row of the log (then they are policies of that log only).
+            takes in each row of the log (such policies are for that log only).
 
     Raises:
-        UsageError: for an empty list, and for what is none.
+        UsageError: for an empty list, and for other arguments.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 9, reward=[1, 0] * 9, propensity=[0.5] * 18)
@@ -58,12 +58,12 @@ class Exhaustive(Oracle):
             raise UsageError("no policies to choose from; give at least one")
         if isinstance(self.policies, np.ndarray) and self.policies.ndim != 2:
             raise UsageError(
-                f"the array of choices has shape {self.policies.shape}, expected (N, n): one row a "
-                "policy"
+                f"the array of choices has shape {self.policies.shape}, expected (N, n): one row "
+                "for each policy"
             )
 
     def needs_context(self) -> bool:
-        """Tell that policies may or may not look at the context."""
+        """False: policies of the list may do without it."""
         return False
 
     def log_class_size(self) -> float:
@@ -77,15 +77,14 @@ class Exhaustive(Oracle):
             return any(policy is one or policy_digest(one) == wanted for one in self.policies)
         if not isinstance(policy, RowChoices) or policy.codes.shape != self.policies.shape[1:]:
             return False
-        # rows that begin alike are few
-        few = [
-            row
-            for row in self.policies
-            if np.array_equal(policy.actions.codes(row[:64], "choices"), policy.codes[:64])
-        ]
-        return any(
-            np.array_equal(policy.actions.codes(row, "choices"), policy.codes) for row in few
-        )
+        for row in self.policies:
+            # few rows begin alike, so the start decides without converting the whole row
+            start = policy.actions.codes(row[:64], "choices")
+            if not np.array_equal(start, policy.codes[:64]):
+                continue
+            if np.array_equal(policy.actions.codes(row, "choices"), policy.codes):
+                return True
+        return False
 
     def candidates(self, log: Log) -> tuple[Policy, ...]:
         """Return the policies over the log's action list."""
@@ -94,7 +93,7 @@ class Exhaustive(Oracle):
         return tuple(aligned(policy, log.actions) for policy in self.policies)
 
     def least_losses(self, log: Log, scores: Sequence[Score]) -> Floats:
-        """Return the smallest sum of the credits of the losses 1 - R over the list, (S,); one pass."""
+        """Return the smallest credit of the losses 1 - R over the list, (S,); one pass."""
         credit = reduce(log, CreditSums(self.candidates(log), tuple(scores), losses=True)).credit
         least: Floats = credit.min(axis=1)
         return least
@@ -109,6 +108,7 @@ class Exhaustive(Oracle):
 def _listed(policies: Any) -> tuple[Any, ...]:
     if isinstance(policies, Policy | str) or not isinstance(policies, Iterable):
         raise UsageError(
-            f"{argument('policies')} is {policies!r:.80}, expected a list of them, or an (N, n) array of labels"
+            f"{argument('policies')} is {policies!r:.80}, expected a list of them, or an (N, n) "
+            "array of labels"
         )
     return tuple(policies)

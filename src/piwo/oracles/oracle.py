@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
 
 from piwo.checks import check_kind
 from piwo.errors import DataError, UsageError
@@ -14,7 +16,10 @@ from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.scores import Score
 
-__all__ = ["Oracle", "check_score", "check_used"]
+__all__ = ["Oracle", "check_score", "check_used", "shared_by_neighbors"]
+
+
+P = TypeVar("P", bound=Policy)
 
 
 class Oracle(ABC):
@@ -78,6 +83,32 @@ class Oracle(ABC):
                 f"the {self.name} oracle needs the context, and the log was read without; read it "
                 f"with {argument('context', '[...]')}"
             )
+
+
+def shared_by_neighbors(
+    path: Iterable[Floats],
+    learn: Callable[[int, Floats], P],
+    *,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+) -> list[P]:
+    """Return one policy for each step of a path; neighbors equal up to rounding share one.
+
+    Args:
+        path: what a policy is determined by, an array for each step.
+        learn: returns the policy from the number of the step and its array.
+        rtol: relative rounding, as in `numpy.allclose`.
+        atol: absolute rounding.
+    """
+    policies: list[P] = []
+    before: Floats | None = None
+    for i, one in enumerate(path):
+        if before is not None and np.allclose(one, before, rtol=rtol, atol=atol):
+            policies.append(policies[-1])
+        else:
+            policies.append(learn(i, one))
+        before = one
+    return policies
 
 
 def check_score(score: Any) -> None:

@@ -14,21 +14,23 @@ from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
-from piwo.oracles.oracle import Oracle
+from piwo.oracles.examples import first_mean
+from piwo.oracles.oracle import Oracle, shared_by_neighbors
 from piwo.policies import LinearGreedy
 from piwo.reductions.folds import Folds
 from piwo.reductions.gram import Gram, GramState, dense_columns, sparse_columns
+from piwo.reductions.large_contexts import check_sums_of_squares
 from piwo.reductions.reduce import reduce
 from piwo.scores import Score
 
-# exp(600) times a million rows is far from the end of float64, and leaves 10^-568 to the smaller
-# ones.
+# exp(600) times a million rows is far below the largest float64, and gains down to 10^-568 of it
+# are still above the smallest.
 _LARGEST_LOG = 600.0
-# What shares of the largest score may differ by and be the same: rounding is some 1e-14, times the
+# Shares of the largest score that differ by less are equal: rounding is about 1e-14 times the
 # condition number.
-_PROPORTIONAL = 1e-11
+_ROUNDING = 1e-11
 
-__all__ = ["Ridge", "RidgeSolution", "first_mean", "require_finite_squares", "ridge_solution"]
+__all__ = ["Ridge", "RidgeSolution", "ridge_solution"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class RidgeSolution:
 class Ridge(Oracle):
     """Linear greedy policies by ridge regression of the gains.
 
-    Answers: which linear policy, in one pass, for a whole path of scores? The same answer as
+    Answers: which linear policy, in one pass, for a whole path of scores? The same result as
     `sklearn.linear_model.Ridge(alpha, fit_intercept)` on the dense n x K gains (rows without reward
     and actions not taken count as gain 0), without ever forming them. A heuristic oracle, as in the
     paper's experiments: its policies are good, not provably the best of the class, and certificates
@@ -57,8 +59,8 @@ class Ridge(Oracle):
         alpha: the penalty, at least 0; with 0 the minimum-norm least-squares solution.
         intercept: fit b (unpenalized); else b = 0.
         standardize: divide every column by its standard deviation before the penalty is applied.
-            Off by default, as in scikit-learn; coefficients are always those of the columns as they
-            are.
+            Off by default, as in scikit-learn; coefficients are always those of the unscaled
+            columns.
 
     >>> import numpy as np, piwo
     >>> X = np.array([[0.0], [1.0]] * 50)
@@ -81,10 +83,9 @@ class Ridge(Oracle):
         check_flag("standardize", self.standardize)
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[LinearGreedy]:
-        """Return one policy a score; one pass over the log for all of them.
+        """Return one policy for each score; one pass over the log for all of them.
 
-        Neighbors whose coefficients are proportional, but for rounding, decide alike and share a
-        policy.
+        Neighbors whose coefficients are proportional, but for rounding, share a policy.
         """
         gram = self._gram(log, scores)
         return self._policies(log, gram, reduce(log, gram))
@@ -92,9 +93,9 @@ class Ridge(Oracle):
     def solve_folds(
         self, log: Log, scores: Sequence[Score], fold: npt.ArrayLike
     ) -> list[list[LinearGreedy]]:
-        """Return one policy for each fold and score, learned on the rows of all other folds; one pass over the log.
+        """Return one policy for each fold and score, learned on the rows of all other folds.
 
-        A training set is a merge of the other folds' sums: F folds cost one pass, not F.
+        The sums of a training set are the merged sums of the other folds: F folds cost one pass.
 
         Args:
             log: the rows.
@@ -120,8 +121,8 @@ class Ridge(Oracle):
         number = np.asarray(fold)
         if number.shape != (len(log),) or number.dtype.kind not in "iu":
             raise UsageError(
-                f"{argument('fold')} has shape {number.shape} and type {number.dtype}, expected ({len(log)},) "
-                "whole numbers"
+                f"{argument('fold')} has shape {number.shape} and type {number.dtype}, expected "
+                f"({len(log)},) whole numbers"
             )
         found = np.unique(number)
         if len(found) < 2 or found[0] != 0 or found[-1] != len(found) - 1:
@@ -134,46 +135,34 @@ class Ridge(Oracle):
         return [self._policies(log, gram, folds.without(states, k)) for k in range(folds.count)]
 
     def _gram(self, log: Log, scores: Sequence[Score]) -> Gram:
+        """Return what must be summed: X'X and X'G about a shift near the mean."""
         self.fit_for(log)
-        shift = first_mean(log) if self.intercept else np.zeros(_width(log))
+        assert log.features is not None
+        shift = first_mean(log) if self.intercept else np.zeros(log.features.width)
         return Gram(tuple(scores), len(log.actions), shift)
 
     def _policies(self, log: Log, gram: Gram, state: GramState) -> list[LinearGreedy]:
+        """Return the policies of the sums, one for each score."""
         solution = ridge_solution(
             state, gram.scores, gram.shift, self.alpha, self.intercept, self.standardize
         )
+        coef, intercept = solution.coef, solution.intercept
         spread = np.sqrt(np.diag(state.xx) / state.rows)
-        policies: list[LinearGreedy] = []
-        before: Floats | None = None
-        for coef, intercept in zip(solution.coef, solution.intercept, strict=True):
-            size = _size(coef, intercept, gram.shift, spread)
-            same = before is not None and np.allclose(size, before, rtol=0.0, atol=_PROPORTIONAL)
-            policies.append(
-                policies[-1] if same else LinearGreedy(coef, intercept, log.actions, log.features)
-            )
-            before = size
-        return policies
+        shares = [_shares(c, b, gram.shift, spread) for c, b in zip(coef, intercept, strict=True)]
+        return shared_by_neighbors(
+            shares,
+            lambda s, _: LinearGreedy(coef[s], intercept[s], log.actions, log.features),
+            atol=_ROUNDING,
+        )
 
 
-def _size(coef: Floats, intercept: Floats, shift: Floats, spread: Floats) -> Floats:
-    """Return what columns and intercept add to the scores of a usual row, (K, d + 1), as shares of the largest."""
+def _shares(coef: Floats, intercept: Floats, shift: Floats, spread: Floats) -> Floats:
+    """Return the parts of the scores of a typical row, (K, d + 1), as shares of the largest.
+
+    They are equal for proportional coefficients, which decide alike.
+    """
     size = np.column_stack([coef * spread, intercept + coef @ shift])
     return size / max(float(np.abs(size).max()), np.finfo(np.float64).tiny)
-
-
-def _width(log: Log) -> int:
-    assert log.features is not None
-    return log.features.width
-
-
-def first_mean(log: Log) -> Floats:
-    """Return the mean context of the first batch: near enough to the mean for centring to lose no digits."""
-    batch = log.first_batch(context=True)
-    if batch is None:
-        return np.zeros(_width(log))
-    assert batch.context is not None
-    mean: Floats = batch.context.mean(axis=0)
-    return mean
 
 
 def ridge_solution(
@@ -188,21 +177,25 @@ def ridge_solution(
 
     Args:
         state: the sums.
-        scores: the S scores that the sums were made for.
-        shift: (d,) the shift that they were made with.
+        scores: the S scores of the sums.
+        shift: (d,) the shift of the sums.
         alpha: see `Ridge`.
         intercept: see `Ridge`.
         standardize: see `Ridge`.
 
     Raises:
-        DataError: where a sum has left float64.
+        DataError: if a sum is beyond float64.
     """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
+
     n, d = state.rows, len(shift)
-    require_finite_squares(state.xx)
+    check_sums_of_squares(state.xx)
     g, gx = _gains(state, scores)
+    # about the mean m of the rows: X'X - n m m' and X'G - m g', so that b is not penalized
     center = state.x / n if intercept else np.zeros(d)
     xx = state.xx - n * np.outer(center, center)
-    with np.errstate(over="ignore", invalid="ignore"):  # told in the next lines
+    # an overflow is refused below
+    with np.errstate(over="ignore", invalid="ignore"):
         xg = (gx - g[:, :, None] * center).reshape(-1, d).T
     if not (np.isfinite(xg).all() and np.isfinite(g).all()):
         raise DataError(
@@ -210,32 +203,30 @@ def ridge_solution(
             "too large, expected sums below 1e308; use a score with gamma > 0 such as IX, or "
             "divide the context by a constant"
         )
-    scale = _scale(xx, n) if standardize else np.ones(d)
-    solved = _solve(xx / np.outer(scale, scale), xg / scale[:, None], alpha) / scale[:, None]
-    coef = solved.T.reshape(len(scores), -1, d)
+    scale = np.ones(d)
+    if standardize:
+        # constant columns stay as they are
+        deviation = np.sqrt(np.maximum(np.diag(xx), 0.0) / n)
+        scale = np.where(deviation > 0, deviation, 1.0)
+    # (X'X + alpha I) c = X'G in scaled columns, by Cholesky; by least squares if X'X + alpha I is
+    # singular, which only alpha = 0 allows
+    penalized = xx / np.outer(scale, scale) + alpha * np.eye(d)
+    target = xg / scale[:, None]
+    try:
+        solved = cho_solve(cho_factor(penalized), target)
+    except LinAlgError:
+        solved = lstsq(penalized, target)[0]
+    coef = (solved / scale[:, None]).T.reshape(len(scores), -1, d)
+    # b = mean gain - c'(mean context), whose origin is the shift
     offset = g / n - coef @ (center + shift) if intercept else np.zeros(g.shape)
     return RidgeSolution(np.ascontiguousarray(coef), offset)
-
-
-def require_finite_squares(xx: Floats) -> None:
-    """Raise where a sum of squares of the context, on the diagonal of X'X, has left float64.
-
-    Raises:
-        DataError: naming the column.
-    """
-    lost = np.flatnonzero(~np.isfinite(np.diag(xx)))
-    if len(lost):
-        raise DataError(
-            f"column {lost[0]} of the context (counted from 0): its squares leave float64, "
-            "expected values below about 1e150; divide the column by a constant"
-        )
 
 
 def _gains(state: GramState, scores: Sequence[Score]) -> tuple[Floats, Floats]:
     """Return the sums of gains (S, K) and of gains times context (S, K, d).
 
-    Where dense gains leave float64, all gains of such a score are in units of exp(unit), which
-    changes no argmax.
+    If dense gains are beyond float64, all gains of such a score are in units of exp(unit), which
+    does not change the argmax.
     """
     column = sparse_columns(scores)
     g, gx = state.g.T[column], state.gx.transpose(2, 0, 1)[column]
@@ -243,23 +234,8 @@ def _gains(state: GramState, scores: Sequence[Score]) -> tuple[Floats, Floats]:
         if c < 0:
             continue
         unit = max(0.0, float(state.scale[c].max()) - _LARGEST_LOG)
+        # sparse + weight dense exp(scale), divided by exp(unit)
         factor = score.dense_weight * np.exp(state.scale[c] - unit)
         g[s] = g[s] * np.exp(-unit) + factor * state.dense[c]
         gx[s] = gx[s] * np.exp(-unit) + factor[:, None] * state.dense_x[c]
     return g, gx
-
-
-def _scale(xx: Floats, n: float) -> Floats:
-    deviation = np.sqrt(np.maximum(np.diag(xx), 0.0) / n)
-    return np.where(deviation > 0, deviation, 1.0)
-
-
-def _solve(xx: Floats, xg: Floats, alpha: float) -> Floats:
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
-
-    penalized = xx + alpha * np.eye(len(xx))
-    try:
-        solved: Floats = cho_solve(cho_factor(penalized), xg)
-    except LinAlgError:
-        solved = lstsq(penalized, xg)[0]
-    return solved

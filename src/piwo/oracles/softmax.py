@@ -1,4 +1,4 @@
-"""Softmax oracle: the gains of a linear softmax policy, climbed by gradient."""
+"""Softmax oracle: gradient ascent on the gains of a linear softmax policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.oracles.examples import Examples, rewarded, standardized
-from piwo.oracles.oracle import Oracle
+from piwo.oracles.oracle import Oracle, shared_by_neighbors
 from piwo.policies import LinearGreedy
 from piwo.policies.blocks import row_blocks
 from piwo.scores import Score
@@ -26,10 +26,9 @@ __all__ = ["Softmax"]
 class Softmax(Oracle):
     """Linear policies by gradient ascent on the gains themselves, with a penalty on their variance.
 
-    Answers: which linear policy, where the surrogate losses of regression and classification aim at
-    something else than the gains? Slower than `Ridge`, and it may stop at a local maximum; good
-    where few actions matter. The policy returned is the mode of the softmax: its most probable
-    action.
+    Answers: which linear policy has the highest gains, without the surrogate losses of regression
+    and classification? Slower than `Ridge`, and it may stop at a local maximum; good if few actions
+    matter. The policy returned plays the most probable action of the softmax.
 
     Formula: max over W, b of V - penalty sqrt((M - V^2)/n) - ridge mean(G) |W|^2/2, with pi =
     softmax(W x + b) on standardized columns, V = (1/n) sum_t pi(A_t|X_t) G_t and M = (1/n) sum_t
@@ -42,7 +41,7 @@ class Softmax(Oracle):
     Args:
         penalty: weight of the standard error, at least 0.
         ridge: weight of |W|^2, at least 0.
-        steps: most steps of L-BFGS; to stop early does no harm.
+        steps: most steps of L-BFGS; stopping early is harmless.
 
     >>> import numpy as np, piwo
     >>> X = np.array([[0.0], [1.0]] * 50)
@@ -66,30 +65,24 @@ class Softmax(Oracle):
         check_count("steps", self.steps, 1, "how many steps to make at most")
 
     def needs_rows(self) -> bool:
-        """Tell that sums are not enough to learn from."""
+        """True: sums do not suffice."""
         return True
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[LinearGreedy]:
-        """Return one policy a score; the log is read once, the rewarded rows many times."""
+        """Return one policy for each score; the log is read once, the rewarded rows many times."""
         self.fit_for(log)
         if any(score.dense_weight != 0 for score in scores):
             raise UsageError("the softmax oracle takes sparse scores; use IX, Clip, LSLinear or IW")
         examples = rewarded(log, scores)
         context, center, scale = standardized(examples.context)
-        policies: list[LinearGreedy] = []
-        before: Floats | None = None
-        for gains in examples.gains:
-            weight = gains * (examples.rows / gains.sum())
-            # one propensity and one reward: whatever the score, the weights are the same, and so is
-            # the policy
-            same = before is not None and np.allclose(weight, before, rtol=1e-12, atol=0.0)
-            policies.append(
-                policies[-1]
-                if same
-                else self._policy(examples, context, weight, center, scale, log)
-            )
-            before = weight
-        return policies
+        # with one propensity and one reward the gains, divided by their mean, do not depend on the
+        # score
+        weights = (gains * (examples.rows / gains.sum()) for gains in examples.gains)
+        return shared_by_neighbors(
+            weights,
+            lambda _, weight: self._policy(examples, context, weight, center, scale, log),
+            rtol=1e-12,
+        )
 
     def _policy(
         self,
@@ -117,7 +110,9 @@ class Softmax(Oracle):
         ).x
         weights = found.reshape(len(seen), -1)
         coef = np.zeros((len(log.actions), context.shape[1]))
-        offset = np.full(len(log.actions), -np.inf)  # an action never rewarded is never played
+        # an action that was never rewarded is never played
+        offset = np.full(len(log.actions), -np.inf)
+        # w'(x - center)/scale + b = (w/scale)'x + b - (w/scale)'center
         coef[seen] = weights[:, :-1] / scale
         offset[seen] = weights[:, -1] - coef[seen] @ center
         return LinearGreedy(coef, offset, log.actions, log.features)
@@ -125,11 +120,11 @@ class Softmax(Oracle):
 
 @dataclass(frozen=True)
 class SoftmaxObjective:
-    """What the softmax oracle minimizes, with its gradient; see `Softmax` for the formula.
+    """The objective of the softmax oracle, with its gradient; see `Softmax` for the formula.
 
     Args:
         context: (m, d) standardized, of the rewarded rows.
-        action: (m,) places among the S actions that have coefficients.
+        action: (m,) positions among the S actions that have coefficients.
         gains: (m,) with sum n.
         rows: n.
         penalty: see `Softmax`.
@@ -148,7 +143,7 @@ class SoftmaxObjective:
     ridge: float
 
     def __call__(self, parameters: Floats) -> tuple[float, Floats]:
-        """Return the objective with its sign turned, and its gradient, for flat (S, d + 1) coefficients."""
+        """Return the negated objective, and its gradient, for flattened (S, d + 1) coefficients."""
         n, width = self.rows, self.context.shape[1] + 1
         weights = parameters.reshape(-1, width)
         value = square = 0.0
@@ -157,6 +152,7 @@ class SoftmaxObjective:
             x, action, gains = self.context[block], self.action[block], self.gains[block]
             pi = _softmax(x @ weights[:, :-1].T + weights[:, -1])
             at = np.arange(len(action)), action
+            # sums of pi(A) G and of (pi(A) G)^2
             credit = pi[at] * gains
             value, square = value + float(credit.sum()), square + float(credit @ credit)
             # d pi(A) = pi(A) (e_A - pi)
@@ -167,6 +163,7 @@ class SoftmaxObjective:
                 moved = pi * slope[:, None]
                 sums[:, :-1] += moved.T @ x
                 sums[:, -1] += moved.sum(axis=0)
+        # V, the standard error sqrt((M - V^2)/n), and the gradient of V - penalty error
         mean = value / n
         error = np.sqrt(max(square / n - mean * mean, 1e-12) / n)
         slope = 0.5 * self.penalty / (n * error)

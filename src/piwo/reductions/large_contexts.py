@@ -7,7 +7,7 @@ import numpy as np
 from piwo.errors import DataError
 from piwo.logs.batch import Floats
 
-__all__ = ["check_squares"]
+__all__ = ["check_squares", "check_sums_of_squares"]
 
 
 def check_squares(context: Floats, most: float = 1e150) -> None:
@@ -31,4 +31,20 @@ def check_squares(context: Floats, most: float = 1e150) -> None:
         raise DataError(
             f"column {lost[0]} of the context (counted from 0): {what}, "
             f"expected values below about {about}; divide the column by a constant"
+        )
+
+
+def check_sums_of_squares(xx: Floats) -> None:
+    """Check that the sums of squares of the context, the diagonal of X'X, are finite.
+
+    Raises:
+        DataError: naming the column.
+
+    >>> check_sums_of_squares(np.eye(2))
+    """
+    lost = np.flatnonzero(~np.isfinite(np.diag(xx)))
+    if len(lost):
+        raise DataError(
+            f"column {lost[0]} of the context (counted from 0): its squares leave float64, "
+            "expected values below about 1e150; divide the column by a constant"
         )

@@ -29,7 +29,6 @@ from piwo.logs.columns import Columns
 from piwo.logs.features import Features
 from piwo.logs.log import Log
 from piwo.messages import argument
-from piwo.oracles.ridge import require_finite_squares
 from piwo.policies import (
     DeterministicPolicy,
     LinearGreedy,
@@ -41,6 +40,7 @@ from piwo.policies import (
 from piwo.policies.blocks import RowError, row_blocks, spread, take
 from piwo.policies.policy import ActionList, action_list
 from piwo.policies.sampling import RandomState, generator
+from piwo.reductions.large_contexts import check_sums_of_squares
 from piwo.simulate.coverage import Coverage, coverage_of
 from piwo.sources.frames import is_frame, to_table
 from piwo.sources.source import TableSource
@@ -545,7 +545,7 @@ def _ridge(
             xx += shifted.T @ shifted
         for j in range(d):
             sums[:, j] += np.bincount(here, weights=shifted[:, j], minlength=len(by_class))
-    require_finite_squares(xx)
+    check_sums_of_squares(xx)
     # coef = (X'X + alpha I)^-1 X'G with centered X; intercept = mean of G - coef @ center
     mean = np.bincount(classes, minlength=len(by_class)) @ by_class / len(classes)
     coef = np.asarray(np.linalg.solve(xx + alpha * np.eye(d), sums.T @ by_class).T, np.float64)
