@@ -1,4 +1,4 @@
-"""Make a log that is larger than memory, in several Parquet files partitioned by day; the same rows for the same seed.
+"""Make a log larger than memory: Parquet files partitioned by day, same rows for same seed.
 
     python benchmarks/big_log.py FOLDER [--rows 200000000] [--features 0] [--days 100] [--seed 0]
 
@@ -22,7 +22,7 @@ GROUP = 500_000
 
 
 def group(rows: int, features: int, random: np.random.Generator) -> pa.Table:
-    """Return some rows: with features, a softmax logger over linear scores that half know what pays."""
+    """Return some rows; with features, logged by a softmax over half-informed linear scores."""
     actions = 26 if features else 20
     if not features:
         propensity = 0.02 + 0.9 * random.random(rows)

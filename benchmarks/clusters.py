@@ -1,4 +1,4 @@
-"""Logs on clusters: rows/s a core on Spark and Dask beside the local engine, bytes of states, and memory of the driver.
+"""Logs on clusters: Spark and Dask against the local engine, in rows/s per core, and memory.
 
     python benchmarks/clusters.py                 20 million rows in 8 files, about ten minutes
     python benchmarks/clusters.py 2e8 --only "local, 1 core" "local, 2 cores" "spark, 1 core"
@@ -117,7 +117,7 @@ def passes(log: piwo.Log) -> dict[str, Callable[[], object]]:
 
 
 def timed(way: str, folder: Path) -> dict[str, Any]:
-    """Return the seconds of each pass, and the peak memory of this process, of a JVM and of the largest worker."""
+    """Return seconds of each pass, and peak memory of this process, a JVM, the largest worker."""
     import psutil  # comes with Dask
 
     warnings.simplefilter("ignore")
@@ -154,7 +154,7 @@ def rows_in_python(frame: Any) -> None:
 
 
 def _peak_of(process: Any) -> float:
-    """Return the largest resident memory of another process so far, in MB; what it holds now where nothing tells."""
+    """Return the peak resident memory of another process in MB; if unknown, its current one."""
     status = Path(f"/proc/{process.pid}/status")
     lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
     peaks = [float(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM")]
@@ -189,7 +189,7 @@ def state_sizes() -> list[tuple[str, int]]:
 
 
 def median(rounds: Rounds, way: str, name: str, over: str | None = None) -> float:
-    """Return the median seconds of a pass, or of its ratio to that of another way in the same round."""
+    """Return the median seconds of a pass, or its median ratio to another way in the same round."""
     seconds: list[float] = [x[way]["seconds"][name] for x in rounds]
     below: list[float] = [1.0 if over is None else x[over]["seconds"][name] for x in rounds]
     return statistics.median(x / y for x, y in zip(seconds, below, strict=True))

@@ -1,4 +1,4 @@
-"""A full two-sided mixture evaluation of a large Parquet log, against DuckDB on the same file in the same run.
+"""A two-sided mixture evaluation of a large Parquet log, against DuckDB on the same file.
 
     python benchmarks/evaluate.py [--rows 20000000]
 

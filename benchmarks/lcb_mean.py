@@ -1,4 +1,4 @@
-"""The mixture bound of a plain array, against one of its 48 sums of logarithms in NumPy, in the same run.
+"""The mixture bound of a plain array, against one of its 48 sums of logarithms in NumPy.
 
     python benchmarks/lcb_mean.py [--rows 20000000]
 

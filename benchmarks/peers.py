@@ -1,4 +1,4 @@
-"""The value of one policy on one log: piwo and its peers, each in a process of its own, on the same Parquet file.
+"""The value of one policy on one log: piwo and its peers, each in its own process.
 
     python benchmarks/peers.py [--rows 100000 1000000 10000000] [--peers PYTHON] [--seconds 120]
     [--memory 16]
@@ -40,7 +40,7 @@ Answer = tuple[float, float | None, float | None]
 
 
 def bandit() -> tuple[Any, Any, Any]:
-    """Return the behavior policy, the target policy and the click rates: what is rarely shown, the target likes."""
+    """Return behavior policy, target policy and click rates; the target prefers rare actions."""
     import numpy as np
 
     behavior, target = np.geomspace(1, 1e-3, ACTIONS), np.geomspace(1, 10, ACTIONS)
@@ -217,7 +217,7 @@ WAYS = (
 
 
 def run_alone(way: Way, path: Path, warm: Path, logs: int) -> None:
-    """Run one way in this process; print value, bounds, seconds and MB, or the misses of many logs, as JSON."""
+    """Run one way here; print value, bounds, seconds and MB, or misses of many logs, as JSON."""
     if importlib.util.find_spec(way.library) is None:
         print(json.dumps({"failed": "not installed"}))
         return

@@ -153,7 +153,7 @@ def _logger(case: Case, rows: ClassificationBandit) -> piwo.policies.Policy:
 
 
 def _best(rows: ClassificationBandit, fresh: ClassificationBandit) -> float:
-    """Return the value of the best fit that sees every action's reward, not the logged one's alone."""
+    """Return the value of the best fit that sees the reward of every action."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.preprocessing import StandardScaler
@@ -174,7 +174,7 @@ def _best(rows: ClassificationBandit, fresh: ClassificationBandit) -> float:
 
 
 def gains(done: Sequence[Mapping[str, Any]], learner: str) -> tuple[float, float]:
-    """Return the mean normalized gain of a learner, and the fraction of cases in which it does harm.
+    """Return the mean normalized gain of a learner, and the share of cases with harm.
 
     >>> case = {"logged": 0.5, "best": 0.9, "values": {"one": 0.7}}
     >>> [round(x, 3) for x in gains([case], "one")]
@@ -187,7 +187,7 @@ def gains(done: Sequence[Mapping[str, Any]], learner: str) -> tuple[float, float
 
 
 def table(done: Sequence[Mapping[str, Any]], by: str | None = None) -> str:
-    """Return a Markdown table: a line a learner, mean gain and harm over all, and the mean gain by one property."""
+    """Return a Markdown table: per learner mean gain, harm, and mean gain by one property."""
     kinds = sorted({one[by] for one in done}) if by else []
     lines = [["learner", "gain", "harm", *kinds], ["---"] * (3 + len(kinds))]
     for learner in LEARNERS:

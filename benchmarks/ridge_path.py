@@ -1,4 +1,4 @@
-"""A path of 41 scores with the ridge oracle, against scikit-learn's Ridge on dense gains, in the same run.
+"""A path of 41 scores with the ridge oracle, against scikit-learn's Ridge on dense gains.
 
     python benchmarks/ridge_path.py [--rows 1000000] [--fits 2]
 

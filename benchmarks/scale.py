@@ -1,4 +1,4 @@
-"""Logs larger than memory: speed and peak memory as the number of rows grows, each figure from a process of its own.
+"""Logs larger than memory: speed and peak memory by number of rows, one process per figure.
 
     python benchmarks/scale.py FOLDER [--rows 2000000 20000000 200000000] [--learn-rows 20000000]
     [--repeats 3]
@@ -117,7 +117,7 @@ def measured(way: str, files: str, warm: str | Path, repeats: int) -> tuple[floa
 
 
 def only(way: str, files: str, warm: str) -> None:
-    """Do one thing on a small log, which compiles and loads, then on the log that is asked for; print JSON."""
+    """Do one thing on a small log to warm up, then on the log that is asked for; print JSON."""
     WAYS[way](warm)
     if way == "evaluate, again":
         WAYS[way](files)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: alternate runs of several ways of doing the same, and print ratios of medians."""
+"""Shared by the benchmarks: alternate runs of several ways, and ratios of medians."""
 
 import resource
 import statistics

@@ -1,4 +1,4 @@
-"""The tidy results as arrays: loggers by hyper-parameters by folds. Figures and claims are made from these."""
+"""Tidy results as arrays: loggers by hyper-parameters by folds, for figures and claims."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def average(folds: FloatArray) -> FloatArray:
 
 
 def spread(folds: FloatArray) -> FloatArray:
-    """Return the standard deviation over folds, the last axis; zero where there is one fold only."""
+    """Return the standard deviation over folds, the last axis; zero for a single fold."""
     if folds.shape[-1] == 1:
         return np.zeros(folds.shape[:-1])
     return np.asarray(folds.std(axis=-1, ddof=1))
@@ -74,7 +74,7 @@ def nearest(h: FloatArray, target: float) -> int:
 
 
 def within(h: FloatArray, target: float, factor: float) -> NDArray[np.intp]:
-    """Return where in `h` the values are that are at most a factor larger or smaller than `target`."""
+    """Return the places in `h` of values within a factor of `target`."""
     return np.flatnonzero(np.abs(np.log(h) - np.log(target)) <= np.log(factor) + 1e-9)
 
 

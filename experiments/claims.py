@@ -1,4 +1,4 @@
-"""What the paper says of its experiments, as checks that a run may fail; and the page that sums a run up.
+"""The paper's claims about its experiments, as checks; and the page that sums up a run.
 
 Means are over folds. A rule says what would have to be seen for the sentence to be true; it is not
 there to be met, and it is the same for any number of rows. Folds that share draws share their luck:
@@ -105,8 +105,8 @@ def _ix_near_its_best(run: Run) -> Verdict:
     return Verdict(
         bool(gap[:, near].max() <= TOLERANCE),
         f"Near sqrt(d/n) the largest gap to the best gamma is {gap[i, near[j]]:.3f}: "
-        f"{mean[i, near[j]]:.3f} against "
-        f"{mean[i].max():.3f}, at {_at(loggers, i, near[j])}. Over the whole grid it is {gap.max():.3f}.",
+        f"{mean[i, near[j]]:.3f} against {mean[i].max():.3f}, at {_at(loggers, i, near[j])}. "
+        f"Over the whole grid it is {gap.max():.3f}.",
     )
 
 
@@ -169,8 +169,8 @@ def _pl_below_ix(run: Run) -> Verdict:
     return Verdict(
         bool(lead.min() >= TOLERANCE),
         f"PIWO-PL comes nearest at {_at(loggers, int(past[k]), j, 'beta')}: {pl[k, j]:.3f} against "
-        f"{ix[k]:.3f} of "
-        f"PIWO-IX; over the loggers its best beta is behind by {lead.min():.3f} to {lead.max():.3f}.",
+        f"{ix[k]:.3f} of PIWO-IX; over the loggers its best beta is behind by {lead.min():.3f} to "
+        f"{lead.max():.3f}.",
     )
 
 
@@ -241,7 +241,7 @@ def _largest(table: FloatArray) -> tuple[int, int]:
 
 
 def _largest_rise(mean: FloatArray) -> tuple[float, tuple[int, int]]:
-    """Return by how much a larger h is better than a smaller one, at most, and the row and the column where."""
+    """Return the largest advantage of a larger h over a smaller one, with row and column."""
     rise = mean - np.minimum.accumulate(mean, axis=1)
     i, j = _largest(rise)
     return float(rise[i, j]), (i, j)
@@ -253,14 +253,16 @@ def _at(loggers: LoggerSet, i: int, j: int, parameter: str = "gamma") -> str:
 
 CLAIMS = (
     Claim(
-        "With every good logger, every gamma near sqrt(d/n) is about as good for PIWO-IX as its best gamma.",
+        "With every good logger, every gamma near sqrt(d/n) is about as good for PIWO-IX as its "
+        "best gamma.",
         f"For every good logger and {NEARBY}: the mean reward of PIWO-IX is at least that of its "
         "best gamma of the "
         f"whole grid for this logger, less {TOLERANCE:g}.",
         _ix_near_its_best,
     ),
     Claim(
-        "With every good logger, PIWO-IX near sqrt(d/n) falls behind neither the logger nor the best fixed action.",
+        "With every good logger, PIWO-IX near sqrt(d/n) falls behind neither the logger nor the "
+        "best fixed action.",
         f"For every good logger and {NEARBY}: the mean reward of PIWO-IX is at least the larger of "
         "the two values, "
         f"less {TOLERANCE:g}.",
@@ -309,7 +311,8 @@ CLAIMS = (
         _larger_never_helps,
     ),
     Claim(
-        "Beyond the paper: near sqrt(d/n), PIWO-LS is at least as good as PIWO-IX at the same gamma.",
+        "Beyond the paper: near sqrt(d/n), PIWO-LS is at least as good as PIWO-IX at the same "
+        "gamma.",
         f"For every logger of the sets run and {NEARBY}, rewards paired by fold: PIWO-LS is not "
         "behind by both more "
         f"than {CLOSER:g} and more than two standard errors over folds.",
@@ -348,7 +351,7 @@ def check_claims(results: pa.Table, loggers: pa.Table, gamma_star: float) -> pa.
 
 
 def summary_table(results: pa.Table, loggers: pa.Table, gamma_star: float) -> pa.Table:
-    """Return mean rewards over folds, one row a set, an eta and an algorithm, beside what is known without learning."""
+    """Return mean rewards over folds by set, eta and algorithm, and the known references."""
     rows = []
     for name, known in gather(results, loggers).items():
         star = nearest(known.h, gamma_star)

@@ -96,13 +96,9 @@ class Command:
             _swallow(sys.stdout)
             return DONE
         if isinstance(cause, SystemExit):
-            return (
-                cause.code
-                if isinstance(cause.code, int)
-                else DONE
-                if cause.code is None
-                else UNUSABLE
-            )
+            if cause.code is None:
+                return DONE
+            return cause.code if isinstance(cause.code, int) else UNUSABLE
         if isinstance(cause, PiwoError):
             _complain(f"error: {cause}")
         elif isinstance(cause, CycloptsError):
@@ -127,7 +123,7 @@ class Command:
 
 
 def say(lines: Sequence[str]) -> None:
-    """Print to standard output. A reader that went away (`| head`) has seen enough: nothing is said then."""
+    """Print to standard output; a reader that went away (`| head`) is not an error."""
     try:
         print("\n".join(visible(line) for line in lines), flush=True)
     except BrokenPipeError:
@@ -135,7 +131,7 @@ def say(lines: Sequence[str]) -> None:
 
 
 def _complain(text: str) -> None:
-    """Print to standard error, where that can be written to; the exit code tells it all the same."""
+    """Print to standard error if that can be written to; the exit code carries the result."""
     try:
         print(visible(" ".join(text.split())), file=sys.stderr, flush=True)
     except OSError:
@@ -143,12 +139,12 @@ def _complain(text: str) -> None:
 
 
 def _swallow(stream: TextIO) -> None:
-    """Send to nowhere what is left; the interpreter flushes once more at its end, and would complain then."""
+    """Discard what is left; otherwise the interpreter's last flush would fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _standard_streams() -> None:
-    """Write UTF-8 to files and pipes whatever the locale is; a terminal gets escapes for what it lacks.
+    """Write UTF-8 to files and pipes in any locale; a terminal gets escapes for what it lacks.
 
     A stream that was closed before we began (`2>&-`) swallows what is said.
     """

@@ -1,4 +1,4 @@
-"""The command `python -m experiments.compare A B`: by how much the mean rewards of two runs differ."""
+"""`python -m experiments.compare A B`: how much the mean rewards of two runs differ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from piwo.errors import UsageError
 
 __all__ = ["Apart", "compare", "differences", "main"]
 
-HELP = """Compare the mean rewards of two finished runs, logger by logger and hyper-parameter by hyper-parameter.
+HELP = """Compare the mean rewards of two finished runs, by logger and hyper-parameter.
 
 Exit codes: 0 done; 2 wrong usage, or folders that cannot be used; 130 interrupted.
 """
@@ -38,7 +38,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Apart:
-    """By how much the mean rewards of an algorithm differ between two runs, over some loggers and hyper-parameters."""
+    """Differences of an algorithm's mean rewards between two runs, over loggers and settings."""
 
     loggers: LoggerSet
     algorithm: str

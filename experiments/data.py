@@ -1,4 +1,4 @@
-"""The labeled rows that the experiment plays on: a file, an OpenML data set, or rows made from a seed."""
+"""The labeled rows of the experiment: a file, an OpenML data set, or rows from a seed."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def load(source: str, rows: int | None, seed: int, target: str | None = None) ->
 
 
 def _synthetic(n: int, seed: int) -> Data:
-    """Return rows that behave like letters: each of 26 classes is a few blobs, and linear ridge is mediocre.
+    """Return rows like letters: each of 26 classes is a few blobs, and ridge is mediocre.
 
     Only sums, products and square roots of uniform numbers, which every machine rounds alike; the
     sum of four uniform numbers stands in for a normal one.
@@ -144,7 +144,7 @@ def _synthetic(n: int, seed: int) -> Data:
 
 
 def _letter() -> tuple[pa.Table, str, str]:
-    """Return the original 20,000 rows: from the shared folder where there is one, else from OpenML."""
+    """Return the original 20,000 rows: from the shared folder if present, else from OpenML."""
     given = os.environ.get("PIWO_SHARED", "")
     shared = Path(given) if given else Path(__file__).resolve().parents[2] / "shared"
     path = shared / "data" / "letter.parquet"
@@ -288,7 +288,7 @@ def _count(values: int) -> str:
 
 
 def _example(column: pa.ChunkedArray) -> str:
-    """Return a value that is no number, and its row: in a column of text often one word among numbers."""
+    """Return a value that is not a number, and its row: often one word among numbers."""
     for row, value in enumerate(column.to_pylist()):
         try:
             float(value)

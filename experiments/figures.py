@@ -1,4 +1,4 @@
-"""The figures of the paper: expected reward against eta, expected regret against the hyper-parameter."""
+"""The paper's figures: expected reward against eta, regret against the hyper-parameter."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def write_figures(
 def figures(
     results: pa.Table, loggers: pa.Table, data_name: str, synthetic: bool, gamma_star: float
 ) -> dict[str, Spec]:
-    """Return the figures that `write_figures` draws as Vega-Lite specifications, by the name of their file."""
+    """Return the figures that `write_figures` draws, as Vega-Lite specifications by file name."""
     sets = gather(results, loggers)
     specs = {}
     if "good" in sets:
@@ -152,7 +152,10 @@ def _reward_row(loggers: LoggerSet, gamma_star: float) -> Row:
     for algorithm, folds in loggers.rewards.items():
         mean, sd = average(folds), spread(folds)
         for j, h in enumerate(loggers.h):
-            kind = NEAREST if j == star else BELOW if below[j] else OTHER
+            if j == star:
+                kind = NEAREST
+            else:
+                kind = BELOW if below[j] else OTHER
             points += _points(
                 algorithm,
                 kind,
@@ -219,7 +222,7 @@ def _points(
     mean: FloatArray,
     sd: FloatArray | None = None,
 ) -> Points:
-    """Return the points of one line, rounded to five digits; with a band where there is a deviation."""
+    """Return the points of one line, rounded to five digits; with a band if deviations exist."""
     columns = {**where, "mean": mean}
     if sd is not None:
         columns |= {"low": mean - sd, "high": mean + sd}
@@ -246,7 +249,7 @@ def _shaded(
     dashes: Mapping[str, tuple[float, ...]],
     opacity: float,
 ) -> list[alt.Chart]:
-    """Bands below lines, from light to dark by the column `line`; one layer of lines for each kind of dash."""
+    """Bands below lines, light to dark by column `line`; one layer of lines per kind of dash."""
     lines = [
         _lines(1.1, kind).encode(
             **place, color=shade, strokeDash=alt.value(list(dash)), detail=f"{line}:N"
@@ -335,7 +338,10 @@ def _shade(field: str, title: str, grid: FloatArray, every: int) -> alt.Color:
 
 # 1e-6 rather than 0.000001, and an ordinary hyphen: the superscripts of 10⁻⁶ are missing in common
 # fonts.
-_PLAIN = "datum.value < 0.009 ? replace(format(datum.value, '.0e'), '−', '-') : format(datum.value, '~r')"
+_PLAIN = (
+    "datum.value < 0.009 ? replace(format(datum.value, '.0e'), '−', '-') "
+    ": format(datum.value, '~r')"
+)
 
 
 def _ends(grid: FloatArray) -> list[float]:
@@ -353,7 +359,7 @@ def _ticks(grid: FloatArray, every: int) -> list[float]:
 
 
 def _linear_scale(points: Points) -> alt.Scale:
-    """Return the scale that all panels of a row share: whole steps of .05 around everything drawn."""
+    """Return the scale shared by the panels of a row: steps of .05 around everything drawn."""
     drawn = [point[name] for point in points for name in ("mean", "low", "high") if name in point]
     low, high = (
         float(np.floor(min(drawn) / 0.05 + 1e-6)) * 0.05,
@@ -423,7 +429,7 @@ STYLE = alt.Config(
 
 
 def _svg(spec: Spec) -> str:
-    """Return the chart as SVG that is the same each time, its coordinates rounded to hundredths of a pixel."""
+    """Return the chart as reproducible SVG, its coordinates rounded to hundredths of a pixel."""
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     svg = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
     # The numbers of clips and gradients go on from one drawing to the next.

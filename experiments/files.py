@@ -23,7 +23,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def replace(path: Path, write_to: Callable[[IO[bytes]], object]) -> None:
-    """Write a file that is there whole or not at all, also where the process is killed or the disk is full meanwhile.
+    """Write a file completely or not at all, even if the process is killed or the disk is full.
 
     Args:
         path: the file; what it held before stays until the new content is on the disk.
@@ -72,7 +72,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def visible(text: str) -> str:
-    r"""Return a text with everything that does not print written as an escape: names come from the data.
+    r"""Return a text with unprintable characters escaped: names come from the data.
 
     >>> print(visible("\u03b3 \x1b[31mred"))
     γ \x1b[31mred

@@ -1,4 +1,4 @@
-"""The command `python -m experiments.less_data`: what PIWO-IX near sqrt(d/n) loses to its best gamma with fewer rows.
+"""`python -m experiments.less_data`: what PIWO-IX near sqrt(d/n) loses with fewer rows.
 
 Folds share the luck of a draw, so that their deviation says little of another draw's. Here logs are
 drawn anew.
@@ -24,7 +24,7 @@ from piwo.errors import UsageError
 
 __all__ = ["Behind", "less_data", "main", "measure"]
 
-HELP = """Measure, for synthetic data of growing size, how far PIWO-IX near sqrt(d/n) is behind its best gamma.
+HELP = """Measure how far PIWO-IX near sqrt(d/n) is behind its best gamma as data grow.
 
 Exit codes: 0 done; 2 wrong usage; 130 interrupted.
 """

@@ -1,4 +1,4 @@
-"""The command: `python -m experiments.paper --out DIR` runs the paper's experiments, or goes on where they stopped."""
+"""`python -m experiments.paper --out DIR` runs the paper's experiments, or resumes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUICK_ROWS = 20_000
 PAPER_ROWS = 1_000_000
 HOLDS = {True: "yes", False: "no", None: "not tested"}
 
-HELP = """Run the experiments of Gabbianelli, Neu and Papini, "Importance-Weighted Offline Learning Done Right".
+HELP = """Run the experiments of "Importance-Weighted Offline Learning Done Right".
 
 The same command goes on where an earlier one was stopped, and gives the same files, byte for byte.
 Exit codes: 0 done; 2 wrong usage, or data or files that cannot be used; 130 interrupted.
@@ -78,17 +78,13 @@ def paper(
 
             write_figures(run.results, run.loggers, rows.name, rows.synthetic, gamma_star, out)
     lines = _closing(run, claims, rows, time.monotonic() - started)
-    say(
-        [
-            *lines,
-            f"in {out}: results and loggers (.parquet, .csv), summary (.md, .csv){', figures' if figures else ''}",
-        ]
-    )
+    also = ", figures" if figures else ""
+    say([*lines, f"in {out}: results and loggers (.parquet, .csv), summary (.md, .csv){also}"])
     return DONE
 
 
 def _sets(words: str) -> tuple[str, ...]:
-    """Return the sets that were named, in one order, so that "bad,good" is the same run as "good,bad"."""
+    """Return the named sets in a fixed order: "bad,good" is the same run as "good,bad"."""
     from experiments.averages import SETS
 
     named = {word.strip() for word in words.split(",")}
@@ -118,9 +114,10 @@ def _closing(run: Run, claims: pa.Table, rows: Data, seconds: float) -> list[str
     """Return what is said at the end: how much, how long, and which claims hold."""
     loggers = run.kept + run.computed
     before = f", {run.kept} of them by an earlier run" if run.kept else ""
-    few = f"  the claims are about {PAPER_ROWS:,} rows; with {len(rows.X):,}, some fail for want of data"
+    few = f"  the claims are about {PAPER_ROWS:,} rows; with {len(rows.X):,}, some fail for lack of data"
+    done = f"{rows.name}: {run.results.num_rows:,} policies from {loggers} loggers{before}"
     return [
-        f"{rows.name}: {run.results.num_rows:,} policies from {loggers} loggers{before}; this run took {seconds:.1f} s",
+        f"{done}; this run took {seconds:.1f} s",
         *(f"  {HOLDS[claim['holds']]:<12}{claim['claim']}" for claim in claims.to_pylist()),
         *([few] if len(rows.X) < PAPER_ROWS else []),
     ]

@@ -1,4 +1,4 @@
-"""How far a run has come, on standard error: a bar with the time left, or one line a logger where nobody watches."""
+"""Progress of a run on standard error: a bar with the time left, or one line per logger."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Logger:
-    """One behavior policy: softmax of eta times the regression for a good one, of -eta times it for a bad one."""
+    """One behavior policy: softmax of eta times the regression (good), or of -eta (bad)."""
 
     set: str
     number: int
@@ -70,7 +70,7 @@ class Outcome:
 
 
 def gamma_star(n: int, d: int, folds: int) -> float:
-    """Return sqrt(d/n) for data of n rows: in the root stands the number of those that a repetition learns from."""
+    """Return sqrt(d/n), where n is the number of rows that a repetition learns from."""
     learned = _played(n) * (folds - 1) / folds
     return float(np.sqrt(d / learned))
 
@@ -81,7 +81,7 @@ def _played(n: int) -> int:
 
 
 class Experiment:
-    """Data turned into a bandit: a tenth of the rows for the regression behind the loggers, the others in folds.
+    """Data turned into a bandit: a tenth of the rows fits the loggers, the others are folds.
 
     Args:
         data: contexts and classes.
@@ -109,7 +109,7 @@ class Experiment:
 
     @cached_property
     def scores(self) -> list[Score]:
-        """The scores in the order of `ALGORITHMS`, twenty of each; for LS the bet size is 2 gamma."""
+        """The scores in the order of `ALGORITHMS`, twenty each; for LS the bet size is 2 gamma."""
         kinds: dict[str, Score] = {
             "PIWO-IX": piwo.IX(1.0),
             "PIWO-Clip": piwo.Clip(1.0),
@@ -145,7 +145,7 @@ class Experiment:
         )
 
     def rewards(self, logger: Logger, draw: tuple[int, ...] = ()) -> npt.NDArray[np.float64]:
-        """Return the true mean rewards of the policies of one logger, (folds, scores), each on its fold.
+        """Return the true mean rewards of one logger's policies, (folds, scores), on their folds.
 
         Args:
             logger: who writes the log.
@@ -155,7 +155,7 @@ class Experiment:
         return np.array([test.values(some) for test, some in zip(self.tests, learned, strict=True)])
 
     def learned(self, logger: Logger, draw: tuple[int, ...] = ()) -> list[list[LinearGreedy]]:
-        """Return the policies of every fold, learned on the others; one for each score. Arguments as for `rewards`."""
+        """Return each fold's policies, learned on the other folds, one per score; see `rewards`."""
         oracle, behavior = piwo.oracles.Ridge(), self.policy(logger)
         seed = [self.protocol.seed, 1 + SETS.index(logger.set), logger.number, *draw]
         if not self.protocol.resample:
@@ -174,7 +174,7 @@ class Experiment:
         return bandit.log(behavior, random_state=rng, full_propensities=True, log_propensities=True)
 
     def _results(self, logger: Logger, reward: npt.NDArray[np.float64]) -> pa.Table:
-        """Return the tidy rows of (folds, scores) rewards; the best action of a row has mean reward 1."""
+        """Return the tidy rows of (folds, scores) rewards; the best action earns 1 on average."""
         folds, count = reward.shape
         each = len(PARAMETERS)
         return pa.table(
@@ -220,7 +220,7 @@ class Experiment:
 
     @cached_property
     def _references(self) -> tuple[list[float], list[float]]:
-        """On every fold the value of the best fixed action and of a ridge policy that saw all mean rewards."""
+        """Per fold, the value of the best fixed action and of a ridge policy with full rewards."""
 
         def known(k: int) -> tuple[float, float]:
             test, others = self.tests[k], self.bandit.take(self.fold != k)

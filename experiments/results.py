@@ -1,4 +1,4 @@
-"""The folder of a run: one pair of files a logger as soon as it is done, so that a run can end at any point.
+"""The folder of a run: a pair of files per finished logger, so a run can end at any time.
 
     settings.json                          written first; a run with other settings is refused
     by_logger/good-07.results.parquet      what one logger's policies are worth
@@ -113,7 +113,7 @@ class Experiment(Protocol[LoggerType]):
         """Return all loggers, in the order to run them."""
 
     def run(self, logger: LoggerType) -> Outcome:
-        """Return the outcome of one logger; it depends on nothing but the logger and the settings."""
+        """Return the outcome of one logger; it depends only on the logger and the settings."""
 
 
 class Listener(Protocol):
@@ -192,7 +192,7 @@ def refuse_foreign(path: Path) -> None:
 
 @contextmanager
 def open_folder(path: Path, settings: Mapping[str, Any]) -> Iterator[Folder]:
-    """Hold a folder for one run; a new one gets the settings, an old one must have been begun with the same.
+    """Lock a folder for one run; new folders get the settings, old ones must have the same.
 
     Raises:
         FileError: where another run holds it or began it with other settings, or files of something
@@ -224,7 +224,7 @@ class Folder:
     settings: Mapping[str, Any]
 
     def kept(self, name: str, listener: Listener) -> Part | None:
-        """Return what an earlier run has left of a logger; None where there is nothing, or it is damaged."""
+        """Return what an earlier run left of a logger; None if nothing, or if it is damaged."""
         found = [
             self._read(self._part(name, kind), name, schema, listener) for kind, schema in _KINDS
         ]
@@ -389,7 +389,7 @@ def _differ(before: Mapping[str, Any], now: Mapping[str, Any], key: str) -> bool
 
 
 def _told(settings: Mapping[str, Any], key: str) -> str:
-    """Return a setting as a message names it; the beginning of a digest is enough to tell it from another."""
+    """Return a setting as messages show it; of a digest the beginning is enough."""
     if key not in settings:
         return "absent"
     text = json.dumps(settings[key], ensure_ascii=False)
@@ -412,7 +412,7 @@ def _remove_partial(path: Path) -> None:
 
 
 def _lock(file: IO[bytes]) -> None:
-    """Lock a file until it is closed, or raise; where the process is killed, the system unlocks it."""
+    """Lock a file until it is closed, or raise; the system unlocks it if the process dies."""
     if sys.platform == "win32":
         import msvcrt
 

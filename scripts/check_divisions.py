@@ -28,7 +28,7 @@ def called(node: ast.Call) -> str:
 
 
 def names(node: ast.AST) -> Iterator[str]:
-    """Names whose values are in an expression; those of which only a size or a sum is taken are left out."""
+    """Names whose values are in an expression, except those used only for a size or a sum."""
     if isinstance(node, ast.Attribute) and node.attr in HARMLESS_ATTRIBUTES:
         return
     if isinstance(node, ast.Call) and called(node) in HARMLESS_CALLS:

@@ -75,18 +75,20 @@ def box(x: int, y: int, color: str, first: str, second: str, *, bold: bool) -> l
     """A box with two lines of text."""
     weight = ' font-weight="bold"' if bold else ""
     middle = x + WIDTH / 2
+    style = f'rx="8" fill="{color}" stroke="#444"'
     return [
-        f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="8" fill="{color}" stroke="#444"/>',
+        f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" {style}/>',
         f'<text x="{middle}" y="{y + 30}" text-anchor="middle"{weight}>{escape(first)}</text>',
         f'<text x="{middle}" y="{y + 50}" text-anchor="middle">{escape(second)}</text>',
     ]
 
 
 def arrow(path: str, x: float, y: float, word: str, anchor: str) -> list[str]:
-    """An arrow with a word beside it."""
+    """An arrow with a word next to it."""
+    style = 'fill="#222" font-style="italic"'
     return [
         f'<path d="{path}" stroke="#444" fill="none" marker-end="url(#tip)"/>',
-        f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="#222" font-style="italic">{word}</text>',
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}" {style}>{word}</text>',
     ]
 
 
@@ -95,7 +97,10 @@ def picture() -> str:
     height = TOP + STEP * len(STEPS) + HEIGHT + TOP
     size = f'viewBox="0 0 1000 {height}" width="1000" height="{height}"'
     font = 'font-family="Liberation Sans, Arial, Helvetica, sans-serif" font-size="15"'
-    tip = 'id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"'
+    tip = (
+        'id="tip" viewBox="0 0 8 8" refX="7" refY="4" '
+        'markerWidth="8" markerHeight="8" orient="auto"'
+    )
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>',
         "<title>Which certificate should I use?</title>",

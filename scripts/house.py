@@ -22,7 +22,7 @@ class Finding:
 
 
 def files(root: Path) -> Iterator[Path]:
-    """Every file of the project under `root`, in order; environments, caches and builds are left out."""
+    """Every file of the project under `root`, in order, without environments, caches and builds."""
     for path in sorted(root.iterdir()):
         if path.is_symlink() or path.name == ".git":  # a file, in a second worktree
             continue

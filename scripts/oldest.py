@@ -1,4 +1,4 @@
-"""Print the oldest versions that pyproject.toml allows, as pip constraints; `make oldest` uses them."""
+"""Print the oldest versions that pyproject.toml allows, as constraints for `make oldest`."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""A pytest plugin (`-p pytest_runtime_types`): arguments and results of piwo are checked while tests run."""
+"""A pytest plugin: arguments and results of piwo are type-checked while tests run."""
 
 from collections.abc import Generator
 from pathlib import Path
@@ -23,7 +23,7 @@ TESTS = str(Path(__file__).resolve().parent.parent / "tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What cannot be checked at run time (a protocol without `runtime_checkable`) is left to mypy."""
+    """Leave to mypy what run time cannot check: protocols without `runtime_checkable`."""
     config.addinivalue_line("filterwarnings", "ignore::beartype.roar.BeartypeClawDecorWarning")
 
 

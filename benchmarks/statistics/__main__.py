@@ -1,4 +1,4 @@
-"""What the theory says, simulated: violation rates, widths and separations, on bandits made to hurt.
+"""The theory, simulated: violation rates, widths and separations, on adversarial bandits.
 
     python -m benchmarks.statistics [NAME ...] [--quick]
 
@@ -78,7 +78,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         start = time.perf_counter()
         rows = module.rows(reps)
         print(
-            f"## {title}\n\n{table(rows)}\n\n`python -m benchmarks.statistics {name}`, {reps} repetitions\n",
+            f"## {title}\n\n{table(rows)}\n\n"
+            f"`python -m benchmarks.statistics {name}`, {reps} repetitions\n",
             flush=True,
         )
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)

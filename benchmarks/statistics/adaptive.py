@@ -1,4 +1,4 @@
-"""Regret of learning from a logger that learns: the expected coverage is not enough, the predictable one is.
+"""Regret with an adaptive logger: expected coverage does not suffice, predictable one does.
 
 The first row decides, with chance .1, that the good action is never tried again; otherwise it is
 tried half of the time. It earns 1, the other action .01. PIWO-IX with gamma = sqrt(L/n) on n =

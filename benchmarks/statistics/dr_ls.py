@@ -1,4 +1,4 @@
-"""Doubly robust LS against linear LS: regret and lower bound of the policy learned, with and without a guess.
+"""Doubly robust LS against linear LS: regret and lower bound, with and without a guess.
 
 Twenty contexts, five actions, three hundred policies: one is the best there is, the others are
 drawn at random. The bound is the theorem's own, in-sample: log(|Pi| m / delta) for the m bet sizes
@@ -92,7 +92,7 @@ class Small:
 
     @classmethod
     def of(cls, seed: int, contexts: int = 20, actions: int = 5, policies: int = 300) -> Small:
-        """Return a bandit whose first policy is the best there is, and whose others are drawn at random."""
+        """Return a bandit whose first policy is the best possible; the others are random."""
         rng = np.random.default_rng(seed)
         chance = rng.uniform(0.3, 0.9, (contexts, actions))
         mu = rng.dirichlet(np.ones(actions), contexts) * 0.9 + 0.1 / actions
@@ -164,7 +164,7 @@ def learned(bandit: Small, name: str, rng: np.random.Generator) -> tuple[float, 
 
 
 def rows(reps: int) -> list[Mapping[str, Any]]:
-    """Return mean regret, mean bound, and how often the bound is above the value, for each guess."""
+    """Return mean regret, mean bound and violation rate for each guess."""
     made: list[Mapping[str, Any]] = []
     for name in GUESSES:
         found = []

@@ -1,4 +1,4 @@
-"""PIWO-Grid against one gamma: regret, its bounds, and the lower bounds, where the best action is rare.
+"""PIWO-Grid against one gamma if the best action is rare: regret, its bounds, lower bounds.
 
 200 policies over six contexts and eight actions. The best plays an action of value .9 that the
 logger takes with probability eps; 199 others never do. With gamma = sqrt(L/n) that action is
@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Found:
-    """What PIWO-Grid found in one log: gamma -> policy and lower bound, and the gamma of the choice."""
+    """What PIWO-Grid found in one log: gamma -> policy and lower bound, and the chosen gamma."""
 
     path: Mapping[float, tuple[int, float]]
     chosen: float
@@ -102,7 +102,7 @@ class RareBest:
         return rng.multinomial(n, chance.reshape(-1)).reshape(chance.shape)
 
     def mean_scores(self, counts: npt.NDArray[np.int64], score: str, gamma: float) -> Floats:
-        """Return the mean score of every policy, (POLICIES,): the formulas written out once more."""
+        """Return the mean score of every policy, (POLICIES,), by formulas written out again."""
         lam = 2 * gamma
         y = 1.0 / self.mu  # not a propensity: of a bandit that is counted by cells, not of a log
         gain = y / (1 + gamma * y) if score == "ix" else np.log1p(lam * y) / lam

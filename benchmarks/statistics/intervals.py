@@ -1,4 +1,4 @@
-"""Widths of the intervals for a value, without and with control variates, and how often they are wrong.
+"""Widths and violation rates of value intervals, without and with control variates.
 
 Each of seven bandits is a table of the few different rows that its logs can hold. The sums that one
 such row leaves in piwo's own reductions are computed once; a log of n rows is the counts of these

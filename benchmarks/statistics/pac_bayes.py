@@ -1,4 +1,4 @@
-"""PAC-Bayes bounds over a finite class: how often they fail, for the posterior learned and for all together.
+"""PAC-Bayes bounds over a finite class: violation rates for the posterior and for all.
 
 On bandits made to hurt, the class is every fixed action and the target policy; and 3000 policies
 that toss coins for each row, all worth 1/2. The prior is uniform. "For all posteriors": the event
@@ -85,7 +85,7 @@ class Policies:
 
 @dataclass(frozen=True)
 class Coins:
-    """Logger, rewards and every policy toss fair coins for each row: (logs, |Pi|) rewarded rows of agreement."""
+    """Logger, rewards and policies toss fair coins: (logs, |Pi|) counts of rewarded agreement."""
 
     n: int
     agreed: npt.NDArray[np.int64]
@@ -150,7 +150,7 @@ def rates(made: Logs, delta: float) -> Mapping[str, float]:
 
 
 def _gibbs(made: Logs, score: Score, gamma: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return scores of policies, (logs, |Pi|), and of Gibbs posteriors score, log-partition and value, (logs,)."""
+    """Return policies' scores, (logs, |Pi|); Gibbs score, log-partition and value, (logs,)."""
     v = made.scores(score.at_gamma(gamma))
     tilted = 2 * gamma * made.n * v
     weights = np.exp(tilted - tilted.max(axis=1, keepdims=True))
@@ -159,7 +159,7 @@ def _gibbs(made: Logs, score: Score, gamma: float) -> tuple[Floats, Floats, Floa
 
 
 def _best_comparator(made: Logs, score: Score, gamma: float, share: float) -> float:
-    """Return the supremum over Q* of v(Q*) less what the regret bound allows: the learned must be worth that much."""
+    """Return sup over Q* of v(Q*) minus the regret bound: what the learned must be worth."""
     covered = made.coverage(gamma if score.name == "ix" else 2 * gamma)
     tilted = gamma * made.n * (made.values - 2 * gamma * covered)
     return float((_mean_exp(tilted[None])[0] - share) / (gamma * made.n))

@@ -1,4 +1,4 @@
-"""PAC-Bayes over linear policies: how often the certificate of the mixture and the bound of the posterior are wrong.
+"""PAC-Bayes over linear policies: violation rates of the certificate and of the posterior bound.
 
 Noise: two actions, twenty columns, rewards by a coin; every policy is worth 1/2, whatever was
 learned. Rare: eight contexts, and the action of value .9 has propensity .04, the others are worth
@@ -58,7 +58,7 @@ class Case:
         )
 
     def value(self, table: Floats) -> float:
-        """Return the value of a policy with these probabilities where the contexts of the bandit are alike."""
+        """Return the value of a policy with these probabilities if all contexts are alike."""
         return float((table @ np.asarray(self.chance)).mean())
 
 
@@ -69,7 +69,7 @@ CASES = (
 
 
 def failures(case: Case, prior: str, seed: int) -> tuple[float, ...]:
-    """Return the certificate of one log; whether it, the improvement, and the posterior's bound are too high.
+    """Return the certificate of one log, and whether each of its three bounds is too high.
 
     >>> failures(CASES[0], "split", 0)[1:]
     (0.0, 0.0, 0.0)

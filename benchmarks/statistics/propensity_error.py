@@ -1,4 +1,4 @@
-"""Propensities that are wrong by a constant factor: how often is the lower bound violated, and is it noticed?
+"""Propensities wrong by a constant factor: how often is the bound violated, and detected?
 
 The policy's action is logged with probability 1/2 and rewarded half of the time. The log says 0.8,
 1 or 1.25 times the true propensity; in the last line the user allows for true propensities of up to

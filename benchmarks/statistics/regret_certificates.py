@@ -1,4 +1,4 @@
-"""Regret certificates of PIWO-Grid against the best of its class, and against the best policy named beforehand.
+"""Regret certificates of PIWO-Grid: against the best of its class, and a named policy.
 
 The bandit of the grid benchmark: 200 policies, the best plays an action that the logger takes with
 probability eps. The policy is chosen on the rows that certify it, and all 200 are paid for. Global:
@@ -25,7 +25,7 @@ REPS = 300
 
 
 def certificates(bandit: RareBest, counts: npt.NDArray[np.int64]) -> tuple[float, float, float]:
-    """Return the regret of what was learned from one log, the global certificate and that against the best policy.
+    """Return regret, global certificate and certificate against the best policy, for one log.
 
     >>> regret, of_class, of_one = certificates(
     ...     RareBest(0.5), RareBest(0.5).counts(5000, np.random.default_rng(0))

@@ -27,7 +27,7 @@ SCORES: tuple[Score, ...] = (Clip(), IX(), LSLinear(), GlobalClipLinear(), LogCl
 
 @dataclass(frozen=True)
 class RareArms:
-    """A good arm and many rare, poorer ones, at the gamma = sqrt(L/n) that the theory takes for so many policies.
+    """A good arm and many rare, poorer ones, at the theory's gamma = sqrt(L/n).
 
     >>> bandit = RareArms.of(10**6)
     >>> len(bandit.mu), round(bandit.gamma, 5), round(bandit.bound, 4)

@@ -172,7 +172,7 @@ def test_a_run_says_what_it_did(command: Command, tmp_path: Path) -> None:
         "  no          pigs fly",
         "  not tested  the moon is hollow",
     ]
-    assert few == "  the claims are about 1,000,000 rows; with 200, some fail for want of data"
+    assert few == "  the claims are about 1,000,000 rows; with 200, some fail for lack of data"
     assert last == "in out: results and loggers (.parquet, .csv), summary (.md, .csv)"
     assert ran.err.splitlines()[0].startswith("good-00: 1 of 10, ")
     assert len(ran.err.splitlines()) == 10
