@@ -2,9 +2,11 @@
 they say."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
+import venv
 
 import pytest
 
@@ -78,8 +80,43 @@ def test_its_numbers_hold(tmp_path):
     assert (tmp_path / "mine-log.parquet").exists()
 
 
-def test_a_folder_that_is_not_there_is_told_in_one_line(tmp_path):
+def test_a_missing_folder_is_one_line(tmp_path):
     done = run(tmp_path, "demo", "--out", "nowhere/digits.piwo")
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the line is for a POSIX shell")
+def test_the_first_line_activates_the_environment(tmp_path):
+    venv.create(tmp_path / ".venv", symlinks=True)
+    programs = tmp_path / ".venv" / "bin"
+    (programs / "piwo").write_text("#!/bin/sh\necho here\n", "utf-8")
+    (programs / "piwo").chmod(0o755)
+    # the new environment is empty: the libraries are those of this one
+    libraries = os.pathsep.join(x for x in sys.path if x)
+    ask = "from piwo.cli.demo import activation; print(*activation())"
+
+    def line(path: str) -> str:
+        return subprocess.run(
+            [programs / "python", "-c", ask],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": libraries, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+
+    plain = os.defpath
+    assert line(plain) == ". .venv/bin/activate"
+    typed = subprocess.run(
+        f"{line(plain)}; piwo check digits-log.parquet",
+        shell=True,
+        cwd=tmp_path,
+        env={"PATH": plain},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert typed.stdout == "here\n"
+    assert line(os.pathsep.join([str(programs), plain])) == ""

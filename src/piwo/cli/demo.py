@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ from piwo.evaluation.provenance import sample_of
 from piwo.policies import Constant, LinearGreedy, Policy, Uniform
 from piwo.simulate import ClassificationBandit
 
-__all__ = ["demo"]
+__all__ = ["activation", "demo"]
 
 ROWS, ETA, SEED = 20_000, 3.0, 0
 
@@ -198,12 +200,28 @@ def _fact(name: str, number: str, meaning: str) -> str:
     return f"{name:<20}{number:>8}   {meaning}"
 
 
+def activation() -> list[str]:
+    """Return the line to type first if `piwo` is in a virtual environment that is not active."""
+    programs = Path(sys.executable).parent
+    installed = shutil.which("piwo", path=programs)
+    activate = programs / "activate"
+    if installed is None or not activate.is_file():
+        return []
+    found = shutil.which("piwo")
+    if found is not None and Path(found).samefile(installed):
+        return []
+    near = activate.is_relative_to(Path.cwd())
+    shown = activate.relative_to(Path.cwd()) if near else activate
+    return [f". {shlex.quote(str(shown))}"]
+
+
 def _commands(story: _Story) -> list[str]:
     """Return the commands that do the same, on the files just written and on the user's own log."""
     log, out = shlex.quote(str(story.log)), shlex.quote(str(story.out))
     named = "--action ITEM --reward CLICK --propensity P"
     return [
         "The same by hand:",
+        *(f"   {line}" for line in activation()),
         f"   piwo check {log}",
         f"   piwo evaluate {log} --policy uniform --policy constant:1 --policy-column greedy",
         f"   piwo learn {log} --context 'pixel_*' --oracle classifier --out {out} --gate",
