@@ -154,8 +154,10 @@ def _reward_row(loggers: LoggerSet, gamma_star: float) -> Row:
         for j, h in enumerate(loggers.h):
             if j == star:
                 kind = NEAREST
+            elif below[j]:
+                kind = BELOW
             else:
-                kind = BELOW if below[j] else OTHER
+                kind = OTHER
             points += _points(
                 algorithm,
                 kind,

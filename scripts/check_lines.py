@@ -1,8 +1,8 @@
 """House rules on lines: nothing is folded to meet a size, and pages can be read in a terminal.
 
 No conditional expression is inside another one, no call is kept from the formatter, and in the
-package no comprehension is inside another one. Prose in Markdown is at most 120 columns wide; rows of tables and
-code blocks cannot be wrapped and are left alone.
+package no comprehension is inside another one. Prose in Markdown is at most 120 columns wide; rows
+of tables and code blocks cannot be wrapped and are left alone.
 """
 
 import ast
