@@ -114,7 +114,8 @@ def _closing(run: Run, claims: pa.Table, rows: Data, seconds: float) -> list[str
     """Return what is said at the end: how much, how long, and which claims hold."""
     loggers = run.kept + run.computed
     before = f", {run.kept} of them by an earlier run" if run.kept else ""
-    few = f"  the claims are about {PAPER_ROWS:,} rows; with {len(rows.X):,}, some fail for lack of data"
+    small = f"with {len(rows.X):,}, some fail for lack of data"
+    few = f"  the claims are about {PAPER_ROWS:,} rows; {small}"
     done = f"{rows.name}: {run.results.num_rows:,} policies from {loggers} loggers{before}"
     return [
         f"{done}; this run took {seconds:.1f} s",

@@ -56,7 +56,9 @@ def _prose(path: Path) -> Iterator[Finding]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if line.lstrip().startswith("```"):
             in_code = not in_code
-        unwrappable = in_code or line.lstrip().startswith("|") or " " not in line.strip()
+        formula = line.startswith("    ")  # an indented block
+        table = line.lstrip().startswith("|")
+        unwrappable = in_code or formula or table or " " not in line.strip()
         if len(line) > PROSE and not unwrappable:
             yield Finding(path, number, f"{len(line)} columns, at most {PROSE}: wrap it")
 
