@@ -28,7 +28,9 @@ def check(
     policy: Annotated[
         str | None,
         Parameter(
-            help="What the log is for: uniform, logging, constant:LABEL or a file. [default: uniform]"
+            help="Policy to be evaluated on the log: uniform, logging, constant:LABEL or a file. "
+            "[default: uniform]",
+            show=True,
         ),
     ] = None,
     columns: LogOptions = DEFAULT_COLUMNS,

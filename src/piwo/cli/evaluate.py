@@ -39,8 +39,9 @@ BaselineOption = Annotated[
     str | None,
     Parameter(
         name="--baseline",
-        help="The policy to be better than, where it is not the one that wrote the log: a policy file, uniform, or "
-        "constant:LABEL.",
+        help="Policy to compare against: a policy file, uniform or constant:LABEL. "
+        "[default: the logging policy]",
+        show=True,
     ),
 ]
 
@@ -51,8 +52,9 @@ def evaluate(
     gate: Annotated[
         bool,
         Parameter(
-            help="Exit with 1 unless every policy but --baseline itself is certified better than that, or than the "
-            "logging policy."
+            help="Exit with 1 unless every policy is certified better than --baseline.",
+            show=True,
+            show_default=False,
         ),
     ] = False,
     baseline: BaselineOption = None,
@@ -62,7 +64,7 @@ def evaluate(
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
-    """What would other policies have earned? A value and an interval that holds, for each."""
+    """Estimate each policy's value with a confidence interval."""
     if gate:
         columns.check_gate()
     rows, found = evaluated(log, policies.named(), policies, columns, estimate, baseline)

@@ -36,13 +36,18 @@ def learn(
     log: LogPaths,
     *,
     out: Annotated[
-        Path, Parameter(help="File for the policy and its certificate; an old one is replaced.")
+        Path,
+        Parameter(
+            help="File for the policy and its certificate; an old one is replaced.", show=True
+        ),
     ],
     gate: Annotated[
         bool,
         Parameter(
-            help="Exit with 1 unless the policy is certified better than the logging policy, or --baseline; an old "
-            "file stays then."
+            help="Exit with 1, and keep an old file, unless the policy is certified better than "
+            "the logging policy or --baseline.",
+            show=True,
+            show_default=False,
         ),
     ] = False,
     learning: LearnOptions = USUAL_LEARNING,
@@ -50,7 +55,7 @@ def learn(
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
-    """Which policy should run? Learns one, certifies it on rows that learning never saw, and saves both."""
+    """Learn a policy, certify it on held-out rows, and save both."""
     writable(out, log)
     if gate:
         columns.check_gate()

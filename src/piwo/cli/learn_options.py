@@ -66,65 +66,68 @@ class LearnOptions:
     oracle: Annotated[
         str | None,
         Parameter(
-            help=f"How a policy is sought: auto, a pool of learners of which the certified best is kept (the logging "
-            f"policy where none is better); one of {', '.join(ORACLES)} (classifier: logistic "
-            "regression); or a mixture of linear policies drawn from a posterior: pac-bayes, a "
-            "normal one, certified on the rows that it was fitted to, with a prior from the "
-            "others; gibbs, the best one, sampled (needs piwo[sampler]). [default: auto; "
-            "classifier where --score or --gamma is given, or rewards have no upper end]"
+            help=f"How to search: auto (a pool of learners, of which the certified best is kept), "
+            f"{', '.join(ORACLES)}, or a posterior over linear policies: pac-bayes or gibbs "
+            "(needs piwo[sampler]). [default: auto; classifier with --score or --gamma, or for "
+            "unbounded rewards]",
+            show=True,
         ),
     ] = None
     score: Annotated[
         str | None,
         Parameter(
-            help=f"How a row is credited: {', '.join(SCORES)}; not for auto and direct. [default: ls-linear]"
+            help=f"How a row is scored: {', '.join(SCORES)}; not for auto and direct. [default: "
+            "ls-linear]"
         ),
     ] = None
     gamma: Annotated[
         str | None,
         Parameter(
-            help=f"grid: all that theory can use, the best certificate decides ({', '.join(ADMISSIBLE)}); a number; "
-            "several, separated by commas, likewise; or auto: sqrt(d/n). lam = 2 gamma for "
-            "ls-linear and the clips; for pl it is beta; iw has none. Not for auto and direct; "
-            "gibbs takes one. [default: grid for ls-linear and ix, else auto]"
+            help="Smoothing parameter of the score: a number; several, separated by commas, or "
+            f"grid (for {', '.join(ADMISSIBLE)}), of which the best certificate is kept; or "
+            "auto: sqrt(d/n). It is lam/2 for ls-linear and the clips, beta for pl; iw has "
+            "none. Not for auto and direct; gibbs takes one number. [default: grid for "
+            "ls-linear and ix, else auto]"
         ),
     ] = None
     reward_model: Annotated[
         str | None,
         Parameter(
-            help="forward: for dr-ls, the reward of every action is predicted by a model fitted to the rows to learn "
-            "from, each row's to earlier rows alone. [default: constants]"
+            help="forward: for dr-ls, predict the reward of every action by a model fitted to "
+            "earlier training rows only. [default: constants]"
         ),
     ] = None
     refit: Annotated[
         bool | None,
         Parameter(
-            help="auto alone: save the policy learned again from all rows, of which nothing is proved, or the certified"
-            " one itself. [default: refit; with --gate the certified one]"
+            help="For auto: save the policy learned again from all rows, which has no "
+            "certificate, or the certified policy itself. [default: refit; with --gate the "
+            "certified one]"
         ),
     ] = None
     incumbent: Annotated[
         str | None,
         Parameter(
             name=("--baseline", "--incumbent"),
-            help="auto alone: the policy to improve on, and to keep where nothing is better, where it is not the one "
-            "that wrote the log: a policy file made without this log, uniform, or constant:LABEL.",
+            help="For auto: policy to improve on: a policy file made without this log, uniform or "
+            "constant:LABEL. [default: the logging policy]",
+            show=True,
         ),
     ] = None
     holdout: Annotated[
         float,
-        Parameter(
-            help="Fraction of the rows that the certificate is on, and that nothing else sees but pac-bayes."
-        ),
+        Parameter(help="Fraction of the rows held out for the certificate.", show=True),
     ] = 0.5
-    seed: Annotated[int, Parameter(help="Chooses those rows.", converter=whole)] = 0
+    seed: Annotated[
+        int, Parameter(help="Seed of the held-out split.", show=True, converter=whole)
+    ] = 0
     tail: Annotated[
         bool,
-        Parameter(
-            help="Hold out the last rows, for a logger that learned as it went.", negative=""
-        ),
+        Parameter(help="Hold out the last rows, for an adaptive logging policy.", negative=""),
     ] = False
-    delta: Annotated[float, Parameter(help="How often the certificate may be wrong.")] = 0.05
+    delta: Annotated[float, Parameter(help="Error probability of the certificate.", show=True)] = (
+        0.05
+    )
 
     def sought(self, bounded: bool) -> str:
         """Return how a policy is sought, for rewards with an upper end or without."""

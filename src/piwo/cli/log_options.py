@@ -33,9 +33,9 @@ __all__ = [
 LogPaths = Annotated[
     list[str],
     Parameter(
-        help="Files, globs, addresses (s3://, https://), one DuckDB query (select ...), duckdb:FILE#TABLE, "
-        "postgresql://...#TABLE (by DuckDB's extension postgres or by piwo[postgres]), "
-        "spark:TABLE, 'spark:select ...'."
+        help="Files, globs, addresses (s3://, https://), a DuckDB query (select ...), "
+        "duckdb:FILE#TABLE, postgresql://...#TABLE, spark:TABLE, 'spark:select ...'.",
+        show=True,
     ),
 ]
 
@@ -45,7 +45,7 @@ _FITTED = ("folds", "forward")
 
 
 def _role_options() -> list[tuple[str, Any, Any]]:
-    """Return name, type and default of the option of each role; policy columns are in `PolicyOptions`."""
+    """Return name, type and default of each role's option; `PolicyOptions` has policy columns."""
     found: list[tuple[str, Any, Any]] = []
     for name, role in ROLES.items():
         if name == "policy_columns":
@@ -54,7 +54,8 @@ def _role_options() -> list[tuple[str, Any, Any]]:
         kind: Any = str if role.default is not None else str | None
         if role.holds == "several columns":
             kind, text = list[str] | None, f"{text[:-1]}, separated by commas or repeated."
-        found.append((name, Annotated[kind, Parameter(help=text)], role.default))
+        option = Parameter(help=text, show=True) if role.common else Parameter(help=text)
+        found.append((name, Annotated[kind, option], role.default))
     return found
 
 
@@ -84,14 +85,16 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
     reward_range: Annotated[
         str,
         Parameter(
-            help="Declared range LO,HI of the reward (of -cost for costs); never inferred.",
+            help="Declared range LO,HI of the reward (of -cost for costs).",
+            show=True,
             allow_leading_hyphen=True,
         ),
     ] = "0,1"
     actions: Annotated[
         str | None,
         Parameter(
-            help="All actions: a,b,c, or @FILE with one a line, or 0..79. [default: those in the log]"
+            help="Actions: a,b,c, @FILE with one a line, or 0..79. [default: from the log]",
+            show=True,
         ),
     ] = None
     normalize: Annotated[bool, Parameter(help="Divide each row of --propensities by its sum.")] = (
@@ -100,13 +103,14 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
     missing: Annotated[
         Literal["refuse", "indicator"],
         Parameter(
-            help="Missing context values: refuse such rows, or learn with a column that says where they are."
+            help="Missing context values: refuse such rows, or add a column that marks them."
         ),
     ] = "refuse"
     max_levels: Annotated[
         int,
         Parameter(
-            help="Most values of a text context column that becomes one column a value; above, hashed.",
+            help="A text column of at most so many distinct values becomes one column a value; "
+            "with more, it is hashed.",
             converter=whole,
         ),
     ] = DEFAULT_ENCODING.max_levels
@@ -116,32 +120,32 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
     where: Annotated[
         str | None,
         Parameter(
-            help="Only the rows for which an SQL condition on any columns holds: \"day >= '2026-01-01'\"."
+            help="Read only the rows that satisfy an SQL condition: \"day >= '2026-01-01'\"."
         ),
     ] = None
     estimate_propensities: Annotated[
         str | None,
         Parameter(
-            help="For a log without propensities: fit them by logistic regression of the action on --context, each "
-            "row's from other rows (folds) or from earlier ones alone (forward), and anew on each "
-            "side of a split. "
-            "What is computed then holds only as far as they do.",
+            help="For a log without propensities: estimate them by logistic regression of the "
+            "action on --context, cross-fitted (folds) or from earlier rows only "
+            "(forward). Results are valid only if the estimates are.",
             group=_PROPENSITIES,
         ),
     ] = None
     propensity_factor: Annotated[
         float | None,
         Parameter(
-            help="The true propensities are at most this times the log's; intervals and certificates allow for it. "
-            "A --gate on estimated propensities asks for it, or for --sensitivity; 1 says that they are right.",
+            help="True propensities are at most this times the logged ones; intervals and "
+            "certificates allow for it. --gate requires it, or --sensitivity, for "
+            "estimated propensities (1: they are right).",
             group=_PROPENSITIES,
         ),
     ] = None
     sensitivity: Annotated[
         float | None,
         Parameter(
-            help="By how much a hidden cause may have changed the odds of an action; intervals and certificates allow "
-            "for it.",
+            help="Hidden causes change the odds of an action at most by this factor; intervals "
+            "and certificates allow for it.",
             group=_PROPENSITIES,
         ),
     ] = None

@@ -58,12 +58,9 @@ def _sensible_width() -> None:
 
 
 def _parsed(words: list[str]) -> tuple[Callable[..., Any], BoundArguments]:
-    from piwo.cli.app import make_app  # here, as it takes a while, and Ctrl-C is listened to by now
+    from piwo.cli.app import parse  # here, as it takes a while, and Ctrl-C is listened to by now
 
-    command, bound, _ = make_app().parse_args(
-        words, print_error=False, exit_on_error=False, verbose=False
-    )
-    return command, bound
+    return parse(words)
 
 
 def _output_of(bound: BoundArguments) -> OutputOptions:

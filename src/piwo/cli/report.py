@@ -33,7 +33,9 @@ __all__ = ["report"]
 def report(
     log: LogPaths,
     *,
-    out: Annotated[Path, Parameter(help="The HTML file to write; it is replaced if it exists.")],
+    out: Annotated[
+        Path, Parameter(help="The HTML file to write; it is replaced if it exists.", show=True)
+    ],
     baseline: BaselineOption = None,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = DEFAULT_COLUMNS,

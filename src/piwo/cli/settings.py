@@ -1,8 +1,12 @@
 """Settings from files: `piwo.toml`, or `[tool.piwo]` in a `pyproject.toml`, here or in a folder above.
 
-A key is an option's name (`reward-range` or `reward_range`). It may stand at the top, for every
-command that has the option, or in a table named after the command. What is typed wins over PIWO_
-variables, and these over files.
+A key is the name of an option (`reward-range` or `reward_range`). At the top it is for every command
+that has the option; in a table named after a command, for that command alone. Options that are typed
+win over PIWO_ variables, and these over files.
+
+Assigning values to options is cyclopts' work. Three things it does not do are here: the nearest of
+the two kinds of file counts and errors name it, a key at the top may be unknown to this command but
+not to all, and a list can be the value of one option that takes a comma list.
 """
 
 from __future__ import annotations
@@ -15,34 +19,38 @@ from typing import Any
 
 from cyclopts import App
 from cyclopts.argument import ArgumentCollection
+from cyclopts.config import Dict
 
 from piwo.errors import UsageError
 
 __all__ = ["from_files", "settings_of"]
 
 
-def from_files(root: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+def from_files(
+    root: App, app: App, commands: tuple[str, ...], arguments: ArgumentCollection
+) -> None:
     """Give the options that were not typed the values of the nearest settings file.
 
     Args:
         root: the whole command line, which knows every option.
-        commands: the command that was typed, such as ("policy", "act").
-        arguments: its arguments, in which those that were typed have tokens already.
+        app: the command that was typed.
+        commands: its name, such as ("policy", "act").
+        arguments: its arguments.
 
     Raises:
         UsageError: for a file that is not TOML, and for keys that no command knows.
     """
-    from cyclopts import Token
-
     path, page = nearest(Path.cwd())
     if path is None:
         return
-    for key, value in _for_command(page, commands, path, root).items():
-        argument = next((x for x in arguments if _option(key) in x.names), None)
-        if argument is None or argument.tokens:
-            continue
-        for index, text in enumerate(_texts(value, several=argument.token_count()[1])):
-            argument.append(Token(keyword=key, value=text, source=str(path), index=index))
+    _check_names(page, dict(_options(root)), path)
+    several = {x for one in arguments if one.token_count()[1] for x in one.names}
+    page = _joined(page, several)
+    # the table of the command first: what has a value is left as it is
+    for of_command in (True, False):
+        Dict(page, source=str(path), use_commands_as_keys=of_command, allow_unknown=True)(
+            app, commands, arguments
+        )
 
 
 def nearest(folder: Path) -> tuple[Path | None, Mapping[str, Any]]:
@@ -77,68 +85,57 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} cannot be read as TOML: {cause}") from None
 
 
-def _for_command(
-    page: Mapping[str, Any], commands: tuple[str, ...], path: Path, root: App
-) -> dict[str, Any]:
-    """Return the top-level keys overridden by those of the command's own table."""
-    known = dict(_tables(root))
-    every = {option for options in known.values() for option in options}
-    here: Mapping[str, Any] = page
-    found = _checked({k: v for k, v in page.items() if not isinstance(v, Mapping)}, every, path)
-    for key, value in page.items():
-        if isinstance(value, Mapping) and (key,) not in {x[:1] for x in known}:
-            raise UsageError(
-                f"{path}: no command is called {key!r}, expected one of "
-                f"{_listed({x[0] for x in known})}"
-            )
-    for word in commands:
-        here = here.get(word, {})
-        if not isinstance(here, Mapping):
-            raise UsageError(f"{path}: {word!r} is a command, expected a table [{word}]")
-    own = {k: v for k, v in here.items() if not isinstance(v, Mapping)} if commands else {}
-    return {**found, **_checked(own, known.get(commands, every), path)}
-
-
-def _checked(values: dict[str, Any], known: set[str], path: Path) -> dict[str, Any]:
-    for key in values:
-        if _option(key) not in known:
-            near = difflib.get_close_matches(_option(key), known, n=1)
-            hint = (
-                f"did you mean {near[0][2:]!r}?"
-                if near
-                else f"known are {_listed(x[2:] for x in known)}"
-            )
-            raise UsageError(f"{path}: no option is called {key!r}; {hint}")
-    return {key.replace("_", "-"): value for key, value in values.items()}
-
-
-def _tables(app: App, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[str]]]:
-    """Yield every command with the names of its options."""
+def _options(app: App, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[str]]]:
+    """Yield every command with the names of its options; of a group of commands, none."""
     for name in app:
         if name.startswith("-"):
             continue
         command = app[name]
+        known: set[str] = set()
         if command.default_command is not None:
-            yield (
-                (*above, name),
-                {x for one in command.assemble_argument_collection() for x in one.names},
+            for argument in command.assemble_argument_collection():
+                known.update(x.removeprefix("--") for x in argument.names)
+        yield (*above, name), known
+        yield from _options(command, (*above, name))
+
+
+def _check_names(
+    page: Mapping[str, Any],
+    known: Mapping[tuple[str, ...], set[str]],
+    path: Path,
+    command: tuple[str, ...] = (),
+) -> None:
+    """Raise for a table without a command, and for a key that is not an option: of any, or of the table's."""
+    here = known[command] if command else set().union(*known.values())
+    for key, value in page.items():
+        name = key.replace("_", "-")
+        below = (*command, key)
+        if isinstance(value, Mapping) and below not in known:
+            tables = [x[-1] for x in known if x[:-1] == command]
+            raise UsageError(
+                f"{path}: no command is called {key!r}, expected one of {_listed(tables)}"
             )
-        yield from _tables(command, (*above, name))
+        if isinstance(value, Mapping):
+            _check_names(value, known, path, below)
+        elif below in known:
+            raise UsageError(f"{path}: {key!r} is a command, expected a table [{key}]")
+        elif name not in here:
+            near = difflib.get_close_matches(name, here, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {_listed(here)}"
+            raise UsageError(f"{path}: no option is called {key!r}; {hint}")
 
 
-def _option(key: str) -> str:
-    return "--" + key.replace("_", "-")
+def _joined(page: Mapping[str, Any], several: set[str]) -> dict[str, Any]:
+    """Return the page with lists as comma lists, for options that take one text."""
+    found: dict[str, Any] = {}
+    for key, value in page.items():
+        found[key] = value
+        if isinstance(value, Mapping):
+            found[key] = _joined(value, several)
+        elif isinstance(value, list) and "--" + key.replace("_", "-") not in several:
+            found[key] = ",".join(str(x) for x in value)
+    return found
 
 
 def _listed(names: Any) -> str:
     return ", ".join(sorted(names))
-
-
-def _texts(value: Any, several: bool) -> list[str]:
-    """Return what would have been typed: a list is several words, or one with commas."""
-    listed = [_text(x) for x in value] if isinstance(value, list) else [_text(value)]
-    return listed if several else [",".join(listed)]
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

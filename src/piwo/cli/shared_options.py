@@ -44,10 +44,15 @@ class OutputOptions:
     """What is printed where."""
 
     json: Annotated[
-        bool, Parameter(help="Print one JSON document on standard output, and nothing else.")
+        bool,
+        Parameter(
+            help="Print one JSON document on standard output, and nothing else.",
+            show=True,
+            show_default=False,
+        ),
     ] = False
-    quiet: Annotated[bool, Parameter(help="No progress and no warnings on standard error.")] = False
-    debug: Annotated[bool, Parameter(help="Show the traceback of an error.")] = False
+    quiet: Annotated[bool, Parameter(help="Print no progress and no warnings.")] = False
+    debug: Annotated[bool, Parameter(help="Print the traceback of an error.")] = False
 
 
 DEFAULT_OUTPUT = OutputOptions()
@@ -61,9 +66,9 @@ class RunOptions:
     checkpoint: Annotated[
         Path | None,
         Parameter(
-            help="File that keeps what was summed so far. Killed or stopped, the same command goes on from there, to "
-            "the same result; the file is removed when it is done. Learning from all rows at once "
-            "(auto, classifier) begins anew."
+            help="File that saves progress. The same command then resumes after an "
+            "interruption, with the same result; the file is removed at the end. Learning "
+            "from all rows at once (auto, classifier) starts again."
         ),
     ] = None
 
@@ -93,18 +98,20 @@ class EstimateOptions:
     estimator: Annotated[
         str | None,
         Parameter(
-            help=f"Point estimate: {', '.join(ESTIMATORS)}. [default: iw; that of --interval for ix and ls]"
+            help=f"Point estimate: {', '.join(ESTIMATORS)}. [default: iw; that of --interval for "
+            "ix and ls]"
         ),
     ] = None
     gamma: Annotated[
         str,
         Parameter(
-            help="Implicit exploration of ix; threshold of clip; lam = 2 gamma for ls and ls-linear; others alike. "
-            "A number, or auto: sqrt(log(2/delta)/n)."
+            help="Smoothing parameter of the estimator: implicit exploration of ix, threshold "
+            "of clip, lam = 2 gamma for ls and ls-linear. A number, or auto: "
+            "sqrt(log(2/delta)/n)."
         ),
     ] = "auto"
     delta: Annotated[
-        float, Parameter(help="How often the intervals may be wrong, all together.")
+        float, Parameter(help="Joint error probability of all intervals.", show=True)
     ] = 0.05
     interval: Annotated[
         str,
@@ -113,14 +120,16 @@ class EstimateOptions:
     horizon: Annotated[
         str | None,
         Parameter(
-            help="For a log that grows and is looked at again: rows declared before the first look, or universal. "
-            "The intervals then hold at all looks together."
+            help="For a log that grows and is evaluated repeatedly: the number of rows declared "
+            "before the first look, or universal. The intervals then hold at all looks "
+            "jointly."
         ),
     ] = None
     reward_model: Annotated[
         str | None,
         Parameter(
-            help="forward: predict rewards, each row's from earlier rows alone, to make mixture-cv narrower."
+            help="forward: predict each reward from earlier rows only, which makes mixture-cv "
+            "narrower."
         ),
     ] = None
 
@@ -195,12 +204,13 @@ class PolicyOptions:
     policy: Annotated[
         list[str] | None,
         Parameter(
-            help="A policy: uniform, logging, constant:LABEL, or a policy file; may be repeated."
+            help="uniform, logging, constant:LABEL or a policy file; may be repeated.",
+            show=True,
         ),
     ] = None
     policy_column: Annotated[
         list[str] | None,
-        Parameter(help="Column of the log that holds pi(action | context); may be repeated."),
+        Parameter(help="Column of the log with pi(action | context); may be repeated.", show=True),
     ] = None
 
     @property

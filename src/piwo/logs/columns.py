@@ -66,7 +66,7 @@ class UnloggedRoles(TypedDict, total=False):
     action: Annotated[
         str,
         Role(
-            "column of the action taken; text stays text (01 is not 1, NA is a label)",
+            "column of the action taken; text stays text (01 is not 1)",
             holds="labels",
             default="action",
             common=True,
@@ -74,11 +74,11 @@ class UnloggedRoles(TypedDict, total=False):
     ]
     reward: Annotated[
         str | None,
-        Role('column of the reward; "reward" if neither it nor a cost is named', common=True),
+        Role("column of the reward (default: reward)", common=True),
     ]
     cost: Annotated[
         str | None,
-        Role("column of a cost, instead of a reward: reward = -cost throughout", common=True),
+        Role("column of a cost, instead of a reward: reward = -cost", common=True),
     ]
     context: Annotated[
         str | Sequence[str],
@@ -104,8 +104,7 @@ class Roles(UnloggedRoles, total=False):
     propensity: Annotated[
         str | None,
         Role(
-            "column of the probability with which the action was taken, mu(A | X) in (0, 1]; "
-            '"propensity" if no other source of propensities is named',
+            "column of mu(A | X), the probability of that action (default: propensity)",
             common=True,
         ),
     ]
@@ -119,8 +118,7 @@ class Roles(UnloggedRoles, total=False):
     propensities: Annotated[
         str | None,
         Role(
-            "list column of the probability of every action, mu(. | X), in the order of the action "
-            "list",
+            "list column of mu(. | X), the probabilities of all actions, in their order",
             label="propensity vector",
             holds="vector",
             common=True,

@@ -87,7 +87,8 @@ def read(
         where: an SQL condition on any columns, such as "day >= '2026-01-01'"; the log has the rows
             for which it holds. It must not depend on the decision or the reward, unless another
             population is meant.
-        **roles: the columns, by role:
+        **roles: the columns, by role. A default propensity column is read only if propensities
+            are given in no other way:
 
     Returns:
         A `Log`.
