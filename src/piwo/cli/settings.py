@@ -67,15 +67,16 @@ def nearest(folder: Path) -> tuple[Path | None, Mapping[str, Any]]:
 
 
 def settings_of(command: str) -> dict[str, str]:
-    """Return what the nearest settings file gives a command: option -> the text that it stands for."""
+    """Return what the nearest settings file gives a command: option -> its value as it is typed."""
     _, page = nearest(Path.cwd())
     own = page.get(command, {})
-    found = {**page, **(own if isinstance(own, Mapping) else {})}
-    return {
-        _option(key): ",".join(_texts(value, several=True))
-        for key, value in found.items()
-        if not isinstance(value, Mapping)
-    }
+    values = {**page, **(own if isinstance(own, Mapping) else {})}
+    found: dict[str, str] = {}
+    for key, value in _joined(values, set()).items():
+        if not isinstance(value, Mapping):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            found["--" + key.replace("_", "-")] = text
+    return found
 
 
 def _read(path: Path) -> dict[str, Any]:
