@@ -1,9 +1,9 @@
-"""Several reductions about one policy: what the policy does is asked once, however many need to know."""
+"""Several reductions about one policy, which computes its full vectors once for all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -17,10 +17,9 @@ __all__ = ["SharedPolicy"]
 
 @dataclass(frozen=True)
 class SharedPolicy(Reduction[tuple[Any, ...]]):
-    """Reduction: several others about one policy that gives full vectors, which may be a slow model.
+    """Reduction: several others about one policy whose full vectors may be slow to compute.
 
-    The policy is asked for its full vectors a block of rows at a time; the parts take the logged
-    actions' probabilities from there.
+    The policy computes its full vectors once for each block of rows; the parts look them up.
 
     Args:
         policy: over the log's action list.
@@ -43,47 +42,47 @@ class SharedPolicy(Reduction[tuple[Any, ...]]):
     @property
     def context(self) -> bool:
         """Whether any part needs the context."""
-        return self._together.context
+        return self._joint.context
 
     @property
     def propensities(self) -> bool:
         """Whether any part needs full propensity vectors."""
-        return self._together.propensities
+        return self._joint.propensities
 
     @property
     def labels(self) -> bool:
         """Whether any part needs action codes."""
-        return self._together.labels
+        return self._joint.labels
 
     @property
-    def _together(self) -> Joint:
+    def _joint(self) -> Joint:
         return Joint(self.parts)
 
     def empty(self) -> tuple[Any, ...]:
         """Return the states of no rows."""
-        return self._together.empty()
+        return self._joint.empty()
 
     def update(self, state: tuple[Any, ...], batch: Batch) -> tuple[Any, ...]:
         """Return the states with the rows of a batch added."""
-        if (
-            len(self.parts) == 1 or not self.policy.gives_full_distribution
-        ):  # what the log says costs nothing to ask again
-            return self._together.update(state, batch)
+        # Probabilities that are in the log cost nothing to read again.
+        if len(self.parts) == 1 or not self.policy.gives_full_distribution:
+            return self._joint.update(state, batch)
         for some in in_blocks(batch, len(self.policy.actions)):
-            known = _Known(self.policy, some)
-            parts = tuple(replace(part, policy=known) for part in self.parts)  # type: ignore[type-var]
+            cached = CachedPolicy(self.policy, some)
+            parts = tuple(replace(part, policy=cached) for part in self.parts)  # type: ignore[type-var]
             state = Joint(parts).update(state, some)
         return state
 
     def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the merged states."""
-        return self._together.merge(one, other)
+        return self._joint.merge(one, other)
 
 
-class _Known(Policy):
-    """A policy on some rows, for which it has been asked."""
+@final
+class CachedPolicy(Policy):
+    """A policy with its full vectors on the rows of one batch."""
 
-    kind: ClassVar[str] = "known"
+    kind: ClassVar[str] = "cached"
 
     def __init__(self, policy: Policy, batch: Batch) -> None:
         self.listed = policy.actions
@@ -92,11 +91,11 @@ class _Known(Policy):
         self.row_numbers = batch.row_numbers
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
-        """Return what the policy itself says."""
+        """Return the distribution of the policy itself, which is not cached."""
         return self.policy.distribution(context, n)
 
     def full(self, batch: Batch) -> Floats:
-        """Return pi(a | X) for some of the rows, (n, K)."""
+        """Return pi(a | X) of some of the rows, (n, K)."""
         if len(batch) == len(self.table):
             return self.table
         table: Floats = self.table[np.searchsorted(self.row_numbers, batch.row_numbers)]
@@ -108,5 +107,5 @@ class _Known(Policy):
         return found
 
     def log_logged(self, batch: Batch) -> Floats:
-        """Return the logarithm of that as the policy itself has it, where it may be beyond float64."""
+        """Return log pi(A | X) of the policy itself: pi may underflow in the cached vectors."""
         return self.policy.log_logged(batch)
