@@ -103,7 +103,7 @@ def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, m
     assert piwo("policy", "show", again, "--json").document["certificate"] == made
     piwo("report", learnable, *roles, "--policy", again, "--policy", gated, "--out", page)
     first, second = page.read_text("utf-8").split("<h2>Certificate of ")[1:]
-    assert f"Not about this policy: about {about}" in first
+    assert f"This certificate is about another policy: {about}" in first
     assert '"fit">Certified better' not in first
     assert '"fit">Certified better' in second
 

@@ -32,7 +32,7 @@ def test_values_health_and_certificate(log: piwo.Log) -> None:
     text = page(
         summarize(log, list(found.values()), piwo.check(log), {"learned": learner.certificate_})
     )
-    assert "All 2 intervals hold together with probability at least 95 %" in text
+    assert "All 2 intervals contain the true values with probability at least 95 %" in text
     assert "Certified better than the logging policy" in text
     assert "Verdict for the uniform policy" in text
     assert f"<td>{found['learned'].lower:.4g}</td>" in text
@@ -43,10 +43,10 @@ def test_values_health_and_certificate(log: piwo.Log) -> None:
 
 def test_rows_of_one_weight_are_not_listed(log: piwo.Log) -> None:
     found = [piwo.evaluate(log, piwo.policies.Uniform(log.actions))]
-    assert "none, all weights are alike" in page(summarize(log, found, piwo.check(log)))
+    assert "none, all weights are equal" in page(summarize(log, found, piwo.check(log)))
     other = piwo.Log.from_arrays(action=[0, 1] * 50, reward=[0, 1] * 50, propensity=[0.2, 0.8] * 50)
     text = page(summarize(other, found, piwo.check(other)))
-    assert "all weights are alike" not in text
+    assert "all weights are equal" not in text
     assert text.split("Heaviest rows")[1].count("<tr>") == 1 + 10 + 3
 
 
