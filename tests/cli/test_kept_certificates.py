@@ -135,7 +135,7 @@ def test_a_report_claims_nothing_of_policies_made_from_its_rows(
         for x in ("lower", "upper", "lower_raw", "upper_raw", "improvement_lower", "log_e_better")
     } == {None}
     alone = page.read_text("utf-8")
-    assert "No interval can be given" in alone
+    assert "No interval is given" in alone
     assert "with probability at least" not in alone
     assert 'class="interval"' not in alone
     assert 'class="value unproved"' in alone

@@ -328,7 +328,7 @@ def test_reports_draw_no_line_where_there_is_no_interval() -> None:
     made = piwo.certify(log, both())
     page = piwo.report.page(summarize(log, list(piwo.compare(log, both()).values()), None, made))
     assert 'class="interval"' not in page
-    assert "No interval can be given; the notes below say why." in page
+    assert "No interval is given, for the reasons in the notes below." in page
     assert page.count("no bound") >= 4
     assert "a: " in page
     assert "no interval." in page

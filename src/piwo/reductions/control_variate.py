@@ -87,6 +87,7 @@ class ControlVariates(VectorSums[VariateState]):
         # sum_a min(c pi_a, k mu_a) for every (c, k), and sum_a (mu_a - pi_a)_+
         truncated_masses(pi, mu, c, k, masses, distance)
         weights = self.weights(batch, pi[np.arange(len(batch)), batch.action])
+        # Rows whose weight exceeds float64 are summed by logarithms.
         lost = ~np.isfinite(weights.w)
         if not lost.any():
             return self._rows(weights.w, batch.reward, masses, distance)

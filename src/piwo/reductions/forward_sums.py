@@ -94,6 +94,7 @@ class ForwardSums(Reduction[tuple[RewardSums, ...]]):
 
     def _sums(self, batch: Batch) -> RewardSums:
         sums = self._none()
+        # Rows sorted by action; those of action a end at ends[a].
         order = np.argsort(batch.action, kind="stable")
         z, r = designs(batch, self.width)[order], batch.reward[order]
         ends = np.cumsum(np.bincount(batch.action, minlength=self.actions))
@@ -109,6 +110,7 @@ class ForwardSums(Reduction[tuple[RewardSums, ...]]):
         self, one: tuple[RewardSums, ...], other: tuple[RewardSums, ...]
     ) -> tuple[RewardSums, ...]:
         """Return the sums of both parts together, chunk by chunk."""
+        # The part with more rows has more chunks; those past the shared ones are kept as they are.
         shared = min(len(one), len(other))
         both = [a.merge(b) for a, b in zip(one[:shared], other[:shared], strict=True)]
         return (*both, *one[shared:], *other[shared:])

@@ -30,9 +30,12 @@ __all__ = [
 TILE = 256
 PLACES = 64
 SPLIT = 24
+# The series of the logarithm needs lam_j y <= 1e-3 for j >= SPLIT: lam_24 * 512 = 9.8e-4.
 SMALL = 512.0
+# Larger y are added one by one, so a tile multiplies a product by at most (1 + 32 y)^4 < 1.1e54.
 _LARGE = 1e12
 _HUGE = 1e290
+# Products are scaled down before a bound on them passes this number.
 _FLUSH = 1e280
 _BIG = 2.0**500
 _LOG_BIG = 500.0 * np.log(2.0)
@@ -57,6 +60,7 @@ def _take_logs(q: Any, scaled: Any, sums: Any) -> None:
     """Add the logarithms of all products, after multiplying those of each bet."""
     _scale_down(q, 0, len(q), scaled)  # two products of at most 2^500 do not overflow
     for j in range(len(q)):
+        # log prod_r (1 + q_r) = log(1 + product) + 500 log 2 for each division by 2^500
         product, count = 0.0, 0.0
         for r in range(PLACES):
             x = q[j, r]
@@ -87,6 +91,7 @@ def _multiply(y: Any, bets: Any, q: Any, first: int, last: int) -> None:
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _add_tile(y: Any, top: float, bets: Any, q: Any, scaled: Any, powers: Any, heads: Any) -> None:
     """Add a tile of rows y, (TILE,), with maximum top."""
+    # heads bound the largest products, so that most tiles need no check of each product.
     factor = (1.0 + bets[0] * top) ** 4
     if heads[0] * factor > _FLUSH:
         _scale_down(q, 0, SPLIT, scaled)
@@ -210,6 +215,7 @@ def add_both_sides(w: Any, r: Any, rest: Any, bets: Any, value: Any, loss: Any) 
     If w is 0, as in most rows for a policy that takes one of many actions, both are `rest`, and its
     logarithms are computed once.
     """
+    # won: w R + rest and lost: w (1 - R) + rest, if w > 0; idle: rest, if w = 0
     idle, won, lost = np.empty(len(w)), np.empty(len(w)), np.empty(len(w))
     still, played = 0, 0
     for t in range(len(w)):
@@ -315,6 +321,8 @@ def add_efron_stein(
                     phi += x
                     if x > 0.0:
                         psi += x * w[t, a] * w[t, a]
+            # phi = sum_a mu(a) exp(-s w(a)) and psi = sum_a mu(a) w(a)^2 exp(-s w(a)), both in units
+            # of exp(-s least)
             log_phi = np.log(phi) - s[g] * least
             laplace[g] += log_phi
             squares[g] += psi / phi

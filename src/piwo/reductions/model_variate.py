@@ -134,6 +134,7 @@ def uncut(w: Floats, q: Floats, k: float) -> Floats:
 
 def _bets(weights: Weights, r: Floats, rest: Floats) -> Floats:
     """Return the bet sums of w R + rest; rows whose weights exceed float64 use logarithms."""
+    # Rows whose weight exceeds float64 are summed by logarithms.
     lost = ~np.isfinite(weights.w)
     if not lost.any():
         return bet_sums(weights.w * r + rest)

@@ -155,6 +155,7 @@ class PolicySums(PolicyReduction[PolicyState]):
         self, reward: Floats, w: Floats, value: Floats, loss: Floats, better: Floats
     ) -> BetState:
         """Return the bet sums of w R, w (1 - R), w R + 1 - R and w."""
+        # S_j(w R), then S_j(w (1 - R)), S_j(w R + 1 - R) and S_j(w)
         earned = bet_sums(value)
         if not self.bounded:
             return BetState(value=earned, weight=bet_sums(w))
@@ -200,6 +201,7 @@ class PolicySums(PolicyReduction[PolicyState]):
         """Return the moments with the sums of the score's credits; those of IW are in them."""
         if isinstance(self.score, IW):
             return replace(moments, u=moments.w, u2=moments.w2, rho=moments.wr, rho2=moments.w2r2)
+        # sums of s u, (s u)^2, s rho, (s rho)^2, and of s rho for losses 1 - R
         s = 1.0 if batch.weight is None else batch.weight
         # u = rho at reward 1
         used = self.score.rho(batch.with_reward(np.ones(len(batch))), pi)

@@ -111,6 +111,7 @@ class RowSample(Reduction[RowSampleState]):
 
     def update(self, state: RowSampleState, batch: Batch) -> RowSampleState:
         """Return the sample with a batch added."""
+        # The hash of the label, not of its code: lists of other logs may be in another order.
         h = _label_hashes(self.labels_of)[batch.action]
         if self.with_propensity:
             h = scramble(h ^ _bits(batch.propensity))

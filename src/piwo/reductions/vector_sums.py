@@ -15,6 +15,7 @@ __all__ = ["VectorSums", "in_blocks"]
 
 S = TypeVar("S")
 
+# 8 MB for each table of rows x actions that is made of a block.
 _BLOCK_BYTES = 2**23
 
 
