@@ -321,8 +321,8 @@ def add_efron_stein(
                     phi += x
                     if x > 0.0:
                         psi += x * w[t, a] * w[t, a]
-            # phi = sum_a mu(a) exp(-s w(a)) and psi = sum_a mu(a) w(a)^2 exp(-s w(a)), both in units
-            # of exp(-s least)
+            # In units of exp(-s least): phi = sum_a mu(a) exp(-s w(a)) and
+            # psi = sum_a mu(a) w(a)^2 exp(-s w(a))
             log_phi = np.log(phi) - s[g] * least
             laplace[g] += log_phi
             squares[g] += psi / phi
