@@ -42,7 +42,9 @@ def jsonable(value: Any) -> Any:
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [jsonable(item) for item in value]
-    if hasattr(value, "item") and not isinstance(value, str):
+    if isinstance(value, str):
+        return str(value)  # a note is plain text in JSON
+    if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not (float("-inf") < value < float("inf")):
         return None

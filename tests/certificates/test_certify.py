@@ -120,7 +120,7 @@ def test_a_reward_model_lifts_the_bounds_of_certificates_and_these_hold() -> Non
 
 def test_facts_are_fields_of_a_certificate() -> None:
     log = contextual(0, 50)
-    with pytest.raises(UsageError, match="facts names 'x', which is no field of Certificate"):
+    with pytest.raises(UsageError, match="facts names 'x', which is not a field of Certificate"):
         piwo.certify(log, {0: Constant(1, log.actions)}, facts={"x": 1})
 
 

@@ -3,6 +3,7 @@ estimates stay."""
 
 import math
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -400,6 +401,9 @@ def test_a_policy_that_was_learned_from_the_rows_is_named_as_a_cause() -> None:
     tree = piwo.PIWO(
         oracle=piwo.oracles.Classifier(DecisionTreeClassifier(random_state=0)), certificate=None
     )
-    made = piwo.certify(log, {0: tree.fit(log).policy_})[0]
+    policy = tree.fit(log).policy_
+    with pytest.raises(piwo.UsageError, match="policy 0 was learned from part of this log"):
+        piwo.certify(log, {0: policy})
+    made = piwo.certify(log, {0: copy(policy)})[0]  # a copy does not know its rows
     assert (made.value_lower, made.certified) == (None, False)
     assert any("or a policy was learned from these very rows" in note for note in made.notes)

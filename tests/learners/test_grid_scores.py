@@ -12,6 +12,7 @@ from piwo import UsageError, bounds, scores
 from piwo.estimators import forward_model
 from piwo.oracles import Exhaustive, Ridge
 from piwo.policies import Constant, Deterministic, Tabular
+from piwo.policies.sameness import same_policy
 
 pytestmark = pytest.mark.statistics
 
@@ -61,7 +62,7 @@ def test_every_admissible_score_has_a_grid(score) -> None:
     oracle = some(log)
     inside = piwo.PIWOGrid(score, oracle).fit(log)
     assert inside.certificate_.kind == "in-sample"
-    assert inside.policy_ is oracle.policies[0]
+    assert same_policy(inside.policy_, oracle.policies[0])
     best = max(inside.path_.values(), key=lambda point: (point.lower, point.gamma))
     assert (inside.score_, inside.policy_) == (best.score, best.policy)
     if score.pessimistic:  # one event: the mixture bounds of the whole class
@@ -106,7 +107,7 @@ def test_bounds_with_a_fitted_model_are_the_naive_ones() -> None:
     for gamma, point in learner.path_.items():
         lowers = naive_lowers(log, oracle.policies, 2 * gamma, q, 4.0, learner.grid_.penalty)
         assert point.lower == pytest.approx(lowers.max(), rel=1e-9)
-        assert point.policy is oracle.policies[int(lowers.argmax())]
+        assert same_policy(point.policy, oracle.policies[int(lowers.argmax())])
     assert learner.rule_.endswith(
         "values of lam; q fitted forward, for each row on earlier training rows"
     )

@@ -8,6 +8,7 @@ import pytest
 
 import piwo
 from piwo.learners import Learner
+from piwo.policies.sameness import same_policy
 
 PAIR = [piwo.policies.Constant(x, [0, 1]) for x in (0, 1)]
 BOTH = piwo.oracles.Exhaustive(PAIR)
@@ -73,7 +74,7 @@ def test_the_choice_is_the_policy() -> None:
         piwo.Auto([RIDGE], refit=False),
     ):
         (chosen,) = [one for one in learner.fit(make_log()).describe().tried if one.chosen]
-        assert chosen.policy is learner.policy_
+        assert same_policy(chosen.policy, learner.policy_)
         assert chosen.facts["value_lower"] == learner.certificate_.value_lower
 
 

@@ -17,7 +17,11 @@ pytest.importorskip("jinja2")
 
 @pytest.fixture
 def log() -> piwo.Log:
-    rng = np.random.default_rng(0)
+    return rows(0)
+
+
+def rows(seed: int) -> piwo.Log:
+    rng = np.random.default_rng(seed)
     x, a = rng.normal(size=(500, 1)), rng.integers(0, 2, 500)
     return piwo.Log.from_arrays(
         context=x, action=a, reward=(a == (x[:, 0] > 0)) * 1.0, propensity=np.full(500, 0.5)
@@ -25,7 +29,7 @@ def log() -> piwo.Log:
 
 
 def test_values_health_and_certificate(log: piwo.Log) -> None:
-    learner = piwo.PIWO().fit(log)
+    learner = piwo.PIWO().fit(rows(1))
     found = piwo.compare(
         log, {"uniform": piwo.policies.Uniform(log.actions), "learned": learner.policy_}
     )

@@ -1,4 +1,4 @@
-"""Regret certificates: how far below another policy, or below the best of a class, can the one that runs be?"""
+"""Regret certificates: how far a policy can be below others, or below the best of a class, at most."""
 
 from __future__ import annotations
 
@@ -10,15 +10,24 @@ from typing import Any, ClassVar, Literal
 from piwo import bounds
 from piwo._version import __version__
 from piwo.certificates.certificate import SHARED_RULES, Kind
-from piwo.certificates.certify import Certifying, PolicyClass, check_declared
+from piwo.certificates.certify import (
+    CertificateRequest,
+    PolicyClass,
+    check_declared,
+    check_not_thinned,
+    in_sample,
+)
 from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline, Difference
-from piwo.evaluation.contradiction import Claim, contradiction
+from piwo.evaluation.contradiction import RawBounds, contradiction
+from piwo.evaluation.notes import as_notes, refusal
+from piwo.evaluation.provenance import overlaps
 from piwo.intervals.prepare import check_actions_known, prepare
 from piwo.logs.log import Log
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.oracles import Oracle
+from piwo.policies import Policy
 from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text
 from piwo.reductions import Joint, PolicySums
 from piwo.reductions.reduce import reduce
@@ -142,160 +151,174 @@ def regret_certificate(
     >>> 0 <= regret_certificate(log, a, piwo.oracles.Exhaustive([a, b])).regret_upper < 0.2
     True
     """
-    _check(log)
+    check_kind("log", log, Log, "; piwo.read makes one")
+    check_not_thinned(log)
+    if not math.isfinite(log.reward_range[1]):
+        raise UsageError(
+            "a regret certificate needs rewards with an upper end, else nothing bounds what "
+            f"another policy earns; declare {argument('reward_range')}"
+        )
+    bounds.log_inv_delta(delta)
     if within is not None:
         check_declared(within, {SELF: policy})
-    how = _How(delta, within, interval)
+    asked = {} if within is not None else {SELF: policy}
+    if isinstance(against, Mapping):
+        asked |= against
+    for key, overlap in overlaps(log, asked).items():
+        if overlap.certain:
+            raise UsageError(in_sample(key, overlap))
     if isinstance(against, Oracle):
-        return _of_class(log, policy, against, how)
+        made = CertificateRequest.of(
+            log,
+            {SELF: policy},
+            delta=delta / 2,
+            within=within,
+            interval=interval,
+            provenance=False,
+        )
+        return _of_class(made, policy, against, delta)
     if not isinstance(against, Mapping):
         raise UsageError(
-            f"{argument('against')} is {against!r:.80}, expected name -> comparator, or an exact oracle"
+            f"{argument('against')} is {against!r:.80}, expected name -> comparator, or an exact "
+            "oracle"
         )
     if not against:
         raise UsageError("no comparators; name at least one policy, or give an exact oracle")
-    return _of_comparators(log, policy, against, how)
-
-
-@dataclass(frozen=True)
-class _How:
-    """How the policy is measured, beside others."""
-
-    delta: float
-    within: PolicyClass | None
-    interval: str
-
-    def asked(self, log: Log, policy: Any, statements: int) -> Certifying:
-        """Return what is asked of the policy, at its share of delta."""
-        bounds.log_inv_delta(self.delta)
-        each = self.delta / statements
-        return Certifying.of(
-            log, {SELF: policy}, delta=each, within=self.within, interval=self.interval
-        )
-
-
-def _of_comparators(
-    log: Log, policy: Any, against: Mapping[str, Any], how: _How
-) -> RegretCertificate:
     named = {f"against {name}": one for name, one in against.items()}
     log, ready = prepare(log, {**named, SELF: policy})
     check_actions_known(log, ready.values())
-    asked, others = (
-        how.asked(log, ready.pop(SELF), len(against)),
-        dict(zip(against, ready.values(), strict=True)),
+    made = CertificateRequest.of(
+        log,
+        {SELF: ready.pop(SELF)},
+        delta=delta / len(against),
+        within=within,
+        interval=interval,
+        provenance=False,
     )
-    mine, method = asked.policies[SELF], asked.methods[SELF]
-    # against the logging policy `asked` itself has the statement
+    return _of_comparators(made, dict(zip(against, ready.values(), strict=True)), against, delta)
+
+
+def _of_comparators(
+    made: CertificateRequest, others: Mapping[str, Policy], given: Mapping[str, Any], delta: float
+) -> RegretCertificate:
+    """Return the certificate against named policies.
+
+    Args:
+        made: of the policy, at its share of delta.
+        others: name -> comparator, ready for the log.
+        given: name -> comparator, as its user gave it.
+        delta: of all bounds together.
+    """
+    request, log = made.request, made.log
+    mine, method = request.policies[SELF], request.methods[SELF]
+    # over the logging policy, the certificate itself has the improvement
     pairs = {
         name: Difference.of(mine, one, method)
         for name, one in others.items()
-        if not _logging(log, against[name])
+        if Baseline.of(log, {}, given[name]) is not None
     }
     sums, paired, states = reduce(
-        asked.log,
+        log,
         Joint(
             (
-                asked.sums,
+                made.sums,
                 SharedPolicy(mine, tuple(pair.sums for pair in pairs.values())),
                 Joint(tuple(PolicySums(one, IW(), bounded=False) for one in others.values())),
             )
         ),
     )
-    gains = {
-        name: pair.lower(x, asked.each)
-        for (name, pair), x in zip(pairs.items(), paired, strict=True)
-    }
-    itself = asked.claims(sums)[SELF]
-    claims = {
-        name: Claim(bounds.Interval(None, None), gains.get(name, itself.gain)) for name in others
-    }
-    weights = asked.weights(
-        sums, {("comparator", name): x for name, x in zip(others, states, strict=True)}
-    )
-    most = {name: -claim.gain for name, claim in claims.items() if claim.gain is not None}
-    why_not = contradiction(weights, {SELF: itself, **claims}, log.reward_range)
-    return _made(asked, sums, "comparators", most, how.delta, min(weights.values()), why_not)
+    result = request.finish(sums[0])
+    itself = result.policies[SELF].raw
+    gains = dict.fromkeys(others, itself.gain)
+    each = request.budget.log_inv_delta(SELF)
+    for (name, pair), state in zip(pairs.items(), paired, strict=True):
+        gains[name] = pair.lower(state, each)
+    claimed = {SELF: itself}
+    for name, gain in gains.items():
+        claimed[name] = RawBounds(bounds.Interval(None, None), gain)
+    tested = {("comparator", name): x for name, x in zip(others, states, strict=True)}
+    p_values = request.p_values(result, tested)
+    why_not = contradiction(p_values, claimed, log.reward_range)
+    # v(comparator) - v(policy) <= -LB(v(policy) - v(comparator))
+    most = {name: -gain for name, gain in gains.items() if gain is not None}
+    return _regret(made, sums, "comparators", most, delta, min(p_values.values()), why_not)
 
 
-def _of_class(log: Log, policy: Any, oracle: Oracle, how: _How) -> RegretCertificate:
+def _of_class(
+    made: CertificateRequest, policy: Any, oracle: Oracle, delta: float
+) -> RegretCertificate:
+    """Return the certificate against the best policy of the class of an exact oracle.
+
+    Args:
+        made: of the policy, at half of delta.
+        policy: as its user gave it.
+        oracle: of the class.
+        delta: of both bounds together.
+    """
     size = oracle.log_class_size()
     if not oracle.exact or size is None:
         raise UsageError(
             f"a bound for a whole class needs an exact oracle, and {oracle.name} finds some policy "
             "with a small loss, not the smallest; use oracles.Exhaustive, or name comparators"
         )
-    asked = how.asked(log, policy, 2)
-    check_actions_known(asked.log, asked.policies.values())
-    sums = reduce(asked.log, asked.sums)
-    n, delta = asked.moments(sums)[SELF].rows, how.delta
+    request, log = made.request, made.log
+    check_actions_known(log, request.policies.values())
+    sums = reduce(log, made.sums)
+    result = request.finish(sums[0])
+    n, mine = result.policies[SELF].evidence.rows, result.policies[SELF].raw
     grid = bounds.gamma_grid_ls(n, size, delta)
     bets = grid.bets or (2.0 * bounds.gamma_auto(n, size, delta),)
-    least = oracle.least_losses(asked.log, [LSLinear(bet) for bet in bets])
+    # min over the class of the sum of linear LS losses, at each bet
+    least = oracle.least_losses(log, [LSLinear(bet) for bet in bets])
     half = bounds.log_inv_delta(delta, statements=2)
     best = bounds.best_value_upper([float(x) / n for x in least], bets, n, half + size)
-    weights, mine = asked.weights(sums), asked.claims(sums)[SELF]
-    claims = {SELF: mine, "the best of the class": Claim(bounds.Interval(0.0, best))}
+    claimed = {SELF: mine, "the best of the class": RawBounds(bounds.Interval(0.0, best))}
     if oracle.contains(policy):  # then it is at most the best
-        claims[SELF] = replace(mine, raw=bounds.Interval(mine.raw.lower, best))
-    why_not = contradiction(weights, claims, log.reward_range)
-    most = {oracle.name: min(1.0, best) - (mine.raw.lower or 0.0)}
-    return _made(asked, sums, "class", most, delta, min(weights.values()), why_not)
+        claimed[SELF] = replace(mine, interval=bounds.Interval(mine.interval.lower, best))
+    why_not = contradiction(result.p_values, claimed, log.reward_range)
+    most = {oracle.name: min(1.0, best) - (mine.interval.lower or 0.0)}
+    evidence = min(result.p_values.values())
+    return _regret(made, sums, "class", most, delta, evidence, why_not)
 
 
-def _logging(log: Log, policy: Any) -> bool:
-    """Whether it is the logging policy, over which the improvement is another statement."""
-    return Baseline.of(log, {}, policy) is None
-
-
-def _made(
-    asked: Certifying,
+def _regret(
+    made: CertificateRequest,
     sums: tuple[Any, ...],
     scope: Literal["comparators", "class"],
     most: Mapping[str, float],
     delta: float,
     evidence: float,
-    why_not: str | None,
+    why_not: Note | None,
 ) -> RegretCertificate:
-    log, digest, ((own, *_), *_) = asked.log, sums[0], sums[1]
-    notes = list(log.propensity_caveats)
+    request, log = made.request, made.log
+    policies, digest = sums[0][0], sums[1]
+    notes = list(as_notes(log.propensity_caveats, "propensity-error"))
     if why_not is not None:
-        notes.append(f"{why_not}: no bound is given")
+        notes.append(refusal(why_not))
     elif min(most.values()) >= 1.0:
-        notes.append("the bound is vacuous: it says no more than the reward range does")
+        notes.append(
+            Note("the bound is vacuous: it says no more than the reward range does", kind="vacuous")
+        )
+    against: dict[str, float | None] = dict.fromkeys(most)
+    if why_not is None:
+        against = {name: log.span * min(1.0, x) for name, x in most.items()}
     return RegretCertificate(
         scope=scope,
-        against={
-            name: None if why_not is not None else log.span * min(1.0, x)
-            for name, x in most.items()
-        },
+        against=against,
         delta=delta,
-        kind=asked.kind,
-        log_class_size=asked.log_class_size,
-        rows=own.moments.rows,
+        kind=made.kind,
+        log_class_size=made.log_class_size,
+        rows=policies[0][0].moments.rows,
         propensity_p=evidence,
         reward_range=log.reward_range,
         cost=log.columns.cost,
         log_digest=digest.text(log.actions),
         created=now(),
         notes=tuple(notes),
-        bound=asked.methods[SELF].name,
+        bound=request.methods[SELF].name,
     )
 
 
 def _is_bound(named: tuple[Any, Any]) -> bool:
     name, most = named
     return text(name) and maybe(number())(most)
-
-
-def _check(log: Log) -> None:
-    check_kind("log", log, Log, "; piwo.read makes one")
-    if log.columns.weight is not None:
-        raise UsageError(
-            "the log was thinned (sampling weights) and the dropped rows are not counted: no "
-            "certificate holds"
-        )
-    if not math.isfinite(log.reward_range[1]):
-        raise UsageError(
-            "a regret certificate needs rewards with an upper end: what another policy earns has "
-            "no bound else"
-        )

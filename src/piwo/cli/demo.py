@@ -17,7 +17,6 @@ import piwo
 from piwo.cli.answer import Answer, say, table
 from piwo.cli.output_path import writable
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
-from piwo.evaluation.provenance import sample_of
 from piwo.policies import Constant, LinearGreedy, Policy, Uniform
 from piwo.simulate import ClassificationBandit
 
@@ -152,7 +151,7 @@ def _learn(story: _Story, log: piwo.Log, bandit: ClassificationBandit) -> None:
         "certificate": certificate.to_dict(),
         "training": {"log": str(story.log), "rule": learner.rule_},
     }
-    learner.policy_.save(story.out, metadata={**kept, "sample": sample_of(log, learner.policy_)})
+    learner.policy_.save(story.out, metadata=kept)
     truth, today = bandit.value(learner.policy_), story.document["true_logging_value"]
     gain = certificate.improvement_lower or 0.0
     story.tell(

@@ -28,7 +28,6 @@ from piwo.cli.shared_options import (
     named_policy,
 )
 from piwo.errors import UsageError, warn
-from piwo.evaluation.provenance import IN_SAMPLE, Acquaintance, Rows
 from piwo.evaluation.record import notes_together
 from piwo.intervals import interval_named
 from piwo.visible import number, visible
@@ -120,69 +119,35 @@ def evaluated(
         raise UsageError(f"--gamma got {estimate.gamma!r}, expected one number or auto")
     if estimate.reward_model not in {None, "forward"}:
         raise UsageError(f"--reward-model got {estimate.reward_model!r}, expected forward")
-    old = None if baseline is None or baseline in named else named_policy(baseline)
-    known = dict(named) if old is None else {**named, str(baseline): old}
+    known = dict(named)
+    if baseline is not None and baseline not in known:
+        known[baseline] = named_policy(baseline)
     needed = tuple(dict.fromkeys(x for one in known.values() for x in one.columns))
     log = columns.read(paths, policies.columns, context=needed)
-    rows = Rows(log, paths, columns.where)
-    seen = {name: rows.know(one) for name, one in known.items()}
-    base = None if baseline is None else known[baseline].make(log.actions)
-    found: dict[str, piwo.Evaluation] = {}
-    # those of which an interval may hold pay for each other, and the others say nothing about the
-    # rows
-    for here in (False, True):
-        some = {
-            name: one.make(log.actions) for name, one in named.items() if seen[name].certain is here
-        }
-        if some:
-            found |= piwo.compare(
-                log,
-                some,
-                estimator=estimate.estimator,
-                gamma=gamma,
-                interval=estimate.interval,
-                q=estimate.reward_model,
-                baseline=base,
-                delta=estimate.delta,
-                horizon=horizon_of(estimate.horizon),
-            )
+    found = piwo.compare(
+        log,
+        {name: one.make(log.actions) for name, one in named.items()},
+        estimator=estimate.estimator,
+        gamma=gamma,
+        interval=estimate.interval,
+        q=estimate.reward_model,
+        baseline=None if baseline is None else known[baseline].make(log.actions),
+        delta=estimate.delta,
+        horizon=horizon_of(estimate.horizon),
+    )
     chosen = interval_named(estimate.interval).estimator(estimate.estimator)
     if gamma != "auto" and not chosen.smoothed:
         warn(f"--gamma is not used: the estimator {chosen.name} has none")
-    of_baseline = Acquaintance() if baseline is None else seen[baseline]
-    return log, {name: _told_of(found[name], seen[name], baseline, of_baseline) for name in named}
-
-
-def _told_of(
-    found: piwo.Evaluation, seen: Acquaintance, baseline: str | None, of_baseline: Acquaintance
-) -> piwo.Evaluation:
-    """Return what may be said of a policy, and of its improvement over the baseline as it was typed."""
-    if found.baseline is not None:  # None: it is the logging policy
-        found = replace(found, baseline=baseline)
-        if of_baseline.certain:
-            found = _not_compared(found, of_baseline)
-    if seen.certain:
-        return found.without_bounds(
-            f"{IN_SAMPLE}it was learned from part of this log ({seen.how}), so that this value may "
-            "be too high, and no bound is given; its certificate rests on held-out rows alone: "
-            "piwo policy show"
-        )
-    return found if seen.rests_on is None else replace(found, notes=(*found.notes, seen.rests_on))
-
-
-def _not_compared(found: piwo.Evaluation, of_baseline: Acquaintance) -> piwo.Evaluation:
-    """Return the evaluation without an improvement, where the baseline was made from the rows."""
-    note = (
-        f"{IN_SAMPLE}the baseline was learned from part of this log ({of_baseline.how}), so that "
-        "nothing is certified better than it; compare them on other rows"
-    )
-    return replace(found, improvement_lower=None, log_e_better=None, notes=(note, *found.notes))
+    for name, one in found.items():
+        if one.baseline is not None:  # None: it is the logging policy
+            found[name] = replace(one, baseline=baseline)
+    return log, found
 
 
 def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
     """Return the evaluations as JSON has them."""
     return [
-        {**one.to_dict(), "in_sample": _in_sample(one), "certified": _better(one)}
+        {**one.to_dict(), "in_sample": one.in_sample, "certified": _better(one)}
         for one in found.values()
     ]
 
@@ -197,10 +162,6 @@ def _gated(refused: list[str], over: str, itself: bool) -> list[str]:
     if refused:
         return [f"gate: not certified better than {over}: {', '.join(refused)}"]
     return [f"gate: passed{f' ({over} itself is exempt)' if itself else ''}"]
-
-
-def _in_sample(one: piwo.Evaluation) -> bool:
-    return one.no_interval is not None and one.no_interval.startswith(IN_SAMPLE)
 
 
 def _called(log: piwo.Log, paths: list[str], where: str | None) -> str:
@@ -257,7 +218,7 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
 
 def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
     """Return what several policies say together; None for one, and where an interval claims nothing."""
-    fair = {name: one for name, one in found.items() if not _in_sample(one)}
+    fair = {name: one for name, one in found.items() if not one.in_sample}
     sound = all(one.guarantee in {"finite-sample", "none"} for one in fair.values())
     sound = sound and any(one.guarantee == "finite-sample" for one in fair.values())
     return (

@@ -22,8 +22,9 @@ from piwo.cli.shared_options import (
     named_policy,
 )
 from piwo.errors import UsageError, warn
-from piwo.evaluation.provenance import Acquaintance, Rows, sample_of
+from piwo.evaluation.provenance import overlaps
 from piwo.learners.report import CandidateReport, LearningReport
+from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
 from piwo.sources.addresses import without_secrets
@@ -65,7 +66,7 @@ def learn(
     learner = learning.learner(rows, gate)
     if not rows.columns.context:
         raise UsageError(f"the {oracle} oracle needs the context; name it: --context 'user_*,hour'")
-    against_its_own = _incumbent_learned_here(learning.incumbent, Rows(rows, log, columns.where))
+    against_its_own = _incumbent_learned_here(learning.incumbent, rows)
     certificate = learner.fit(rows).certificate_
     assert certificate is not None
     account, facts = learner.describe(), log_facts(rows, certificate.log_rows)
@@ -80,7 +81,7 @@ def learn(
     refused = gate and (against_its_own or not certificate.certified)
     kept_old = refused and out.exists()
     if not kept_old:
-        learner.policy_.save(out, metadata={**kept, "sample": sample_of(rows, learner.policy_)})
+        learner.policy_.save(out, metadata=kept)
     after = _after(out, log[0], learner.policy_, account.stays, refused, kept_old)
     return Answer(
         text="\n".join([*_told(account, certificate), *after]),
@@ -116,15 +117,18 @@ def _training(
     }
 
 
-def _incumbent_learned_here(incumbent: str | None, rows: Rows) -> bool:
-    """Whether the incumbent was learned from these rows, and warn: what improves on it there is luck."""
-    known = Acquaintance() if incumbent is None else rows.know(named_policy(incumbent))
-    if known.certain:
+def _incumbent_learned_here(incumbent: str | None, log: Log) -> bool:
+    """Whether the incumbent was learned from these rows, and warn: a gain over it there is luck."""
+    if incumbent is None:
+        return False
+    policy = named_policy(incumbent).make(log.actions)
+    found = overlaps(log, {incumbent: policy})[incumbent]
+    if found.certain:
         warn(
-            f"{incumbent} was learned from part of this log ({known.how}), so that no gain over it "
+            f"{incumbent} was learned from part of this log ({found.how}), so that no gain over it "
             "is certified, whatever the certificate says; learn from other rows"
         )
-    return known.certain
+    return found.certain
 
 
 def _after(

@@ -18,13 +18,14 @@ from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.log_options import whole
 from piwo.cli.output_path import writable
-from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions, kept_with
+from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.errors import DataError, FileError, UsageError
 from piwo.files import write_file
 from piwo.logs.columns import Columns, match_names
 from piwo.logs.features import Features
 from piwo.logs.read import source_of
 from piwo.policies import Policy, SavedPolicy
+from piwo.policies.provenance import record_in
 from piwo.sources.csv import csv_source
 from piwo.sources.paths import files_of, kind_of
 from piwo.sources.source import QuerySource, Source, file_list
@@ -39,7 +40,8 @@ def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:
     """Show a policy file: its kind, actions, context, certificate and training."""
     saved = piwo.policies.load_with_metadata(file)
     facts = _facts(saved)
-    kept, training = kept_with(saved, "certificate"), kept_with(saved, "training")
+    kept = record_in(saved.metadata, "certificate")
+    training = record_in(saved.metadata, "training")
     certificate = Certificate.from_dict(kept) if kept else None
     lines = [f"{visible(file)}: {visible(saved.policy)}"]
     lines += [f"  {name:<12} {_shown(value)}" for name, value in facts.items() if value is not None]

@@ -22,8 +22,8 @@ from piwo.cli.shared_options import (
     OutputOptions,
     PolicyOptions,
     RunOptions,
-    kept_with,
 )
+from piwo.policies.provenance import record_in
 from piwo.report import summarize, write
 from piwo.visible import visible
 
@@ -47,7 +47,7 @@ def report(
     writable(out, [*log, *(policies.policy or [])])
     named = policies.named()
     rows, found = evaluated(log, named, policies, columns, estimate, baseline)
-    kept = {name: kept_with(one.saved, "certificate") for name, one in named.items()}
+    kept = {name: record_in(one.metadata, "certificate") for name, one in named.items()}
     certificates = {name: Certificate.from_dict(one) for name, one in kept.items() if one}
     page = summarize(rows, list(found.values()), piwo.check(rows), certificates)
     write(page, out)

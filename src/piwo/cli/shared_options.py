@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 
 import piwo
 from piwo.cli.log_options import number_of
-from piwo.errors import FileError, UsageError
+from piwo.errors import UsageError
 from piwo.intervals.point import ESTIMATORS
 from piwo.intervals.table import interval_help
 from piwo.policies import Policy, SavedPolicy
@@ -33,7 +33,6 @@ __all__ = [
     "RunOptions",
     "gamma_of",
     "horizon_of",
-    "kept_with",
     "named_policy",
 ]
 
@@ -74,20 +73,6 @@ class RunOptions:
 
 
 DEFAULT_RUN = RunOptions()
-
-
-def kept_with(saved: SavedPolicy | None, what: str) -> Mapping[str, Any]:
-    """Return what was kept beside a policy: its "certificate", or its "training"; empty where there is none.
-
-    Raises:
-        FileError: where that is no record.
-    """
-    found = None if saved is None else saved.metadata.get(what)
-    if found is None:
-        return {}
-    if not isinstance(found, Mapping):
-        raise FileError(f"the {what} in the policy file is damaged; learn the policy again")
-    return found
 
 
 @Parameter(name="*", group=Group("Estimate", sort_key=3))
@@ -182,6 +167,11 @@ class Named:
     make: Callable[[piwo.Actions], Policy]
     saved: SavedPolicy | None = None
     """What its file holds, for a policy from a file."""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What its file keeps with it; empty for a policy that is not from a file."""
+        return {} if self.saved is None else self.saved.metadata
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
-"""The difference of two policies: which is better, and by how much at least?"""
+"""Baselines: the policy that others are compared with, and what bounds the difference of two policies."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,14 @@ from piwo.intervals import IntervalMethod
 from piwo.intervals.point import importance_weighted
 from piwo.intervals.prepare import name_of
 from piwo.logs.log import Log
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
 from piwo.reductions import PolicyState, PolicySums
 from piwo.reductions.pair_sums import PAIR_BASELINES, PairState, PairSums
 from piwo.scores import IW
 
-__all__ = ["PAIR_SHIFTS", "PAIR_WEIGHTS", "Baseline", "Difference"]
+__all__ = ["PAIR_SHIFTS", "PAIR_WEIGHTS", "Baseline", "BaselineResult", "Difference"]
 
 PAIR_SHIFTS = (0.0, *(k for _, k in PAIR_BASELINES))
 """By how much each of the pooled quantities is raised beyond 1: the plain one, then those with
@@ -35,10 +35,10 @@ PAIR_WEIGHTS = (1 / 3, *[2 / (3 * len(PAIR_BASELINES))] * len(PAIR_BASELINES))
 class Difference:
     """What bounds v(policy) - v(other) from below: one statement about both, from the same rows.
 
-    Far tighter than a lower bound minus an upper one: what both do alike adds no noise where both
-    tell the probability of every action. For rewards in [0, 1]; the propensities of the logged
-    actions are enough, and may be too large (`Log.with_propensity_error`). Where those of all actions are known,
-    control variates make it narrower still.
+    Far tighter than a lower bound minus an upper one: what both do alike adds no noise if both give
+    the probability of every action. For rewards in [0, 1]; the propensities of the logged actions
+    are enough, and may be too large (`Log.with_propensity_error`). If those of all actions are
+    known, control variates make it narrower still.
 
     Formula: LB(E Y) - 1, Y as in `piwo.reductions.pair_sums.PairSums`, E Y - 1 <= v(policy) -
     v(other); with control variates the pooled bound of all its forms, `piwo.bounds.pooled_lower`.
@@ -47,7 +47,7 @@ class Difference:
     Args:
         policy: over the log's action list.
         other: likewise, fixed before these rows were looked at.
-        variates: use control variates; both must tell the probability of every action, and so must
+        variates: use control variates; both must give the probability of every action, and so must
             the log.
 
     >>> import piwo
@@ -66,25 +66,25 @@ class Difference:
 
     @classmethod
     def of(cls, policy: Policy, other: Policy, method: IntervalMethod) -> Difference:
-        """Return the difference as the interval method of the policy has it: with control variates if that has them.
+        """Return the difference, with control variates if the interval method has them.
 
         Args:
             policy: see above.
             other: see above.
             method: settled for the policy.
         """
-        full = policy.gives_full_distribution and other.gives_full_distribution
-        return cls(policy, other, full and method.variates)
+        made = cls(policy, other)
+        return replace(made, variates=made.full and method.variates)
+
+    @property
+    def full(self) -> bool:
+        """Whether both give the probability of every action."""
+        return self.policy.gives_full_distribution and self.other.gives_full_distribution
 
     @property
     def sums(self) -> PairSums:
         """What must be summed over the log."""
-        return PairSums(
-            self.policy,
-            self.other,
-            self.policy.gives_full_distribution and self.other.gives_full_distribution,
-            self.variates,
-        )
+        return PairSums(self.policy, self.other, self.full, self.variates)
 
     def lower(
         self, state: PairState, log_inv_delta: float, horizon: bounds.Horizon = None
@@ -98,16 +98,16 @@ class Difference:
         """
         if not self.variates:
             return bounds.improvement_lower(state.bets, state.rows, log_inv_delta, horizon=horizon)
+        # Y and its forms with control variates, each a block of bet sums
         sums = np.vstack([state.bets, state.raised])
-        return (
-            bounds.pooled_lower(
-                sums, PAIR_SHIFTS, PAIR_WEIGHTS, state.rows, log_inv_delta, horizon=horizon
-            )
-            - 1.0
+        # E Y - 1 <= v(policy) - v(other)
+        pooled = bounds.pooled_lower(
+            sums, PAIR_SHIFTS, PAIR_WEIGHTS, state.rows, log_inv_delta, horizon=horizon
         )
+        return pooled - 1.0
 
     def log_e_value(self, state: PairState) -> float:
-        """Return the evidence against "not better than the other", an e-value valid at every n, as its logarithm."""
+        """Return the logarithm of the e-value against "not better than the other", valid at every n."""
         return bounds.log_e_value(state.bets, state.rows, 1.0)
 
 
@@ -127,7 +127,7 @@ class Baseline:
 
     @classmethod
     def of(cls, log: Log, policies: Mapping[Any, Any], given: Any) -> Baseline | None:
-        """Return the baseline that a user gave; None for the logging policy, with which all are compared anyhow.
+        """Return the baseline that a user gave; None for the logging policy, the usual one.
 
         Args:
             log: the rows.
@@ -141,8 +141,8 @@ class Baseline:
         if isinstance(given, str) and given not in policies:
             known = ", ".join(map(str, policies))
             raise UsageError(
-                f"{argument('baseline')} is {given!r}, expected a policy, or the name of one of those given: "
-                f"{known}"
+                f"{argument('baseline')} is {given!r}, expected a policy, or the name of one of "
+                f"those given: {known}"
             )
         policy = policies[given] if isinstance(given, str) else given
         if policy is None or policy is log.behavior or getattr(policy, "is_logger", False):
@@ -150,7 +150,7 @@ class Baseline:
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
                 "the rewards have no upper end, so nothing bounds what the baseline earns; "
-                "declare reward_range"
+                f"declare {argument('reward_range')}"
             )
         if isinstance(given, str):
             return cls(given, policy, (given,))
@@ -163,15 +163,32 @@ class Baseline:
 
     @property
     def key(self) -> tuple[str, str]:
-        """A name that no policy beside it has."""
+        """A key that none of the policies has."""
         return ("the baseline", self.name)
 
     @property
     def sums(self) -> tuple[PolicySums, ...]:
-        """What must be summed over the log of the policy itself; nothing where it is one of those compared."""
+        """What must be summed of the policy itself: nothing if it is one of those compared."""
         return () if self.twins else (PolicySums(self.policy, IW(), bounded=False),)
 
-    def value(self, state: PolicyState, log: Log) -> float | None:
+
+@dataclass(frozen=True)
+class BaselineResult:
+    """What the pass over the log says of a baseline itself."""
+
+    baseline: Baseline
+    state: PolicyState
+    obstacle: Note | None
+    """Why nothing is said of improvements over it; None if it can be."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether improvements over it can be certified."""
+        return self.obstacle is None
+
+    def value(self, log: Log) -> float | None:
         """Return the importance-weighted estimate of what it is worth, in the reward's own unit."""
-        value = importance_weighted(state.moments, log.origin).value
-        return None if value is None or not math.isfinite(value) else log.value(value)
+        value = importance_weighted(self.state.moments, log.origin).value
+        if value is None or not math.isfinite(value):
+            return None
+        return log.value(value)

@@ -13,10 +13,11 @@ from piwo.checks import check_kind, is_number, shown
 from piwo.engines.state import State
 from piwo.errors import UsageError
 from piwo.evaluation.contradiction import contradiction, impossible, weight_p
+from piwo.evaluation.notes import as_notes, refusal
 from piwo.intervals.prepare import check_actions_known, name_of, prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.policies.blocks import row_blocks
 from piwo.records import Record
 from piwo.reductions import BETS, Joint, PolicyReduction, PolicySums, bet_sums
@@ -58,7 +59,7 @@ class CoverageEstimate(Record):
     rows: int
     full: bool
     """Whether the propensities of all actions were used, which narrows the upper bounds."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __str__(self) -> str:
         value = "?" if self.coverage is None else f"{self.coverage:.5g}"
@@ -238,14 +239,15 @@ def coverage(
         why_not = impossible(
             f"a coverage of at least {low:.4g} and at most {most:.4g}, reward-free {free:.4g}"
         )
-    notes = [
-        *([] if why_not is None else [f"{why_not}: no bound is given"]),
-        *log.propensity_caveats,
-    ]
+    notes = [] if why_not is None else [refusal(why_not)]
+    notes += as_notes(log.propensity_caveats, "propensity-error")
     if not full:
         notes.append(
-            "the propensities of all actions, and a policy that tells all of its, would narrow "
-            "the upper bounds"
+            Note(
+                "the propensities of all actions, and a policy that gives a probability to each, "
+                "would narrow the upper bounds",
+                kind="narrower",
+            )
         )
     believed = why_not is None
     return CoverageEstimate(

@@ -1,15 +1,25 @@
-"""evaluate and compare: one pass over the log, every policy at once."""
+"""evaluate and compare: the value of policies with intervals, all in one pass over the log."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from piwo import bounds
+from piwo.checks import check_finite
+from piwo.errors import UsageError
+from piwo.evaluation.notes import notes_of
 from piwo.evaluation.record import Evaluation
-from piwo.evaluation.request import Comparing
-from piwo.intervals.prepare import name_of
+from piwo.evaluation.request import Request
+from piwo.evaluation.result import PolicyResult, RequestResult
+from piwo.evaluation.unsupported_mass import unsupported_masses
+from piwo.intervals import interval_named
+from piwo.intervals.prepare import check_named, name_of
+from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.reductions.reduce import reduce
 
 __all__ = ["compare", "evaluate"]
@@ -156,9 +166,124 @@ def compare(
     >>> [r.simultaneous for r in compare(log, both).values()]
     [2, 2]
     """
-    asked = Comparing.of(
-        log, policies, estimator=estimator, gamma=gamma, interval=interval, q=q, baseline=baseline, delta=delta,
-        propensity_factor=propensity_factor, sensitivity=sensitivity, horizon=horizon, threshold=threshold,
+    check_named(log, policies)
+    method = interval_named(interval)
+    request = Request.of(
+        log,
+        policies,
+        method=method,
+        estimator=method.estimator(estimator),
+        gamma=gamma,
+        q=q,
+        baseline=baseline,
+        delta=delta,
+        propensity_factor=propensity_factor,
+        sensitivity=sensitivity,
+        horizon=horizon,
         random_state=random_state,
-    )  # fmt: skip
-    return asked.finish(reduce(asked.log, asked.sums))
+    )
+    unit = None if threshold is None else _unit(threshold, request.log)
+    result = request.finish(reduce(request.log, request.sums))
+    masses = unsupported_masses(request.log, request.policies, result.never_logged)
+    return {name: _evaluation(request, result, name, mass, unit) for name, mass in masses.items()}
+
+
+def _evaluation(
+    request: Request, result: RequestResult, name: str, mass: float | None, threshold: float | None
+) -> Evaluation:
+    """Return the evaluation of one policy, in the reward's own unit.
+
+    Args:
+        request: what was asked.
+        result: what the pass over the log found.
+        name: of the policy.
+        mass: what the policy gives to actions never logged.
+        threshold: on the unit scale; None: none was asked for.
+    """
+    log, found = request.log, result.policies[name]
+    evidence, shown, raw = found.evidence, found.shown, found.raw
+    sums, estimate = evidence.state.moments, evidence.estimate
+    error = estimate.standard_error
+    baseline = result.baseline
+    made = Evaluation(
+        name=name,
+        estimator=request.estimator.name,
+        gamma=request.score.gamma_equivalent,
+        value=_in_units(estimate.value, log),
+        standard_error=None if error is None else log.span * error,
+        lower=_in_units(shown.lower, log),
+        upper=_in_units(shown.upper, log),
+        lower_raw=_in_units(raw.interval.lower, log),
+        upper_raw=_in_units(raw.interval.upper, log),
+        interval=found.method.name,
+        guarantee=found.guarantee,
+        delta=request.budget.delta,
+        simultaneous=request.budget.count,
+        rows=sums.rows,
+        mean_weight=sums.w / sums.total if sums.total else 0.0,
+        mean_weight_z=weight_z(sums.w, sums.w2, sums.rows) if found.usable else None,
+        ess=effective_size(sums.w, sums.w2),
+        ess_used=effective_size(sums.u, sums.u2),
+        changed_rows=sums.changed,
+        max_weight=sums.max_weight,
+        unsupported_mass=mass,
+        missing_mass_upper=None,
+        logging_value=log.value(sums.reward / sums.total),
+        improvement_lower=None,
+        propensity_p=result.least_p if found.usable else None,
+        reward_range=log.reward_range,
+        cost=log.columns.cost,
+        horizon=request.horizon,
+        baseline=None if baseline is None else baseline.baseline.name,
+        baseline_value=None if baseline is None else baseline.value(log),
+        no_interval=found.no_interval,
+    )
+    if found.why_not is None:
+        made = replace(made, **_statements(request, found, name, threshold))
+    return replace(made, notes=notes_of(made, found))
+
+
+def _statements(
+    request: Request, found: PolicyResult, name: str, threshold: float | None
+) -> dict[str, Any]:
+    """Return the fields that state what holds at this n, besides the interval."""
+    evidence, bets = found.evidence, found.evidence.state.bets
+    missing = bounds.missing_mass_upper(
+        bets.weight, evidence.rows, evidence.log_inv_delta, horizon=request.horizon
+    )
+    gain, log_e_better = found.raw.gain, found.log_e_better
+    if request.baseline is None:
+        itself = request.policies[name].is_logger
+    else:
+        itself = name in request.baseline.twins
+    if itself and gain is not None:  # better than itself by exactly 0
+        gain = log_e_better = 0.0
+    above = None
+    if threshold is not None:
+        above = bounds.log_e_value(bets.value, evidence.rows, threshold)
+    return {
+        "missing_mass_upper": min(1.0, max(0.0, missing)),
+        "improvement_lower": None if gain is None else request.log.span * max(-1.0, gain),
+        "log_e_better": log_e_better,
+        "log_e_above": above,
+    }
+
+
+def _unit(threshold: Any, log: Log) -> float:
+    """Return a threshold on the unit scale."""
+    check_finite("threshold", threshold)
+    low, high = log.reward_range
+    unit = (float(threshold) - low) / log.span
+    received = f"{argument('threshold')} is {threshold!r}, expected a value of at"
+    if unit > 1.0 and math.isfinite(high):
+        raise UsageError(f"{received} most {high:g}, the highest reward")
+    if not 0.0 <= unit < math.inf:
+        raise UsageError(f"{received} least {low:g}, the lowest reward")
+    return unit
+
+
+def _in_units(number: float | None, log: Log) -> float | None:
+    """Return a number of the unit scale in the reward's own unit; None if it is not finite."""
+    if number is None or not math.isfinite(number):
+        return None
+    return float(log.value(number))

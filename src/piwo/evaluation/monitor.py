@@ -11,14 +11,15 @@ from typing import Literal, Self
 from piwo import bounds
 from piwo.checks import check_kind, check_path
 from piwo.errors import UsageError, warn
-from piwo.evaluation.contradiction import Claim, contradiction, weight_p
+from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
 from piwo.evaluation.monitor_file import MonitorRecord, read_monitor, write_monitor
+from piwo.evaluation.notes import as_notes, refusal
 from piwo.evaluation.record import ends_text
 from piwo.intervals.point import importance_weighted
 from piwo.intervals.prepare import name_of, prepare
 from piwo.logs.log import Log
 from piwo.logs.propensity_error import ErrorBoundRows
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sameness import content_digest, same_policy
 from piwo.records import Record
@@ -59,7 +60,7 @@ class Look(Record):
     rows: int
     delta: float
     horizon: int | str
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """What is known of the propensities less surely than that they are right; why bounds are not
     given, where they are not."""
 
@@ -241,7 +242,7 @@ class Monitor:
         )
         too_small = weight_p(self.state, 0.0)
         why_not = contradiction(
-            {self.name: too_small}, {self.name: Claim(raw, gain)}, self.reward_range
+            {self.name: too_small}, {self.name: RawBounds(raw, gain)}, self.reward_range
         )
         shown = raw.reported(0.0, most) if why_not is None else bounds.Interval(None, None)
         value = importance_weighted(moments, low / span).value
@@ -267,8 +268,8 @@ class Monitor:
             delta=self.delta,
             horizon=self.horizon,
             notes=(
-                *self.propensity_errors.notes(n),
-                *(() if why_not is None else (f"{why_not}: no bound is given",)),
+                *as_notes(self.propensity_errors.notes(n), "propensity-error"),
+                *(() if why_not is None else (refusal(why_not),)),
             ),
         )
 

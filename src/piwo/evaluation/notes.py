@@ -1,18 +1,19 @@
-"""What a reader of an evaluation must know: from what was measured to what is said, a rule each."""
+"""Notes on an evaluation: what its reader must know, one rule for each kind of note."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from piwo.evaluation.measured import Measured
-from piwo.evaluation.record import OUTSIDE, SUSPICIOUS, VACUOUS, Evaluation
+from piwo.evaluation.record import SUSPICIOUS, Evaluation
+from piwo.evaluation.result import PolicyResult
+from piwo.messages import Note
 from piwo.visible import p_value
 
-__all__ = ["notes_of"]
+__all__ = ["as_notes", "notes_of", "refusal"]
 
 
-def notes_of(made: Evaluation, found: Measured) -> tuple[str, ...]:
+def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
     """Return the notes, in the order of the rules below.
 
     Args:
@@ -20,9 +21,10 @@ def notes_of(made: Evaluation, found: Measured) -> tuple[str, ...]:
         found: what it was made from.
     """
     rules = (
-        _doubts,
+        _in_sample,
+        _obstacle,
         _mismatch,
-        _refused,
+        _contradicted,
         _never_logged,
         _effective_sample,
         _changed_rows,
@@ -31,110 +33,172 @@ def notes_of(made: Evaluation, found: Measured) -> tuple[str, ...]:
         _vacuous,
         _of_the_method,
         _of_the_baseline,
+        _provenance,
     )
     return tuple(note for rule in rules for note in rule(made, found))
 
 
-def _doubts(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
-    """Say that propensities are not what was logged, and what stands in the way of every bound."""
-    yield from found.evidence.log.propensity_caveats
-    if found.obstacle is not None:
+def as_notes(texts: Iterable[str], kind: str) -> tuple[Note, ...]:
+    """Return texts as notes of a kind; those that are notes keep theirs.
+
+    >>> [note.kind for note in as_notes(["estimated", Note("thinned", kind="thinned")], "rough")]
+    ['rough', 'thinned']
+    """
+    return tuple(x if isinstance(x, Note) else Note(x, kind) for x in texts)
+
+
+def refusal(why: Note) -> Note:
+    """Return the note that no bound is given, and why.
+
+    >>> refusal(Note("the rows are wrong", kind="contradicted"))
+    'the rows are wrong: no bound is given'
+    """
+    return Note(f"{why.template}: no bound is given", why.kind)
+
+
+def _in_sample(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say that the policy or the baseline was learned from these rows."""
+    of_baseline = None if found.baseline is None else found.baseline.obstacle
+    for note in (found.obstacle, of_baseline):
+        if note is not None and note.kind in {"in-sample", "in-sample-baseline"}:
+            yield note
+
+
+def _obstacle(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say that propensities are not what was logged, and what prevents every bound."""
+    yield from as_notes(found.evidence.log.propensity_caveats, "propensity-error")
+    if found.obstacle is not None and found.obstacle.kind != "in-sample":
         yield found.obstacle
 
 
-def _mismatch(made: Evaluation, found: Measured) -> Iterator[str]:
-    """Say what the mean weight tells of the propensities, where it is not near 1."""
-    z, doubt = made.mean_weight_z, found.evidence.log.propensity_error
-    if _doubtful(found) or (z is not None and z > 4):
-        evidence = [] if z is None else [f"z = {z:.3g}"]
-        evidence += [] if found.own_p is None else [p_value(found.own_p)]
-        mean = f"{made.mean_weight:.4g}" if math.isfinite(made.mean_weight) else "beyond float64"
-        yield (
-            "logged propensities do not match action frequencies: "
-            f"the mean weight is {mean}, expected 1 ({', '.join(evidence)}); "
-            "propensities that are too small make every value too high"
-            f"{', and no bound is given' if _doubtful(found) else ''}"
+def _mismatch(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
+    """Say what the mean weight shows of the propensities, if it is not near 1."""
+    z, error_bound = made.mean_weight_z, found.evidence.log.propensity_error
+    refuted = _refuted(found)
+    if refuted or (z is not None and z > 4):
+        evidence = []
+        if z is not None:
+            evidence.append(f"z = {z:.3g}")
+        if found.own_p is not None:
+            evidence.append(p_value(found.own_p))
+        finite = math.isfinite(made.mean_weight)
+        mean = f"{made.mean_weight:.4g}" if finite else "beyond float64"
+        end = ", and no bound is given" if refuted else ""
+        yield Note(
+            "logged propensities do not match action frequencies: the mean weight is "
+            f"{mean}, expected 1 ({', '.join(evidence)}); propensities that are too small make "
+            f"every value too high{end}",
+            kind="propensity-mismatch",
         )
-    elif z is not None and z < -4 and (doubt is None or doubt.exact):
-        yield (
+    elif z is not None and z < -4 and (error_bound is None or error_bound.exact):
+        yield Note(
             f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what the "
-            "logger never did, or the logged propensities are too large"
+            "logger never did, or the logged propensities are too large",
+            kind="propensity-mismatch",
         )
 
 
-def _doubtful(found: Measured) -> bool:
+def _refuted(found: PolicyResult) -> bool:
     """Whether it is the weights of this very policy that contradict the propensities."""
     return found.own_p is not None and found.own_p < SUSPICIOUS
 
 
-def _refused(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
-    """Say why no bound is given, where no other note has said it."""
-    if found.obstacle is None and found.contradicted is not None and not _doubtful(found):
-        yield f"{found.contradicted}: no bound is given"
+def _contradicted(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say why no bound is given, if no other note has said it."""
+    if found.usable and found.contradicted is not None and not _refuted(found):
+        yield refusal(found.contradicted)
 
 
-def _never_logged(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
+def _never_logged(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say how much of the policy is unknown, and what that would be worth at most."""
     if not made.unsupported_mass:
         return
     low, high = made.reward_range
     reach = ""
     if made.value is not None and math.isfinite(high):
-        reach = f"; with the highest it would be {made.value + made.unsupported_mass * (high - low):.4g}"
-    yield (
+        most = made.value + made.unsupported_mass * (high - low)
+        reach = f"; with the highest it would be {most:.4g}"
+    yield Note(
         f"the policy gives probability {made.unsupported_mass:.4g} to actions that were never "
         "logged; what they would have earned is unknown, the value counts it as the lowest "
-        f"reward{reach}"
+        f"reward{reach}",
+        kind="never-logged",
     )
 
 
-def _effective_sample(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
+def _effective_sample(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say that few rows carry the estimate."""
     if made.ess is not None and made.ess < min(50, made.rows):
-        yield f"the effective sample size is {made.ess:.3g} of {made.rows} rows: a few rows carry the estimate"
+        yield Note(
+            f"the effective sample size is {made.ess:.3g} of {made.rows} rows: a few rows carry "
+            "the estimate",
+            kind="effective-sample",
+        )
 
 
-def _changed_rows(made: Evaluation, found: Measured) -> Iterator[str]:
-    """Say what the score did to rows, where its users expect that told."""
-    told = found.evidence.score.note_on_changed(made.changed_rows)
-    if made.changed_rows and told is not None:
-        yield told
+def _changed_rows(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
+    """Say what the score did to rows, for scores whose users expect that."""
+    changed = found.evidence.score.note_on_changed(made.changed_rows)
+    if made.changed_rows and changed is not None:
+        yield Note(changed, kind="changed-rows")
 
 
-def _asymptotic(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
+def _asymptotic(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     """Say how little an asymptotic interval promises."""
-    if made.guarantee.startswith("asymptotic"):
-        yield f"the {made.interval} interval is asymptotic and may be wrong far more often than delta"
-        if made.guarantee != "asymptotic":
-            yield f"it is for what the {made.estimator} estimate tends to, which is not the policy's value"
+    if found.shown.guarantee != "asymptotic" or made.guarantee == "none":
+        return
+    yield Note(
+        f"the {made.interval} interval is asymptotic and may be wrong far more often than delta",
+        kind="asymptotic",
+    )
+    if found.evidence.estimator.smoothed:
+        yield Note(
+            f"it is for what the {made.estimator} estimate tends to, which is not the policy's "
+            "value",
+            kind="smoothed",
+        )
 
 
-def _outside(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
-    """Say that the estimate is no value that the interval allows."""
+def _outside(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say that the interval excludes the estimate."""
     if made.guarantee != "finite-sample" or made.value is None:
         return
-    if (made.lower is not None and made.value < made.lower) or (
-        made.upper is not None and made.value > made.upper
-    ):
-        yield f"the {made.estimator} {OUTSIDE}"
+    below = made.lower is not None and made.value < made.lower
+    above = made.upper is not None and made.value > made.upper
+    if below or above:
+        yield Note(
+            f"the {made.estimator} estimate lies outside the interval; believe the interval, not "
+            "the estimate",
+            kind="outside",
+        )
 
 
-def _vacuous(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
+def _vacuous(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say that the interval is all that rewards can be."""
     low, high = made.reward_range
     if made.guarantee != "finite-sample":
         return
     if (made.lower is None or made.lower <= low) and (made.upper is None or made.upper >= high):
-        yield VACUOUS
+        yield Note(
+            "the interval is vacuous: this log says nothing about this policy at this delta",
+            kind="vacuous",
+        )
 
 
-def _of_the_method(made: Evaluation, found: Measured) -> Iterator[str]:
+def _of_the_method(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     """Say what the interval method has to say."""
     if found.method.note is not None and made.guarantee != "none":
-        yield found.method.note
+        yield from as_notes([found.method.note], "method")
 
 
-def _of_the_baseline(made: Evaluation, found: Measured) -> Iterator[str]:  # noqa: ARG001
+def _of_the_baseline(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say why nothing is said of the improvement over the baseline."""
-    if found.against is not None and found.against.obstacle is not None:
-        yield f"baseline {found.against.baseline.name}: {found.against.obstacle}"
+    why = None if found.baseline is None else found.baseline.obstacle
+    if why is not None and found.baseline is not None and why.kind != "in-sample-baseline":
+        yield Note(f"baseline {found.baseline.baseline.name}: {why.template}", why.kind)
+
+
+def _provenance(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say what the statements rest on."""
+    if found.provenance is not None:
+        yield found.provenance

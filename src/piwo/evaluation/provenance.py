@@ -1,4 +1,4 @@
-"""Whether a policy was learned from rows of a log: what its file says of that, and what the rows show."""
+"""Provenance: whether a policy was learned from rows of a log, by what it or its file says and what the rows show."""
 
 from __future__ import annotations
 
@@ -6,38 +6,233 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import piwo
-from piwo.cli.output_path import files_named
-from piwo.cli.shared_options import Named, kept_with
-from piwo.errors import FileError
+from piwo.errors import FileError, PiwoError, warn
 from piwo.logs.features import Features
+from piwo.logs.log import Log
+from piwo.logs.split import HeldOut
+from piwo.messages import Note
 from piwo.policies import Policy
+from piwo.policies.provenance import Provenance, record_in
 from piwo.reductions.reduce import reduce
 from piwo.reductions.row_sample import RowSample, RowSampleState
+from piwo.sources.source import TableSource
 
-__all__ = ["IN_SAMPLE", "Acquaintance", "Rows", "sample_of"]
+__all__ = ["Overlap", "learned_from", "overlaps"]
 
-IN_SAMPLE = "in-sample: "
-"""How the note begins that says it."""
-_OWN = 0.05
+_RARELY_ALIKE = 0.05
 """Rows that are alike at most this often are told apart by action and context alone."""
-_TELLING = 0.5
-"""Rows that are alike more often than this tell nothing."""
+_MOSTLY_ALIKE = 0.5
+"""Rows that are alike more often than this say nothing."""
 
 
-def sample_of(log: piwo.Log, policy: Policy) -> dict[str, Any]:
-    """Return what is kept beside a policy of the rows that it was learned from: hashes of a few, no row itself."""
-    found = _sampled(log, policy.features, with_propensity=False)
-    needed = found.repeated > _OWN and not _estimated(log)
+@dataclass(frozen=True)
+class Overlap:
+    """Whether a policy was learned from rows of a log.
+
+    >>> Overlap().certain
+    False
+    """
+
+    certain: bool = False
+    """It was learned from some of them, as far as is known: no interval holds."""
+    how: str = ""
+    """How that is known, in words."""
+    certified: bool = False
+    """Whether a certificate is kept with the policy."""
+    note: Note | None = None
+    """What its interval rests on if that is not so; None for policies that nothing is known of."""
+
+
+def overlaps(log: Log, policies: Mapping[Any, Any]) -> dict[Any, Overlap]:
+    """Return which policies were learned from rows of a log; policies without provenance take no pass.
+
+    Args:
+        log: the rows.
+        policies: key -> policy, or what `piwo.evaluate` takes in place of one.
+
+    Raises:
+        FileError: if what the file of a policy says of that is damaged.
+    """
+    rows, found = _Rows(log), {}
+    for key, policy in policies.items():
+        provenances = policy.provenances if isinstance(policy, Policy) else ()
+        each = [rows.overlap(policy, one) for one in provenances]
+        certain = [one for one in each if one.certain]
+        noted = [one for one in each if one.note is not None]
+        found[key] = next(iter([*certain, *noted]), Overlap())
+    return found
+
+
+def learned_from(log: Log, policy: Policy) -> Policy:
+    """Return a policy that knows the rows that it was learned from; they are read when it is asked.
+
+    Args:
+        log: the rows, of which the policy keeps a reference.
+        policy: as it was learned, or chosen, from them.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0])
+    >>> learned = learned_from(log, piwo.policies.Constant("a", log.actions))
+    >>> overlaps(log, {"learned": learned})["learned"].certain
+    True
+    """
+
+    def facts() -> dict[str, Any]:
+        training: dict[str, Any] = {"log": log.source.name, "rows": len(log)}
+        try:
+            return {"training": training, "sample": _sample_record(log, policy.features)}
+        except PiwoError as cause:
+            warn(
+                f"the log that the policy was learned from cannot be read again ({cause}), so the "
+                "policy file cannot be used to recognize its rows"
+            )
+            return {"training": training}
+
+    return policy.with_provenance(Provenance(facts, log))
+
+
+_IF_NEW = "statements about it are valid if it was made without these rows"
+
+
+class _Rows:
+    """The rows of a log, to be compared with those that policies were learned from."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._samples: dict[tuple[Features | None, bool], RowSampleState] = {}
+
+    def overlap(self, policy: Policy, provenance: Provenance) -> Overlap:
+        """Return what is known of the rows that a policy was learned from."""
+        if provenance.log is not None:
+            shared = _shared(self.log, provenance.log)
+            if shared is not None:
+                return Overlap(shared, "both are the same log" if shared else "")
+        records = provenance.facts.get("learned") or [provenance.facts]
+        each = [self._overlap(policy.features, one) for one in records]
+        return next((one for one in each if one.certain), each[0])
+
+    def _overlap(self, features: Features | None, facts: Mapping[str, Any]) -> Overlap:
+        training, certificate = record_in(facts, "training"), record_in(facts, "certificate")
+        if not training:
+            unsaid = f"{_IF_NEW}; its file does not say what it was learned from"
+            return Overlap(note=Note(unsaid, kind="provenance"))
+        compared = self._compared(features, record_in(facts, "sample"))
+        if compared is None:
+            how = _look_alike(self.log, training, certificate)
+            certain = how is not None
+            shown = how or "whether these rows are among them is not known"
+        else:
+            certain, shown = compared
+        if certain:
+            return Overlap(True, shown, bool(certificate))
+        origin = _origin(training, certificate)
+        text = f"{_IF_NEW}: it was learned from {origin}; {shown}"
+        return Overlap(certified=bool(certificate), note=Note(text, kind="provenance"))
+
+    def _compared(
+        self, features: Features | None, kept: Mapping[str, Any]
+    ) -> tuple[bool, str] | None:
+        """Return whether more rows are in the sample than chance allows, and how many, in words.
+
+        None if the sample says nothing.
+        """
+        if not kept:
+            return None
+        then, repeated, with_propensity = _read(kept)
+        # a share that the sample has never seen may still be up to about three in its size
+        chance = repeated + 3.0 / max(len(then.hashes), 1)
+        if chance > _MOSTLY_ALIKE or (with_propensity and _estimated(self.log)):
+            return None
+        looked, found = self._sample(features, with_propensity).within(then)
+        if not looked:
+            return None
+        # three standard deviations of the count by chance
+        expected = looked * chance
+        limit = expected + 3.0 * math.sqrt(expected)
+        number, verb = str(found) if found else "none", "is" if found < 2 else "are"
+        said = f"{number} of the {looked} rows that were compared {verb} among them"
+        return found > limit, said
+
+    def _sample(self, features: Features | None, with_propensity: bool) -> RowSampleState:
+        key = (features, with_propensity)
+        if key not in self._samples:
+            self._samples[key] = _sampled(self.log, features, with_propensity)
+        return self._samples[key]
+
+
+def _shared(log: Log, then: Log) -> bool | None:
+    """Return whether two logs of this process share rows; None if only the rows can show it."""
+    if log.source is not then.source:
+        return None
+    one, other = log.selector, then.selector
+    if one is None or other is None or one == other:
+        return True
+    if isinstance(one, HeldOut) and isinstance(other, HeldOut):
+        same_split = replace(one, test=other.test) == other and log.columns.key == then.columns.key
+        return False if same_split else None
+    return None
+
+
+def _look_alike(
+    log: Log, training: Mapping[str, Any], certificate: Mapping[str, Any]
+) -> str | None:
+    """Return in which way a log looks like the one that a policy was learned from; None if it does not."""
+    if isinstance(log.source, TableSource):  # tables in memory have no name of their own
+        return None
+    name = Path(str(training.get("log"))).name
+    same = Path(log.source.name).name == name
+    if same and certificate.get("log_rows") == len(log):
+        return "same name, same number of rows"
+    if "where" not in training:
+        return None
+    condition = training["where"]
+    all_or_these = condition is None or log.source.name.endswith(f" where {condition}")
+    return f"{name} is read again" if all_or_these and (same or _reads(log, name)) else None
+
+
+def _reads(log: Log, name: str) -> bool:
+    """Whether a file of this name is among those that are read, or is named in the query."""
+    source: Any = log.source
+    read = [source.name, *getattr(source, "paths", ())]
+    if isinstance(getattr(source, "sql", None), str):
+        read.append(source.sql)
+    word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
+    return any(word.search(text) for text in read)
+
+
+def _origin(training: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
+    facts = [str(training.get("log"))]
+    rows = certificate.get("log_rows")
+    if rows:
+        facts.append(f"{rows} rows")
+    if certificate.get("created"):
+        facts.append(str(certificate["created"])[:10])
+    return ", ".join(facts)
+
+
+def _estimated(log: Log) -> bool:
+    return log.propensity_error is not None and log.propensity_error.estimated is not None
+
+
+def _sampled(log: Log, features: Features | None, with_propensity: bool) -> RowSampleState:
+    plain = replace(log, propensity_error=None)  # the propensities as they were logged
+    read = plain if features is None else plain.encoded_by(features)
+    return reduce(read, RowSample(tuple(log.actions), features is not None, with_propensity))
+
+
+def _sample_record(log: Log, features: Features | None) -> dict[str, Any]:
+    """Return what a file keeps of the rows of a log: hashes of a few, no row itself."""
+    found = _sampled(log, features, with_propensity=False)
+    needed = found.repeated > _RARELY_ALIKE and not _estimated(log)
     if needed:  # a propensity may be read otherwise the next time, a context is what it is
-        found = _sampled(log, policy.features, with_propensity=True)
+        found = _sampled(log, features, with_propensity=True)
     return {
         "rows": found.rows,
         "repeated": found.repeated,
@@ -46,138 +241,15 @@ def sample_of(log: piwo.Log, policy: Policy) -> dict[str, Any]:
     }
 
 
-_IF_NEW = "statements about it are valid if it was made without these rows"
-
-
-@dataclass(frozen=True)
-class Acquaintance:
-    """What is known of a policy and these rows.
-
-    >>> Acquaintance().certain
-    False
-    """
-
-    certain: bool = False
-    """It was learned from some of them, as far as can be told: no interval holds."""
-    how: str = ""
-    """How that is known, in words."""
-    rests_on: str | None = None
-    """What its interval rests on where that is not so; None for policies that are no file."""
-
-
-class Rows:
-    """The rows of a log, to be held against what policies were learned from."""
-
-    def __init__(self, log: piwo.Log, paths: Sequence[str], where: str | None) -> None:
-        self.log, self.paths, self.where = log, list(paths), where
-        self._samples: dict[tuple[Features | None, bool], RowSampleState] = {}
-
-    def know(self, policy: Named) -> Acquaintance:
-        """Whether a policy was learned from these rows, as far as its file and they tell.
-
-        Raises:
-            FileError: where what its file says of that is damaged.
-        """
-        if policy.saved is None:
-            return Acquaintance()
-        training = kept_with(policy.saved, "training")
-        if not training:
-            unsaid = "its file does not say what it was learned from"
-            return Acquaintance(rests_on=f"{_IF_NEW}; {unsaid}")
-        compared = self._compared(policy.saved.policy, kept_with(policy.saved, "sample"))
-        if compared is not None and compared[0]:
-            return Acquaintance(certain=True, how=compared[1])
-        if compared is None and (how := self._alike(policy)) is not None:
-            return Acquaintance(certain=True, how=how)
-        shown = (
-            "whether these rows are among them is not known" if compared is None else compared[1]
-        )
-        return Acquaintance(
-            rests_on=f"{_IF_NEW}: it was learned from "
-            f"{_origin(training, kept_with(policy.saved, 'certificate'))}; {shown}"
-        )
-
-    def _compared(self, policy: Policy, kept: Mapping[str, Any]) -> tuple[bool, str] | None:
-        """Whether more of the rows are among those of the sample than chance allows, and how many, in words.
-
-        None where the sample tells nothing.
-        """
-        if not kept:
-            return None
-        then, repeated, with_propensity = _read(kept)
-        # a share that the sample has never seen may still be up to about three in its size
-        chance = repeated + 3.0 / max(len(then.hashes), 1)
-        if chance > _TELLING or (with_propensity and _estimated(self.log)):
-            return None
-        looked, found = self._sample(policy.features, with_propensity).within(then)
-        if not looked:
-            return None
-        expected = looked * chance
-        number = "none" if not found else f"{found}"
-        said = f"{number} of the {looked} rows that were compared {'is' if found < 2 else 'are'} among them"
-        return found > expected + 3.0 * math.sqrt(expected), said
-
-    def _sample(self, features: Features | None, with_propensity: bool) -> RowSampleState:
-        key = (features, with_propensity)
-        if key not in self._samples:
-            self._samples[key] = _sampled(self.log, features, with_propensity)
-        return self._samples[key]
-
-    def _alike(self, policy: Named) -> str | None:
-        """Return in which way the log looks like the one that a policy was learned from; None where it does not."""
-        training, certificate = (
-            kept_with(policy.saved, "training"),
-            kept_with(policy.saved, "certificate"),
-        )
-        name = Path(str(training.get("log"))).name
-        same = Path(self.log.source.name).name == name
-        if same and certificate.get("log_rows") == len(self.log):
-            return "same name, same number of rows"
-        all_or_these = "where" in training and training["where"] in {None, self.where}
-        return f"{name} is read again" if all_or_these and (same or self._reads(name)) else None
-
-    def _reads(self, name: str) -> bool:
-        """Whether a file of this name is among those that are read, or stands in the query."""
-        files = files_named(self.paths)
-        word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
-        return any(Path(x).name == name for x in files) or any(
-            word.search(x) for x in self.paths if x not in files
-        )
-
-
-def _origin(training: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
-    facts = [str(training.get("log"))]
-    facts += [f"{certificate['log_rows']} rows"] if certificate.get("log_rows") else []
-    facts += [str(certificate["created"])[:10]] if certificate.get("created") else []
-    return ", ".join(facts)
-
-
-def _estimated(log: piwo.Log) -> bool:
-    return log.propensity_error is not None and log.propensity_error.estimated is not None
-
-
-def _sampled(log: piwo.Log, features: Features | None, with_propensity: bool) -> RowSampleState:
-    plain = replace(log, propensity_error=None)  # the propensities as they were logged
-    read = plain if features is None else plain.encoded_by(features)
-    return reduce(read, RowSample(tuple(log.actions), features is not None, with_propensity))
-
-
 def _read(kept: Mapping[str, Any]) -> tuple[RowSampleState, float, bool]:
     try:
-        hashes = np.frombuffer(base64.b64decode(kept["hashes"], validate=True), "<u8").astype(
-            np.uint64
-        )
-        rows, repeated, with_propensity = (
-            int(kept["rows"]),
-            float(kept["repeated"]),
-            bool(kept["propensity"]),
-        )
+        read = np.frombuffer(base64.b64decode(kept["hashes"], validate=True), "<u8")
+        rows, repeated = int(kept["rows"]), float(kept["repeated"])
+        with_propensity = bool(kept["propensity"])
     except (KeyError, TypeError, ValueError, binascii.Error):
         raise FileError(
             "the sample of rows in the policy file is damaged; learn the policy again"
         ) from None
-    return (
-        RowSampleState(rows, np.sort(hashes), np.ones(len(hashes), np.int64)),
-        repeated,
-        with_propensity,
-    )
+    hashes = np.sort(read.astype(np.uint64))
+    state = RowSampleState(rows, hashes, np.ones(len(hashes), np.int64))
+    return state, repeated, with_propensity

@@ -1,18 +1,16 @@
-"""Evaluation: what would another policy have earned, and between which bounds does its value surely lie?"""
+"""Evaluation: the value of one policy on one log, with its interval and what both rest on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
+from piwo.messages import Note
 from piwo.records import Record
 from piwo.visible import visible, visible_lines
 
 __all__ = [
-    "OUTSIDE",
     "SUSPICIOUS",
-    "VACUOUS",
     "Evaluation",
     "compared_with",
     "ends_text",
@@ -22,9 +20,6 @@ __all__ = [
 SUSPICIOUS = 1e-3
 """Propensities whose p-value is below this are not believed: too small ones make every bound too
 high."""
-OUTSIDE = "estimate lies outside the interval; believe the interval, not the estimate"
-VACUOUS = "the interval is vacuous: this log says nothing about this policy at this delta"
-"""How notes end that mean nothing where no interval is given."""
 
 
 @dataclass(frozen=True)
@@ -109,74 +104,42 @@ class Evaluation(Record):
     """What the improvement is over; None: the logging policy."""
     baseline_value: float | None = None
     """Importance-weighted estimate of what a baseline other than the logging policy is worth."""
-    no_interval: str | None = None
-    """Why there is no interval, and no other bound; None where there is one."""
-    notes: tuple[str, ...] = ()
+    no_interval: Note | None = None
+    """Why there is no interval, and no other bound; None if there is one. Its `kind` is "in-sample"
+    if the policy was learned from these rows."""
+    notes: tuple[Note, ...] = ()
     """What a reader must know, most important first."""
 
     @property
     def bounds_hold(self) -> bool:
-        """Whether there are finite-sample bounds, and the rows do not contradict their own propensities."""
+        """Whether it has finite-sample bounds that the rows do not contradict."""
         contradicted = self.propensity_p is not None and self.propensity_p < SUSPICIOUS
         return self.guarantee == "finite-sample" and not contradicted
+
+    @property
+    def in_sample(self) -> bool:
+        """Whether the policy was learned from these rows, so that it has no bounds."""
+        return self.no_interval is not None and self.no_interval.kind == "in-sample"
 
     @property
     def over(self) -> str:
         """What the improvement is over, in words."""
         return compared_with(self.baseline)
 
-    def without_bounds(self, why: str) -> Self:
-        """Return it with the estimate, but without an interval, an improvement or any other statement that is to hold.
-
-        Args:
-            why: the reason, which becomes the first note.
-
-        >>> import dataclasses, piwo
-        >>> log = piwo.Log.from_arrays(
-        ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
-        ... )
-        >>> made = piwo.evaluate(log, piwo.policies.Logging()).without_bounds("in-sample")
-        >>> made.value, made.lower, made.improvement_lower, made.bounds_hold
-        (0.5, None, None, False)
-        >>> dataclasses.replace(made, notes=("the iw " + OUTSIDE, VACUOUS)).without_bounds(
-        ...     "in-sample"
-        ... ).notes
-        ('in-sample',)
-        """
-        return replace(
-            self,
-            lower=None,
-            upper=None,
-            lower_raw=None,
-            upper_raw=None,
-            guarantee="none",
-            missing_mass_upper=None,
-            improvement_lower=None,
-            propensity_p=None,
-            log_e_better=None,
-            log_e_above=None,
-            no_interval=why,
-            notes=(why, *(note for note in self.notes if not note.endswith((OUTSIDE, VACUOUS)))),
-        )
-
     def __str__(self) -> str:
         value = "not defined" if self.value is None else f"{self.value:.4g}"
         line = f"{self.name}: {value} ({self.estimator}), {self._interval}"
-        # why there is no interval stands in the line itself
-        notes = [
-            note
-            for note in self.notes
-            if note.removesuffix(": no bound is given") != self.no_interval
-        ]
-        return visible_lines([line, *(f"  note: {note}" for note in notes)])
+        # the line itself says why there is no interval
+        said = None if self.no_interval is None else self.no_interval.kind
+        notes = [f"  note: {note}" for note in self.notes if note.kind != said]
+        return visible_lines([line, *notes])
 
     @property
     def _interval(self) -> str:
         if self.lower is None and self.upper is None:
             return f"no interval: {self.no_interval}"
-        return (
-            f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)} ({self.interval})"
-        )
+        ends = ends_text(self.lower, self.upper)
+        return f"{1 - self.delta:.0%} interval {ends} ({self.interval})"
 
 
 def ends_text(lower: float | None, upper: float | None) -> str:
@@ -192,30 +155,33 @@ def ends_text(lower: float | None, upper: float | None) -> str:
     return f"[{', '.join(ends)}]"
 
 
-def notes_together(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Return the notes of evaluations that were made together, those about every one of them once, at the end.
+def notes_together(evaluations: Sequence[Evaluation]) -> list[Note]:
+    """Return the notes of evaluations that were made together; notes on all of them once, at the end.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5], actions=["a", "b"]
     ... )
     >>> found = piwo.compare(log, {x: piwo.policies.Constant(x, log.actions) for x in "ab"})
-    >>> [
-    ...     note[:14]
-    ...     for note in notes_together(
-    ...         [replace(found["a"], notes=("alone", "both")), replace(found["b"], notes=("both",))]
-    ...     )
-    ... ]
+    >>> from dataclasses import replace
+    >>> alone, both = Note("alone"), Note("both")
+    >>> notes_together(
+    ...     [replace(found["a"], notes=(alone, both)), replace(found["b"], notes=(both,))]
+    ... )
     ['a: alone', 'both']
     """
-    shared = [
-        x
-        for x in evaluations[0].notes
-        if len(evaluations) > 1 and all(x in one.notes for one in evaluations)
+    # notes on bounds do not concern policies that can have none
+    fair = [one for one in evaluations if not one.in_sample]
+    shared: list[Note] = []
+    if len(fair) > 1:
+        shared = [note for note in fair[0].notes if all(note in one.notes for one in fair)]
+    own = [
+        Note(f"{one.name}: {note.template}", note.kind)
+        for one in evaluations
+        for note in one.notes
+        if note not in shared
     ]
-    return [
-        f"{one.name}: {x}" for one in evaluations for x in one.notes if x not in shared
-    ] + shared
+    return own + shared
 
 
 def compared_with(baseline: str | None) -> str:

@@ -1,289 +1,462 @@
-"""What `compare` was asked: the sums that answer it, and what they say."""
+"""Requests: policies and interval methods made ready for a log, what they sum over it, and what the sums say.
+
+`compare`, `certify` and `regret_certificate` are each one request, one pass over the log, and a
+record made from the result.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from piwo import bounds
-from piwo.checks import check_finite
 from piwo.errors import UsageError
-from piwo.evaluation.baseline import Baseline, Difference
-from piwo.evaluation.contradiction import contradiction, union_penalty, weight_p
-from piwo.evaluation.measured import Against, Measured, obstacle
-from piwo.evaluation.notes import notes_of
-from piwo.evaluation.predicted_baselines import with_predictions
-from piwo.evaluation.record import Evaluation
-from piwo.evaluation.support import unsupported_masses
-from piwo.intervals import Evidence, IntervalMethod, interval_named
-from piwo.intervals.point import Estimator
-from piwo.intervals.prepare import check_named, prepare, resolve_gamma
-from piwo.intervals.weight_sums import effective_size, weight_z
+from piwo.estimators.forward_model import forward_model
+from piwo.estimators.reward_model import reward_model
+from piwo.evaluation.baseline import Baseline, BaselineResult, Difference
+from piwo.evaluation.contradiction import RawBounds, contradiction, union_penalty, weight_p
+from piwo.evaluation.provenance import Overlap, overlaps
+from piwo.evaluation.result import PolicyResult, RequestResult
+from piwo.intervals import Evidence, IntervalMethod
+from piwo.intervals.method import lacking
+from piwo.intervals.point import Estimator, estimator_named
+from piwo.intervals.prepare import (
+    check_named,
+    prepare,
+    resolve_gamma,
+    unknown_actions,
+    whole_length,
+)
 from piwo.logs.log import Log
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sampling import check_random_state
 from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums
+from piwo.reductions.model_variate import Predictor
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, Score
 
-__all__ = ["Comparing"]
+__all__ = ["ErrorBudget", "Request"]
 
 
 @dataclass(frozen=True)
-class Comparing:
-    """What was asked, settled and ready for the log. See `piwo.evaluate` for what each means.
+class ErrorBudget:
+    """How delta is spent on the policies of a request.
+
+    Formula: the bounds of policy k hold at log(1/delta) + paid(k). paid(k) is log N for N policies,
+    log |Pi| for a declared class, and -log(share) where shares of delta were fixed.
+
+    >>> round(ErrorBudget(0.05, union=math.log(2)).log_inv_delta("a"), 4) == round(
+    ...     math.log(2 / 0.05), 4
+    ... )
+    True
+    """
+
+    delta: float
+    union: float = 0.0
+    """What every policy pays besides log(1/delta): log N, log |Pi|, or a divergence from a prior."""
+    count: int = 1
+    """How many two-sided intervals hold together, each at delta / count."""
+    shares: Mapping[Any, float] | None = None
+    """key -> share of delta; None: all policies pay `union`."""
+    part: float = 1.0
+    """The part of delta that one call of a series may spend; `union` and `shares` know of it."""
+
+    def paid(self, key: Any) -> float:
+        """Return what the bounds of a policy pay besides log(1/delta)."""
+        if self.shares is None or key not in self.shares:
+            return self.union
+        return -math.log(self.shares[key])
+
+    def log_inv_delta(self, key: Any) -> float:
+        """Return log(1/delta) of one bound of a policy."""
+        return bounds.log_inv_delta(self.delta, log_class_size=self.paid(key))
+
+    def test_penalty(self, key: Any, others: int) -> float:
+        """Return what the test of the propensities pays by the weights of one policy.
+
+        Args:
+            key: of the policy.
+            others: how many policies are tested besides those that bounds are given for.
+        """
+        # the others share what this call of a series may spend
+        spent = math.log(self.part)
+        return union_penalty(self.paid(key) + spent, others) - spent
+
+
+@dataclass(frozen=True)
+class Request:
+    """Policies, methods and the budget of errors, settled and ready for the log.
+
+    `sums` is what the pass over the log must compute, `finish` what its states say. To sum something
+    else in the same pass: `reduce(request.log, Joint((request.sums, other)))`.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
     ... )
-    >>> asked = Comparing.of(log, {"a": piwo.policies.Constant("a", log.actions)})
-    >>> asked.finish(piwo.reductions.reduce(asked.log, asked.sums))["a"].value
-    1.0
+    >>> request = Request.of(
+    ...     log,
+    ...     {"a": piwo.policies.Constant("a", log.actions)},
+    ...     method=piwo.intervals.interval_named("mixture"),
+    ... )
+    >>> found = request.finish(piwo.reductions.reduce(request.log, request.sums))
+    >>> found.policies["a"].evidence.estimate.value, found.contradicted
+    (1.0, None)
     """
 
     log: Log
-    policies: Mapping[str, Policy]
-    """name -> policy over the log's action list."""
-    methods: Mapping[str, IntervalMethod]
-    """name -> method, settled for the policy."""
+    policies: Mapping[Any, Policy]
+    """key -> policy over the log's action list."""
+    methods: Mapping[Any, IntervalMethod]
+    """key -> interval method, settled for the policy."""
+    budget: ErrorBudget
     estimator: Estimator
-    score: Score
+    score: Score = field(default_factory=IW)
     """Whose credits are summed."""
-    delta: float
-    random_state: Any
-    horizon: bounds.Horizon
-    threshold: float | None
-    """On the unit scale."""
-    baseline: Baseline | None
-    """None: the logging policy."""
+    baseline: Baseline | None = None
+    """What policies are compared with; None: the logging policy."""
+    horizon: bounds.Horizon = None
+    random_state: Any = None
+    one_sided: bool = False
+    """Lower bounds alone, each with all of its delta, as certificates state them."""
+    overlaps: Mapping[Any, Overlap] = field(default_factory=dict)
+    """key -> whether the policy, or the baseline by its own key, was learned from these rows."""
 
     @classmethod
     def of(
         cls,
         log: Log,
-        policies: Mapping[str, Any],
+        policies: Mapping[Any, Any],
         *,
-        estimator: str | None = None,
+        method: IntervalMethod,
+        estimator: Estimator | None = None,
         gamma: float | str = "auto",
-        interval: str = "auto",
         q: Any = None,
         baseline: Any = None,
         delta: float = 0.05,
         propensity_factor: float = 1.0,
         sensitivity: float = 1.0,
         horizon: bounds.Horizon = None,
-        threshold: float | None = None,
-        random_state: Any = 0,
+        random_state: Any = None,
+        one_sided: bool = False,
+        provenance: bool = True,
     ) -> Self:
-        """Return what is asked, checked; the arguments are those of `piwo.compare`."""
+        """Return the request, checked; delta is shared equally by the policies that have bounds.
+
+        A policy that was learned from these rows has none, and pays for none.
+
+        Args:
+            log: the logged decisions.
+            policies: key -> policy, or what `piwo.evaluate` takes in place of one.
+            method: the interval method that was asked for.
+            estimator: the point estimate; None: importance weighting.
+            gamma: see `piwo.evaluate`.
+            q: see `piwo.evaluate`.
+            baseline: see `piwo.compare`.
+            delta: chance of error of all bounds together.
+            propensity_factor: see `piwo.evaluate`.
+            sensitivity: see `piwo.evaluate`.
+            horizon: see `piwo.evaluate`.
+            random_state: seed of the bootstrap.
+            one_sided: see `Request.one_sided`.
+            provenance: whether to ask what policies were learned from; False for policies that are
+                of a class declared beforehand, or were made without these rows for certain.
+
+        Raises:
+            DataError: for policies that do not fit the log.
+            UsageError: for arguments out of range, and those that do not go together.
+        """
         check_named(log, policies)
-        method = interval_named(interval)
-        chosen = method.estimator(estimator)
-        given, base = log, Baseline.of(log, policies, baseline)
-        log, ready = prepare(log, policies if base is None else {**policies, base.key: base.policy})
+        estimator = estimator_named("iw") if estimator is None else estimator
+        base = Baseline.of(log, policies, baseline)
+        given = dict(policies)
+        if base is not None:
+            given[base.key] = base.policy
+        ready_log, ready = prepare(log, given)
         bounds.check_horizon(horizon)
         bounds.log_inv_delta(delta)
         check_random_state(random_state)
-        if not chosen.smoothed and gamma != "auto":
-            resolve_gamma(gamma, 1, delta)  # not used, but what is no number is a mistake
-        unit = None if threshold is None else _unit(threshold, log)
-        base = None if base is None else replace(base, policy=ready.pop(base.key))
-        log = log.with_propensity_error(propensity_factor, sensitivity)
-        methods = {name: method.settled(log, policy) for name, policy in ready.items()}
-        methods = with_predictions(methods, q, log, ready, asked=method, given=given)
-        for one in methods.values() if horizon is not None else ():
-            _check_anytime(one, gamma, horizon)
+        if not estimator.smoothed and gamma != "auto":
+            resolve_gamma(gamma, 1, delta)  # it is not used, but must be a number all the same
+        if base is not None:
+            base = replace(base, policy=ready.pop(base.key))
+        ready_log = ready_log.with_propensity_error(propensity_factor, sensitivity)
+        methods = {key: method.settled(ready_log, policy) for key, policy in ready.items()}
+        if q is not None:
+            methods = _with_model(methods, method, q, ready_log, ready, log)
+        if horizon is not None and not one_sided:
+            for one in methods.values():
+                _check_anytime(one, gamma, horizon)
         score: Score = IW()
-        if chosen.smoothed:
-            planned = horizon if isinstance(horizon, int) else len(log)
-            score = chosen.score(resolve_gamma(gamma, planned, delta))
+        if estimator.smoothed:
+            planned = horizon if isinstance(horizon, int) else len(ready_log)
+            score = estimator.score(resolve_gamma(gamma, planned, delta))
+        known = overlaps(log, given) if provenance else {}
+        # policies that may have bounds pay for each other
+        fair = [key for key in ready if key not in known or not known[key].certain]
+        count = max(1, len(fair))
         return cls(
-            log,
-            ready,
-            methods,
-            chosen.on(log.origin),
-            score,
-            delta,
-            random_state,
-            horizon,
-            unit,
-            base,
+            log=ready_log,
+            policies=ready,
+            methods=methods,
+            budget=ErrorBudget(delta, union=math.log(count), count=count),
+            estimator=estimator.on(ready_log.origin),
+            score=score,
+            baseline=base,
+            horizon=horizon,
+            random_state=random_state,
+            one_sided=one_sided,
+            overlaps=known,
         )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether rewards have an upper end, so that losses exist."""
+        return math.isfinite(self.log.reward_range[1])
 
     @property
     def sums(self) -> Joint:
         """What must be summed over the log: of the policies, of the baseline itself, and of the actions."""
-        base = self.baseline
-        played = (*self.policies.values(), *(() if base is None else (base.policy,)))
-        # else every action was seen, and none is asked for
-        counted = self.log.declared_actions is not None or any(
-            policy.depends_on_observed_actions for policy in played
-        )
+        base, count = self.baseline, ActionCount(len(self.log.actions))
         return Joint(
             (
-                Joint(tuple(self._sums(name) for name in self.policies)),
+                Joint(tuple(self._policy_sums(key) for key in self.policies)),
                 Joint(() if base is None else base.sums),
-                Joint((ActionCount(len(self.log.actions)),) if counted else ()),
+                Joint((count,) if self._counts_actions else ()),
             )
         )
 
-    def finish(self, states: tuple[Any, ...]) -> dict[str, Evaluation]:
-        """Return the evaluations, from the states of `sums`."""
-        each, others, counted = states
-        own = dict(zip(self.policies, each, strict=True))
-        count = counted[0].count if counted else np.empty(0)
-        once, base, against = int((count == 1).sum()), self.baseline, None
-        if base is not None:
-            state = own[base.twins[0]][0] if base.twins else others[0]
-            against = Against(base, state, obstacle(self.log, base.policy, once))
-        found = {name: self._measured(name, states, once, against) for name, states in own.items()}
-        tested = self._tested(found, against)
-        claims = {name: one.claim for name, one in found.items() if one.obstacle is None}
-        why_not = contradiction(tested, claims, self.log.reward_range)
-        masses = unsupported_masses(self.log, self.policies, np.flatnonzero(count == 0))
-        return {
-            name: self._evaluation(
-                name,
-                replace(one, own_p=tested.get(name), contradicted=why_not),
-                masses[name],
-                min(tested.values(), default=None),
-            )
-            for name, one in found.items()
-        }
+    @property
+    def _counts_actions(self) -> bool:
+        """Whether actions are counted: else every action of the list was seen, and none is asked for."""
+        if self.one_sided:
+            return False
+        played = list(self.policies.values())
+        if self.baseline is not None:
+            played.append(self.baseline.policy)
+        return self.log.declared_actions is not None or any(
+            policy.depends_on_observed_actions for policy in played
+        )
 
-    def _sums(self, name: str) -> SharedPolicy:
+    def _policy_sums(self, key: Any) -> SharedPolicy:
         """Return what must be summed of one policy, and last of it and the baseline."""
-        policy, difference = self.policies[name], self._difference(name)
-        credit = PolicySums(policy, self.score, bounded=math.isfinite(self.log.reward_range[1]))
-        paired = () if difference is None else (difference.sums,)
-        return SharedPolicy(policy, (credit, *self.methods[name].sums(self.log, policy), *paired))
+        policy, difference = self.policies[key], self._difference(key)
+        credit = PolicySums(policy, self.score, bounded=self.bounded)
+        own = self.methods[key].sums(self.log, policy)
+        pair = () if difference is None else (difference.sums,)
+        return SharedPolicy(policy, (credit, *own, *pair))
 
-    def _difference(self, name: str) -> Difference | None:
-        """Return the difference of a policy from the baseline; None where that is the logging policy."""
+    def _difference(self, key: Any) -> Difference | None:
+        """Return the difference of a policy from the baseline; None if that is the logging policy."""
         if self.baseline is None:
             return None
-        return Difference.of(self.policies[name], self.baseline.policy, self.methods[name])
+        return Difference.of(self.policies[key], self.baseline.policy, self.methods[key])
 
-    def _measured(
-        self, name: str, states: tuple[Any, ...], once: int, against: Against | None
-    ) -> Measured:
+    def finish(
+        self, states: tuple[Any, ...], raw: Mapping[Any, RawBounds] | None = None
+    ) -> RequestResult:
+        """Return what the states of `sums` say.
+
+        Args:
+            states: of `sums`.
+            raw: key -> bounds that were computed elsewhere; None: those of the methods.
+        """
+        each, base_states, counts = states
+        own: dict[Any, tuple[Any, ...]] = dict(zip(self.policies, each, strict=True))
+        count = counts[0].count if counts else np.empty(0)
+        once = int((count == 1).sum())
+        baseline = self._baseline_result(own, base_states, once)
+        found = {
+            key: self._policy_result(key, some, once, baseline, None if raw is None else raw[key])
+            for key, some in own.items()
+        }
+        result = RequestResult(found, baseline, never_logged=np.flatnonzero(count == 0))
+        tested = self.p_values(result)
+        why_not = contradiction(tested, result.claimed, self.log.reward_range)
+        found = {
+            key: replace(one, own_p=tested.get(key), contradicted=why_not)
+            for key, one in found.items()
+        }
+        return replace(result, policies=found, p_values=tested, contradicted=why_not)
+
+    def p_values(
+        self, result: RequestResult, others: Mapping[Any, PolicyState] | None = None
+    ) -> dict[Any, float]:
+        """Return key -> p-value of "the propensities are not too small" by the weights of each policy.
+
+        Args:
+            result: of `finish`.
+            others: key -> state of policies that are tested besides those of the request.
+        """
+        more, base = dict(others or {}), result.baseline
+        if base is not None and base.usable and not base.baseline.twins:
+            more[base.baseline.key] = base.state
+        states = {key: one.evidence.state for key, one in result.policies.items() if one.usable}
+        return {
+            key: weight_p(state, self.budget.test_penalty(key, len(more)))
+            for key, state in (states | more).items()
+        }
+
+    def _baseline_result(
+        self, own: Mapping[Any, tuple[Any, ...]], states: tuple[Any, ...], once: int
+    ) -> BaselineResult | None:
+        base = self.baseline
+        if base is None:
+            return None
+        state = own[base.twins[0]][0] if base.twins else states[0]
+        return BaselineResult(base, state, self._obstacle(base.key, base.policy, once))
+
+    def _policy_result(
+        self,
+        key: Any,
+        states: tuple[Any, ...],
+        once: int,
+        baseline: BaselineResult | None,
+        raw: RawBounds | None,
+    ) -> PolicyResult:
         """Return what the formulas say of one policy, from the states of its sums."""
-        policy, difference, (state, *more) = self.policies[name], self._difference(name), states
-        pair = None if difference is None else (difference, more.pop())
-        evidence = Evidence(
+        method, obstacle = self.methods[key], self._obstacle(key, self.policies[key], once)
+        evidence = self._evidence(key, states)
+        usable, log_e_better, note = obstacle is None, None, None
+        if key in self.overlaps:
+            note = self.overlaps[key].note
+        if raw is None:
+            gain = None
+            difference = self._difference(key)
+            if difference is not None and baseline is not None:
+                if usable and baseline.usable:
+                    gain = difference.lower(states[-1], evidence.log_inv_delta, self.horizon)
+                    log_e_better = difference.log_e_value(states[-1])
+            elif usable and self.bounded:
+                gain = method.improvement(evidence)
+                bets = evidence.state.bets.improvement
+                log_e_better = bounds.log_e_value(bets, evidence.rows, 1.0)
+            raw = RawBounds(self._raw_interval(key, evidence, usable), gain)
+        return PolicyResult(
+            method=method,
+            evidence=evidence,
+            obstacle=obstacle,
+            raw=raw,
+            log_e_better=log_e_better,
+            baseline=baseline,
+            provenance=note,
+        )
+
+    def _raw_interval(self, key: Any, evidence: Evidence, usable: bool) -> bounds.Interval:
+        method = self.methods[key]
+        if self.one_sided:
+            return bounds.Interval(method.value_lower(evidence), None)
+        seen = key in self.overlaps and self.overlaps[key].certain
+        if usable or (method.guarantee == "asymptotic" and not seen):
+            return method.finish(evidence)
+        return bounds.Interval(None, None)
+
+    def _evidence(self, key: Any, states: tuple[Any, ...]) -> Evidence:
+        state, *own = states
+        if self.baseline is not None:
+            own = own[:-1]
+        return Evidence(
             log=self.log,
-            policy=policy,
+            policy=self.policies[key],
             score=self.score,
             estimator=self.estimator,
             estimate=self.estimator.finish(state.moments),
             state=state,
-            own=tuple(more),
-            delta=self.delta / len(self.policies),
-            log_inv_delta=bounds.log_inv_delta(self.delta) + math.log(len(self.policies)),
+            own=tuple(own),
+            delta=self.budget.delta / self.budget.count,
+            log_inv_delta=self.budget.log_inv_delta(key),
             random_state=self.random_state,
             horizon=self.horizon,
         )
-        made = Measured.of(
-            self.methods[name], evidence, obstacle(self.log, policy, once), pair, against
-        )
-        itself = policy.is_logger if self.baseline is None else name in self.baseline.twins
-        # better than itself by exactly 0
-        return (
-            replace(made, gain=0.0, log_e_better=0.0) if itself and made.gain is not None else made
-        )
 
-    def _tested(self, found: Mapping[str, Measured], against: Against | None) -> dict[Any, float]:
-        """Return the p-value by the weights of every policy, the baseline's too, which pay for each other."""
-        states: dict[Any, PolicyState] = {
-            x: one.evidence.state for x, one in found.items() if one.obstacle is None
-        }
-        paid = math.log(len(self.policies))
-        if against is not None and against.obstacle is None and not against.baseline.twins:
-            states[against.baseline.key], paid = against.state, union_penalty(paid, 1)
-        return {key: weight_p(state, paid) for key, state in states.items()}
-
-    def _evaluation(
-        self, name: str, found: Measured, mass: float | None, least_p: float | None
-    ) -> Evaluation:
-        """Return what is told of one policy, in the reward's own unit.
+    def _obstacle(self, key: Any, policy: Policy, once: int) -> Note | None:
+        """Return why no finite-sample statement can be made of a policy; None if one can.
 
         Args:
-            name: of the policy.
-            found: what the formulas say.
-            mass: what the policy gives to actions never logged.
-            least_p: the smallest p-value of all policies.
+            key: of the policy.
+            policy: over the log's action list.
+            once: how many actions of the list were logged exactly once.
         """
-        log, evidence, shown, against = self.log, found.evidence, found.shown, found.against
-        sums, bets, estimate = evidence.state.moments, evidence.state.bets, evidence.estimate
-        missing = bounds.missing_mass_upper(
-            bets.weight, sums.rows, evidence.log_inv_delta, horizon=self.horizon
-        )
-        believed, exact, above = found.why_not is None, found.obstacle is None, None
-        if believed and self.threshold is not None:
-            above = bounds.log_e_value(bets.value, sums.rows, self.threshold)
-        made = Evaluation(
-            name=name,
-            estimator=self.estimator.name,
-            gamma=self.score.gamma_equivalent,
-            value=_in_units(estimate.value, log),
-            standard_error=None
-            if estimate.standard_error is None
-            else log.span * estimate.standard_error,
-            lower=_in_units(shown.lower, log),
-            upper=_in_units(shown.upper, log),
-            lower_raw=_in_units(found.raw.lower, log),
-            upper_raw=_in_units(found.raw.upper, log),
-            interval=found.method.name,
-            guarantee=found.guarantee,
-            delta=self.delta,
-            simultaneous=len(self.policies),
-            rows=sums.rows,
-            mean_weight=sums.w / sums.total if sums.total else 0.0,
-            mean_weight_z=weight_z(sums.w, sums.w2, sums.rows) if exact else None,
-            ess=effective_size(sums.w, sums.w2),
-            ess_used=effective_size(sums.u, sums.u2),
-            changed_rows=sums.changed,
-            max_weight=sums.max_weight,
-            unsupported_mass=mass,
-            missing_mass_upper=min(1.0, max(0.0, missing)) if believed else None,
-            logging_value=log.value(sums.reward / sums.total),
-            improvement_lower=log.span * max(-1.0, found.gain)
-            if believed and found.gain is not None
-            else None,
-            propensity_p=least_p if exact else None,
-            reward_range=log.reward_range,
-            cost=log.columns.cost,
-            horizon=self.horizon,
-            log_e_better=found.log_e_better if believed else None,
-            log_e_above=above,
-            baseline=None if against is None else against.baseline.name,
-            baseline_value=None if against is None else against.baseline.value(against.state, log),
-            no_interval=found.no_interval,
-        )
-        return replace(made, notes=notes_of(made, found))
+        overlap = self.overlaps.get(key, Overlap())
+        if overlap.certain:
+            return _in_sample(overlap, baseline=key not in self.policies)
+        if self.log.columns.weight is not None:
+            return Note(
+                "the log was thinned (sampling weights) and the dropped rows are not counted: no "
+                "finite-sample interval",
+                kind="thinned",
+            )
+        if policy.depends_on_observed_actions and once:
+            # a policy that plays whatever was seen is made from the data: E w <= 1 does not hold
+            return Note(
+                f"{unknown_actions(once, len(self.log.actions))}: no finite-sample interval; "
+                f"give the list ({argument('actions', '[...]')})",
+                kind="inferred-actions",
+            )
+        return None
 
 
-def _unit(threshold: Any, log: Log) -> float:
-    """Return a threshold on the unit scale."""
-    check_finite("threshold", threshold)
-    low, high = log.reward_range
-    unit = (float(threshold) - low) / log.span
-    if unit > 1.0 and math.isfinite(high):
-        raise UsageError(
-            f"{argument('threshold')} is {threshold!r}, expected a value of at most {high:g}, the highest reward"
+def _in_sample(overlap: Overlap, baseline: bool) -> Note:
+    """Return the note that a policy, or the baseline, was learned from these rows."""
+    if baseline:
+        return Note(
+            f"in-sample: the baseline was learned from part of this log ({overlap.how}), so that "
+            "nothing is certified better than it; compare them on other rows",
+            kind="in-sample-baseline",
         )
-    if not 0.0 <= unit < math.inf:
+    rest = "; its certificate rests on held-out rows alone" if overlap.certified else ""
+    return Note(
+        f"in-sample: it was learned from part of this log ({overlap.how}), so that this value may "
+        f"be too high, and no bound is given{rest}",
+        kind="in-sample",
+    )
+
+
+def _with_model(
+    methods: Mapping[Any, IntervalMethod],
+    asked: IntervalMethod,
+    q: Any,
+    log: Log,
+    policies: Mapping[Any, Policy],
+    given: Log,
+) -> dict[Any, IntervalMethod]:
+    """Return interval methods that take the predictions of a reward model as baselines, if they can.
+
+    Args:
+        methods: key -> method, settled for the policy.
+        asked: the method before it was settled, which its user named.
+        q: "forward", or predictions made from other rows; see `piwo.evaluate`.
+        log: ready for the policies.
+        policies: key -> policy, ready for the log.
+        given: the log as it came, whose context a model may have been fitted on.
+
+    Raises:
+        UsageError: if q would change nothing.
+    """
+    if not asked.takes_model:
         raise UsageError(
-            f"{argument('threshold')} is {threshold!r}, expected a value of at least {log.reward_range[0]:g}, "
-            "the lowest reward"
+            f"{argument('interval', asked.name)} takes no reward model; leave "
+            f"{argument('q')} out, or use {argument('interval', 'mixture-cv')}"
         )
-    return unit
+    if not any(one.takes_model for one in methods.values()):
+        reason = (
+            lacking(log, next(iter(policies.values())))
+            or "no finite-sample bound holds on a thinned log"
+        )
+        raise UsageError(
+            f"{argument('q')} serves control variates: {reason}, or leave {argument('q')} out"
+        )
+    model: Predictor
+    if isinstance(q, str) and q == "forward":
+        model = forward_model(log)
+    else:
+        model = reward_model(q, log, whole_length(log), given.features)
+    return {key: one.with_model(model) for key, one in methods.items()}
 
 
 def _check_anytime(method: IntervalMethod, gamma: float | str, horizon: bounds.Horizon) -> None:
@@ -297,8 +470,3 @@ def _check_anytime(method: IntervalMethod, gamma: float | str, horizon: bounds.H
             f"{argument('gamma')} is 'auto', which follows the number of rows, and {argument('horizon')} is {horizon!r}; "
             "give gamma as a number, or the horizon as a number of rows"
         )
-
-
-def _in_units(number: float | None, log: Log) -> float | None:
-    """Return a number of the unit scale in the reward's own unit; None where it is none."""
-    return None if number is None or not math.isfinite(number) else float(log.value(number))

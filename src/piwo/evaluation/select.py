@@ -16,7 +16,7 @@ from piwo.evaluation.record import Evaluation
 from piwo.intervals import interval_named
 from piwo.intervals.prepare import check_named
 from piwo.logs.log import Log
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.records import jsonable
 from piwo.visible import visible_lines
 
@@ -58,7 +58,7 @@ class Selection:
     """False discovery rate of `better`, and of `above`."""
     threshold: float | None
     evaluations: Mapping[str, Evaluation]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """What a reader must know of every candidate, such as that the propensities were estimated."""
 
     @classmethod
@@ -86,31 +86,29 @@ class Selection:
         if not evaluations:
             raise UsageError("no evaluations to select from; give those of one piwo.compare")
         first = next(iter(evaluations.values()))
-        if any(
-            (one.simultaneous, one.rows) != (len(evaluations), first.rows)
-            for one in evaluations.values()
-        ):
+        # policies that were learned from these rows have no bounds, and paid for none
+        fair = {name: one for name, one in evaluations.items() if not one.in_sample}
+        count = max(1, len(fair))
+        if any((one.simultaneous, one.rows) != (count, first.rows) for one in evaluations.values()):
             raise UsageError(
                 f"these {len(evaluations)} evaluations were not made together, so nobody paid for "
                 "choosing among them; give all of one piwo.compare"
             )
-        believed = {name: one for name, one in evaluations.items() if one.bounds_hold}
+        believed = {name: one for name, one in fair.items() if one.bounds_hold}
         lowers = {name: one.lower for name, one in believed.items() if one.lower is not None}
         best = max(lowers, key=lambda name: lowers[name], default=None)
         gains = {name: one.improvement_lower for name, one in believed.items()}
+        above: tuple[str, ...] | None = None
+        if threshold is not None:
+            above = _found({name: one.log_e_above for name, one in fair.items()}, believed, rate)
+        better = _found({name: one.log_e_better for name, one in fair.items()}, believed, rate)
         return cls(
             best=best,
             best_lower=None if best is None else lowers[best],
             certified=tuple(name for name, gain in gains.items() if gain is not None and gain > 0),
-            better=_found(
-                {name: one.log_e_better for name, one in evaluations.items()}, believed, rate
-            ),
-            above=None
-            if threshold is None
-            else _found(
-                {name: one.log_e_above for name, one in evaluations.items()}, believed, rate
-            ),
-            candidates=len(evaluations),
+            better=better,
+            above=above,
+            candidates=len(fair),
             delta=first.delta,
             rate=rate,
             threshold=threshold,
@@ -149,17 +147,14 @@ class Selection:
 
     def __str__(self) -> str:
         unbounded = self._unbounded()
-        told = [f"no bound for {', '.join(names)}: {why}" for why, names in unbounded.items()]
-        notes = [
-            f"note: {note}"
-            for note in self.notes
-            if note.removesuffix(": no bound is given") not in unbounded
-        ]
-        return visible_lines([*self.lines(), *told, *notes])
+        lines = [f"no bound for {', '.join(names)}: {why}" for why, names in unbounded.items()]
+        said = {why.kind for why in unbounded}
+        notes = [f"note: {note}" for note in self.notes if note.kind not in said]
+        return visible_lines([*self.lines(), *lines, *notes])
 
-    def _unbounded(self) -> dict[str, list[str]]:
-        """Return which candidates have no bound, by reason, without the numbers of each."""
-        named: dict[str, list[str]] = {}
+    def _unbounded(self) -> dict[Note, list[str]]:
+        """Return which candidates have no bound, by reason."""
+        named: dict[Note, list[str]] = {}
         for name, one in self.evaluations.items():
             if one.no_interval is not None:
                 named.setdefault(one.no_interval, []).append(name)
@@ -245,7 +240,8 @@ def _found(
     log_e: Mapping[str, float | None], believed: Mapping[str, Any], rate: float
 ) -> tuple[str, ...]:
     """Return the names whose hypothesis e-BH rejects; one without evidence counts, and is never rejected."""
-    # who is not believed has no evidence
+    if not log_e:
+        return ()
     evidence = []
     for name, log_e_value in log_e.items():
         unusable = log_e_value is None or name not in believed

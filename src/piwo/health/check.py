@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo import bounds
-from piwo.evaluation.support import unsupported_masses
+from piwo.evaluation.unsupported_mass import unsupported_masses
 from piwo.health.action_evidence import ActionEvidence, EvidenceState
 from piwo.health.context_gaps import ContextGaps, GapState
 from piwo.health.record import (

@@ -12,9 +12,10 @@ from itertools import groupby
 from typing import Any, Self
 
 from piwo.certificates.certificate import Certificate
-from piwo.certificates.certify import Certifying
+from piwo.certificates.certify import CertificateRequest
 from piwo.checks import check_flag
 from piwo.errors import NothingToLearnError, PiwoWarning, UsageError
+from piwo.evaluation.provenance import learned_from
 from piwo.intervals.point import self_normalized
 from piwo.learners.learner import SplitLearner, check_certifiable, check_log
 from piwo.learners.pool import Candidate, candidates, default_pool
@@ -257,13 +258,14 @@ class Auto(SplitLearner):
             weights[name] = 1.0 if one is None else one.weight
         # s_i = share weight_i / sum of weights
         total = sum(weights.values())
-        asked = Certifying.of(
+        asked = CertificateRequest.of(
             test,
             policies,
             delta=self.delta,
             baseline=fallback,
             shares={name: share * weight / total for name, weight in weights.items()},
             facts={**rows.facts, "log_rows": len(log)},
+            provenance=False,
         )
         sums = reduce(asked.log, asked.sums)
         made, moments = asked.finish(sums), asked.moments(sums)
@@ -292,13 +294,13 @@ class Auto(SplitLearner):
     def _settle(self, log: Log, best: PoolPoint) -> None:
         """Set the policy that is returned, its certificate and its score."""
         one, certificate = best.candidate, best.certificate
-        self.certified_policy_: Policy = best.policy
-        self.policy_ = best.policy
+        self.certified_policy_: Policy = learned_from(log, best.policy)
+        self.policy_ = self.certified_policy_
         self.score_: Score | None = None if one is None else one.score
         self.refitted_ = self.refit and one is not None
         if self.refitted_ and one is not None:
             with _early_stops_ignored():
-                self.policy_ = one.oracle.solve(log, one.credit(log))
+                self.policy_ = learned_from(log, one.oracle.solve(log, one.credit(log)))
             unproved = Note(
                 "nothing is proved for the policy to run "
                 f"({argument('refit', value=False)} keeps the certified one)",

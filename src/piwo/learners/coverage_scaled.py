@@ -13,6 +13,7 @@ from piwo import bounds
 from piwo.certificates.certify import certify
 from piwo.checks import check_kind
 from piwo.errors import UsageError
+from piwo.evaluation.provenance import learned_from
 from piwo.learners.learner import Learner, check_certifiable, check_log
 from piwo.learners.report import LearningReport, report_of
 from piwo.logs.batch import Floats
@@ -119,7 +120,7 @@ class CoverageScaled(Learner):
         self.values_[scaled] = np.array(means) - penalty / (2.0 * self.gammas_[scaled] * n)
         best = int(self.values_.argmax())
         gamma = float(self.gammas_[best])
-        self.policy_ = candidates[best]
+        self.policy_ = learned_from(log, candidates[best])
         self.score_ = IX(gamma if math.isfinite(gamma) else 1.0)
         self.rule_ = "gamma = sqrt(L/(2 C n)) of each policy, from the coverage given"
         facts = {"training_rows": n, "log_rows": n, "oracle": self.oracle.name}

@@ -9,6 +9,7 @@ import numpy as np
 
 from piwo.certificates.certify import certify
 from piwo.errors import UsageError, warn
+from piwo.evaluation.provenance import learned_from
 from piwo.learners.hyper_parameters import bet_of, posterior_rule, posterior_score
 from piwo.learners.learner import SplitLearner, check_log
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale
@@ -122,7 +123,7 @@ class GibbsLinear(SplitLearner):
         policies = self.prior_.policies(
             self.coefficients_, first.actions, first.features, greedy=False
         )
-        self.policy_ = mixture_of(policies, np.full(self.draws, 1.0 / self.draws))
+        policy = mixture_of(policies, np.full(self.draws, 1.0 / self.draws))
         facts = {
             **rows.facts,
             "log_rows": len(log),
@@ -130,7 +131,8 @@ class GibbsLinear(SplitLearner):
             "score": self.score_.name,
             "parameter": self.score_.value,
         }
-        self.certificate_ = certify(last, {0: self.policy_}, delta=self.delta, facts=facts)[0]
+        self.certificate_ = certify(last, {0: policy}, delta=self.delta, facts=facts)[0]
+        self.policy_ = learned_from(log, policy)
         return self
 
     def _report(self) -> LearningReport:

@@ -9,9 +9,10 @@ from typing import Literal, Self
 
 from piwo import bounds
 from piwo.certificates.certificate import Certificate, Kind
-from piwo.certificates.certify import Certifying
+from piwo.certificates.certify import CertificateRequest
 from piwo.checks import check_kind
 from piwo.errors import UsageError
+from piwo.evaluation.provenance import learned_from
 from piwo.learners.hyper_parameters import gamma_grid, with_fitted_model
 from piwo.learners.learner import (
     CONTRADICTED,
@@ -161,6 +162,9 @@ class PIWOGrid(SplitLearner):
             scores += score.at_gamma(gamma).variants()
         policies = oracle.solve_path(rows.training, scores)
         points = self._points(rows, kind, oracle, scores, policies)
+        # once certified, they are known to be learned from these rows
+        known = {id(one): learned_from(log, one) for one in policies}
+        points = [replace(point, policy=known[id(point.policy)]) for point in points]
         self.path_ = {point.score.key if settings > 1 else point.gamma: point for point in points}
 
         best = max(points, key=_lower_bound)
@@ -230,7 +234,7 @@ class PIWOGrid(SplitLearner):
         # the theorems rest on the event of the mixture bounds; dense scores have an event of their
         # own
         plain = inside and scores[0].pessimistic
-        asked = Certifying.of(
+        asked = CertificateRequest.of(
             test,
             dict(enumerate(policies)),
             delta=self.delta / 2.0 if inside else self.delta,
@@ -241,7 +245,7 @@ class PIWOGrid(SplitLearner):
         pairs = []
         if inside:
             for i, score in enumerate(scores):
-                ready = asked.policies[asked.same_as[i]]
+                ready = asked.request.policies[asked.same_as[i]]
                 pairs.append(CreditSums((ready,), (score,)))
         sums, credited = reduce(asked.log, Joint((asked.sums, Joint(tuple(pairs)))))
         means: list[float | None] = [None] * len(scores)

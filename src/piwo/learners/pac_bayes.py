@@ -11,6 +11,7 @@ import numpy as np
 from piwo import bounds
 from piwo.certificates.certificate import Certificate
 from piwo.errors import UsageError
+from piwo.evaluation.provenance import learned_from
 from piwo.intervals.prepare import prepare
 from piwo.learners.hyper_parameters import bet_of, posterior_grid
 from piwo.learners.learner import HALF_OF_DELTA, Learner, check_log, check_regret_known
@@ -129,7 +130,7 @@ class PACBayes(Learner):
         self.path_ = self._path(log, scores)
         best = max(self.path_.items(), key=lambda item: (item[1].lower, item[0]))[1]
         self.posterior_, self.score_ = best.weights, best.score
-        self.policy_ = mixture_of(candidates, self.posterior_)
+        self.policy_ = learned_from(log, mixture_of(candidates, self.posterior_))
         self.certificate_ = self.certificate(self.posterior_)
         if self.certificate_.value_lower is None:
             self.path_ = {gamma: replace(point, lower=None) for gamma, point in self.path_.items()}

@@ -10,6 +10,7 @@ import numpy as np
 
 from piwo import bounds
 from piwo.errors import UsageError
+from piwo.evaluation.provenance import learned_from
 from piwo.intervals.prepare import actions_logged_once, prepare, unknown_actions
 from piwo.learners.hyper_parameters import (
     bet_of,
@@ -162,7 +163,7 @@ class PACBayesLinear(SplitLearner):
             "kl": kl,
             "log_ratio": paid,
         }
-        self.policy_ = mixture_of(policies, weights)
+        self.policy_ = learned_from(log, mixture_of(policies, weights))
         self.certificate_ = sums.certificate(weights, paid, self.delta / 2.0, facts)
         self.score_ = sums.bound(weights, paid).score
         self.rule_ = (

@@ -11,6 +11,7 @@ from piwo.certificates.certificate import Certificate, Kind
 from piwo.certificates.certify import certify
 from piwo.checks import check_kind
 from piwo.errors import UsageError
+from piwo.evaluation.provenance import learned_from
 from piwo.learners.hyper_parameters import settle_variants, with_fitted_model
 from piwo.learners.learner import (
     CONTRADICTED,
@@ -124,8 +125,11 @@ class PIWO(SplitLearner):
         scores, rule = settle_variants(score, oracle, rows.training, self.delta)
         policies = oracle.solve_path(rows.training, scores)
         found = self._certificates(rows, oracle, scores, policies)
-        points = zip(scores, policies, found, strict=True)
-        self.path_ = {score.key: PathPoint(score, policy, one) for score, policy, one in points}
+        # once certified, they are known to be learned from these rows
+        known = {id(one): learned_from(log, one) for one in policies}
+        self.path_ = {}
+        for score, policy, one in zip(scores, policies, found, strict=True):
+            self.path_[score.key] = PathPoint(score, known[id(policy)], one)
 
         best = max(self.path_.values(), key=_certified)
         self.policy_, self.certificate_ = best.policy, best.certificate

@@ -11,9 +11,9 @@ import numpy as np
 
 from piwo import bounds
 from piwo.certificates.certificate import Certificate
-from piwo.certificates.certify import Certifying
+from piwo.certificates.certify import CertificateRequest
 from piwo.errors import UsageError
-from piwo.evaluation.contradiction import Claim
+from piwo.evaluation.contradiction import RawBounds
 from piwo.intervals.prepare import check_actions_known
 from piwo.learners.hyper_parameters import bet_of
 from piwo.learners.learner import Learner, check_upper_end
@@ -146,7 +146,7 @@ class PosteriorSums:
         """
         found = self.bound(weights, paid)
         used = {"score": found.score.name, "parameter": found.score.value}
-        asked = Certifying.of(
+        asked = CertificateRequest.of(
             self.log,
             {0: mixture_of(self.policies, weights)},
             delta=delta,
@@ -156,10 +156,8 @@ class PosteriorSums:
         )
         assert found.lower is not None
         low = (found.lower - self.log.reward_range[0]) / self.log.span
-        claim = Claim(bounds.Interval(low, None), self._gain(weights, paid))
-        return replace(
-            asked.finish(reduce(asked.log, asked.sums), {0: claim})[0], bound="PAC-Bayes"
-        )
+        raw = RawBounds(bounds.Interval(low, None), self._gain(weights, paid))
+        return replace(asked.finish(reduce(asked.log, asked.sums), {0: raw})[0], bound="PAC-Bayes")
 
     def _gain(self, weights: Floats, kl: float) -> float | None:
         """Return the lower bound on the improvement, over the same grid."""

@@ -54,6 +54,11 @@ class EpsilonGreedy(Policy):
         return f"EpsilonGreedy({self.policy!r}, {self.epsilon:g})"
 
     @property
+    def parts(self) -> tuple[Policy, ...]:
+        """The policy inside."""
+        return (self.policy,)
+
+    @property
     def depends_on_observed_actions(self) -> bool:
         """Whether its action list was inferred from a log: it plays all of it."""
         return self.actions.seen

@@ -26,6 +26,7 @@ from piwo.policies.logged import Column, Logging
 from piwo.policies.mixture import Mixture
 from piwo.policies.models import model_from
 from piwo.policies.policy import Aligned, Policy
+from piwo.policies.provenance import Provenance
 from piwo.policies.reward_models import RewardModels
 from piwo.policies.sameness import plain_numbers
 from piwo.policies.saving import FORMAT, FORMAT_VERSION, MAX_DEPTH, sklearn_version
@@ -119,6 +120,7 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
         metadata, library = page["metadata"], page["library"]
         if not isinstance(metadata, dict) or not isinstance(library, str):
             raise ValueError("its metadata or version has the wrong type")
+        policy.provenance = (Provenance(lambda: metadata),)
         return SavedPolicy(policy, metadata, library)
     except FileError as cause:
         raise FileError(f"{file}: {cause}") from None

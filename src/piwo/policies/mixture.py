@@ -83,6 +83,11 @@ class Mixture(Policy):
         return f"Mixture({', '.join(f'{weight:g} {policy!r}' for weight, policy in pairs)})"
 
     @property
+    def parts(self) -> tuple[Policy, ...]:
+        """The policies inside."""
+        return self.policies
+
+    @property
     def depends_on_observed_actions(self) -> bool:
         """Whether a policy inside does."""
         return any(policy.depends_on_observed_actions for policy in self.policies)

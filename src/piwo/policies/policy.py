@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, final
@@ -18,6 +19,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, RowError, check_dense, checked_codes, row_blocks, take
+from piwo.policies.provenance import Provenance
 from piwo.policies.sampling import Decisions, RandomState, draw_rows, generator
 from piwo.policies.saving import save
 from piwo.policies.state import State
@@ -60,6 +62,17 @@ class Policy(ABC):
     """Number of context columns it takes; 0: none, None: any number."""
     rows: int | None = None
     """Number of rows of the one log that it was made for; None: any log."""
+    provenance: tuple[Provenance, ...] = ()
+    """Which rows it was learned from. Not part of the policy: digests and comparisons ignore it,
+    and pickling, as for the workers of an engine, leaves it out."""
+    original: Policy | None = None
+    """The same policy, if this one is a copy that knows its provenance."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state.pop("provenance", None)
+        state.pop("original", None)
+        return state
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__:
@@ -282,6 +295,26 @@ class Policy(ABC):
         codes, chances = self.draw_logged(context, rows, generator(random_state))
         return Decisions(self.actions.take(codes), chances)
 
+    @property
+    def parts(self) -> tuple[Policy, ...]:
+        """The policies that it is made of; none for most."""
+        return ()
+
+    @property
+    def provenances(self) -> tuple[Provenance, ...]:
+        """What is known of the rows that it, or the policies that it is made of, were learned from."""
+        found = list(self.provenance)
+        for part in self.parts:
+            found.extend(part.provenances)
+        return tuple(dict.fromkeys(found))
+
+    def with_provenance(self, provenance: Provenance) -> Policy:
+        """Return the same policy, with what is known of the rows that it was learned from."""
+        made = copy(self)
+        made.provenance = (*self.provenance, provenance)
+        made.original = self if self.original is None else self.original
+        return made
+
     def onto(self, actions: Actions) -> Policy:
         """Return this policy over the action list of a log; see `aligned`."""
         if self.listed == actions:
@@ -291,6 +324,9 @@ class Policy(ABC):
     def save(self, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
         """Write the policy to one file, whole or not at all; `piwo.load` reads it.
 
+        The file of a learned policy holds hashes of some of the rows that it was learned from (no
+        row itself), so that they are recognized later: one pass over them.
+
         Args:
             path: the file.
             metadata: JSON to store with it, such as "certificate" and "training".
@@ -299,7 +335,11 @@ class Policy(ABC):
             UsageError: if no file can hold such a policy.
             FileError: if the file cannot be written.
         """
-        save(self, path, metadata)
+        each = [one.of_rows for one in self.provenances if one.of_rows]
+        known: dict[str, Any] = {}
+        if each:
+            known = each[0] if len(each) == 1 else {"learned": each}
+        save(self, path, {**known, **(metadata or {})})
 
 
 class DeterministicPolicy(Policy):
@@ -379,6 +419,11 @@ class Aligned(Policy):
         self.features = policy.features
         self.width = policy.width
         self.rows = policy.rows
+
+    @property
+    def parts(self) -> tuple[Policy, ...]:
+        """The policy inside."""
+        return (self.policy,)
 
     def __repr__(self) -> str:
         return f"aligned({self.policy!r}, {len(self.actions)} actions)"

@@ -44,7 +44,8 @@ def policy_digest(policy: Any) -> str:
     try:
         return _digest(inside, _objects, policy_digest)
     except UsageError:
-        return f"object {id(inside)}"
+        original = getattr(inside, "original", None)
+        return f"object {id(inside if original is None else original)}"
 
 
 def joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:

@@ -41,7 +41,7 @@ class Summary:
     """What all results assume about the propensities, if they are not taken as logged."""
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> Sequence[str]:
         """The notes of the values; those shared by all policies appear once."""
         return notes_together(self.evaluations) if self.evaluations else []
 

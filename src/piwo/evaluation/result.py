@@ -1,0 +1,108 @@
+"""Results of a request: what the sums of one pass say of each policy, before it becomes a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo import bounds
+from piwo.evaluation.baseline import BaselineResult
+from piwo.evaluation.contradiction import RawBounds
+from piwo.intervals import Evidence, IntervalMethod
+from piwo.messages import Note
+
+__all__ = ["PolicyResult", "RequestResult"]
+
+NOTHING = bounds.Interval(None, None)
+
+
+@dataclass(frozen=True)
+class PolicyResult:
+    """What the formulas say of one policy on the unit scale, and whether the rows can be believed."""
+
+    method: IntervalMethod
+    evidence: Evidence
+    obstacle: Note | None
+    """Why only asymptotic statements can be made of this policy, or none; None if all can."""
+    raw: RawBounds
+    log_e_better: float | None
+    """Evidence against "no better than the baseline", the logarithm of an e-value."""
+    baseline: BaselineResult | None
+    """None: the logging policy."""
+    provenance: Note | None = None
+    """What the statements rest on if the policy may have been learned from these rows."""
+    own_p: float | None = None
+    """p-value of "the propensities are not too small" by the weights of this policy; None if it is
+    not tested."""
+    contradicted: Note | None = None
+    """Why no finite-sample bound of the whole request is believed; None if all are."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether finite-sample statements can be made of this policy."""
+        return self.obstacle is None
+
+    @property
+    def why_not(self) -> Note | None:
+        """Why no finite-sample statement is made; None if it is."""
+        return self.obstacle or self.contradicted
+
+    @property
+    def shown(self) -> bounds.Interval:
+        """The interval to report."""
+        if self.why_not is not None and self.method.guarantee != "asymptotic":
+            return NOTHING
+        most = 1.0 if self.evidence.bounded else math.inf
+        return self.raw.interval.reported(0.0, most)
+
+    @property
+    def guarantee(self) -> str:
+        """What the interval to report promises."""
+        shown = self.shown
+        if shown.lower is None and shown.upper is None:
+            return "none"
+        if shown.guarantee == "asymptotic" and self.evidence.estimator.smoothed:
+            return "asymptotic, for the smoothed value"
+        return shown.guarantee
+
+    @property
+    def no_interval(self) -> Note | None:
+        """Why there is no interval to report; None if there is one."""
+        if self.guarantee != "none":
+            return None
+        if self.why_not is not None:
+            return self.why_not
+        return Note(
+            f"the {self.method.name} interval is not defined on these rows", kind="undefined"
+        )
+
+
+@dataclass(frozen=True)
+class RequestResult:
+    """What the sums say of all policies of a request together."""
+
+    policies: Mapping[Any, PolicyResult]
+    baseline: BaselineResult | None
+    """None: the logging policy."""
+    never_logged: npt.NDArray[np.int64]
+    """Codes of the actions that were never logged; empty if they were not counted."""
+    p_values: Mapping[Any, float] = field(default_factory=dict)
+    """key -> p-value of "the propensities are not too small" by the weights of each policy, and of
+    the baseline, with what they pay for each other."""
+    contradicted: Note | None = None
+    """Why no finite-sample bound is believed; None if all are."""
+
+    @property
+    def claimed(self) -> dict[Any, RawBounds]:
+        """The raw bounds of the policies that have them."""
+        return {key: one.raw for key, one in self.policies.items() if one.usable}
+
+    @property
+    def least_p(self) -> float | None:
+        """The smallest of the p-values; None if there are none."""
+        return min(self.p_values.values(), default=None)
