@@ -1,4 +1,6 @@
-"""Bounds: pure functions that turn sums into numbers which hold with a stated probability. One bound a file.
+"""Bounds: pure functions from sums to numbers that are valid with a stated probability.
+
+One bound a file.
 
 Convention: a function of sums takes `log_inv_delta`, the log(1/delta) of what it returns (an
 interval as a whole; a bound by itself), which `log_inv_delta(delta, ...)` makes; functions of

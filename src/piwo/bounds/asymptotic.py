@@ -1,4 +1,4 @@
-"""Normal interval: asymptotic, for comparison only. It exists by name and is never a default.
+"""Normal interval: asymptotic, for comparison only. It is never a default.
 
 With rare actions or rare rewards its errors are many times delta at any n that occurs in practice;
 see docs/theory.md, section "Why not the normal interval?".
@@ -13,16 +13,15 @@ __all__ = ["normal_interval"]
 
 
 def normal_interval(mean: float, standard_error: float | None, delta: float) -> Interval:
-    """Asymptotic interval mean -+ z standard_error, z the 1 - delta/2 quantile of the normal distribution.
+    """Asymptotic interval mean -+ z standard_error, z the normal quantile of 1 - delta/2.
 
     Args:
         mean: estimate.
-        standard_error: its standard error; None, or NaN, where it is undefined, as with a single
-            row.
+        standard_error: its standard error; None or NaN if it is undefined, as for a single row.
         delta: nominal chance of error of both sides together.
 
     Returns:
-        An interval whose guarantee is "asymptotic"; its ends are None where the standard error is
+        An interval whose guarantee is "asymptotic"; its ends are None if the standard error is
         undefined.
 
     Raises:
@@ -42,7 +41,7 @@ def normal_interval(mean: float, standard_error: float | None, delta: float) -> 
         return Interval(None, None, "asymptotic")
     check_finite("standard_error", standard_error)
     check_non_negative("standard_error", standard_error)
-    # The quantile of delta/2 keeps its digits for the smallest delta; that of 1 - delta/2 would
-    # round to infinity.
+    # z = -quantile of delta/2, which keeps its digits for the smallest delta; the quantile of
+    # 1 - delta/2 would round to infinity
     margin = -float(ndtri(delta / 2.0)) * standard_error
     return Interval(mean - margin, mean + margin, "asymptotic")

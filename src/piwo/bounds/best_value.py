@@ -1,4 +1,4 @@
-"""Bound on the best value: how much could ANY policy of the class earn?"""
+"""Bound on the best value: how much could any policy of the class earn?"""
 
 import math
 from collections.abc import Sequence
@@ -40,7 +40,9 @@ def best_value_upper(
     """
     check_sequences("bet size", bets=bets, least_loss_scores=least_loss_scores)
     check_positive("log_inv_delta", log_inv_delta)
+    # each of the m bounds has delta / m
     share = log_inv_delta + math.log(len(bets))
+    # min_i 1 - LB(min_pi Vloss_i(pi))
     return min(
         1.0 - score_lower(score, n, bet, share)
         for score, bet in zip(least_loss_scores, bets, strict=True)

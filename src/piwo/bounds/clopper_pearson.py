@@ -12,7 +12,7 @@ __all__ = ["clopper_pearson_lower"]
 def clopper_pearson_lower(successes: int, n: int, log_inv_delta: float) -> float:
     """Lower bound on the chance of success, from the number of successes in n independent trials.
 
-    The value of a policy is such a chance where rewards are 0 or 1 and every weight is 0 or one
+    The value of a policy is such a chance if rewards are 0 or 1 and every weight is 0 or one
     number c by design: on the logger's own policy (c = 1), and for a deterministic policy on a
     uniform logger (c = K); then v >= c times this.
 
@@ -38,8 +38,10 @@ def clopper_pearson_lower(successes: int, n: int, log_inv_delta: float) -> float
     check_positive("log_inv_delta", log_inv_delta)
     if successes > n:
         raise UsageError(
-            f"{argument('successes')} is {successes}, n is {n}; expected at most n: pass the count of rows as n"
+            f"{argument('successes')} is {successes}, n is {n}; expected at most n: pass the count "
+            "of rows as n"
         )
     if successes == 0:
         return 0.0
+    # P(Binomial(n, p) >= k) = I_p(k, n - k + 1), the regularized incomplete beta function
     return float(betaincinv(successes, n - successes + 1, math.exp(-log_inv_delta)))

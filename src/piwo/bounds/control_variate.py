@@ -1,4 +1,4 @@
-"""Pooled mixture bound: several quantities with one mean, each raised by its own shift, bet on together.
+"""Pooled mixture bound: bets on several quantities with one mean, each raised by its own shift.
 
 A control variate gives the value of a policy as the mean of a quantity phi that may be negative,
 but never below -k: phi + k >= 0 has the mean v + k. Which control variate has the least variance is
@@ -48,7 +48,7 @@ def pooled_lower(
         horizon: size of the grid of bets, see `piwo.bounds.Horizon`; None is n.
 
     Returns:
-        The lower end of the bracket that the bisection ends with; 0 where nothing can be said.
+        The lower end of the bracket that the bisection ends with; 0 if nothing can be said.
 
     Raises:
         UsageError: for sums, shifts or weights of other shapes, or out of range.
@@ -80,7 +80,7 @@ def pooled_lower_many(
     *,
     horizon: Horizon = None,
 ) -> FloatArray:
-    """Return `pooled_lower` for N numbers v measured on n rows each: (N, C, 48) sums to (N,) bounds.
+    """Return `pooled_lower` for N numbers v on n rows each: (N, C, 48) sums to (N,) bounds.
 
     >>> from piwo.reductions.bets import bet_sums
     >>> pooled_lower_many(bet_sums([1.5] * 99)[None, None], [1], [1], 99, 3.0).round(2)
@@ -92,10 +92,13 @@ def pooled_lower_many(
     sums, raised, log_prior = _checked(numbers("bet_sums", bet_sums), shifts, weights)
     rows = n if horizon is None else horizon
     size = BETS.size if isinstance(rows, str) else grid_size(rows, log_inv_delta)
+    # log(p_c / m) for each bet of each quantity
     sums, log_prior = sums[:, :, :size], log_prior[:, None] - math.log(size)
+    # log k_c, -inf for k_c = 0
     log_shifts = np.log(raised, out=np.full(raised.shape, -np.inf), where=raised > 0.0)
 
     def surplus(log_value: FloatArray, some: FloatArray) -> FloatArray:
+        # log sum_c p_c (1/m) sum_j exp(S_cj - n log(1 + lambda_j (v + k_c))) - log(1/delta)
         # log(1 + lambda (v + k)) without forming lambda v, which may overflow
         means = np.logaddexp(log_value[:, None], log_shifts)
         stakes = np.logaddexp(0.0, means[:, :, None] + _LOG_BETS[:size])
@@ -105,6 +108,7 @@ def pooled_lower_many(
         return found
 
     bounds = np.zeros(len(sums))
+    # a number v > 0 is refuted only if v = 0 is
     at_zero = surplus(np.full(len(sums), -np.inf), sums)
     refuted = (at_zero > 0.0) & (n > 0)
     if not refuted.any():
@@ -122,15 +126,12 @@ def pooled_lower_many(
 
 
 def _highest(sums: FloatArray, shifts: FloatArray, n: int, log_inv_delta: float) -> FloatArray:
-    """Return log v beyond which no bet alone reaches 1/delta, even without paying for its weight; (N,)."""
+    """Return log v beyond which no bet alone reaches 1/delta, even at weight 1; (N,)."""
     growth = np.maximum(sums - log_inv_delta, 0.0) / n
     with np.errstate(divide="ignore"):
-        # log(e^g - 1) without overflow
-        means = np.exp(
-            np.minimum(
-                (growth + np.log(-np.expm1(-growth)) - _LOG_BETS[: sums.shape[2]]), _LOG_LARGEST
-            )
-        )
+        # log((e^g - 1) / lambda) without overflow: there n log(1 + lambda (v + k)) = n g
+        log_means = growth + np.log(-np.expm1(-growth)) - _LOG_BETS[: sums.shape[2]]
+        means = np.exp(np.minimum(log_means, _LOG_LARGEST))
         highest: FloatArray = np.log(np.maximum(0.0, means.max(axis=2) - shifts).max(axis=1))
     return highest
 

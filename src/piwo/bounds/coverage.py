@@ -1,4 +1,7 @@
-"""Coverage bounds: how well does the logger try what a policy plays? What regret bounds ask, read off a log."""
+"""Coverage bounds, from a log: how well does the logger try what a policy plays?
+
+Regret bounds depend on this coverage.
+"""
 
 from piwo.bounds.missing_mass import missing_mass_upper
 from piwo.bounds.mixture import FloatArray, Horizon, lower
@@ -17,14 +20,14 @@ def coverage_upper(
 ) -> float:
     """Upper bound on the coverage C_gamma of a policy, for rewards in [0, 1].
 
-    Rewards that were never logged count as 1, for nothing else can be said of them. The logged
+    Rewards that were never logged count as 1, because nothing else is known of them. The logged
     propensities suffice:
 
         ( 1 - LB(E Y) ) / gamma,  Y = pi/(mu + gamma) + gamma pi (1 - R)/(mu (mu + gamma)),  1 - E Y
         >= gamma C_gamma
 
     Y = pi/(mu + gamma) alone gives the bound on the reward-free coverage E sum_a pi/(mu + gamma).
-    Where all propensities are known, 1 - gamma sum_a pi(a|X)/(mu(a|X) + gamma) takes the place of
+    If all propensities are known, 1 - gamma sum_a pi(a|X)/(mu(a|X) + gamma) takes the place of
     pi/(mu + gamma) in both, and varies less.
 
     Args:
@@ -44,6 +47,7 @@ def coverage_upper(
     Source: docs/theory.md, section "Coverage".
     """
     check_positive("gamma", gamma)
+    # gamma C_gamma <= 1 - LB(E Y)
     hidden = missing_mass_upper(uncovered_sums, n, log_inv_delta, horizon=horizon)
     return max(0.0, hidden) / gamma
 
@@ -66,4 +70,5 @@ def coverage_lower(
     Source: docs/theory.md, section "Coverage".
     """
     check_positive("gamma", gamma)
+    # LB(E Y) <= gamma C_gamma
     return lower(covered_sums, n, log_inv_delta, horizon=horizon) / gamma

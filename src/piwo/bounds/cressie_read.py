@@ -17,8 +17,8 @@ def cressie_read_interval(
     q w = 1 and with a divergence sum (n q - 1)^2 at most F above the least are collected; F is the
     1 - delta quantile of the F distribution with 1 and n - 1 degrees of freedom. In this quadratic
     member of the Cressie-Read family the ends have a closed form in five sums: a regression of w R
-    on w. Among the tightest intervals in practice; with rare rewards it misses more often than
-    delta. It needs overlap, and propensities that are right.
+    on w. Among the tightest intervals in practice; with rare rewards it is wrong more often
+    than delta. It needs overlap, and propensities that are right.
 
         V - beta (W - 1) -+ sqrt(F s2 / n)
         with V = mean(w R), W = mean(w), beta = cov(w, w R) / var(w), and s2 the residual variance
@@ -50,14 +50,21 @@ def cressie_read_interval(
     check_count("n", n, 3)
     for name, value in (("w", w), ("w2", w2), ("wr", wr), ("w2r", w2r), ("w2r2", w2r2)):
         check_non_negative(name, value)
-    if max(w, wr) > 1e150:  # their squares leave float64
+    if max(w, wr) > 1e150:
+        # their squares leave float64
         return Interval(None, None, "asymptotic")
     if not all(map(math.isfinite, (w2, w2r, w2r2))):
         return Interval(None, None, "asymptotic")
+    # W and V
     mean_w, mean_y = w / n, wr / n
+    # var(w), var(w R) and cov(w, w R)
     of_w, of_y, both = w2 / n - mean_w**2, w2r2 / n - mean_y**2, w2r / n - mean_w * mean_y
-    beta = both / of_w if of_w > 1e-12 * max(1.0, mean_w**2) else 0.0
+    beta = 0.0
+    if of_w > 1e-12 * max(1.0, mean_w**2):
+        beta = both / of_w
+    # s2
     residual = max(0.0, of_y - beta * both)
+    # V - beta (W - 1) -+ sqrt(F s2 / n)
     center = mean_y - beta * (mean_w - 1.0)
     margin = math.sqrt(float(fdtri(1, n - 1, 1.0 - delta)) * residual / n)
     return Interval(center - margin, center + margin, "asymptotic")

@@ -1,4 +1,4 @@
-"""e-BH: which of N hypotheses may be given up, if few of those given up are to be true?"""
+"""e-BH: which of N hypotheses to reject, if few of those rejected may be true?"""
 
 import math
 
@@ -16,9 +16,9 @@ def e_bh(log_e_values: ArrayLike, rate: float) -> NDArray[np.bool_]:
     """Return which of N hypotheses are rejected, with a false discovery rate of at most `rate`.
 
     Of the hypotheses rejected, a share of at most `rate` is true, on average over logs. This holds
-    under ANY dependence of the e-values, such as that of many policies measured on the same rows.
-    Prefer it to N simultaneous bounds where many candidates are screened and a few mistakes among
-    those kept can be borne.
+    under any dependence of the e-values, such as that of many policies measured on the same rows.
+    Prefer it to N simultaneous bounds if many candidates are screened and a few mistakes among
+    those kept are acceptable.
 
         reject the k largest,  k = max{ k : e_(k) >= N / (rate k) }
 
@@ -42,11 +42,13 @@ def e_bh(log_e_values: ArrayLike, rate: float) -> NDArray[np.bool_]:
     logs = numbers("log_e_values", log_e_values)
     if logs.ndim != 1 or np.isnan(logs).any():
         raise UsageError(
-            f"{argument('log_e_values')} has shape {logs.shape} or holds a NaN; expected (N,) logarithms: pass "
-            "one a hypothesis"
+            f"{argument('log_e_values')} has shape {logs.shape} or holds a NaN; expected (N,) "
+            "logarithms: pass one a hypothesis"
         )
     falling = np.sort(logs)[::-1]
+    # log of N / (rate k) for k = 1, ..., N
     needed = math.log(max(logs.size, 1)) - math.log(rate) - np.log(np.arange(1, logs.size + 1))
     enough = np.flatnonzero(falling >= needed)
+    # all that are at least e_(k) for the largest k
     rejected: NDArray[np.bool_] = logs >= (falling[enough[-1]] if enough.size else math.inf)
     return rejected & (logs > -math.inf)

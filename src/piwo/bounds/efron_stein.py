@@ -1,4 +1,7 @@
-"""Efron-Stein bound of the self-normalized estimate (ESLB): no largest weight, but every propensity. For comparison."""
+"""Efron-Stein bound of the self-normalized estimate (ESLB). For comparison.
+
+It needs no largest weight, but the propensity of every action.
+"""
 
 import math
 
@@ -17,22 +20,22 @@ def efron_stein_interval(
     n: int,
     log_inv_delta: float,
 ) -> Interval:
-    """Interval of a value around the self-normalized estimate, for independent rows: Efron-Stein and Hoeffding.
+    """Interval of a value around the self-normalized estimate, for independent rows.
 
     Rests on how the weights could have come out under the logging policy: on the probabilities of
     all actions, and on all of them being right. The estimate is compared with its mean given the
     contexts (V, U), that mean with the value on these contexts (B), and that with the value on all
-    contexts (Hoeffding, for independent contexts). It follows no variance of the rewards: prefer
-    `lower`, which asks for none of this and is narrower.
+    contexts (Hoeffding, for independent contexts). It does not adapt to the variance of the
+    rewards: prefer `lower`, which needs none of this and is narrower.
 
         B (S - e) - h  and  1 - B (1 - S - e) + h,  with x = log(3/delta),
         e = sqrt(2 (V + U) (x + log(1 + V/U) / 2)),  h = sqrt(x / (2 n)),  B = min(1, 1 / inflation)
 
-    Where all weights are 0 nothing was seen of the policy: 1 - S is no estimate of its losses, and
-    the interval is [0, 1].
+    If all weights are 0 nothing was seen of the policy: 1 - S does not estimate its losses, and the
+    interval is [0, 1].
 
     Args:
-        estimate: S = sum w R / sum w, rewards in [0, 1]; any number where all weights are 0.
+        estimate: S = sum w R / sum w, rewards in [0, 1]; any number if all weights are 0.
         total_weight: Z = sum w.
         changes: V, the sum over rows k of E[(W_k/Z)^2 + (W'_k/Z')^2 | the weights up to k, all
             contexts], Z the sum of the weights, those after k drawn anew; W' and Z': with W_k drawn
@@ -51,7 +54,7 @@ def efron_stein_interval(
 
     Source: Kuzborskij, Vernade, Gyorgy, Szepesvari 2021 (arXiv 2006.10460), Theorem 1, for both
     sides. Changed, with the reasons in docs/bounds.md: p^2 + q^2 for (p + q)^2 in V, the row itself
-    left out in B, and Z > 0 asked for.
+    left out in B, and Z > 0 required.
     """
     check_count("n", n, 1)
     check_positive("log_inv_delta", log_inv_delta)
@@ -62,9 +65,13 @@ def efron_stein_interval(
     check_positive("inflation", inflation)
     if total_weight == 0.0:
         return Interval(0.0, 1.0)
+    # delta / 3 for each of: S on both sides, and each side of the contexts
     x = log_inv_delta + math.log(3.0)
     e = math.sqrt(
         2.0 * (changes + expected_changes) * (x + 0.5 * math.log1p(changes / expected_changes))
     )
-    h, b = math.sqrt(x / (2.0 * n)), min(1.0, 1.0 / inflation)
+    h = math.sqrt(x / (2.0 * n))
+    # B
+    b = min(1.0, 1.0 / inflation)
+    # B (S - e) - h and 1 - B (1 - S - e) + h
     return Interval(b * (estimate - e) - h, 1.0 - b * (1.0 - estimate - e) + h)

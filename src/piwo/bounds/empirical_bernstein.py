@@ -1,4 +1,4 @@
-"""Empirical Bernstein bound: from mean, variance and a number that no observation can exceed. For comparison."""
+"""Empirical Bernstein bound: from mean, variance and a largest possible value. For comparison."""
 
 import math
 
@@ -10,7 +10,7 @@ __all__ = ["empirical_bernstein_lower"]
 def empirical_bernstein_lower(
     mean: float, variance: float, n: int, largest: float, log_inv_delta: float
 ) -> float:
-    """Lower bound on the mean of Y in [0, b] that pays for b only in the second order.
+    """Lower bound on the mean of Y in [0, b], in which b has a factor 1/n instead of 1/sqrt(n).
 
         mean - sqrt(2 V log(2/delta) / n) - 7 b log(2/delta) / (3 (n - 1))
 
@@ -19,11 +19,11 @@ def empirical_bernstein_lower(
         variance: V, their sample variance with n - 1 in the denominator.
         n: number of rows, at least 2.
         largest: b, the largest value that Y can have: declared, never the largest one seen, with
-            which it is wrong wherever the rows that matter are rare.
+            which it is wrong if the rows that matter are rare.
         log_inv_delta: log(1/delta) of this one statement.
 
     Returns:
-        The raw bound; negative where it says nothing.
+        The raw bound; negative if it says nothing.
 
     >>> round(empirical_bernstein_lower(0.5, 0.75, n=1000, largest=2.0, log_inv_delta=3.0), 4)
     0.4083
@@ -35,5 +35,6 @@ def empirical_bernstein_lower(
     check_non_negative("the variance", variance)
     check_positive("largest", largest)
     check_positive("log_inv_delta", log_inv_delta)
+    # log(2/delta)
     paid = log_inv_delta + math.log(2.0)
     return mean - math.sqrt(2.0 * variance * paid / n) - 7.0 * largest * paid / (3.0 * (n - 1))

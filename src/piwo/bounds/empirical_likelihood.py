@@ -1,4 +1,4 @@
-"""Empirical likelihood that uses E w = 1, exact: a convex programme in two unknowns. Asymptotic, for comparison."""
+"""Empirical likelihood with E w = 1: a convex program in two unknowns. Asymptotic."""
 
 import math
 
@@ -26,10 +26,10 @@ def empirical_likelihood_interval(
     count: ArrayLike | None = None,
     largest: float = math.inf,
 ) -> Interval:
-    """Asymptotic interval of a value: every value that some likely enough law of (w, R) with E w = 1 has.
+    """Asymptotic interval: the values of all likely enough laws of (w, R) with E w = 1.
 
     What `cressie_read_interval` approximates by a quadratic. Laws may hold weights and rewards that
-    were not seen, any w in [0, M] and any R in [0, 1]: where few rows matter the interval is not
+    were not seen, any w in [0, M] and any R in [0, 1]: if few rows matter the interval is not
     symmetric, and stays inside [0, 1]. It needs overlap, and propensities that are right; with rare
     rewards it is wrong more often than delta.
 
@@ -48,12 +48,12 @@ def empirical_likelihood_interval(
         reward: (m,) rewards in [0, 1].
         delta: nominal chance of error of both sides together.
         count: (m,) how often each pair occurs; None: once. n is their sum.
-        largest: M, the largest weight that can occur; infinity, where nobody knows it, makes the
+        largest: M, the largest weight that can occur; infinity if it is not known, which makes the
             interval wider.
 
     Returns:
         An interval whose guarantee is "asymptotic"; without ends for fewer than three rows, and
-        where a weight is beyond float64.
+        if a weight is beyond float64.
 
     >>> rows = [0.0, 2.0, 2.0], [0.5, 0.0, 1.0]
     >>> found = empirical_likelihood_interval(*rows, 0.05, count=[500, 250, 250], largest=2.0)
@@ -69,16 +69,15 @@ def empirical_likelihood_interval(
     w, reward, share, n = _rows(w, reward, count, largest)
     if n < 3 or not np.isfinite(w).all():
         return Interval(None, None, "asymptotic")
-    rest = (
-        0.0 if largest <= 1.0 else 1.0 / largest
-    )  # w = 1 throughout: nothing is known beyond that
+    # 1/M; for M = 1 all weights are 1, and p has no effect
+    rest = 1.0 / largest if largest > 1.0 else 0.0
+    # 1 - w/M and w, with the prices 1 - 1/M and 1 of p and s
     assets, price = np.stack([1.0 - rest * w, w]), np.array([1.0 - rest, 1.0])
-    allowed = 0.5 * float(fdtri(1, n - 1, 1.0 - delta)) / n + _best_of_weights(
-        assets / price[:, None], share
-    )
-    lower, missed = (
-        _least(assets, price, y, share, allowed) for y in (w * reward, w * (1.0 - reward))
-    )
+    # D = F / (2 n) + max over b of log g(...)
+    quantile = float(fdtri(1, n - 1, 1.0 - delta))
+    allowed = 0.5 * quantile / n + _best_of_weights(assets / price[:, None], share)
+    lower = _least(assets, price, w * reward, share, allowed)
+    missed = _least(assets, price, w * (1.0 - reward), share, allowed)
     return Interval(lower, 1.0 - missed, "asymptotic")
 
 
@@ -95,8 +94,8 @@ def _rows(
         ) from None
     if not (pairs.ndim == 1 and pairs.size and pairs.shape == rewards.shape == counts.shape):
         raise UsageError(
-            f"{argument('w')} has shape {pairs.shape}, reward {rewards.shape}, count {counts.shape}; expected "
-            "three times (m,), m > 0"
+            f"{argument('w')} has shape {pairs.shape}, reward {rewards.shape}, count "
+            f"{counts.shape}; expected three times (m,), m > 0"
         )
     check_at_least("largest", largest, 1.0)
     if not ((pairs >= 0).all() and ((rewards >= 0) & (rewards <= 1)).all() and (counts > 0).all()):
@@ -118,10 +117,11 @@ def _rows(
 
 
 def _best_of_weights(assets: Floats, share: Floats) -> float:
-    """Return max over 0 <= b <= 1 of mean log(b x_0 + (1 - b) x_1), by bisection of its derivative."""
+    """Return max over 0 <= b <= 1 of mean log(b x_0 + (1 - b) x_1), by bisection of its slope."""
     gain = assets[0] - assets[1]
 
     def slope(b: float) -> float:
+        # mean of (x_0 - x_1) / (b x_0 + (1 - b) x_1), which falls in b
         with np.errstate(divide="ignore"):
             return float(share @ (gain / (assets[1] + b * gain)))
 
@@ -130,20 +130,24 @@ def _best_of_weights(assets: Floats, share: Floats) -> float:
         low = high
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if slope(middle) > 0.0 else (low, middle)
+        if slope(middle) > 0.0:
+            low = middle
+        else:
+            high = middle
     return float(share @ np.log(assets[1] + high * gain))
 
 
 def _least(assets: Floats, price: Floats, y: Floats, share: Floats, allowed: float) -> float:
-    """Return max over x >= 0 of exp(mean log(x . assets + y) - allowed) - x . price: Newton's method inside x > 0.
+    """Return max over x >= 0 of exp(mean log(x . assets + y) - allowed) - x . price.
 
-    Concave, as geometric means are. Whatever x it stops at gives the end of an interval that is at
-    least as wide.
+    By Newton's method inside x > 0, x = (p, s). The function is concave, as geometric means are.
+    Any x gives the end of an interval that is at least as wide.
     """
     x: Floats = np.ones(2)
     value, slope, curve = _derivatives(x, assets, price, y, share, allowed)
     for _ in range(_STEPS):
         step, scale, before = _step(x, slope, curve), 1.0, value
+        # shorter steps until one leads upward
         while scale > 1e-9:
             moved: Floats = np.maximum(x + scale * step, 0.01 * x)
             found = _derivatives(moved, assets, price, y, share, allowed)
@@ -157,10 +161,13 @@ def _least(assets: Floats, price: Floats, y: Floats, share: Floats, allowed: flo
 
 
 def _step(x: Floats, slope: Floats, curve: Floats) -> Floats:
-    """Return Newton's step; an unknown that it would take below 0, downhill, goes near 0, and the other by itself."""
-    damped = curve - 1e-12 * (1.0 - np.trace(curve)) * np.eye(
-        2
-    )  # of a concave function: its trace is below 0
+    """Return Newton's step.
+
+    An unknown that it would take below 0, while it should fall, goes near 0; the other then takes
+    its own step.
+    """
+    # the trace of the Hessian matrix of a concave function is below 0
+    damped = curve - 1e-12 * (1.0 - np.trace(curve)) * np.eye(2)
     whole = np.asarray(-np.linalg.solve(damped, slope), np.float64)
     stopped = (x + whole <= 0.0) & (slope < 0.0)
     if not stopped.any():
@@ -172,6 +179,7 @@ def _derivatives(
     x: Floats, assets: Floats, price: Floats, y: Floats, share: Floats, allowed: float
 ) -> tuple[float, Floats, Floats]:
     """Return the function that `_least` maximizes, its gradient and its Hessian matrix."""
+    # p (1 - w/M) + s w + y
     held = x @ assets + y
     if not (held > 0.0).all():
         return -math.inf, np.zeros(2), np.eye(2)

@@ -1,4 +1,4 @@
-"""Fixed-bet bound: a lower bound on the value from the mean of any admissible score at one bet size lambda.
+"""Fixed-bet bound: a lower bound on the value from the mean of an admissible score.
 
 A score rho is admissible when 0 <= rho <= log(1 + lambda Y)/lambda for Y = weight times reward;
 then E exp(lambda rho) <= 1 + lambda v, and Markov's inequality does the rest. IX with lambda = 2
@@ -19,12 +19,12 @@ _LOG_LARGEST = math.log(sys.float_info.max)
 
 
 def score_linear_lower(mean_score: float, n: int, bet: float, log_inv_delta: float) -> float:
-    """Lower bound on the value in the linear form that papers print; `score_lower` is never below it.
+    """Lower bound on the value in the linear form of papers; `score_lower` is never below it.
 
         V - log(1/delta)/(lambda n)
 
     Returns:
-        The raw bound; negative where it says nothing. The arguments are those of `score_lower`.
+        The raw bound; negative if it says nothing. The arguments are those of `score_lower`.
 
     >>> round(score_linear_lower(0.5, n=1000, bet=0.1, log_inv_delta=3.0), 6)
     0.47
@@ -45,7 +45,7 @@ def score_lower(mean_score: float, n: int, bet: float, log_inv_delta: float) -> 
         log_inv_delta: log(1/delta) of this one statement.
 
     Returns:
-        The raw bound, above -1/lambda; negative where it says nothing, see `floor_at_zero`.
+        The raw bound, above -1/lambda; negative if it says nothing, see `floor_at_zero`.
 
     Raises:
         UsageError: an argument is out of range, or n is 0.
@@ -56,14 +56,14 @@ def score_lower(mean_score: float, n: int, bet: float, log_inv_delta: float) -> 
     Source: docs/theory.md, section "Admissible scores"; sharpens Lemma 1 of arXiv 2309.15771.
     """
     _check(mean_score, n, bet, log_inv_delta)
+    # lambda V - log(1/delta)/n
     growth = bet * mean_score - log_inv_delta / n
-    # Where the exponential would overflow, the largest float is below the bound, so it is a bound
-    # as well.
+    # if the exponential would overflow, the largest float is below the bound, so it is a bound too
     return min(math.expm1(min(growth, _LOG_LARGEST)) / bet, sys.float_info.max)
 
 
 def floor_at_zero(raw: float) -> float:
-    """Return the bound to report where the value cannot be negative; keep the raw one beside it.
+    """Return the bound to report if the value cannot be negative; keep the raw one as well.
 
     >>> floor_at_zero(-13.311995)
     0.0
@@ -104,6 +104,7 @@ def score_interval(
     """
     check_sequences("bet size", bets=bets, reward_scores=reward_scores, loss_scores=loss_scores)
     check_positive("log_inv_delta", log_inv_delta)
+    # each of the 2m bounds has delta / (2m)
     share = log_inv_delta + math.log(2 * len(bets))
     lowers = [
         score_lower(score, n, bet, share) for score, bet in zip(reward_scores, bets, strict=True)

@@ -11,11 +11,11 @@ _STEPS = 60
 
 
 def gamma_exponential_lower(total: float, squares: float, n: int, log_inv_delta: float) -> float:
-    """Lower bound on a mean of at most 1 of Y >= 0, valid at every n together: an empirical Bernstein bound without b.
+    """Lower bound on the mean, at most 1, of Y >= 0, valid at every n together.
 
     The classical confidence sequence of streaming counters: the count, the sum and the sum of
-    squares are all that it keeps, and Y needs no upper bound. `lower` is narrower nearly
-    everywhere, most of all where rewards are rare.
+    squares are all that it keeps, and Y needs no upper bound, unlike in an empirical Bernstein
+    bound. `lower` is narrower nearly everywhere, most of all if rewards are rare.
 
     For the true mean m <= 1, exp(lam (Y - m) - psi(lam) (Y - m)^2) with psi(lam) = -log(1 - lam) -
     lam is at most 1 + lam (Y - m) for all lam in [0, 1). Mixed over lam with density proportional
@@ -25,13 +25,13 @@ def gamma_exponential_lower(total: float, squares: float, n: int, log_inv_delta:
         log W(m) = s + V + rho log rho - (V + rho) log(s + V + rho) + log G(V + rho, s + V + rho) -
         log G(rho, rho)
 
-    where G is the lower incomplete gamma function, not normalized. A mean m is ruled out where log
-    W(m) >= log(1/ delta); V is centered at the m in question rather than at a running mean: the
+    where G is the lower incomplete gamma function, not normalized. A mean m is ruled out if log
+    W(m) >= log(1/delta); V is centered at the m in question rather than at a running mean: the
     order of the rows plays no part.
 
     Args:
         total: sum of Y.
-        squares: sum of Y^2; infinity where it is beyond float64.
+        squares: sum of Y^2; infinity if it is beyond float64.
         n: number of rows.
         log_inv_delta: log(1/delta) of this one statement.
 
@@ -52,9 +52,9 @@ def gamma_exponential_lower(total: float, squares: float, n: int, log_inv_delta:
         return 0.0
     kept, ruled_out = min(1.0, total / n), 0.0
     if _log_mixture(kept, total, squares, n) >= log_inv_delta:
-        return 1.0  # a mean above 1, against what was promised
-    # log W rises at most once and then falls, so that the means which are ruled out go from 0 to
-    # one number
+        # no mean up to 1 is left: the mean is above 1, contrary to the assumption
+        return 1.0
+    # log W rises at most once and then falls, so an interval [0, m] of means is ruled out
     for _ in range(_STEPS):
         middle = 0.5 * (kept + ruled_out)
         if _log_mixture(middle, total, squares, n) >= log_inv_delta:
@@ -68,16 +68,19 @@ def _log_mixture(mean: float, total: float, squares: float, n: int) -> float:
     """Return log W(m), for m up to the mean of the rows."""
     from scipy.special import gammainc
 
+    # s = sum (Y - m) and a = V + rho
     s = max(0.0, total - n * mean)
     a = max(0.0, squares - 2.0 * mean * total + n * mean * mean) + _RHO
-    # log G(a, a + s) - a log(a + s) + a + s, without the difference of large numbers
+    # log G(a, a + s) - a log(a + s) + a + s, without differences of large numbers
     x = s / a
     seen = _log_gamma_excess(a) + a * (x - math.log1p(x)) + math.log(gammainc(a, a + s))
+    # minus the same at s = 0 and a = rho
     return seen - _log_gamma_excess(_RHO) - math.log(gammainc(_RHO, _RHO))
 
 
 def _log_gamma_excess(a: float) -> float:
     """Return log Gamma(a) - a log a + a."""
     if a > 1e4:
+        # Stirling's series
         return 0.5 * math.log(2.0 * math.pi / a) + 1.0 / (12.0 * a)
     return math.lgamma(a) - a * math.log(a) + a

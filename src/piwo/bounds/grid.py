@@ -1,7 +1,7 @@
-"""Grid bounds: the gammas of PIWO-Grid, what each of its statements pays, and the regret of what it picks.
+"""Grid bounds: the gammas of PIWO-Grid, its union bound, and the regret of the policy it keeps.
 
 PIWO-Grid learns with O(log n) values of gamma and keeps the policy with the highest lower bound.
-The regret bounds are planning functions like those of `piwo.bounds.regret`: they speak of a
+The regret bounds are planning functions like those of `piwo.bounds.regret`: they depend on a
 coverage or a variance that no log reveals, are in units of the reward range, and need an oracle
 that finds the maximum over its class. The grid depends on the number of rows and on the class, on
 nothing in the log.
@@ -29,14 +29,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class GammaGrid:
-    """The gammas that PIWO-Grid learns with, and the price of choosing among them.
+    """The gammas that PIWO-Grid learns with, and the union penalty of choosing among them.
 
     >>> GammaGrid(gammas=(1.0, 0.5), penalty=8.0, rows=20, largest=1.0, smoothing=1.0).bets
     (2.0, 1.0)
     """
 
     gammas: tuple[float, ...]
-    """Powers of two from the largest down to L/n; empty where n is so small that the theorem says
+    """Powers of two from the largest down to L/n; empty if n is so small that the theorem says
     nothing."""
     penalty: float
     """L, the log(1/delta) of each statement: one a policy, a gamma and a side."""
@@ -91,12 +91,12 @@ def gamma_grid_ls(n: int, log_class_size: float, delta: float) -> GammaGrid:
 
 
 def regret_bound_grid(grid: GammaGrid, coverage: float | Callable[[float], float]) -> float:
-    """Return the regret of PIWO-Grid against every policy of the class, jointly with its lower bounds.
+    """Return the regret of PIWO-Grid against the whole class, jointly with its lower bounds.
 
         min over gamma of L/(gamma n) + 2 gamma C_gamma   (linear LS: C_{2 gamma});  at most 1 and
         (1 + gamma) C_gamma
 
-    Nobody has to know the coverage to reach the minimum: it is as if gamma had been tuned to it.
+    The minimum is reached without knowing the coverage, as if gamma had been tuned to it.
 
     Args:
         grid: of `gamma_grid_ix` or `gamma_grid_ls`.
@@ -136,6 +136,7 @@ def regret_bound_grid_one_comparator(
     Source: docs/grid.md, section "Theorem 1: coverage".
     """
     _check_grid(grid)
+    # (L + log(2/delta)) / 2 in place of L
     return _regret(grid, coverage, (grid.penalty + log_inv_delta(delta, statements=2)) / 2.0)
 
 
@@ -158,6 +159,7 @@ def regret_bound_grid_root(grid: GammaGrid, coverage: float) -> float:
     """
     _check_grid(grid)
     check_non_negative("coverage", coverage)
+    # 3 sqrt(C_0 L/n)
     return min(1.0, 3.0 * math.sqrt(coverage * grid.penalty / grid.rows))
 
 
@@ -167,7 +169,9 @@ def regret_bound_grid_variance(
     value: float = 1.0,
     missing: float = 0.0,
 ) -> float:
-    """Return the regret of PIWO-Grid with linear LS gains in terms of a variance; prefer it where coverage is good.
+    """Return the regret of PIWO-Grid with linear LS gains in terms of a variance.
+
+    Prefer it if coverage is good.
 
         min over lambda of 2L/(lambda n) + lambda W_lambda, + 2 v L/n + missing
             <= 3 sqrt(Var L/n) + 2 (1 + v) L/n + missing
@@ -208,7 +212,9 @@ def regret_bound_grid_variance(
     for bet in grid.bets:
         w = variance(bet) if callable(variance) else variance
         check_non_negative("variance", w)
+        # 2L/(lambda n) + lambda W_lambda
         best = min(best, 2.0 * grid.penalty / (bet * grid.rows) + bet * w)
+    # + 2 v L/n + missing
     return min(1.0, best + 2.0 * value * grid.penalty / grid.rows + missing)
 
 
@@ -221,7 +227,8 @@ def _regret(grid: GammaGrid, coverage: float | Callable[[float], float], penalty
     best = 1.0
     if not callable(coverage):
         check_non_negative("coverage", coverage)
-        best = min(best, coverage)  # v(pi*) <= C_0, because mu <= 1
+        # v(pi*) <= C_0, because mu <= 1
+        best = min(best, coverage)
     for gamma in grid.gammas:
         smoothed = grid.smoothing * gamma
         c = coverage(smoothed) if callable(coverage) else coverage
@@ -236,8 +243,11 @@ def _grid(
 ) -> GammaGrid:
     """Return the powers of two from 2^octaves down that are at least L/n."""
     check_count("n", n, 1)
+    # log(2 |Pi| / delta)
     each = log_inv_delta(delta, statements=2, log_class_size=log_class_size)
+    # m = floor(log2 n) + 1 for IX, floor(log2 n) + 6 for linear LS
     size = int(n).bit_length() + octaves + (1 if octaves else 0)
+    # L = log(2 |Pi| max(m, m') / delta)
     penalty = each + math.log(max(size, grid_size(n, each)))
     powers = (math.ldexp(1.0, octaves - j) for j in range(size))
     gammas = tuple(gamma for gamma in powers if gamma * n >= penalty)

@@ -8,7 +8,7 @@ __all__ = ["hoeffding_lower"]
 
 
 def hoeffding_lower(mean: float, n: int, largest: float, log_inv_delta: float) -> float:
-    """Lower bound on the mean of Y in [0, b], whatever its variance: wide wherever weights can be large.
+    """Lower bound on the mean of Y in [0, b] for any variance: wide if weights can be large.
 
         mean - b sqrt(log(1/delta) / (2 n))
 
@@ -19,7 +19,7 @@ def hoeffding_lower(mean: float, n: int, largest: float, log_inv_delta: float) -
         log_inv_delta: log(1/delta) of this one statement.
 
     Returns:
-        The raw bound; negative where it says nothing.
+        The raw bound; negative if it says nothing.
 
     >>> round(hoeffding_lower(0.5, n=1000, largest=2.0, log_inv_delta=3.0), 4)
     0.4225
@@ -30,4 +30,5 @@ def hoeffding_lower(mean: float, n: int, largest: float, log_inv_delta: float) -
     check_non_negative("the mean", mean)
     check_positive("largest", largest)
     check_positive("log_inv_delta", log_inv_delta)
+    # mean - b sqrt(log(1/delta) / (2 n))
     return mean - largest * math.sqrt(log_inv_delta / (2.0 * n))

@@ -1,4 +1,4 @@
-"""Improvement bound: is a policy better than the one that wrote the log, and by how much at least?"""
+"""Improvement bound: by how much is a policy better than the logging policy, at least?"""
 
 import math
 
@@ -42,14 +42,17 @@ def improvement_lower(
 
     Source: docs/theory.md, section "Improvement over the logging policy".
     """
+    # LB(E[w R + 1 - R]) - 1
     prior = improvement_bets(n, log_inv_delta) if horizon is None else None
     return lower(gain_sums, n, log_inv_delta, horizon=horizon, prior=prior) - 1.0
 
 
 def improvement_bets(n: int, log_inv_delta: float) -> FloatArray:
-    """Return the weights of the bets on an improvement, (m,): most on those that can prove one that is just provable.
+    """Return the weights of the bets on an improvement, (m,).
 
-    Where Y has mean near 1 and deviation sigma, the smallest gain that n rows can prove is proved
+    They favor bets that can prove a gain that is just provable.
+
+    If Y has mean near 1 and deviation sigma, the smallest gain that n rows can prove is proved
     by the bet sqrt(2 log(1/delta)/n)/sigma. The bets for sigma from 1/4 to 4 have equal weights,
     those an octave further off half, and so on. All is known before the rows are seen.
 
@@ -67,10 +70,12 @@ def improvement_bets(n: int, log_inv_delta: float) -> FloatArray:
     """
     check_count("n", n, 0)
     check_positive("log_inv_delta", log_inv_delta)
-    # log2(lambda_j / lambda°)
+    # log2 lambda°
     best = 0.5 * (1.0 + math.log2(log_inv_delta) - math.log2(max(n, 1)))
+    # log2(lambda_j / lambda°)
     octaves = np.log2(BETS[: grid_size(n, log_inv_delta)]) - best
     distance = np.maximum(0.0, np.abs(octaves) - _WITHIN)
+    # 2^-distance, with the largest weight 1
     weights = np.exp2(distance.min() - distance)
     shares: FloatArray = weights / weights.sum()
     return shares

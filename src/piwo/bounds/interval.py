@@ -1,4 +1,4 @@
-"""Interval: what a two-sided bound returns, with the kind of promise that stands behind it."""
+"""Interval: what a two-sided bound returns, with its guarantee."""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,14 +11,13 @@ Guarantee = Literal["finite-sample", "asymptotic"]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A raw interval: the ends are what the formula gave, even where the quantity cannot reach them.
+    """A raw interval: its ends are those of the formula, even if the quantity cannot reach them.
 
     Args:
-        lower: lower end, or None where there is none.
-        upper: upper end, or None where there is none (a reward without a ceiling has no upper
-            bound).
-        guarantee: "finite-sample" holds with probability 1 - delta at every n; "asymptotic" only as
-            n grows.
+        lower: lower end, or None if there is none.
+        upper: upper end, or None if there is none (as for rewards without an upper end).
+        guarantee: "finite-sample" is valid with probability 1 - delta at every n;
+            "asymptotic" only as n grows.
 
     >>> Interval(-13.3, 0.4).reported()
     Interval(lower=0.0, upper=0.4, guarantee='finite-sample')
@@ -29,17 +28,19 @@ class Interval:
     guarantee: Guarantee = "finite-sample"
 
     def reported(self, least: float = 0.0, most: float = 1.0) -> "Interval":
-        """Return the interval without what the range [least, most] rules out; this one keeps the raw ends.
+        """Return the interval without what the range [least, most] rules out.
 
-        An end is only ever moved inwards to the range: a lower end above `most`, which means that
-        the log contradicts its own propensities, stays visible.
+        This interval keeps the raw ends. An end is only ever moved inward to the range: a lower end
+        above `most`, which means that the log contradicts its own propensities, stays visible.
         """
         lower = None if self.lower is None else max(least, self.lower)
         upper = None if self.upper is None else min(most, self.upper)
         return replace(self, lower=lower, upper=upper)
 
     def contradicts(self, most: float = 1.0) -> bool:
-        """Whether a finite-sample interval is empty or beyond the range [0, most]: by chance once in 1/delta.
+        """Whether a finite-sample interval is empty or beyond the range [0, most].
+
+        By chance this happens at most once in 1/delta logs.
 
         >>> Interval(0.7, 0.6).contradicts(), Interval(0.6, 0.7).contradicts()
         (True, False)

@@ -1,4 +1,4 @@
-"""IX bounds: what the implicit-exploration estimate says of the value, for rewards in [0, 1].
+"""IX bounds on the value from the implicit-exploration estimate, for rewards in [0, 1].
 
 V = mean_t pi(A_t|X_t) R_t / (mu(A_t|X_t) + gamma), gamma > 0, is an admissible score at lambda = 2
 gamma, so its lower bounds are those of `piwo.bounds.fixed_bet`. gamma is fixed before looking; for
@@ -41,6 +41,7 @@ def ix_lower(value_ix: float, n: int, gamma: float, log_inv_delta: float) -> flo
     Source: arXiv 2309.15771, Lemma 1, with 1 + 2 gamma v in place of exp(2 gamma v).
     """
     check_positive("gamma", gamma)
+    # lambda = 2 gamma
     return score_lower(value_ix, n, 2.0 * gamma, log_inv_delta)
 
 
@@ -57,7 +58,7 @@ def ix_linear_lower(value_ix: float, n: int, gamma: float, log_inv_delta: float)
 
 
 def ix_upper_deviation(coverage: float, n: int, gamma: float, log_inv_delta: float) -> float:
-    """Return how far above the IX estimate the value can lie: the most that v - V is.
+    """Upper bound on v - V: how far above the IX estimate the value can be.
 
         log(1/delta)/(2 gamma n) + 2 gamma C_gamma
 
@@ -81,7 +82,7 @@ def ix_upper_deviation(coverage: float, n: int, gamma: float, log_inv_delta: flo
 
 
 def ix_upper_deviation_sqrt(coverage: float, n: int, gamma: float, log_inv_delta: float) -> float:
-    """Return `ix_upper_deviation` at its best lambda: never larger, but for one n fixed in advance.
+    """Return `ix_upper_deviation` at its best lambda: never larger, but for one fixed n.
 
         gamma C_gamma + sqrt(2 C_gamma log(1/delta) / n)
 
@@ -102,7 +103,7 @@ def ix_interval(
     n: int,
     log_inv_delta: float,
 ) -> Interval:
-    """Return the interval of the value from IX estimates of rewards and of losses 1 - R, best of m gammas.
+    """Return the interval of the value from IX estimates of R and of 1 - R, best of m gammas.
 
     See `piwo.bounds.score_interval`, of which this is the case lambda = 2 gamma.
 

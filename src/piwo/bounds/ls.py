@@ -1,4 +1,4 @@
-"""LS bounds: what the logarithmic-smoothing estimates say of the value, for rewards >= 0 and one lambda > 0.
+"""LS bounds on the value from logarithmic smoothing, for rewards >= 0 and one lambda > 0.
 
 V = mean_t log(1 + lambda w_t R_t)/lambda, or in the form that is linear in the policy mean_t
 pi(A_t|X_t) log(1 + lambda R_t/mu_t)/lambda. Both are admissible scores, never below IX at lambda =
@@ -43,7 +43,7 @@ def ls_interval(
     n: int,
     log_inv_delta: float,
 ) -> Interval:
-    """Return the interval of the value from LS estimates of rewards and of losses 1 - R, best of m lambdas.
+    """Return the interval of the value from LS estimates of R and of 1 - R, best of m lambdas.
 
     See `piwo.bounds.score_interval`.
 

@@ -1,4 +1,4 @@
-"""Missing-mass bound: how much of what a policy does could the log not have shown?"""
+"""Missing-mass bound: how much of what a policy does can the log not show?"""
 
 from piwo.bounds.mixture import FloatArray, Horizon
 from piwo.bounds.value import one_minus_lower
@@ -9,9 +9,10 @@ __all__ = ["missing_mass_upper"]
 def missing_mass_upper(
     weight_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None
 ) -> float:
-    """Upper bound on the mass of a policy that smoothing by gamma hides, from logged propensities alone.
+    """Upper bound on the mass of a policy that smoothing by gamma hides, from logged propensities.
 
-        1 - LB(E Y),  Y = pi(A|X)/(mu(A|X) + gamma),  1 - E Y = gamma E sum_a pi(a|X)/(mu(a|X) + gamma)
+        1 - LB(E Y),  Y = pi(A|X)/(mu(A|X) + gamma),
+        1 - E Y = gamma E sum_a pi(a|X)/(mu(a|X) + gamma)
 
     With gamma = 0, Y = w and the mass is that of actions that the logging policy never takes.
 
@@ -30,4 +31,5 @@ def missing_mass_upper(
 
     Source: docs/theory.md, section "Missing mass".
     """
+    # 1 - LB(E Y)
     return one_minus_lower(weight_sums, n, log_inv_delta, horizon)

@@ -1,11 +1,11 @@
-"""Mixture bound: the lower bound on a mean from which value, improvement and missing-mass bounds are made.
+"""Mixture bound on a mean, from which value, improvement and missing-mass bounds are made.
 
 For Y >= 0 with mean v and a bet size lambda, prod_t (1 + lambda Y_t)/(1 + lambda v) is the wealth
 of a fair bet: it is 1 on average and, by Ville's inequality, ever reaches 1/delta with probability
 at most delta. Averaging the wealth over a grid of bets keeps this and removes the choice of lambda.
 The bound is the largest v that the average refutes.
 
-It needs no bound on Y, holds at the n at hand (or at all n, see `Horizon`), and holds when the
+It needs no bound on Y, is valid at the given n (or at all n, see `Horizon`), and also if the
 logging policy learns.
 """
 
@@ -34,13 +34,14 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-#: How many bets the mixture is over; to be fixed BEFORE looking at the data.
-#: None: as many as suit the n at hand; for one analysis of a log of fixed size, valid at that n only.
-#: An integer: as many as suit that many rows; "universal": all 48. Both hold at all n, so one may peek.
+#: How many bets the mixture is over; to be fixed before looking at the data.
+#: None: as many as suit the given n; for one analysis of a log of fixed size, valid at that n only.
+#: An integer: as many as suit that many rows; "universal": all 48. Both are valid at all n, so one
+#: may look again.
 Horizon = int | Literal["universal"] | None
 
 _LOG_BETS = np.log(BETS)
-# The bracket is at most some 1500 wide in log v, and 1500 / 2^64 is below the rounding of log v.
+# The bracket is at most about 1500 wide in log v, and 1500 / 2^64 is below the rounding of log v.
 _HALVINGS = 64
 _LOG_LARGEST = math.log(np.finfo(np.float64).max)
 
@@ -49,7 +50,7 @@ def grid_size(horizon: int, log_inv_delta: float) -> int:
     """Return the number m of bets that a log of `horizon` rows can make use of, at most 48.
 
     The best bet of a log of N rows is hardly ever below log(1/delta)/N; smaller ones would only
-    cost log m.
+    increase log m.
 
         m = max(1, ceil(log2(32 N / log(1/delta))) + 1)
 
@@ -64,6 +65,7 @@ def grid_size(horizon: int, log_inv_delta: float) -> int:
     check_positive("log_inv_delta", log_inv_delta)
     if horizon == 0:
         return 1
+    # log2(lambda_0 N / log(1/delta)), lambda_0 = 32
     octaves = math.log2(BETS[0]) + math.log2(horizon) - math.log2(log_inv_delta)
     return min(BETS.size, max(1, math.ceil(octaves) + 1))
 
@@ -77,7 +79,7 @@ def lower(
     upper_end: float = math.inf,
     prior: ArrayLike | None = None,
 ) -> float:
-    """Lower bound on the mean of Y >= 0 that holds with probability 1 - delta.
+    """Lower bound on the mean of Y >= 0 that is valid with probability 1 - delta.
 
         sup{ v >= 0 : log sum_j p_j exp(S_j - n log(1 + lambda_j v)) >= log(1/delta) },  0 if there
         is none
@@ -87,13 +89,13 @@ def lower(
         n: number of rows, those with Y = 0 included.
         log_inv_delta: log(1/delta) of this one statement.
         horizon: size of the grid of bets, see `Horizon`; None is n.
-        upper_end: a number that the bound is known not to exceed, such as the mean of Y. It saves
-            nothing and changes nothing but the last digits; infinity will do.
+        upper_end: a number that the bound is known not to exceed, such as the mean of Y. It only
+            changes the last digits; infinity is fine.
         prior: weights p_j >= 0 of the first bets, summing to at most 1, instead of 1/m; excludes
             `horizon`.
 
     Returns:
-        The lower end of the bracket that the bisection ends with, so rounding errs towards 0. Never
+        The lower end of the bracket that the bisection ends with, so rounding errs toward 0. Never
         negative.
 
     Raises:
@@ -109,8 +111,8 @@ def lower(
     sums = numbers("bet_sums", bet_sums)
     if sums.ndim != 1:
         raise UsageError(
-            f"{argument('bet_sums')} has shape {sums.shape}; expected ({BETS.size},): use lower_many for several "
-            "at once"
+            f"{argument('bet_sums')} has shape {sums.shape}; expected ({BETS.size},): use "
+            "lower_many for several at once"
         )
     bounds = lower_many(
         sums[None, :], n, log_inv_delta, horizon=horizon, upper_end=upper_end, prior=prior
@@ -129,8 +131,8 @@ def lower_many(
 ) -> FloatArray:
     """Return `lower` for N quantities measured on the same n rows: (N, 48) sums to (N,) bounds.
 
-    Each bound holds with probability 1 - delta by itself; for all N together pass log(N/delta), see
-    `piwo.bounds.log_inv_delta`.
+    Each bound is valid with probability 1 - delta by itself; for all N together pass log(N/delta),
+    see `piwo.bounds.log_inv_delta`.
 
     >>> from piwo.reductions.bets import bet_sums
     >>> lower_many(
@@ -145,6 +147,7 @@ def lower_many(
     log_prior = _log_prior(n, log_inv_delta, horizon, prior)
     sums = sums[:, : log_prior.size]
     bounds = np.zeros(len(sums))
+    # log sum_j p_j exp(S_j) - log(1/delta), the excess at v = 0
     surplus = _log_sum_exp(sums + log_prior) - log_inv_delta
     refuted = surplus > 0.0
     if upper_end == 0.0 or not refuted.any():
@@ -157,11 +160,11 @@ def lower_many(
 
 
 def log_e_value(bet_sums: FloatArray, n: int, null_mean: float) -> float:
-    """Return the logarithm of the evidence against "the mean of Y is at most null_mean", over all 48 bets.
+    """Return the log e-value against "the mean of Y is at most null_mean", over all 48 bets.
 
     Under the hypothesis the e-value is at most 1 on average, so 1/e is a p-value, at all n
-    together; e-values of several tests may be averaged, and go into the e-BH procedure whatever
-    their dependence.
+    together; e-values of several tests may be averaged, and go into the e-BH procedure under any
+    dependence.
 
         log E = log mean_j exp(S_j - n log(1 + lambda_j null_mean))
 
@@ -176,13 +179,16 @@ def log_e_value(bet_sums: FloatArray, n: int, null_mean: float) -> float:
     sums = _checked_sums(numbers("bet_sums", bet_sums)[None], n)
     if null_mean == math.inf:
         return -math.inf
-    log_mean = math.log(null_mean) if null_mean > 0.0 else -math.inf
+    log_mean = -math.inf
+    if null_mean > 0.0:
+        log_mean = math.log(null_mean)
+    # equal weights, 1/m
     log_prior = np.full(BETS.size, -math.log(BETS.size))
     return float(_log_wealth(sums, n, log_prior, np.array([log_mean]))[0])
 
 
 def lcb_mean(y: ArrayLike, delta: float, horizon: Horizon = None) -> float:
-    """Lower bound on the mean of numbers y >= 0 that holds with probability 1 - delta, whatever their size.
+    """Lower bound, valid with probability 1 - delta, on the mean of numbers y >= 0 of any size.
 
     Prefer it to a bound that needs the largest possible y, which for importance weights is enormous
     or unknown. y_t may depend on the past; the bound is then on the average of its conditional
@@ -196,7 +202,7 @@ def lcb_mean(y: ArrayLike, delta: float, horizon: Horizon = None) -> float:
             declared in advance or "universal", see `Horizon`.
 
     Returns:
-        The bound, in the unit of y; 0 where nothing can be said.
+        The bound, in the unit of y; 0 if nothing can be said.
 
     Raises:
         UsageError: y is not one-dimensional, not numeric, or has a value that is not finite or
@@ -213,6 +219,7 @@ def lcb_mean(y: ArrayLike, delta: float, horizon: Horizon = None) -> float:
 
 
 def _log_sum_exp(terms: FloatArray) -> FloatArray:
+    # subtracting the maximum keeps the exponentials within float64
     peak: FloatArray = terms.max(axis=-1)
     total: FloatArray = peak + np.log(np.exp(terms - peak[..., None]).sum(axis=-1))
     return total
@@ -221,31 +228,35 @@ def _log_sum_exp(terms: FloatArray) -> FloatArray:
 def _log_wealth(
     sums: FloatArray, n: int, log_prior: FloatArray, log_mean: FloatArray
 ) -> FloatArray:
-    """Log of the average wealth if the mean is exp(log_mean), (N,); it falls in the mean."""
+    """Return the log of the average wealth if the mean is exp(log_mean), (N,); it falls in it."""
     # log(1 + lambda v) without forming lambda v, which may overflow
     stakes = np.logaddexp(0.0, _LOG_BETS[: log_prior.size] + log_mean[:, None])
+    # log sum_j p_j exp(S_j - n log(1 + lambda_j v))
     return _log_sum_exp(sums - n * stakes + log_prior)
 
 
 def _bracket(
     sums: FloatArray, surplus: FloatArray, n: int, log_inv_delta: float, log_prior: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of two means between which the wealth falls to 1/delta; `surplus` is its excess at 0."""
-    # One bet alone, with its share of the prior, proves the lower end; so the mixture beats the
-    # union bound over bets.
+    """Return the logs of two means between which the wealth falls to 1/delta.
+
+    `surplus` is the excess of the log-wealth at 0.
+    """
+    # one bet alone, with its share of the prior, proves the lower end; so the mixture is never
+    # below the union bound over bets
     alone = _log_single_bet(sums + log_prior - log_inv_delta, n)
-    # The log-wealth falls by at most n lambda_0 per unit of the mean.
+    # the log-wealth falls by at most n lambda_0 per unit of the mean
     near_zero = np.log(surplus) - math.log(n) - _LOG_BETS[0]
     low: FloatArray = np.maximum(alone, near_zero)
-    # Where no bet alone reaches 1/delta without paying for the prior, their average does not.
+    # where no bet alone reaches 1/delta at weight 1, their average does not
     return low, np.maximum(low, _log_single_bet(sums - log_inv_delta, n))
 
 
 def _log_single_bet(excess: FloatArray, n: int) -> FloatArray:
-    """Largest log v over the bets with n log(1 + lambda v) = excess; -inf where none is positive."""
+    """Return the largest log v over bets with n log(1 + lambda v) = excess, -inf if excess <= 0."""
     growth = np.maximum(excess, 0.0) / n
     with np.errstate(divide="ignore"):
-        # log(e^g - 1) without overflow
+        # log((e^g - 1) / lambda) without overflow, g = excess / n
         logs = growth + np.log(-np.expm1(-growth)) - _LOG_BETS[: excess.shape[1]]
     best: FloatArray = logs.max(axis=1)
     return best
@@ -259,7 +270,7 @@ def _bisect(
     low: FloatArray,
     high: FloatArray,
 ) -> FloatArray:
-    """Logarithm of the lower end of the bracket that halving leaves; there the wealth is above 1/delta."""
+    """Return the log of the bracket's lower end after halving; the wealth there is over 1/delta."""
     for _ in range(_HALVINGS):
         middle = low + (high - low) / 2.0
         above = _log_wealth(sums, n, log_prior, middle) > log_inv_delta
@@ -275,8 +286,8 @@ def check_horizon(horizon: object) -> None:
     text = isinstance(horizon, str) and horizon == "universal"
     if not (horizon is None or text or (is_whole(horizon) and horizon >= 1)):  # type: ignore[operator]
         raise UsageError(
-            f"{argument('horizon')} is {shown(horizon)}; expected a number of rows, 'universal' or None: fix it "
-            "before looking"
+            f"{argument('horizon')} is {shown(horizon)}; expected a number of rows, 'universal' or "
+            "None: fix it before looking"
         )
 
 
@@ -296,8 +307,8 @@ def _log_prior(
     weights = numbers("prior", prior)
     if weights.ndim != 1 or not 1 <= weights.size <= BETS.size:
         raise UsageError(
-            f"{argument('prior')} has shape {weights.shape}; expected up to {BETS.size} weights: give one for "
-            "each bet"
+            f"{argument('prior')} has shape {weights.shape}; expected up to {BETS.size} weights: "
+            "give one for each bet"
         )
     if not (np.all(weights >= 0.0) and 0.0 < weights.sum() <= 1.0 + 1e-12):
         raise UsageError(
@@ -312,8 +323,8 @@ def _checked_sums(bet_sums: FloatArray, n: int) -> FloatArray:
     sums = numbers("bet_sums", bet_sums)
     if sums.ndim != 2 or sums.shape[1] != BETS.size:
         raise UsageError(
-            f"{argument('bet_sums')} has shape {sums.shape}; expected (N, {BETS.size}): pass one sum for each "
-            "bet size"
+            f"{argument('bet_sums')} has shape {sums.shape}; expected (N, {BETS.size}): pass one "
+            "sum for each bet size"
         )
     if not (np.all(np.isfinite(sums)) and np.all(sums >= 0.0)):
         raise UsageError(
@@ -331,7 +342,8 @@ def _checked_values(y: ArrayLike) -> FloatArray:
     values = numbers("y", y, "a one-dimensional array of numbers")
     if values.ndim != 1:
         raise UsageError(
-            f"{argument('y')} has shape {values.shape}; expected one dimension: pass one number for each row"
+            f"{argument('y')} has shape {values.shape}; expected one dimension: pass one number "
+            "for each row"
         )
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
     if bad.size:

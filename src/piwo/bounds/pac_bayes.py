@@ -1,8 +1,9 @@
-"""PAC-Bayes bounds: for all distributions over policies at once, at the price of their distance to a prior.
+"""PAC-Bayes bounds: valid for all distributions over policies at once, given a prior.
 
-A posterior Q draws a policy and lets it act; its value is v(Q) = E_Q v(pi). Where |Pi| policies cost log|Pi|, Q costs
-KL(Q || P), the divergence from a prior P that was fixed before the rewards were seen: 0 for the prior itself, log|Pi|
-for one policy under a uniform prior. Q may be anything that was made from the log.
+A posterior Q draws a policy and lets it act; its value is v(Q) = E_Q v(pi). In place of log|Pi| for
+|Pi| policies its penalty is KL(Q || P), the divergence from a prior P that was fixed before the
+rewards were seen: 0 for the prior itself, log|Pi| for one policy under a uniform prior. Q may
+depend on the log in any way.
 
 V is the mean of an admissible score that is linear in the policy, at lambda = 2 gamma: IX, or
 linear LS.
@@ -52,7 +53,7 @@ def pac_bayes_lower(value: float, kl: float, n: int, bet: float, log_inv_delta: 
 
     Args:
         value: V(Q), the mean of an admissible linear score under Q, over n rows.
-        kl: KL(Q || P); infinite where Q plays what P rules out. For a mixture of policies that were
+        kl: KL(Q || P); infinite if Q plays what P rules out. For a mixture of policies that were
             drawn from Q, the mean of log dQ/dP over the draws, which may be negative; the bound is
             then on that mixture.
         n: number of rows.
@@ -74,7 +75,8 @@ def pac_bayes_lower(value: float, kl: float, n: int, bet: float, log_inv_delta: 
     if is_number(kl) and kl == math.inf:
         return -1.0 / bet
     check_finite("kl", kl)
-    # what is paid may come out below 0 for drawn policies; the exact inverse takes any number
+    # V(Q) - KL/(lambda n). The penalty may be below 0 for drawn policies; the inverse takes any
+    # number
     return score_lower(value - kl / (bet * n), n, bet, log_inv_delta)
 
 
@@ -97,7 +99,7 @@ class Gibbs:
 
 
 def gibbs_posterior(values: ArrayLike, prior: ArrayLike, n: int, bet: float) -> Gibbs:
-    """Return the Gibbs posterior over N policies: the maximum over all Q of V(Q) - KL(Q || P)/(lambda n).
+    """Return the Gibbs posterior over N policies: the maximum of V(Q) - KL(Q || P)/(lambda n).
 
         Q(pi) proportional to P(pi) exp(lambda n V(pi));  in the paper lambda n = 2 gamma n is the
         inverse temperature
@@ -120,25 +122,32 @@ def gibbs_posterior(values: ArrayLike, prior: ArrayLike, n: int, bet: float) -> 
     value = numbers("values", values)
     if value.shape != shares.shape or not np.isfinite(value).all():
         raise UsageError(
-            f"{argument('values')} has shape {value.shape} and {np.isfinite(value).sum()} finite numbers, "
-            f"expected {shares.shape} finite ones: one mean score for each policy of the prior"
+            f"{argument('values')} has shape {value.shape} and {np.isfinite(value).sum()} finite "
+            f"numbers, expected {shares.shape} finite ones: one mean score for each policy of the "
+            "prior"
         )
     check_finite(
         "bet times n times the largest value", bet * n * float(np.abs(value).max(initial=0.0))
     )
     with np.errstate(divide="ignore"):
+        # lambda n V(pi) + log P(pi)
         logits = bet * n * value + np.log(shares)
     peak = float(logits.max())
     weights = np.exp(logits - peak)
     total = float(weights.sum())
     weights /= total
     mean = float(weights @ value)
+    # log E_P exp(lambda n V)
     log_partition = peak + math.log(total)
-    return Gibbs(weights, mean, max(0.0, bet * n * mean - log_partition), log_partition)
+    # KL(Q || P) = lambda n V(Q) - log E_P exp(lambda n V)
+    kl = max(0.0, bet * n * mean - log_partition)
+    return Gibbs(weights, mean, kl, log_partition)
 
 
 def kl_divergence(posterior: ArrayLike, prior: ArrayLike) -> float:
-    """Return KL(Q || P) = sum Q log(Q/P) of two distributions over the same N policies; 0 log 0 = 0.
+    """Return KL(Q || P) = sum Q log(Q/P) of two distributions over the same N policies.
+
+    0 log 0 counts as 0.
 
     Args:
         posterior: (N,) shares >= 0 that sum to 1.
@@ -159,7 +168,7 @@ def kl_divergence(posterior: ArrayLike, prior: ArrayLike) -> float:
     used = q > 0.0
     if (p[used] == 0.0).any():
         return math.inf
-    # logarithms apart: a quotient of shares may leave float64
+    # sum Q (log Q - log P), as a quotient of shares may leave float64
     return max(0.0, float((q[used] * (np.log(q[used]) - np.log(p[used]))).sum()))
 
 
@@ -195,7 +204,9 @@ def kl_divergence_normal(
             "a mean is not finite or a standard deviation not above 0; expected finite and "
             "positive ones"
         )
-    with np.errstate(over="ignore", under="ignore"):  # far apart: the divergence is infinite
+    # far apart the divergence is infinite
+    with np.errstate(over="ignore", under="ignore"):
+        # s/s0 and (m - m0)/s0
         ratio, shift = s / s0, (m - m0) / s0
         return float((np.log(s0) - np.log(s) + (ratio * ratio - 1.0 + shift * shift) / 2.0).sum())
 
@@ -203,7 +214,7 @@ def kl_divergence_normal(
 def regret_bound_pac_bayes_one_comparator(
     n: int, gamma: float, coverage: float, kl: float, delta: float
 ) -> float:
-    """Return `piwo.bounds.regret_bound_pac_bayes` against one posterior that was named before the data were seen.
+    """Return `regret_bound_pac_bayes` against one posterior named before the data were seen.
 
         (KL(Q* || P)/2 + log(1/delta))/(gamma n) + 2 gamma C_gamma(Q*)
 
@@ -224,7 +235,9 @@ def regret_bound_pac_bayes_one_comparator(
 def regret_bound_pac_bayes_grid(
     grid: GammaGrid, coverage: float | Callable[[float], float], kl: float
 ) -> float:
-    """Return the regret of the best Gibbs posterior of a grid, for all Q* together and jointly with its lower bounds.
+    """Return the regret of the best Gibbs posterior of a grid, for all Q* together.
+
+    It is valid jointly with the lower bounds of the grid.
 
         min over gamma of (KL(Q* || P) + L)/(gamma n) + 2 gamma C_gamma(Q*)   (linear LS: C_{2
             gamma}) <= min(1, 3 sqrt(C_0(Q*) (KL(Q* || P) + L)/n))
@@ -249,6 +262,7 @@ def regret_bound_pac_bayes_grid(
     """
     check_kind("grid", grid, GammaGrid, "; gamma_grid_ix and gamma_grid_ls make one")
     check_non_negative("kl", kl)
+    # L + KL(Q* || P) in place of L
     return regret_bound_grid(replace(grid, penalty=grid.penalty + kl), coverage)
 
 

@@ -25,11 +25,11 @@ class PropensityTest:
 
 
 def propensity_e_test(weight_sums: FloatArray, n: int) -> PropensityTest:
-    """Test that the mean weight is at most 1, which it is for every policy when the propensities are right.
+    """Test that the mean weight is at most 1, as it is for every policy if propensities are right.
 
     A rejection means propensities that are too small. The policy must be fixed before the data: one
-    learned on the same rows raises false alarms. No rejection is no proof: propensities that are
-    too large are not looked for.
+    learned on the same rows raises false alarms. The absence of a rejection proves nothing:
+    propensities that are too large are not detected.
 
     Args:
         weight_sums: (48,) bet sums of Y = w.
@@ -46,5 +46,6 @@ def propensity_e_test(weight_sums: FloatArray, n: int) -> PropensityTest:
 
     Source: docs/theory.md, section "Are the propensities right?".
     """
+    # log of mean_j prod_t (1 + lambda_j w_t) / (1 + lambda_j)
     evidence = log_e_value(weight_sums, n, null_mean=1.0)
     return PropensityTest(log_e_value=evidence, p_value=math.exp(min(0.0, -evidence)))

@@ -3,8 +3,8 @@
 Planning functions: they speak of a coverage C that no log reveals. C may be C_gamma(pi*) = E sum_a
 pi*(a|X) r(X,a)/(mu(a|X) + gamma) of the policy pi* to compete with, or anything above it, such as
 1/p when the logging policy takes the actions of pi* with probability at least p. Regrets are in
-units of the reward range and say nothing from 1 upwards; they need an exact oracle.
-`piwo.bounds.rows_needed` tells how many rows any of them takes; for PIWO-Grid, which needs no
+units of the reward range and say nothing from 1 up; they need an exact oracle.
+`piwo.bounds.rows_needed` computes how many rows each of them needs; for PIWO-Grid, which needs no
 gamma, see `piwo.bounds.grid`.
 """
 
@@ -28,7 +28,7 @@ __all__ = [
 def regret_bound(
     n: int, gamma: float, coverage: float, log_class_size: float, delta: float
 ) -> float:
-    """Return the regret of PIWO-IX against every policy of the class, jointly with its certificates.
+    """Return the regret of PIWO-IX against every policy of the class, jointly with certificates.
 
         L/(gamma n) + 2 gamma C_gamma,  L = log(2|Pi|/delta)
 
@@ -54,7 +54,7 @@ def regret_bound(
 def regret_bound_alone(
     n: int, gamma: float, coverage: float, log_class_size: float, delta: float
 ) -> float:
-    """Return `regret_bound` with log(|Pi|/delta) for L: holds by itself, not jointly with certificates.
+    """Return `regret_bound` with L = log(|Pi|/delta): valid alone, not jointly with certificates.
 
     >>> round(
     ...     regret_bound_alone(
@@ -87,13 +87,14 @@ def regret_bound_one_comparator(
     Source: docs/theory.md, section "Regret".
     """
     check_non_negative("log_class_size", log_class_size)
+    # L = log|Pi|/2 + log(1/delta)
     return _regret(n, gamma, coverage, log_inv_delta(delta, log_class_size=log_class_size / 2.0))
 
 
 def regret_bound_ls(
     n: int, gamma: float, coverage: float, log_class_size: float, delta: float
 ) -> float:
-    """Return the regret of PIWO-LS with linear gains at lambda = 2 gamma against every policy of the class.
+    """Return the regret of PIWO-LS with linear gains at lambda = 2 gamma against the class.
 
         log(|Pi|/delta)/(gamma n) + 2 gamma C_{2 gamma}
 
@@ -111,11 +112,11 @@ def regret_bound_ls(
 
 
 def regret_bound_pac_bayes(n: int, gamma: float, coverage: float, kl: float, delta: float) -> float:
-    """Return the regret of the Gibbs posterior of IX against every mixture Q* over any class, with prior P.
+    """Return the regret of the Gibbs posterior of IX with prior P against every mixture Q*.
 
         (KL(Q*||P) + log(1/delta))/(gamma n) + 2 gamma C_gamma(Q*)
 
-    Holds by itself, not jointly with a certificate. With linear LS gains pass the coverage at 2
+    Valid alone, not jointly with a certificate. With linear LS gains pass the coverage at 2
     gamma.
 
     Args:
@@ -135,7 +136,7 @@ def regret_bound_pac_bayes(n: int, gamma: float, coverage: float, kl: float, del
 
 
 def regret_bound_tuned(n: int, coverage: float, log_class_size: float, delta: float) -> float:
-    """Return the regret of PIWO-IX if gamma is sqrt(L/(2 C_0 n)), which takes knowing C_0; at most 1.
+    """Return the regret of PIWO-IX at gamma = sqrt(L/(2 C_0 n)), which requires C_0; at most 1.
 
         2 sqrt(2 C_0 L/n),  L = log(2|Pi|/delta)
 
@@ -152,11 +153,12 @@ def regret_bound_tuned(n: int, coverage: float, log_class_size: float, delta: fl
     check_count("n", n, 1)
     check_non_negative("coverage", coverage)
     penalty = log_inv_delta(delta, statements=2, log_class_size=log_class_size)
+    # 2 sqrt(2 C_0 L/n)
     return min(1.0, 2.0 * math.sqrt(2.0 * coverage * penalty / n))
 
 
 def gamma_auto(n: int, log_class_size: float, delta: float) -> float:
-    """Return the gamma of the theory when nothing is known of the coverage, sqrt(log(2|Pi|/delta)/n).
+    """Return the gamma of the theory for an unknown coverage, sqrt(log(2|Pi|/delta)/n).
 
     >>> round(gamma_auto(100_000, math.log(1000), 0.05), 6)
     0.010294
@@ -177,6 +179,7 @@ def gamma_linear(n: int, width: int) -> float:
     """
     check_count("n", n, 1)
     check_count("width", width, 1)
+    # sqrt(d/n)
     return math.sqrt(width / n)
 
 
@@ -184,4 +187,5 @@ def _regret(n: int, gamma: float, coverage: float, penalty: float) -> float:
     check_count("n", n, 1)
     check_positive("gamma", gamma)
     check_non_negative("coverage", coverage)
+    # L/(gamma n) + 2 gamma C
     return penalty / (gamma * n) + 2.0 * gamma * coverage

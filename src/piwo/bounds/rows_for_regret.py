@@ -1,4 +1,4 @@
-"""How many rows does it take until what is learned is close to the best, and how close is it after so many?
+"""How many rows until a learned policy is close to the best, and how close is it after n rows?
 
 For planning, before there is a log; the coverage is what `piwo.bounds.regret` says. Every regret
 bound becomes a plan by `rows_needed`; the learners that one would choose among have their plans
@@ -38,7 +38,7 @@ _MOST = 2**62
 
 
 def rows_needed(target: float, regret: Callable[[int], float]) -> int:
-    """Return the number of rows at which a regret bound has come down to `target`; one row fewer is not enough.
+    """Return the rows at which a regret bound is at most `target`; one row fewer is not enough.
 
     For any bound of `piwo.bounds` that falls with n, theorem by theorem. PIWO-Grid's rises by less
     than 1 % wherever its grid gains a gamma; the number is then at most so much above the smallest.
@@ -48,7 +48,7 @@ def rows_needed(target: float, regret: Callable[[int], float]) -> int:
         regret: n -> the bound at n rows.
 
     Raises:
-        UsageError: where 2^62 rows are not enough.
+        UsageError: if 2^62 rows are not enough.
 
     >>> from piwo.bounds import regret_bound_alone
     >>> rows_needed(
@@ -64,12 +64,13 @@ def rows_needed(target: float, regret: Callable[[int], float]) -> int:
         raise UsageError(
             f"{argument('regret')} is {shown(regret)}, expected a function of the number of rows"
         )
+    # doubling, then bisection
     enough = 1
     while not regret(enough) <= target:
         if enough >= _MOST:
             raise UsageError(
-                f"{argument('target')} is {shown(target)}, and 2^62 rows are not enough for it: accept a larger "
-                "regret"
+                f"{argument('target')} is {shown(target)}, and 2^62 rows are not enough for it: "
+                "accept a larger regret"
             )
         enough *= 2
     too_few = enough // 2
@@ -124,11 +125,11 @@ def regret_after(
 
     | learner | what it is | bound |
     |---|---|---|
-    | "grid" | `piwo.PIWOGrid`, which has to be told nothing: the one to plan with | `regret_bound_grid` |
+    | "grid" | `piwo.PIWOGrid`, without a parameter: the one to plan with | `regret_bound_grid` |
     | "grid-ix" | the same with IX gains | `regret_bound_grid` |
-    | "pac-bayes" | `piwo.PACBayes`, with KL(Q* || P) for log_class_size | `regret_bound_pac_bayes_grid` |
+    | "pac-bayes" | `piwo.PACBayes`, with KL for log_class_size | `regret_bound_pac_bayes_grid` |
     | "ix" | `piwo.PIWO` with one gamma, `gamma_auto` | `regret_bound` |
-    | "ls" | `piwo.PIWO` with linear LS gains, lambda = 2 `gamma_auto` | `regret_bound_ls`, which holds by itself |
+    | "ls" | `piwo.PIWO`, LS-linear gains, lambda = 2 `gamma_auto` | `regret_bound_ls`, alone |
 
     Args:
         n: number of rows.
@@ -139,7 +140,7 @@ def regret_after(
         learner: see the table.
 
     Returns:
-        The regret, in units of the reward range; from 1 upwards it says nothing.
+        The regret, in units of the reward range; from 1 up it says nothing.
 
     Raises:
         UsageError: for arguments out of range, and other learners.
@@ -167,7 +168,7 @@ def rows_for_regret(
     """Return the number of rows after which a learner has a regret of at most `target`.
 
     The inverse of `regret_after`; about 9 C_0 L/target^2 for the grid, L ((2C + 1)/target)^2 for
-    one gamma, which nobody could tune to the coverage.
+    one gamma, which cannot be tuned to the unknown coverage.
 
     Args:
         target: regret that can be accepted, in units of the reward range, such as 0.05.
@@ -177,7 +178,7 @@ def rows_for_regret(
         learner: "grid", "grid-ix", "pac-bayes", "ix" or "ls"; see `regret_after`.
 
     Raises:
-        UsageError: for arguments out of range, other learners, and where 2^62 rows are not enough.
+        UsageError: for arguments out of range, other learners, and if 2^62 rows are not enough.
 
     >>> import math
     >>> rows_for_regret(0.05, coverage=20.0, log_class_size=math.log(1000), delta=0.05)
@@ -202,7 +203,9 @@ def rows_for_regret_variance(
     value: float = 1.0,
     missing: float = 0.0,
 ) -> int:
-    """Return `rows_for_regret` of PIWO-Grid from a variance; prefer it where the logger often does what is best.
+    """Return `rows_for_regret` of PIWO-Grid from a variance.
+
+    Prefer it if the logger often does what is best.
 
     The inverse of `regret_bound_grid_variance`.
 

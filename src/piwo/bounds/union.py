@@ -13,7 +13,7 @@ __all__ = ["log_inv_delta"]
 
 
 def log_inv_delta(delta: float, *, statements: int = 1, log_class_size: float = 0.0) -> float:
-    """What each of several statements pays so that all of them hold with probability 1 - delta.
+    """Return log(1/delta) of each of several statements that hold together at 1 - delta.
 
         log(statements * |Pi| / delta)
 
@@ -36,4 +36,5 @@ def log_inv_delta(delta: float, *, statements: int = 1, log_class_size: float = 
     check_delta(delta)
     check_count("statements", statements, 1)
     check_non_negative("log_class_size", log_class_size)
+    # log(statements |Pi| / delta), without forming a quotient that may underflow
     return math.log(statements) + log_class_size - math.log(delta)

@@ -1,4 +1,4 @@
-"""Value bounds: between which numbers does the value of a policy lie? The default interval of piwo."""
+"""Value bounds: between which numbers is the value of a policy? The default interval of piwo."""
 
 import math
 
@@ -12,7 +12,7 @@ __all__ = ["one_minus_lower", "value_interval", "value_lower", "value_upper"]
 def value_lower(
     reward_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None
 ) -> float:
-    """Return the lower bound on the value: for rewards R >= 0 without a ceiling, and without support.
+    """Return the lower bound on the value, for rewards R >= 0 of any size, and without overlap.
 
     Args:
         reward_sums: (48,) bet sums of Y = w R.
@@ -32,10 +32,10 @@ def value_lower(
 def value_upper(
     loss_sums: FloatArray, n: int, log_inv_delta: float, *, horizon: Horizon = None
 ) -> float:
-    """Upper bound on the value for rewards in [0, 1]: one minus a lower bound on what the policy misses.
+    """Upper bound on the value for rewards in [0, 1]: 1 minus a lower bound on the losses.
 
-    Holds without support, because the policy's probabilities sum to at most 1: v <= 1 - E[w(1 -
-    R)].
+    Valid without overlap, because the policy's probabilities sum to at most 1:
+    v <= 1 - E[w (1 - R)].
 
     Args:
         loss_sums: (48,) bet sums of Y = w (1 - R).
@@ -63,12 +63,14 @@ def value_interval(
     *,
     horizon: Horizon = None,
 ) -> Interval:
-    """Return the raw interval that holds the value with probability 1 - delta, half of delta to each side.
+    """Return the raw interval that contains the value with probability 1 - delta.
+
+    Each side has half of delta.
 
     Args:
         reward_sums: (48,) bet sums of Y = w R.
-        loss_sums: (48,) bet sums of Y = w (1 - R); None where rewards have no ceiling: then there
-            is no upper end, and the lower end has all of delta.
+        loss_sums: (48,) bet sums of Y = w (1 - R); None if rewards have no upper end: the interval
+            then has none either, and the lower end has all of delta.
         n: number of rows.
         log_inv_delta: log(1/delta) of the whole interval; add log N for N policies at once.
         horizon: see `piwo.bounds.Horizon`.
@@ -81,6 +83,7 @@ def value_interval(
     if loss_sums is None:
         return Interval(value_lower(reward_sums, n, log_inv_delta, horizon=horizon), None)
     check_positive("log_inv_delta", log_inv_delta)
+    # delta / 2 for each side
     share = log_inv_delta + math.log(2.0)
     return Interval(
         value_lower(reward_sums, n, share, horizon=horizon),

@@ -1,4 +1,4 @@
-"""Bootstrap: how much an estimate moves when the rows are drawn again. Asymptotic, for comparison only."""
+"""Bootstrap: how an estimate varies over resampled rows. Asymptotic, for comparison only."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from piwo.bounds import Interval, log_inv_delta
-from piwo.checks import check_count, is_whole, shown
+from piwo.bounds import Interval
+from piwo.checks import check_count, check_delta, is_whole, shown
 from piwo.errors import UsageError
 from piwo.intervals.point import Estimator, estimator_named
 from piwo.intervals.prepare import name_of, prepare, resolve_gamma
@@ -32,7 +32,7 @@ row."""
 
 @dataclass(frozen=True)
 class BootstrapResult:
-    """What the replicates gave, on the unit scale.
+    """The replicates and their interval, on the unit scale.
 
     >>> BootstrapResult(
     ...     Interval(0.4, 0.6, "asymptotic"), np.array([0.4, 0.5, 0.6]), 0
@@ -85,9 +85,9 @@ def bootstrap(
 ) -> Bootstrap:
     """Return a percentile bootstrap interval for the value of a policy.
 
-    For comparison with what other tools print. Where rare rows carry the value, no replicate holds
-    the rows that were never drawn, and the interval is wrong far more often than delta: prefer
-    `piwo.evaluate`, whose interval holds.
+    For comparison with other tools. If rare rows carry the value, no replicate holds the rows that
+    were never logged, and the interval is wrong far more often than delta: prefer `piwo.evaluate`,
+    whose interval is valid at every n.
 
     Formula: B times, n rows are drawn with replacement and the estimate is computed from them anew,
     numerator and denominator; the ends are the delta/2 and 1 - delta/2 quantiles of the B
@@ -128,23 +128,26 @@ def bootstrap(
     rows = _columns(log, ready[name], score)
     chosen = chosen.on(log.origin)
     found = _resampled(rows, chosen, replicates, delta, random_state, n_jobs)
-    ends = (_estimate(rows, chosen), found.interval.lower, found.interval.upper)
-    value, lower, upper = (
-        None if x is None or not np.isfinite(x) else log.value(float(x)) for x in ends
-    )
     return Bootstrap(
         name=name,
         estimator=estimator,
         gamma=score.gamma_equivalent,
-        value=value,
-        lower=lower,
-        upper=upper,
+        value=_in_units(log, _estimate(rows, chosen)),
+        lower=_in_units(log, found.interval.lower),
+        upper=_in_units(log, found.interval.upper),
         delta=delta,
         replicates=replicates,
         empty_replicates=found.empty_replicates,
         rows=rows.shape[1],
         notes=log.propensity_caveats,
     )
+
+
+def _in_units(log: Log, number: float | None) -> float | None:
+    """Return a number of the unit scale in the reward's own unit; None if it is not finite."""
+    if number is None or not np.isfinite(number):
+        return None
+    return log.value(float(number))
 
 
 def bootstrap_interval(
@@ -165,7 +168,7 @@ def bootstrap_interval(
     Args:
         log: the logged decisions, with the context that the policy needs.
         policy: over the log's action list.
-        score: whose credits the estimator sums.
+        score: the score whose credits the estimator sums.
         estimator: how sums become a number.
         replicates: B.
         delta: nominal chance of error, both sides together.
@@ -209,7 +212,7 @@ class RowState(State):
 
 @dataclass(frozen=True)
 class RowCredits(PolicyReduction[RowState]):
-    """Reduction: the columns `COLUMNS` of one policy and score; replicates sum them over drawn rows."""
+    """Reduction: the columns `COLUMNS` of one policy and score, which replicates sum over rows."""
 
     score: Score
 
@@ -223,6 +226,7 @@ class RowCredits(PolicyReduction[RowState]):
         weights = self.weights(batch, pi)
         wr = weights.times(batch.reward)
         rho = wr if isinstance(self.score, IW) else self.score.rho(batch, pi)
+        # s, w, w R and the credit rho of each row, times its sampling weight s
         thinning = np.ones(len(batch)) if batch.weight is None else batch.weight
         columns = np.stack([np.ones(len(batch)), weights.w, wr, rho]) * thinning
         return state.merge(RowState(((int(batch.row_numbers[0]), columns),)))
@@ -231,9 +235,8 @@ class RowCredits(PolicyReduction[RowState]):
 def _columns(log: Log, policy: Policy, score: Score) -> Floats:
     """Return the columns of a whole log, (4, n)."""
     log.require_order("the bootstrap")
-    return np.concatenate(
-        [piece for _, piece in reduce(log, RowCredits(policy, score)).pieces], axis=1
-    )
+    pieces = reduce(log, RowCredits(policy, score)).pieces
+    return np.concatenate([columns for _, columns in pieces], axis=1)
 
 
 # --- the replicates
@@ -247,19 +250,21 @@ def _resampled(
     random_state: RandomState,
     n_jobs: int | None,
 ) -> BootstrapResult:
-    log_inv_delta(delta)  # 0 < delta < 1
+    check_delta(delta)
     check_count("replicates", replicates, 2, "how often the rows are drawn again")
     if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
         raise UsageError(
-            f"{argument('n_jobs')} is {shown(n_jobs)}, expected None or a whole number that is not 0: the workers"
+            f"{argument('n_jobs')} is {shown(n_jobs)}, expected None or a whole number that is not "
+            "0: the workers"
         )
     seeds = _seeds(random_state, int(replicates))
     sums = np.concatenate(list(_in_parallel(rows, seeds, n_jobs)))
     values = [estimator.finish(_moments(one, rows.shape[1])).value for one in sums]
     estimates = np.array([x for x in values if x is not None])
     interval = Interval(None, None, "asymptotic")
-    # one row, no weight at all, or a weight beyond float64: nothing to measure
+    # with one row, no weight at all, or a weight beyond float64 there is no spread to measure
     if rows.shape[1] > 1 and len(estimates) > 1 and _estimate(rows, estimator) is not None:
+        # the delta/2 and 1 - delta/2 quantiles of the B estimates
         lower, upper = np.quantile(estimates, [delta / 2.0, 1.0 - delta / 2.0])
         interval = Interval(float(lower), float(upper), "asymptotic")
     return BootstrapResult(interval, estimates, values.count(None))
@@ -272,7 +277,7 @@ def _seeds(random_state: RandomState, replicates: int) -> list[np.random.SeedSeq
 
 
 def _in_parallel(rows: Floats, seeds: Sequence[Any], n_jobs: int | None) -> Iterator[Floats]:
-    """Yield the (b, 4) sums of the replicates in the order of their seeds, a few replicates a task."""
+    """Yield (b, 4) sums of replicates in the order of their seeds, a few replicates a task."""
     from joblib import Parallel, delayed
 
     tasks = [seeds[at : at + _A_TASK] for at in range(0, len(seeds), _A_TASK)]
@@ -286,11 +291,11 @@ def _replicates(rows: Floats, seeds: Sequence[np.random.SeedSequence]) -> Floats
     """Return the column sums of n rows drawn with replacement, once a seed, (b, 4)."""
     n = rows.shape[1]
     sums = np.empty((len(seeds), len(rows)))
-    with np.errstate(invalid="ignore"):  # a weight beyond float64, drawn not at all
+    with np.errstate(invalid="ignore"):  # a weight beyond float64 that was not drawn: 0 * inf
         for i, seed in enumerate(seeds):
             drawn = np.bincount(np.random.default_rng(seed).integers(n, size=n), minlength=n)
             for j, column in enumerate(rows):
-                # not a matrix product: its order of adding depends on how many threads the worker has
+                # a matrix product would add in an order that depends on the worker's threads
                 sums[i, j] = (drawn * column).sum()
     return sums
 
@@ -301,6 +306,6 @@ def _moments(sums: Floats, rows: int) -> MomentState:
 
 
 def _estimate(rows: Floats, estimator: Estimator) -> float | None:
-    """Return the estimate on the rows themselves, None where it is not defined or beyond float64."""
+    """Return the estimate on the rows themselves, None if it is not a finite number."""
     value = estimator.finish(_moments(rows.sum(axis=1), rows.shape[1])).value
     return value if value is not None and np.isfinite(value) else None

@@ -71,7 +71,7 @@ class ControlVariateInterval(IntervalMethod):
         return constant, ModelVariates(policy, self.model, bounded)
 
     def interval(self, evidence: Evidence) -> bounds.Interval:
-        """Return the interval; without an upper end of the rewards the lower end has all of delta."""
+        """Return the interval; if rewards have no upper end, its lower end has all of delta."""
         if not evidence.bounded:
             return bounds.Interval(self.value_lower(evidence), None)
         # delta / 2 for each side

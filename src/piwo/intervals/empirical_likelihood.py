@@ -1,4 +1,4 @@
-"""The empirical likelihood interval, and the pairs (w, R) that it needs. Asymptotic, for comparison."""
+"""Empirical likelihood, and the pairs (w, R) that it needs. Asymptotic, for comparison."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ class IntervalMethod(ABC):
         return self
 
     def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:  # noqa: ARG002
-        """Return what is summed besides `PolicySums`: dataclasses with a field `policy`, this one."""
+        """Return reductions besides `PolicySums`: dataclasses whose field `policy` is this one."""
         return ()
 
     def finish(self, evidence: Evidence) -> bounds.Interval:
@@ -230,7 +230,7 @@ class IntervalMethod(ABC):
         """Return the formula's interval, for rows that `finish` has checked."""
 
     def value_lower(self, evidence: Evidence) -> float:  # noqa: ARG002
-        """Return the raw lower bound on the value, at all of delta, for methods that `certifies`."""
+        """Return the raw lower bound on the value, at all of delta, for methods that certify."""
         raise AssertionError(f"{self.name} makes no certificates")
 
     def improvement(self, evidence: Evidence) -> float:

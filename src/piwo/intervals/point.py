@@ -1,4 +1,4 @@
-"""Point estimates of a policy's value from the sums of one pass, by the names that the field uses."""
+"""Point estimates of a policy's value from the sums of one pass, under the names of the field."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["ESTIMATORS", "Estimate", "Estimator", "estimator_named", "smoothed"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value on the unit scale with its standard error; None where it is not defined."""
+    """A value on the unit scale with its standard error; None if it is not defined."""
 
     value: float | None
     standard_error: float | None
 
     @property
     def finite(self) -> bool:
-        """Whether there is a value that is a number."""
+        """Whether there is a finite value."""
         return self.value is not None and math.isfinite(self.value)
 
 
@@ -46,8 +46,11 @@ class Estimator:
         return replace(self, finish=partial(self.finish, origin=origin))
 
 
-def mean_of_credits(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: ARG001 (at home on the unit scale)
-    """Return the mean credit, sum(s rho) / sum(s), with the standard error of a mean (None for one row).
+def mean_of_credits(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: ARG001
+    """Return the mean credit, sum(s rho) / sum(s), with the standard error of a mean.
+
+    The standard error is None for one row. The origin plays no part: scores are defined on the unit
+    scale.
 
     >>> mean_of_credits(MomentState(rows=2, total=2.0, rho=2.0, rho2=4.0))
     Estimate(value=1.0, standard_error=1.0)
@@ -57,16 +60,18 @@ def mean_of_credits(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa
     value = sums.rho / sums.total
     if sums.rows < 2 or not math.isfinite(value) or not math.isfinite(sums.rho2):
         return Estimate(value, None)
-    scale = sums.rows / sums.total  # 1 for a log that was not thinned
+    # n / sum s, which is 1 for a log that was not thinned
+    scale = sums.rows / sums.total
+    # mean of (s rho)^2, minus the squared mean
     spread = max(0.0, scale * scale * sums.rho2 / sums.rows - value * value)
     return Estimate(value, math.sqrt(spread / (sums.rows - 1)))
 
 
 def importance_weighted(sums: MomentState, origin: float = 0.0) -> Estimate:
-    """Return IW, the mean of w R for rewards as they are, whatever range was declared for them.
+    """Return IW, the mean of w R for rewards in their own unit, whatever their declared range.
 
-    With R = lo + (hi - lo) R' that is, on the unit scale, mean(w R') + origin (mean(w) - 1), origin
-    = lo / (hi - lo).
+    With R = lo + (hi - lo) R' this is mean(w R') + origin (mean(w) - 1) on the unit scale, with
+    origin = lo / (hi - lo).
 
     >>> importance_weighted(
     ...     MomentState(rows=2, total=2.0, w=4.0, w2=8.0, wr=4.0, w2r=8.0, w2r2=8.0), origin=-1.0
@@ -75,14 +80,17 @@ def importance_weighted(sums: MomentState, origin: float = 0.0) -> Estimate:
     """
     if sums.total <= 0:
         return Estimate(None, None)
+    # sums of w (R' + origin) and of its square
     earned = sums.wr + origin * sums.w
     squares = sums.w2r2 + 2.0 * origin * sums.w2r + origin * origin * sums.w2
     found = mean_of_credits(replace(sums, rho=earned, rho2=squares))
     return replace(found, value=None if found.value is None else found.value - origin)
 
 
-def self_normalized(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: ARG001 (moves with the origin)
-    """Return SNIPS, sum(w R) / sum(w), with its delta-method error sqrt(sum w^2 (R - V)^2) / sum(w).
+def self_normalized(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: ARG001
+    """Return SNIPS, V = sum(w R) / sum(w), which moves with the origin by itself.
+
+    Its standard error is that of the delta method, sqrt(sum w^2 (R - V)^2) / sum(w).
 
     >>> self_normalized(MomentState(rows=2, total=2.0, w=4.0, w2=8.0, wr=4.0, w2r=8.0, w2r2=8.0))
     Estimate(value=1.0, standard_error=0.0)
@@ -92,6 +100,7 @@ def self_normalized(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa
     value = sums.wr / sums.w
     if sums.rows < 2 or not math.isfinite(value) or not math.isfinite(sums.w2):
         return Estimate(value if math.isfinite(value) else None, None)
+    # sum w^2 (R - V)^2
     spread = max(0.0, sums.w2r2 - 2.0 * value * sums.w2r + value * value * sums.w2)
     return Estimate(value, math.sqrt(spread) / sums.w)
 

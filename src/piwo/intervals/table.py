@@ -190,7 +190,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
 )
 
 INTERVALS: Mapping[str, IntervalMethod] = MappingProxyType({one.name: one for one in _METHODS})
-"""Every interval method by name, those that are valid at every n first. A new one is a row above."""
+"""Every interval method by name, those valid at every n first. A new one is a row above."""
 
 
 def interval_named(name: Any) -> IntervalMethod:
