@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import piwo
-from piwo.health.action_evidence import ActionEvidence
+from piwo.health.check import ActionEvidence
 from piwo.health.record import TABLE_ROWS
 from piwo.reductions import reduce
 
@@ -287,7 +287,7 @@ def test_weights_beyond_float64_are_told_in_words() -> None:
         "an effective sample of one row (of 400; a weight is beyond float64) for the uniform policy"
     )
     assert (
-        "row 0 (weight beyond float64, propensity below float64, action 'a'); whatever is said"
+        "row 0 (weight beyond float64, propensity below float64, action 'a'); the value of this policy"
         in first
     )
     assert "rests on it;" in first

@@ -22,8 +22,7 @@ from piwo.estimators.mrdr import WeightedSquares
 from piwo.estimators.reward_model import Correction, ModelSums, RewardModel
 from piwo.estimators.slope import PathSums
 from piwo.evaluation.coverage import CoverageSums
-from piwo.health.action_evidence import ActionEvidence
-from piwo.health.context_gaps import ContextGaps
+from piwo.health.check import ActionEvidence, ContextGaps
 from piwo.intervals.efron_stein import EfronSteinSums
 from piwo.intervals.empirical_likelihood import WeightPairs
 from piwo.logs import Batch, Log, read

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from piwo import bounds
+from piwo.engines.state import State
 from piwo.evaluation.unsupported_mass import unsupported_masses
-from piwo.health.action_evidence import ActionEvidence, EvidenceState
-from piwo.health.context_gaps import ContextGaps, GapState
 from piwo.health.record import (
     TABLE_ROWS,
     ActionRow,
     ContextGap,
     Health,
-    HealthFinding,
     HeavyRow,
     Verdict,
     WeightBin,
@@ -27,12 +25,13 @@ from piwo.health.record import (
 from piwo.health.rules import findings_of
 from piwo.intervals.prepare import name_of, prepare
 from piwo.intervals.weight_sums import effective_size, weight_z
-from piwo.logs.batch import Floats
+from piwo.logs.batch import Batch, Floats
 from piwo.logs.encoding import context_kinds
 from piwo.logs.features import Features
 from piwo.logs.log import Log
 from piwo.policies import Uniform
 from piwo.reductions import (
+    BETS,
     ActionState,
     ActionTable,
     HistogramState,
@@ -42,26 +41,32 @@ from piwo.reductions import (
     WeightHistogram,
 )
 from piwo.reductions.reduce import reduce
+from piwo.reductions.reduction import Reduction
 from piwo.scores import IW
+from piwo.scores.ratio import log1p_ratio
 
-__all__ = ["Health", "HealthFinding", "check"]
+__all__ = ["ActionEvidence", "ContextGaps", "EvidenceState", "GapState", "check"]
+
+_BETS = BETS[2:26:2]
+"""8, 2, 1/2, ..., 2e-6: the best bet on one of K actions, taken c times too often, is about
+(c - 1)/K."""
 
 
 def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     """Whether a log is fit to value policies, and what is wrong with it. One pass.
 
-    The verdict is "unfit" where one of these holds, with the reasons for the limits:
+    The verdict is "unfit" if one of these holds; the limits have these reasons:
 
     - the propensities contradict the actions: a finite-sample test (E 1{A = a}/mu <= 1 for every
       action, and E w <= 1 for the uniform policy) rejects at delta / 50. An honest log meets this
-      at most once in 50 / delta logs; at delta it is a reason for care;
+      at most once in 50 / delta logs; rejection at delta asks for care;
     - the effective sample of the policy is below 10 rows: even ten equal rows with the best reward
       leave an interval as wide as a third of the reward range;
     - more than half of what the policy plays is not in the log: no interval can be shorter than
       half the range;
     - no row had any choice: every propensity is 1.
 
-    It is "fit with care" where the effective sample is below 100 rows or a tenth of the log,
+    It is "fit with care" if the effective sample is below 100 rows or a tenth of the log,
     actions of the list were never logged, part of what the policy plays is missing, all rewards are
     the same, or context values that learning refuses are in the columns that were named; else
     "fit".
@@ -70,7 +75,7 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
         log: the logged decisions.
         policy: what the log is to be used for; None: the uniform policy, the hardest of the common
             ones.
-        delta: chance of a false alarm for the remark about propensities.
+        delta: probability of a false alarm about the propensities.
 
     Returns:
         A `Health`: verdict, findings, tables; `print` shows it.
@@ -94,16 +99,16 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     uniform = Uniform(log.actions)
     target = ready.get(name, uniform)
     even = PolicySums(uniform, IW(), bounded=False)
-    parts = (
+    parts: tuple[Reduction[Any], ...] = (
         ActionTable(len(log.actions)),
         ActionEvidence(len(log.actions)),
         even,
         WeightHistogram(uniform),
     )
-    extra = (
-        () if policy is None else (PolicySums(target, IW(), bounded=False), WeightHistogram(target))
-    )
-    sums, looks = Joint((*parts, *extra)), given.has_context and given.behavior is None
+    if policy is not None:
+        parts = (*parts, PolicySums(target, IW(), bounded=False), WeightHistogram(target))
+    sums = Joint(parts)
+    looks = given.has_context and given.behavior is None
     used = {x.features for x in ready.values() if x.features is not None and x.needs_context}
     gaps = GapState()
     if looks and not used:
@@ -111,11 +116,9 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
         (table, evidence, of_uniform, spread, *rest), gaps = reduce(looked, Joint((sums, look)))
     else:
         table, evidence, of_uniform, spread, *rest = reduce(log, sums)
-        # what a policy acts on was refused there; columns that it knows nothing of take a pass of
-        # their own
-        if looks and not set(given.columns.context) <= {
-            name for one in used for name in one.columns
-        }:
+        # missing values in the policy's own columns were refused; the other columns take a pass
+        of_policies = {name for one in used for name in one.columns}
+        if looks and not set(given.columns.context) <= of_policies:
             gaps = reduce(*_looking(given))
     state, histogram = rest or (of_uniform, spread)
     mass = unsupported_masses(log, {name: target}, np.flatnonzero(table.count == 0))[name]
@@ -130,16 +133,17 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
             made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration
         )
     findings = findings_of(made)
+    severities = {finding.severity for finding in findings}
     verdict: Verdict = "fit"
-    if any(finding.severity == "care" for finding in findings):
+    if "care" in severities:
         verdict = "fit with care"
-    if any(finding.severity == "unfit" for finding in findings):
+    if "unfit" in severities:
         verdict = "unfit"
     return replace(made, verdict=verdict, findings=findings)
 
 
 def _looking(log: Log) -> tuple[Log, ContextGaps]:
-    """Return the log with its context read for what is missing in it, and what counts that."""
+    """Return the log with its context encoded as what is missing, and the reduction for it."""
     features = Features.gaps(tuple(context_kinds(log.columns.context, log.source)))
     return replace(log, declared_features=features, declared_actions=log.actions), ContextGaps(
         features.width
@@ -171,9 +175,11 @@ def _measured(
     once = int((table.count == 1).sum()) if log.actions.seen else 0
     untestable = thinned or once > 0
     count = len(log.actions)
-    p_values = (
-        np.full(count, np.nan) if untestable else np.minimum(1.0, evidence.p_values() * count)
-    )
+    p_values, uniform_p = np.full(count, np.nan), None
+    if not untestable:
+        # Bonferroni: one test an action
+        p_values = np.minimum(1.0, evidence.p_values() * count)
+        uniform_p = bounds.propensity_e_test(uniform[1], uniform[0].rows).p_value
     shown = _most_evident(p_values, table.count)
     unlogged = np.flatnonzero(table.count == 0)
     weight = float(histogram.weight.sum())
@@ -197,9 +203,7 @@ def _measured(
         ess=effective_size(sums.w, sums.w2),
         unsupported_mass=mass,
         top_share={k: _total(shares[:k]) for k in (1, 2, 10)},
-        propensity_p=None
-        if untestable
-        else bounds.propensity_e_test(uniform[1], uniform[0].rows).p_value,
+        propensity_p=uniform_p,
         action_p=None if untestable else float(p_values.min()),
         thinned=thinned,
         logged_once=once,
@@ -222,7 +226,7 @@ def _measured(
 
 
 def _most_evident(p_values: Floats, count: Floats) -> npt.NDArray[np.intp]:
-    """Return the codes of the table's rows, all in the list's order, or those with the smallest p."""
+    """Return the codes of the table's rows: all in order, or those with the smallest p."""
     if len(count) <= TABLE_ROWS:
         return np.arange(len(count))
     return np.sort(np.lexsort((-count, p_values))[:TABLE_ROWS])
@@ -232,15 +236,11 @@ def _action_rows(
     log: Log, table: ActionState, p_values: Floats, shown: npt.NDArray[np.intp], n: int
 ) -> Iterator[ActionRow]:
     for code in shown.tolist():
-        count, inverse, inverse2 = (
-            float(x[code]) for x in (table.count, table.inverse, table.inverse2)
-        )
-        mean, p = inverse / n, float(p_values[code])
-        error = (
-            math.sqrt(max(0.0, inverse2 / n - mean * mean) / (n - 1))
-            if n > 1 and math.isfinite(inverse2)
-            else None
-        )
+        count, inverse2 = float(table.count[code]), float(table.inverse2[code])
+        mean, p = float(table.inverse[code]) / n, float(p_values[code])
+        error = None
+        if n > 1 and math.isfinite(inverse2):
+            error = math.sqrt(max(0.0, inverse2 / n - mean * mean) / (n - 1))
         yield ActionRow(
             action=log.actions.labels[code],
             count=int(count),
@@ -255,7 +255,7 @@ def _action_rows(
 
 
 def _median(spread: HistogramState, actions: int) -> float:
-    """Return the median propensity to within a factor of two, from the uniform weights 1 / (K mu)."""
+    """Return the median propensity within a factor of two, from the weights 1 / (K mu)."""
     middle = int(np.searchsorted(np.cumsum(spread.count), spread.count.sum() / 2.0))
     typical = float(spread.weight[middle] / spread.count[middle])
     return 1.0 / (actions * typical) if 0.0 < typical < math.inf else 0.0
@@ -268,3 +268,96 @@ def _ratio(part: float, whole: float) -> float | None:
 def _total(shares: list[float | None]) -> float | None:
     known = [x for x in shares if x is not None]
     return math.fsum(known) if len(known) == len(shares) else None
+
+
+@dataclass(frozen=True)
+class EvidenceState(State):
+    """Rows, and by action and bet the sum of log(1 + lam 1{A = a}/mu), (K, 12)."""
+
+    rows: int
+    sums: Floats
+
+    def p_values(self) -> Floats:
+        """Return a p-value of "E 1{A = a}/mu <= 1" for each action, true if propensities are.
+
+        One over the average wealth of twelve bets, valid at every n and at any time; not corrected
+        for the number of actions.
+
+        >>> import numpy as np
+        >>> EvidenceState(0, np.zeros((2, 12))).p_values().tolist()
+        [1.0, 1.0]
+        """
+        # log wealth = sum_t log((1 + lam 1{A_t = a}/mu_t) / (1 + lam)), by action and bet
+        wealth = self.sums - self.rows * np.log1p(_BETS)
+        peak = wealth.max(axis=1)
+        log_e = peak + np.log(np.exp(wealth - peak[:, None]).mean(axis=1))
+        p: Floats = np.exp(-np.maximum(log_e, 0.0))
+        return p
+
+
+@dataclass(frozen=True)
+class ActionEvidence(Reduction[EvidenceState]):
+    """Reduction: for each action, bets that its mean of 1{A = a}/mu is above 1.
+
+    The mean over all actions can be right while single ones are far off, as in a log that states
+    1/K for a logger that prefers one action.
+
+    Args:
+        actions: K.
+
+    Source: docs/theory.md, section "Are the propensities right?".
+    """
+
+    actions: int
+
+    def empty(self) -> EvidenceState:
+        """Return the state of no rows."""
+        return EvidenceState(0, np.zeros((self.actions, len(_BETS))))
+
+    def update(self, state: EvidenceState, batch: Batch) -> EvidenceState:
+        """Return the sums with a batch added."""
+        ones, sums = np.ones(len(batch)), np.empty((self.actions, len(_BETS)))
+        for j, bet in enumerate(_BETS):
+            sums[:, j] = np.bincount(
+                batch.action,
+                log1p_ratio(np.array([bet]), ones, batch)[:, 0],
+                minlength=self.actions,
+            )
+        return state.merge(EvidenceState(len(batch), sums))
+
+
+@dataclass(frozen=True)
+class GapState(State):
+    """(3 d,) counts of rows: missing, NaN and infinite, for each of d context columns."""
+
+    count: Floats = field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True)
+class ContextGaps(Reduction[GapState]):
+    """Reduction: sum_t X_t, for a context encoded as `piwo.logs.features.Features.gaps` says.
+
+    Args:
+        width: 3 d, columns of the encoded context.
+    """
+
+    width: int
+
+    @property
+    def context(self) -> bool:
+        """The context is needed."""
+        return True
+
+    @property
+    def labels(self) -> bool:
+        """Action codes are not needed."""
+        return False
+
+    def empty(self) -> GapState:
+        """Return the state of no rows."""
+        return GapState(np.zeros(self.width))
+
+    def update(self, state: GapState, batch: Batch) -> GapState:
+        """Return the counts with a batch added."""
+        assert batch.context is not None
+        return state.merge(GapState(batch.context.sum(axis=0)))

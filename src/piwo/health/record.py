@@ -1,14 +1,17 @@
-"""The record of a log's health: what was measured, what was found, the verdict."""
+"""The record of a log's health: what was measured, what was found, the verdict; and it as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from piwo.logs.actions import Label
 from piwo.logs.propensity_error import CalibrationBin
 from piwo.records import Record
+from piwo.sources.row_labels import first_of, place
+from piwo.visible import visible_lines
 
 __all__ = [
     "TABLE_ROWS",
@@ -20,14 +23,19 @@ __all__ = [
     "Severity",
     "Verdict",
     "WeightBin",
+    "health_text",
+    "label_text",
 ]
 
 Verdict = Literal["fit", "fit with care", "unfit"]
 Severity = Literal["unfit", "care", "note"]
 
 TABLE_ROWS = 1000
-"""Most rows of the per-action table that a `Health` holds: those with the most evidence against
-them."""
+"""At most so many rows has the per-action table: those with the most evidence against them."""
+_SHOWN = 10
+"""Rows of a table in the text."""
+_WIDEST = 32
+"""Characters of a label in the text."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +62,12 @@ class ActionRow:
     """Mean logged propensity over the rows that took it."""
     mean_reward: float | None
     mean_inverse: float
-    """Mean over all rows of 1{A = a}/mu; its expectation is 1 where the action is supported
-    everywhere."""
+    """Mean over all rows of 1{A = a}/mu; its expectation is 1 if the action has a propensity
+    above 0 in every row."""
     standard_error: float | None
     z: float | None
-    """(mean_inverse - 1) / standard_error. Far below 0 it may be chance, where propensities are
-    small."""
+    """(mean_inverse - 1) / standard_error. If propensities are small, chance may bring it far below
+    0."""
     p: float | None
     """p-value of "its propensities are not too small", corrected for the count of actions; or
     None."""
@@ -88,15 +96,15 @@ class WeightBin:
 
 @dataclass(frozen=True)
 class ContextGap:
-    """In how many rows a context column has no value that can be used, each row for one reason."""
+    """How many rows have no usable value in a context column; each row counts for one reason."""
 
     column: str
     missing: int
     nan: int
     infinite: int
     indicated: bool
-    """Whether missing values, NaN among them, get a column of their own (missing="indicator") and
-    are not refused."""
+    """Whether missing values and NaN get a column of their own (missing="indicator") instead of
+    being refused."""
 
     @property
     def refused(self) -> bool:
@@ -136,20 +144,19 @@ class Health(Record):
     mean_weight_z: float | None
     max_weight: float
     ess: float | None
-    """Effective sample size (sum w)^2 / sum w^2; None where all weights are 0 or one is beyond
+    """Effective sample size (sum w)^2 / sum w^2; None if all weights are 0 or one is beyond
     float64."""
     unsupported_mass: float | None
     top_share: Mapping[int, float | None]
     """Share of all weight that the heaviest 1, 2 and 10 rows carry."""
     propensity_p: float | None
-    """p-value of "the propensities are not too small" for the uniform policy; None where it cannot
+    """p-value of "the propensities are not too small" for the uniform policy; None if it cannot
     be tested."""
     action_p: float | None
     """The smallest p of the per-action table."""
     thinned: bool
     logged_once: int
-    """Actions logged once, where the action list was taken from the log: others may be missing from
-    it."""
+    """Actions logged once, if the action list was inferred: others may be missing from it."""
     delta: float
     by_action: tuple[ActionRow, ...]
     actions_left_out: int
@@ -157,10 +164,10 @@ class Health(Record):
     heaviest: tuple[HeavyRow, ...]
     histogram: tuple[WeightBin, ...]
     doubts: tuple[str, ...] = ()
-    """What is known of the propensities less surely than that they are right (`Log.with_propensity_error`,
-    estimated ones)."""
+    """Caveats of the propensities: estimated, or allowed to be too small
+    (`Log.with_propensity_error`)."""
     context_gaps: tuple[ContextGap, ...] = ()
-    """The context columns that were named and have missing, NaN or infinite values."""
+    """The named context columns that have missing, NaN or infinite values."""
     calibration: tuple[CalibrationBin, ...] = ()
     """How estimated propensities compare with what was done; empty where they were logged."""
 
@@ -170,6 +177,135 @@ class Health(Record):
         return self.verdict != "unfit"
 
     def __str__(self) -> str:
-        from piwo.health.text import health_text
-
         return health_text(self)
+
+
+def label_text(label: object) -> str:
+    r"""Return a label to show: quoted, control characters escaped, cut if it is long.
+
+    >>> label_text("a\x1b[2J"), label_text(7)
+    ("'a\\x1b[2J'", '7')
+    """
+    text = repr(label)
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 4] + "...'"
+
+
+def health_text(health: Health) -> str:
+    """Return the report: verdict, findings, and the first rows of each table."""
+    lines = [f"verdict: {health.verdict}", ""]
+    if health.findings:
+        lines += [f"{finding.severity}: {finding.text}" for finding in health.findings]
+        lines.append("")
+    lines += _summary(health)
+    if health.calibration:
+        lines += ["", *_calibration(health)]
+    lines += ["", *_actions(health), "", *_heaviest(health), "", *_histogram(health)]
+    return visible_lines(lines)
+
+
+def _summary(health: Health) -> list[str]:
+    z = "" if health.mean_weight_z is None else f" (z = {health.mean_weight_z:.2f})"
+    shares = ", ".join(f"{k}: {_number(share)}" for k, share in health.top_share.items())
+    reward = "reward (minus the cost)" if health.cost else "reward"
+    least, middle = _propensity(health.propensity_min), _propensity(health.propensity_median)
+    return [
+        f"rows {health.rows}, actions {health.actions} ({health.actions_logged} logged)",
+        f"mean {reward} {_number(health.mean_reward)}",
+        f"propensities: smallest {least}, median about {middle}",
+        f"{health.policy} policy: effective sample size {_number(health.ess)}",
+        f"mean weight {_number(health.mean_weight)}{z}, largest {_number(health.max_weight)}",
+        f"share of all weight in the heaviest rows: {shares}",
+    ]
+
+
+def _propensity(value: float) -> str:
+    return "below float64" if value == 0.0 else _number(value)
+
+
+def _oddity(row: ActionRow) -> tuple[float, float]:
+    """Return the key that sorts actions: the strongest evidence comes first."""
+    p = 1.0 if row.p is None else row.p
+    return p, -abs(row.z or 0.0)
+
+
+def _actions(health: Health) -> list[str]:
+    rows = [
+        (
+            label_text(x.action),
+            str(x.count),
+            _number(x.frequency),
+            _number(x.mean_propensity),
+            _number(x.mean_reward),
+            _number(x.mean_inverse),
+            _number(x.standard_error),
+            "-" if x.z is None else f"{x.z:.1f}",
+        )
+        for x in sorted(health.by_action, key=_oddity)[:_SHOWN]
+    ]
+    head = ("action", "rows", "frequency", "propensity", "reward", "mean 1/mu", "error", "z")
+    title = (
+        f"by action (largest deviation of mean 1/mu from 1 first; {len(rows)} of {health.actions})"
+    )
+    return [title, *_table(head, rows)]
+
+
+def _calibration(health: Health) -> list[str]:
+    head = ("estimated", "pairs", "mean estimated", "taken", "z")
+    rows = [
+        (
+            f"{x.least:g} to {x.most:g}",
+            _number(x.pairs),
+            _number(x.predicted),
+            _number(x.observed),
+            f"{x.z:.1f}",
+        )
+        for x in health.calibration
+    ]
+    return [
+        "calibration of the estimated propensities, on rows that the fit did not see",
+        *_table(head, rows),
+    ]
+
+
+def _heaviest(health: Health) -> list[str]:
+    if health.ess is not None and health.ess >= 0.999 * health.rows:
+        return ["heaviest rows: none, all weights are alike"]
+    head = ("row", "action", "propensity", "weight", "share of weight")
+    rows = [
+        (
+            str(x.row) if x.row < first_of(0) else place(x.row),
+            label_text(x.action),
+            _number(x.propensity),
+            _number(x.weight),
+            _number(x.share),
+        )
+        for x in health.heaviest
+    ]
+    return ["heaviest rows", *_table(head, rows)]
+
+
+def _histogram(health: Health) -> list[str]:
+    head = ("weight from", "rows", "share of weight")
+    rows = [(_number(x.least), str(x.rows), _number(x.share)) for x in health.histogram]
+    if len(rows) > 2 * _SHOWN:
+        rows = [*rows[:_SHOWN], ("...", "...", "..."), *rows[-_SHOWN:]]
+    return ["weights by powers of two", *_table(head, rows)]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return aligned lines: the first column to the left, the others to the right."""
+    cells = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for first, *others in cells:
+        right = [x.rjust(w) for x, w in zip(others, widths[1:], strict=True)]
+        lines.append("  " + "  ".join([first.ljust(widths[0]), *right]))
+    return lines
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    if value == math.inf:
+        return "beyond float64"
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"

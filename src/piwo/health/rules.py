@@ -1,12 +1,19 @@
-"""The rules by which a log is judged: from what was measured to what is said. `check` gives the reasons."""
+"""The rules that judge a log: from measurements to findings. `check` gives their reasons."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from piwo.health.record import ActionRow, Health, HealthFinding, HeavyRow, Severity
-from piwo.health.text import label_text
+from piwo.health.record import (
+    ActionRow,
+    ContextGap,
+    Health,
+    HealthFinding,
+    HeavyRow,
+    Severity,
+    label_text,
+)
 from piwo.messages import argument, rendered
 from piwo.visible import p_value
 
@@ -22,7 +29,7 @@ _ORDER: tuple[Severity, ...] = ("unfit", "care", "note")
 
 
 def findings_of(health: Health) -> tuple[HealthFinding, ...]:
-    """Return the findings, most severe first; those of one severity in the order of the rules below."""
+    """Return the findings, most severe first, then in the order of the rules below."""
     rules = (
         _doubts,
         _effective_sample,
@@ -41,27 +48,23 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
 
 
 def _doubts(health: Health) -> Iterator[HealthFinding]:
-    """Say that propensities were estimated, or are taken as too small."""
+    """Propensities were estimated, or may be too small."""
     for text in health.doubts:
         yield _finding("propensity-error", "care", text)
 
 
 def _effective_sample(health: Health) -> Iterator[HealthFinding]:
-    """Say how many rows carry the value of the policy, and which."""
+    """Few rows carry the value of the policy."""
     if health.max_weight == 0:
         text = (
             f"the {health.policy} policy never takes a logged action: all {health.rows} weights "
-            "are 0; value it on a log whose logger tried what it plays"
+            "are 0; value it on a log whose logger took its actions"
         )
         yield _finding("no-overlap", "unfit", text)
         return
     ess = 1.0 if health.ess is None else health.ess
     heavy = health.heaviest[: min(max(1, math.ceil(ess)), _NAMED)]
-    named = "; ".join(
-        f"row {x.row} ({_size(x)}, action {label_text(x.action)})"
-        f"{'' if x.share is None else f' carries {_percent(x.share)} of the weight'}"
-        for x in heavy
-    )
+    named = "; ".join(_heavy(x) for x in heavy)
     size = f"of {health.rows}; a weight is beyond float64"
     if health.ess is not None:
         size = f"ESS {ess:.1f} of {health.rows}"
@@ -70,25 +73,28 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
     start += f" for the {health.policy} policy"
     if ess < FEWEST:
         advice = (
-            f"whatever is said of this policy rests on {'it' if len(heavy) == 1 else 'them'}; "
+            f"the value of this policy rests on {'it' if len(heavy) == 1 else 'them'}; "
             "value policies nearer to the logger, or log more exploration"
         )
         yield _finding(
             "effective-sample", "unfit", f"{start}: {named}; {advice}", tuple(x.row for x in heavy)
         )
     elif ess < FEW or ess < health.rows / 10:
-        share = health.top_share[10]
-        carried = (
-            ""
-            if share is None
-            else f": the heaviest {len(health.heaviest)} rows carry {_percent(share)} of the weight"
-        )
+        share, carried = health.top_share[10], ""
+        if share is not None:
+            many = len(health.heaviest)
+            carried = f": the heaviest {many} rows carry {_percent(share)} of the weight"
         text = f"{start}{carried}, first {named.split(' (')[0]}; expect wide intervals"
         yield _finding("effective-sample", "care", text, tuple(x.row for x in health.heaviest))
 
 
+def _heavy(x: HeavyRow) -> str:
+    carries = "" if x.share is None else f" carries {_percent(x.share)} of the weight"
+    return f"row {x.row} ({_size(x)}, action {label_text(x.action)}){carries}"
+
+
 def _propensities(health: Health) -> Iterator[HealthFinding]:
-    """Say where propensities are too small for how often actions were taken."""
+    """Propensities are too small for how often actions were taken."""
     found = [p for p in (health.propensity_p, health.action_p) if p is not None]
     p = min(1.0, 2.0 * min(found, default=1.0))
     if p >= health.delta:
@@ -119,9 +125,12 @@ def _contradiction(x: ActionRow, rows: int) -> str:
 
 
 def _exploration(health: Health) -> Iterator[HealthFinding]:
-    """Say that the logger had no choice."""
+    """The logger had no choice."""
     if health.actions == 1:
-        text = f"the log has one action only: nothing to compare; pass {argument('actions', '[...]')} if others could be taken"
+        text = (
+            "the log has one action only: nothing to compare; pass "
+            f"{argument('actions', '[...]')} if others could be taken"
+        )
         yield _finding("one-action", "care", text)
     elif health.propensity_min >= 1.0:
         text = (
@@ -132,17 +141,17 @@ def _exploration(health: Health) -> Iterator[HealthFinding]:
 
 
 def _coverage(health: Health) -> Iterator[HealthFinding]:
-    """Say which actions were never logged."""
+    """Actions were never logged."""
     missing = health.actions - health.actions_logged
     if missing == 0:
         return
-    named = ", ".join(label_text(x) for x in health.never_logged[:_NAMED]) + (
-        ", ..." if missing > _NAMED else ""
-    )
-    mass, severity = health.unsupported_mass, _severity_of_share(health.unsupported_mass)
-    share = (
-        "" if mass is None else f"; the {health.policy} policy gives them probability {mass:.4g}"
-    )
+    named = ", ".join(label_text(x) for x in health.never_logged[:_NAMED])
+    if missing > _NAMED:
+        named += ", ..."
+    mass, share = health.unsupported_mass, ""
+    severity = _severity_of_share(mass)
+    if mass is not None:
+        share = f"; the {health.policy} policy gives them probability {mass:.4g}"
     text = (
         f"{missing} of {health.actions} actions were never logged ({named}){share}; what they "
         "would have earned is unknown: log them, or keep new policies away from them"
@@ -151,7 +160,7 @@ def _coverage(health: Health) -> Iterator[HealthFinding]:
 
 
 def _missing(health: Health) -> Iterator[HealthFinding]:
-    """Say how much of the policy is not in the log, beyond the actions never logged."""
+    """Part of the policy is not in the log, beyond the actions never logged."""
     if health.thinned or health.max_weight == 0:
         return
     gone = 1.0 - health.mean_weight
@@ -173,11 +182,13 @@ def _severity_of_share(share: float | None) -> Severity:
     """Return how bad it is that a share of the policy is not in the log."""
     if share is None:
         return "care"
-    return "unfit" if share > 0.5 else "care" if share > 0.0 else "note"
+    if share > 0.5:
+        return "unfit"
+    return "care" if share > 0.0 else "note"
 
 
 def _rewards(health: Health) -> Iterator[HealthFinding]:
-    """Say that rewards do not differ."""
+    """All rewards are the same."""
     if health.mean_reward in health.reward_range and health.rows > 1:
         text = (
             f"every reward is {health.mean_reward:g}, an end of the declared range: no policy can "
@@ -187,30 +198,33 @@ def _rewards(health: Health) -> Iterator[HealthFinding]:
 
 
 def _context(health: Health) -> Iterator[HealthFinding]:
-    """Say where the context has no value that can be learned from."""
-    gone = {x.column: (x.missing + x.nan, x.nan) for x in health.context_gaps if x.missing + x.nan}
+    """Context columns have missing or infinite values."""
+    gone = [x for x in health.context_gaps if x.missing + x.nan]
     if gone:
-        parts = [
-            f"{label_text(name)} in {count}" + (f" ({nan} of them NaN)" if nan else "")
-            for name, (count, nan) in gone.items()
-        ]
-        indicated = health.context_gaps[0].indicated
+        severity: Severity = "care"
+        indicator = argument("missing", "indicator")
         advice = (
-            f"a column of its own says where ({argument('missing', 'indicator')})"
-            if indicated
-            else f"learning refuses such rows: fill or drop them first, or read the log with {argument('missing', 'indicator')}"
+            f"learning refuses such rows: fill or drop them first, or read the log with {indicator}"
         )
+        if gone[0].indicated:
+            severity, advice = "note", f"a column of its own says where ({indicator})"
+        parts = [_gap(x) for x in gone]
         text = f"context values are missing, of {health.rows} rows: {_first(parts)}; {advice}"
-        yield _finding("missing-context", "note" if indicated else "care", text)
+        yield _finding("missing-context", severity, text)
     infinite = [
         f"{label_text(x.column)} in {x.infinite}" for x in health.context_gaps if x.infinite
     ]
     if infinite:
         text = (
             f"context values are infinite, of {health.rows} rows: {_first(infinite)}; learning "
-            "refuses such rows: find out why, nothing is clipped"
+            "refuses such rows: find out why they are there; nothing is clipped"
         )
         yield _finding("infinite-context", "care", text)
+
+
+def _gap(x: ContextGap) -> str:
+    nan = f" ({x.nan} of them NaN)" if x.nan else ""
+    return f"{label_text(x.column)} in {x.missing + x.nan}{nan}"
 
 
 def _first(parts: list[str]) -> str:
@@ -219,7 +233,7 @@ def _first(parts: list[str]) -> str:
 
 
 def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
-    """Name actions logged less often than their propensities say; small ones make that happen by chance."""
+    """Actions were logged less often than propensities say, as can happen if those are small."""
     rare = sorted(
         (x for x in health.by_action if x.z is not None and x.z < -4.0 and x.count),
         key=lambda x: x.z or 0.0,
@@ -236,20 +250,24 @@ def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
 
 
 def _unlisted(health: Health) -> Iterator[HealthFinding]:
-    """Say that the action list may not be complete."""
+    """The action list may not be complete."""
     if health.logged_once:
         text = (
-            f"{health.logged_once} of {health.actions} actions were logged only once and nobody "
-            "gave the action list, so others may be missing from it: propensities are not tested, "
-            f"and the uniform policy has no interval; give the list ({argument('actions', '[...]')})"
+            f"{health.logged_once} of {health.actions} actions were logged only once and the "
+            "action list was inferred, so others may be missing: propensities are not tested, "
+            "and the uniform policy has no interval; give the list "
+            f"({argument('actions', '[...]')})"
         )
         yield _finding("inferred-actions", "care", text)
 
 
 def _thinned(health: Health) -> Iterator[HealthFinding]:
-    """Say what cannot be tested in a thinned log."""
+    """Thinned logs cannot be tested."""
     if health.thinned:
-        text = "the log was thinned (sampling weights): no test of propensities, no finite-sample intervals"
+        text = (
+            "the log was thinned (sampling weights): no test of propensities, no finite-sample "
+            "intervals"
+        )
         yield _finding("thinned", "note", text)
 
 
