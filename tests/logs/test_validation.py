@@ -454,7 +454,7 @@ def test_levels_that_a_policy_never_saw_are_counted() -> None:
     other = read(pa.table({**GOOD, "c": ["x", "z", "x"]}), context="c").encoded_by(features)
     with pytest.warns(
         PiwoWarning,
-        match="'c' has context values that were not there when the levels were learned in 1 row",
+        match="'c' has context values unseen in training in 1 row",
     ):
         assert only(other, context=True).context.tolist() == [[1, 0], [0, 0], [1, 0]]  # type: ignore[union-attr]
 

@@ -1,4 +1,4 @@
-"""Estimated propensities, for logs that did not keep their own: never as good, and every result says so."""
+"""Estimated propensities, for logs without logged ones; every result carries a caveat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["COLUMN", "estimate_propensities"]
 COLUMN = "estimated_propensity"
 """The column that is added to the rows."""
 EDGES = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0])
-"""Between these estimated propensities lie the bins of the calibration table."""
+"""Edges of the bins of the calibration table, in estimated propensities."""
 Codes = npt.NDArray[np.int64]
 
 
@@ -48,17 +48,18 @@ def estimate_propensities(
     where: str | None = None,
     **roles: Unpack[UnloggedRoles],
 ) -> Log:
-    """Return a log whose propensities were estimated from contexts and actions, and are marked as estimated.
+    """Return a log with propensities estimated from contexts and actions, and marked as such.
 
-    Prefer logged propensities wherever they can be had. Estimated ones are right only if the
-    classifier is, and if the context holds all that the logger looked at; neither can be seen in
-    the log. No propensity comes from a classifier that saw its row. A propensity that is too small
-    makes every value too high: allow for the error with `evaluate(..., propensity_factor=1.25)`.
-    Every result carries a note, and `piwo.check` shows the calibration.
+    Prefer logged propensities whenever they are available. Estimated ones are right only if the
+    classifier is, and if the context holds all inputs of the logging policy; neither can be checked
+    in the log. No propensity comes from a classifier that saw its row. A propensity that is too
+    small makes every value too high: allow for the error with
+    `evaluate(..., propensity_factor=1.25)`. Every result carries a caveat, and `piwo.check` shows
+    the calibration.
 
-    Where the log is divided, by `Log.split` or by a learner, the propensities are estimated anew on
-    each side: those of the rows to learn from would otherwise tell the learner what was done in the
-    held-out rows.
+    If the log is divided, by `Log.split` or by a learner, the propensities are estimated again on
+    each side: otherwise those of the training rows would reveal actions of the held-out rows to the
+    learner.
 
     Formula: p(a | x) = (m f(a | x) + 1/K) / (m + 1), f fitted on m rows of other folds: no action
     is impossible.
@@ -120,7 +121,7 @@ def estimate_propensities(
 
 @dataclass(frozen=True)
 class _Fit:
-    """How the propensities of rows are estimated: the rows, which have none, and the arguments of the public call."""
+    """How propensities are estimated: rows without any, and the arguments of the public call."""
 
     rows: Log
     model: Any
@@ -141,7 +142,7 @@ class _Fit:
         cut = (
             f"{self.folds} parts, each from those before" if self.forward else f"{self.folds} folds"
         )
-        doubt = PropensityErrorBound(
+        error = PropensityErrorBound(
             estimated=f"{_name(self.model, rows)}, {cut}", calibration=bins.table()
         )
         columns = replace(rows.columns, propensity=COLUMN)
@@ -149,15 +150,15 @@ class _Fit:
             rows,
             source=self._source(found),
             columns=columns,
-            propensity_error=doubt,
+            propensity_error=error,
             estimated_by=self,
         )
 
     def divided(self, train: Log, test: Log) -> tuple[Log, Log]:
-        """Return two sides of the log, each with propensities that rest on its own rows.
+        """Return two sides of the log, each with propensities estimated from its own rows.
 
-        Forward, they rest on the first part, too, which belongs to neither side; and where the
-        held-out rows are the last ones, theirs rest on all rows before.
+        If `forward`, the first part, which belongs to neither side, is used for both; and if the
+        held-out rows are the last ones, theirs are estimated from all rows before.
         """
         assert train.selector is not None
         learned = np.ones(len(self.table), bool)
@@ -191,10 +192,10 @@ class _Fit:
         return TableSource(made, self.rows.source.name)
 
     def estimated(self, kept: npt.NDArray[np.bool_]) -> tuple[Floats, _Bins]:
-        """Return the propensities of the rows that are kept, estimated from these alone, (n,), and their calibration.
+        """Return propensities of the kept rows, from these alone, (n,), and their calibration.
 
         Args:
-            kept: (n,) mask. What is not declared, actions and levels, is found out from these rows
+            kept: (n,) mask. Actions and levels that are not declared are taken from these rows
                 alone, too.
         """
         places = np.flatnonzero(kept)
@@ -231,7 +232,7 @@ class _Kept:
 
 
 class _Unknown:
-    """Stands for the behavior policy until its propensities are estimated."""
+    """Placeholder of the behavior policy until its propensities are estimated."""
 
     def probabilities(self, X: Any) -> Floats:  # noqa: ARG002 (named as users know it)
         """Raise: they are not known."""

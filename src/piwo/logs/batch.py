@@ -16,11 +16,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Batch:
-    """n rows of a log, after the door (`piwo.logs.validation`) has let them in; trusted from here on.
+    """n rows of a log, validated (`piwo.logs.validation`); code that gets a batch trusts it.
 
     Rewards are on the unit scale: (R - lo) / (hi - lo) for a declared range [lo, hi], R - lo where
     hi is infinite. Actions are codes 0..K-1. A field is None where the log has no such column.
-    `propensity` may be 0 (underflow) only where `log_propensity` is there.
+    `propensity` may be 0 (underflow) only if `log_propensity` is given.
 
     >>> rows = Batch(10, np.array([0, 1], np.int32), np.array([1.0, 0.0]), np.array([0.5, 0.5]))
     >>> rows.take(np.array([False, True])).row_numbers.tolist()
@@ -30,7 +30,7 @@ class Batch:
     start: int
     """Row number of the first row in the log."""
     action: npt.NDArray[np.int32]
-    """(n,) action codes; empty where nothing asked for them (`Reduction.labels`)."""
+    """(n,) action codes; empty if nothing asked for them (`Reduction.labels`)."""
     reward: Floats
     """(n,) rewards on the unit scale."""
     propensity: Floats
@@ -40,7 +40,7 @@ class Batch:
     propensities: Floats | None = None
     """(n, K) mu(a | X_t), the full vector."""
     log_propensities: Floats | None = None
-    """(n, K) log mu(a | X_t), where the behavior policy gives logarithms."""
+    """(n, K) log mu(a | X_t), if the behavior policy gives logarithms."""
     context: Floats | None = None
     """(n, d) encoded context."""
     weight: Floats | None = None
@@ -48,8 +48,7 @@ class Batch:
     policies: Mapping[str, Floats] = field(default_factory=dict)
     """Target-policy columns by name: (n,) pi(A_t | X_t)."""
     rows: npt.NDArray[np.int64] | None = None
-    """(n,) row numbers in the log where rows were left out (a split); None: start, start + 1,
-    ..."""
+    """(n,) row numbers in the log if rows were left out (a split); None: start, start + 1, ..."""
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -60,13 +59,13 @@ class Batch:
         return np.arange(self.start, self.start + len(self)) if self.rows is None else self.rows
 
     def sampled(self, values: Floats) -> Floats:
-        """Return values, (n,) or (n, S), times the sampling weights of their rows: as if no row had been dropped."""
+        """Return values, (n,) or (n, S), times the sampling weights of their rows."""
         if self.weight is None:
             return values
         return values * self.weight.reshape(-1, *([1] * (values.ndim - 1)))
 
     def losses(self) -> Batch:
-        """Return the same rows with 1 - R in place of R: a lower bound on losses is an upper one."""
+        """Return the rows with 1 - R in place of R: lower bounds on losses bound R from above."""
         return replace(self, reward=1.0 - self.reward)
 
     def with_reward(self, reward: Floats) -> Batch:

@@ -1,10 +1,10 @@
-"""The roles of a log's columns: one table, from which every reader of columns takes them.
+"""The roles of a log's columns: one table, from which everything that takes columns is made.
 
-`Roles` is the table, and `UnloggedRoles` its first part. An entry says, once, what a role is called, what `piwo.read` accepts for it,
-what it means, how its column is validated and whether the command lists it among the common
-options. `piwo.read`, `Log.from_arrays`, `piwo.estimate_propensities` and the options of the command are made
-from it. A new optional column of numbers is an entry here and in `Arrays`, a field of `Columns` and
-a field of `Batch`.
+`Roles` is the table, and `UnloggedRoles` its first part. An entry states, once, what a role is
+called, what `piwo.read` accepts for it, what it means, how its column is validated and whether the
+command lists it among the common options. `piwo.read`, `Log.from_arrays`,
+`piwo.estimate_propensities` and the options of the command are made from it. A new optional column
+of numbers is an entry here and in `Arrays`, a field of `Columns` and a field of `Batch`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from piwo.messages import argument
 __all__ = [
     "ARRAYS",
     "ROLES",
+    "UNLOGGED_ROLES",
     "Arrays",
     "Columns",
     "Role",
     "Roles",
-    "UNLOGGED_ROLES",
     "UnloggedRoles",
     "documents_roles",
     "match_names",
@@ -179,7 +179,7 @@ def _label(name: str) -> str:
 
 
 def documents_roles(texts: Mapping[str, Role | str]) -> Callable[[FunctionT], FunctionT]:
-    """Return a decorator that lists roles in a docstring, below the entry of its `**` argument.
+    """Return a decorator that lists roles in a docstring, after its `**` argument.
 
     Args:
         texts: role -> what it means.

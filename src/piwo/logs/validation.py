@@ -1,8 +1,8 @@
-"""The door: raw columns come in, validated batches go out, and what is wrong is named.
+"""Validation: raw columns become batches, or an error that names what is wrong with them.
 
 Nothing is clipped, filled, dropped or normalized here, with two stated exceptions: a probability
 above 1 by no more than `TOLERANCE` is taken as 1 and counted, and rows of full propensity vectors
-are divided by their sum where the user asked for it (`normalize=True`).
+are divided by their sum if the user asks for it (`normalize=True`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Behavior(Protocol):
     """The behavior policy as an object: gives the full propensity vector of every context."""
 
     def probabilities(self, X: Any) -> Floats:
-        """Return the (n, K) probabilities mu(a | X), columns in the order of the log's action list."""
+        """Return (n, K) probabilities mu(a | X), columns in the order of the action list."""
         ...
 
 
@@ -51,7 +51,7 @@ class Schema:
 
     columns: Columns
     actions: Actions | None
-    """None: nobody asks which action was taken, and batches come without codes."""
+    """None: batches are made without action codes."""
     features: Features | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
     normalize: bool = False
@@ -60,20 +60,20 @@ class Schema:
 
     @property
     def count(self) -> int:
-        """K, which must be known where propensity vectors are read."""
+        """The number of actions K, which must be known to read propensity vectors."""
         assert self.actions is not None
         return len(self.actions)
 
     @property
     def span(self) -> float:
-        """Hi - lo, or 1 where the reward has no upper end."""
+        """Hi - lo, or 1 if hi is infinite."""
         low, high = self.reward_range
         return high - low if np.isfinite(high) else 1.0
 
 
 @dataclass(frozen=True)
 class Finding(State):
-    """One broken rule: where, how often, in which rows first. `fatal` findings close the door."""
+    """One broken rule: its column, how often, the first rows; if `fatal`, the batch is refused."""
 
     column: str
     rule: str
@@ -93,20 +93,20 @@ class Finding(State):
         return replace(self, count=self.count + other.count, rows=rows)
 
 
-class Refused(DataError):  # noqa: N818 - it says what happened at the door
-    """A batch that does not pass; `findings` says why."""
+class Refused(DataError):  # noqa: N818 - named after what happens to the batch
+    """A batch breaks a rule; `findings` holds every broken rule."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = tuple(findings)
         super().__init__(" | ".join(str(x) for x in self.findings))
 
     def __reduce__(self) -> tuple[type[Refused], tuple[tuple[Finding, ...]]]:
-        """Cross from a worker process with the findings, not only with the message."""
+        """Keep the findings when pickled, as errors of worker processes are."""
         return Refused, (self.findings,)
 
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return one finding a broken rule: counts added, the first rows kept."""
+    """Return one finding for each broken rule: counts added, the first rows kept."""
     merged: dict[tuple[str, str], Finding] = {}
     for one in findings:
         key = (one.column, one.rule)
@@ -115,7 +115,7 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 class _Findings:
-    """Collects the findings of one batch."""
+    """The findings of one batch, as its columns are validated."""
 
     def __init__(self, rows: npt.NDArray[np.int64]) -> None:
         self.rows = rows
@@ -194,7 +194,7 @@ def validate(
 
 
 def _of_behavior(behavior: Behavior, context: Floats) -> tuple[Floats, Floats | None]:
-    """Return mu(. | X), (n, K), and its logarithm where the policy knows that: right where mu underflows."""
+    """Return mu(. | X), (n, K), and its logarithm if the policy gives it (mu may underflow)."""
     logarithms = getattr(behavior, "log_probabilities", None)
     if logarithms is None:
         return np.asarray(behavior.probabilities(context), np.float64), None
@@ -203,7 +203,7 @@ def _of_behavior(behavior: Behavior, context: Floats) -> tuple[Floats, Floats | 
 
 
 def _read_only(matrix: Floats) -> Floats:
-    """Return a view that foreign code cannot write through."""
+    """Return a read-only view, for code that is not ours."""
     view = matrix.view()
     view.flags.writeable = False
     return view
@@ -229,7 +229,10 @@ def _action(values: pa.Array, schema: Schema, findings: _Findings) -> npt.NDArra
             label = values[int(np.flatnonzero(unknown)[0])].as_py()
             listed = f"{len(schema.actions)} actions ({schema.actions.preview()})"
             rule = f"holds labels that are not among the {listed}"
-            advice = f"such as {label!r}; add them to {argument('actions', '[...]')} or correct the column"
+            advice = (
+                f"such as {label!r}; add them to {argument('actions', '[...]')} or correct the "
+                "column"
+            )
             findings.note(name, rule, advice, unknown)
     return codes
 
@@ -266,7 +269,7 @@ def _number(values: pa.Array, name: str, findings: _Findings) -> Floats | None:
 
 
 def _number_of_text(values: pa.Array, name: str, findings: _Findings) -> tuple[pa.Array, bool]:
-    """Return numbers written as text as numbers, and whether there are texts that are none; they are noted."""
+    """Return numbers that are written as text, and whether other texts were found, and noted."""
     trimmed = pc.utf8_trim_whitespace(values)
     truth = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(["false", "true"]))
     trimmed = pc.coalesce(truth.cast(pa.string()), trimmed)
@@ -290,7 +293,8 @@ def _reward(values: pa.Array, schema: Schema, findings: _Findings) -> Floats:
     if reward.min() < low or reward.max() > high:
         what = "reward (the negative cost)" if schema.columns.cost else "reward"
         outside = (reward < low) | (reward > high)
-        advice = f"such as {reward[int(np.argmax(outside))]:g}; declare {argument('reward_range', '(lo, hi)')}"
+        example = reward[int(np.argmax(outside))]
+        advice = f"such as {example:g}; declare {argument('reward_range', '(lo, hi)')}"
         if reward.min() < 0 <= low and not schema.columns.cost:
             advice += f"; if these are costs, say so ({argument('cost')})"
         findings.note(
@@ -368,11 +372,10 @@ def _context(record: pa.RecordBatch, schema: Schema, findings: _Findings) -> Flo
         at += item.width
         _note_context(item, record[item.column], block, findings)
         if item.kind == "levels":
-            rule = "has context values that were not there when the levels were learned"
             findings.note(
                 item.column,
-                rule,
-                "they are all zeros in the matrix",
+                "has context values unseen in training",
+                'they are treated as "other"',
                 ~block.any(axis=1),
                 fatal=False,
             )
@@ -428,7 +431,8 @@ def _checked_vectors(
         return None
     if schema.normalize:
         rescaled = np.abs(sums - 1.0) > TOLERANCE
-        advice = f"divided by its sum as asked ({argument('normalize', True)}); what is said rests on these propensities"
+        asked = argument("normalize", value=True)
+        advice = f"divided by its sum as asked ({asked}); results depend on these propensities"
         findings.note(
             name, f"does not sum to 1 within {TOLERANCE:g}", advice, rescaled, fatal=False
         )
@@ -438,7 +442,10 @@ def _checked_vectors(
         return matrix / np.where(sums > 0, sums, 1.0)[:, None]
     off = np.abs(sums - 1.0)
     example = float(sums[int(np.argmax(off))]) if len(sums) else 1.0
-    advice = f"such as a sum of {example:.6g}; correct the log, or pass {argument('normalize', True)} to divide by the sum"
+    advice = (
+        f"such as a sum of {example:.6g}; correct the log, or pass "
+        f"{argument('normalize', value=True)} to divide by the sum"
+    )
     findings.note(name, f"does not sum to 1 within {TOLERANCE:g}", advice, off > TOLERANCE)
     return matrix
 
@@ -450,7 +457,7 @@ def _propensity(
     vectors: Floats | None,
     action: npt.NDArray[np.int32],
 ) -> tuple[Floats, Floats | None]:
-    """Return mu(A_t | X_t) from whichever columns give it, and its logarithm where that was logged."""
+    """Return mu(A_t | X_t) from the columns that give it, and its logarithm if it was logged."""
     columns, log_p, p = schema.columns, None, None
     if columns.log_propensity is not None:
         log_p = _log_probability(record[columns.log_propensity], columns.log_propensity, findings)
@@ -489,7 +496,7 @@ def _propensity(
 
 
 def _disagrees_in_logs(p: Floats, log_p: Floats) -> npt.NDArray[np.bool_]:
-    """Return where p is not exp(log_p), to float32 accuracy; a p of 0 must be an underflow."""
+    """Return a mask: p is not exp(log_p) to float32 accuracy; a p of 0 must be an underflow."""
     with np.errstate(divide="ignore"):
         off = np.abs(np.log(p) - log_p) > TOLERANCE * np.maximum(1.0, np.abs(log_p))
     # below the normal float32 numbers p has few digits or none
@@ -514,7 +521,5 @@ def _log_probability(values: pa.Array, name: str, findings: _Findings) -> Floats
         log_p = np.minimum(log_p, 0.0)
     if log_p.min() < _LEAST_LOG:
         rule = f"is below {_LEAST_LOG:g}, which no logarithm of a logged probability is,"
-        findings.note(
-            name, rule, "find out what it stands for; nothing is clipped", log_p < _LEAST_LOG
-        )
+        findings.note(name, rule, "find out what it means; nothing is clipped", log_p < _LEAST_LOG)
     return log_p
