@@ -36,7 +36,7 @@ help:
 	@echo "make runtime-types   the tests again, with every annotation checked while they run"
 	@echo "make oldest          the tests with the oldest dependencies that pyproject.toml allows"
 	@echo "make test-duckdb-extensions"
-	@echo "                     the tests of PostgreSQL, addresses and DuckDB with a DuckDB that has its extensions"
+	@echo "                     the tests of addresses and DuckDB with a DuckDB that has its extension httpfs"
 	@echo "make clean           remove the environments and all that was generated"
 
 # ------------------------------------------------------------------------------------------------ environment

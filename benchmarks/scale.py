@@ -29,7 +29,7 @@ from timing import peak_memory
 
 import piwo
 from piwo.reductions import Gram, reduce
-from piwo.sources.source import ParquetSource
+from piwo.sources.parquet import ParquetSource
 
 GAMMAS = 20
 DAY = 2_000_000

@@ -37,7 +37,7 @@ def written(folder: Path, lines: list[str]) -> Path:
 
 def test_what_is_no_event_is_counted_by_reason(tmp_path: Path, value: Any) -> None:
     with pytest.warns(
-        PiwoWarning, match=r"3 of 6 lines are no events \(blank 1, not JSON 1, skip-learn 1\)"
+        PiwoWarning, match=r"3 of 6 lines are not events \(blank 1, not JSON 1, skip-learn 1\)"
     ):
         log = read(written(tmp_path, LINES))
     assert len(log) == 3

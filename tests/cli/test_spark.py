@@ -88,17 +88,17 @@ def test_without_spark_the_way_to_it_is_told(
     assert "starting" not in done.err
 
 
-def test_a_spark_that_starts_here_logs_errors_alone_unless_there_are_settings(
+def test_a_spark_that_starts_here_logs_only_errors_logged_unless_there_are_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("pyspark", reason="needs Spark: pip install 'piwo[spark]'")
     for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
-    with spark_session._errors_alone():
+    with spark_session._only_errors_logged():
         folder = Path(os.environ["SPARK_CONF_DIR"])
         assert "rootLogger.level = error" in (folder / "log4j2.properties").read_text()
     assert "SPARK_CONF_DIR" not in os.environ
     assert not folder.exists()
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
-    with spark_session._errors_alone():
+    with spark_session._only_errors_logged():
         assert "SPARK_CONF_DIR" not in os.environ

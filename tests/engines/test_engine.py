@@ -20,6 +20,7 @@ from piwo.policies import Uniform
 from piwo.reductions import ActionTable, Digest, PolicySums, reduce
 from piwo.scores import IX
 from piwo.sources import source as sources_module
+from piwo.sources.table import TableSource
 
 
 def table(n: int = 1000) -> pa.Table:
@@ -143,13 +144,13 @@ def test_only_the_columns_that_are_needed_are_read(monkeypatch: pytest.MonkeyPat
     rows = table().append_column("x", pa.array(np.zeros(1000)))
     log = read(rows, context="x")
     log.schema  # noqa: B018
-    plain: Callable[..., Any] = sources_module.TableSource.fragments
+    plain: Callable[..., Any] = TableSource.fragments
 
     def noted(source: Any, columns: Any) -> Any:
         asked.append(tuple(columns))
         return plain(source, columns)
 
-    monkeypatch.setattr(sources_module.TableSource, "fragments", noted)
+    monkeypatch.setattr(TableSource, "fragments", noted)
     reduce(log, ActionTable(4))
     assert asked == [("action", "reward", "propensity")]
 

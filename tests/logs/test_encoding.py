@@ -17,6 +17,7 @@ from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs import Feature, Log, read
 from piwo.logs.encoding import _Facts
 from piwo.sources import source as sources_module
+from piwo.sources.table import TableSource
 
 
 def log_of(count: int, options: dict[str, Any] | None = None, **context: Any) -> Log:
@@ -220,7 +221,7 @@ def test_numbers_need_no_first_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     def a_pass(*_: object) -> None:
         raise AssertionError("the rows were read")
 
-    monkeypatch.setattr(sources_module.TableSource, "fragments", a_pass)
+    monkeypatch.setattr(TableSource, "fragments", a_pass)
     assert learned(log) == (Feature("x"),)
 
 

@@ -428,10 +428,10 @@ def test_files_of_several_types_or_none(tmp_path: Path) -> None:
     )
     assert "no file" in refusal(lambda: read(str(tmp_path / "*.none")))
     (tmp_path / "empty").mkdir()
-    assert "is a folder, expected files; none was found in it" in refusal(
+    assert "is a folder, expected files; it holds no file with a known ending" in refusal(
         lambda: read(tmp_path / "empty")
     )
-    assert "no known ending" in refusal(lambda: read(write(tmp_path / "log.xlsx", "x")))
+    assert "unknown ending" in refusal(lambda: read(write(tmp_path / "log.xlsx", "x")))
     assert "no file" in refusal(lambda: read("x" * 5000))
     assert "no file" in refusal(lambda: read("from.csv"))
 

@@ -15,7 +15,8 @@ import pytest
 import piwo
 from piwo.logs import Feature, Features, read
 from piwo.sources import source as sources_module
-from piwo.sources.source import ParquetSource, cut
+from piwo.sources.parquet import ParquetSource
+from piwo.sources.source import cut
 
 N, K = 300, 40
 

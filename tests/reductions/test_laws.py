@@ -65,6 +65,7 @@ from piwo.scores import (
     Switch,
 )
 from piwo.sources import source as sources_module
+from piwo.sources.table import TableSource
 
 N, ACTIONS, WIDTH = 997, 5, 3
 
@@ -316,7 +317,7 @@ def test_threads_give_the_same_numbers_for_every_cut(
     expected = folded(REDUCTIONS[name](), np.arange(N if rows > 1 else 40))
     monkeypatch.setattr(sources_module, "BATCH_ROWS", rows)
     source = table() if rows > 1 else table().slice(0, 40)
-    cut = dataclasses.replace(log(), source=sources_module.TableSource(source))
+    cut = dataclasses.replace(log(), source=TableSource(source))
     results = [reduce(cut, REDUCTIONS[name]())]
     with using(Serial()):
         results.append(reduce(cut, REDUCTIONS[name]()))

@@ -74,7 +74,8 @@ def test_a_file_that_another_process_writes_is_one_line(database: Path) -> None:
         assert other.stdout is not None
         assert other.stdout.readline() == b"ready\n"
         with pytest.raises(
-            FileError, match=r"cannot be read \(.*lock.*\); check that it is .* free to be read"
+            FileError,
+            match=r"cannot be read \(.*lock.*\); check that it exists, is complete and not in use",
         ) as caught:
             read(f"duckdb:{database}#clicks")
         other.communicate(b"")
@@ -139,7 +140,7 @@ def test_a_missing_extension_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_addresses_are_parquet_and_stand_alone(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_text("x")
     for source in ("https://host/a.csv", ["https://host/a.parquet", str(tmp_path / "a.parquet")]):
-        with pytest.raises(PiwoError, match="is an address: such are read as Parquet"):
+        with pytest.raises(PiwoError, match="is an address, and addresses are read as Parquet"):
             read(source)
 
 

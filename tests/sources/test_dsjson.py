@@ -102,7 +102,7 @@ BROKEN = {
     "zero-based": event([0, 1], [0.5, 0.5], _label_Action=1, _labelIndex=0),
     "not as long as c._multi": event([2, 1], [0.6, 0.3, 0.1]),
     "no action list": event([2, 1], [0.6, 0.4], c={"U": 1}),
-    "entries that are no numbers": event([2, 1], [0.6, "x"]),  # type: ignore[list-item]
+    "entries that are not numbers": event([2, 1], [0.6, "x"]),  # type: ignore[list-item]
     "no number in _label_cost": event([2, 1], [0.6, 0.4], _label_cost=None),
     "multi-slot": event([2, 1], [0.6, 0.4], _outcomes=[{"_a": [1]}]),
     "another number of actions": event([2, 1, 3], [0.6, 0.3, 0.1]),
@@ -206,7 +206,7 @@ def test_an_outcome_by_itself_is_no_decision(tmp_path: Path) -> None:
     path = written(
         tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]), '{"RewardValue":1,"EventId":"e"}'
     )
-    with pytest.warns(PiwoWarning, match=r"1 of 2 lines are no events \(no decision 1\)"):
+    with pytest.warns(PiwoWarning, match=r"1 of 2 lines are not events \(no decision 1\)"):
         log = read_dsjson(path)
     assert log.source.skipped == {"no decision": 1}  # type: ignore[attr-defined]
 

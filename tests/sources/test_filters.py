@@ -18,7 +18,8 @@ from piwo.logs import read
 from piwo.reductions import Digest, reduce
 from piwo.sources.filters import filtered, mentioned
 from piwo.sources.hive import partitions_of
-from piwo.sources.source import ParquetSource, TableSource
+from piwo.sources.parquet import ParquetSource
+from piwo.sources.table import TableSource
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 

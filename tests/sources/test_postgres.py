@@ -1,9 +1,5 @@
 """PostgreSQL: a real server that the tests start. One snapshot for all passes, streaming, and no
-password anywhere.
-
-Every test runs by both ways to the server; by DuckDB's extension where the DuckDB that runs has it
-installed, which `make test-duckdb-extensions` sees to.
-"""
+password anywhere."""
 
 import json
 import os
@@ -30,10 +26,8 @@ from piwo.engines import checkpointing
 from piwo.errors import DataError, FileError, UsageError
 from piwo.logs import read
 from piwo.reductions import ActionTable, Digest, reduce
-from piwo.sources import postgres, postgres_duckdb
 from piwo.sources import source as sources_module
 from piwo.sources.postgres import postgres_source
-from piwo.sources.postgres_duckdb import has_extension
 
 SECRET = "s3cr3t/=@#"
 QUOTED = "s3cr3t%2F=%40%23"
@@ -110,15 +104,9 @@ def started() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(params=["extension", "adbc"])
-def server(request: pytest.FixtureRequest, started: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address of the server, which is read by one of the two ways and never by the other."""
-    if request.param == "extension" and not has_extension():
-        pytest.skip(
-            "this DuckDB has no extension postgres installed; make test-duckdb-extensions has one"
-        )
-    monkeypatch.setattr(postgres, "has_extension", lambda: request.param == "extension")
-    monkeypatch.setattr(postgres, "has_adbc", lambda: request.param == "adbc")
+@pytest.fixture
+def server(started: str) -> str:
+    """The address of the server, without tables that other tests made."""
     ask(started, "drop table if exists moving, other")
     return started
 
@@ -249,7 +237,7 @@ TYPES = {
 }
 
 
-def test_types_do_not_depend_on_the_way(server: str) -> None:
+def test_types(server: str) -> None:
     ask(
         server,
         "drop domain if exists smaller, small",
@@ -309,7 +297,7 @@ def running(server: str) -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_what_nobody_goes_on_reading_is_stopped(server: str) -> None:
+def test_a_query_that_is_not_read_to_its_end_is_stopped(server: str) -> None:
     log = read(f"{server}#select clicks.* from clicks, generate_series(1, 100000)")
     (fragment,) = log.fragments()
     pieces = fragment.pieces()
@@ -342,17 +330,6 @@ def test_a_fragment_is_pickled(server: str) -> None:
     (fragment,) = log.source.fragments(["i"])
     copy = pickle.loads(pickle.dumps(fragment))
     assert sum(x.num_rows for x in copy.records()) == ROWS
-
-
-def test_a_secret_of_duckdb_does_not_stand_before_the_address(server: str) -> None:
-    if has_extension():
-        database = postgres_duckdb._database(os.getpid())
-        database.execute("create temporary secret (type postgres, host 'elsewhere', user 'you')")
-    try:
-        assert reduce(read(f"{server}#clicks"), Digest()).rows == ROWS
-    finally:
-        if has_extension():
-            database.execute("drop secret __default_postgres")
 
 
 def test_a_checkpoint_is_of_one_snapshot(server: str, tmp_path: Path) -> None:
@@ -422,8 +399,7 @@ def test_the_command_reads_a_table(server: str, capsys: pytest.CaptureFixture[st
     assert found["log"]["source"].startswith("postgresql:///postgres#clicks")
 
 
-def test_with_neither_way_one_line_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "has_extension", lambda: False)
+def test_without_the_driver_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-    with pytest.raises(FileError, match=r"install postgres.*pip install 'piwo\[postgres\]'"):
+    with pytest.raises(FileError, match=r"not installed; pip install 'piwo\[postgres\]'"):
         piwo.read("postgresql://me@localhost:1/db#clicks")

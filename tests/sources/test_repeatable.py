@@ -16,7 +16,8 @@ import piwo
 from piwo.errors import DataError, UsageError
 from piwo.logs import read
 from piwo.reductions import Digest, reduce
-from piwo.sources.source import QuerySource, TableSource
+from piwo.sources.query import QuerySource
+from piwo.sources.table import TableSource
 
 N = 400
 

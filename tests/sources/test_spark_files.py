@@ -16,7 +16,7 @@ import pytest
 import piwo
 from piwo.errors import DataError
 from piwo.reductions import Digest, reduce
-from piwo.sources import spark_plans
+from piwo.sources import spark_files
 from piwo.sources.spark import SparkSource
 from piwo.sources.spark_files import ParquetFiles
 from tests.engines.clusters import Accident, SparkFilesHome, go_wrong_once
@@ -258,11 +258,11 @@ def test_paths_that_not_all_machines_share_are_read_by_spark(
         location=lambda: SimpleNamespace(inputFiles=lambda: [address, "file:/c"]),
         partitionSchema=lambda: SimpleNamespace(fieldNames=list),
     )
-    monkeypatch.setattr(spark_plans, "_relation", lambda frame: relation)
+    monkeypatch.setattr(spark_files, "_relation", lambda frame: relation)
     session = SimpleNamespace(
         sparkContext=None, conf=SimpleNamespace(get=lambda name, value: value)
     )
-    scan = spark_plans.scan_of(SimpleNamespace(sparkSession=session))
+    scan = spark_files.scan_of(SimpleNamespace(sparkSession=session))
     assert (scan and sorted(scan.paths)) == (path and sorted([path, "/c"]))
 
 
@@ -272,7 +272,7 @@ def test_sessions_that_show_no_plans_read_by_themselves(monkeypatch: pytest.Monk
     def refused(frame: Any) -> Any:
         raise errors.Py4JError("Method queryExecution([]) is not whitelisted")
 
-    monkeypatch.setattr(spark_plans, "_relation", refused)
+    monkeypatch.setattr(spark_files, "_relation", refused)
     remote, closed = SimpleNamespace(), SimpleNamespace(sparkContext=None)
     for session in (remote, closed):
         frame = SimpleNamespace(sparkSession=session)

@@ -14,8 +14,9 @@ import pytest
 
 import piwo
 from piwo.errors import DataError, FileError
-from piwo.sources.source import Fragment, Source, TableSource
+from piwo.sources.source import Fragment, Source
 from piwo.sources.spool import spooled
+from piwo.sources.table import TableSource
 
 ROWS = 150_000
 

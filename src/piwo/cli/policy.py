@@ -28,7 +28,8 @@ from piwo.policies import Policy, SavedPolicy
 from piwo.policies.provenance import record_in
 from piwo.sources.csv import csv_source
 from piwo.sources.paths import files_of, kind_of
-from piwo.sources.source import QuerySource, Source, file_list
+from piwo.sources.query import QuerySource, file_list
+from piwo.sources.source import Source
 from piwo.visible import visible
 
 __all__ = ["act", "read_contexts", "show"]

@@ -21,7 +21,7 @@ from piwo.logs.propensity_error import CalibrationBin, PropensityErrorBound
 from piwo.logs.read import read
 from piwo.policies.blocks import row_blocks
 from piwo.policies.models import fitted_model
-from piwo.sources.source import TableSource
+from piwo.sources.table import TableSource
 
 __all__ = ["COLUMN", "estimate_propensities"]
 

@@ -3,19 +3,18 @@
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
+from piwo.logs.dsjson import read_dsjson
 from piwo.logs.features import Feature, Features
 from piwo.logs.log import Log
 from piwo.logs.propensity_error import CalibrationBin, ErrorBoundRows, PropensityErrorBound
 from piwo.logs.read import read
 from piwo.logs.split import Split
-from piwo.sources.dsjson import DsjsonSource, read_dsjson
 
 __all__ = [
     "Actions",
     "Batch",
     "CalibrationBin",
     "Columns",
-    "DsjsonSource",
     "ErrorBoundRows",
     "Feature",
     "Features",

@@ -31,7 +31,6 @@ __all__ = [
     "UnloggedRoles",
     "documents_roles",
     "match_names",
-    "refuse_doubled",
     "refuse_unknown",
 ]
 
@@ -255,26 +254,6 @@ def match_names(patterns: Iterable[str], available: Sequence[str], role: str) ->
             )
         found += [x for x in hits if x not in found]
     return tuple(found)
-
-
-def refuse_doubled(names: Sequence[str], where: str) -> None:
-    """Raise if two column names differ in case at most: DuckDB takes them for one.
-
-    Raises:
-        DataError: naming the two.
-
-    >>> refuse_doubled(["p", "P"], "the header of 'log.csv'")
-    Traceback (most recent call last):
-    piwo.errors.DataError: the header of 'log.csv' names columns 'p' and 'P', which differ ...
-    """
-    seen: dict[str, str] = {}
-    for name in names:
-        if name.lower() in seen:
-            raise DataError(
-                f"{where} names columns {seen[name.lower()]!r} and {name!r}, which differ in case "
-                "at most; give each column a name of its own"
-            )
-        seen[name.lower()] = name
 
 
 def _nearest(name: str, available: Sequence[str], what: str) -> str:

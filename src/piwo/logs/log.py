@@ -26,7 +26,8 @@ from piwo.logs.split import CountSides, HeldOut, Split, check_split
 from piwo.logs.validation import Behavior, Finding, Refused, Schema
 from piwo.messages import argument
 from piwo.sources.clusters import Cluster
-from piwo.sources.source import Fragment, QuerySource, Source
+from piwo.sources.query import QuerySource
+from piwo.sources.source import Fragment, Source
 from piwo.sources.spool import spooled
 
 __all__ = ["Log", "PropensityFit"]

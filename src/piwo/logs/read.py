@@ -22,9 +22,9 @@ from piwo.logs.columns import (
     Columns,
     Roles,
     documents_roles,
-    refuse_doubled,
     refuse_unknown,
 )
+from piwo.logs.dsjson import read_dsjson
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
 from piwo.logs.log import Log
 from piwo.logs.validation import Behavior
@@ -35,9 +35,11 @@ from piwo.sources.databases import database_source, is_database
 from piwo.sources.filters import condition, filtered, mentioned
 from piwo.sources.frames import is_frame, refuse_twice, same_index, to_table, unmasked
 from piwo.sources.hive import hive_options, partitions_of
+from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import files_of, kind_of
-from piwo.sources.remote import remote_source
-from piwo.sources.source import ParquetSource, QuerySource, Source, TableSource, file_list, quoted
+from piwo.sources.query import QuerySource, file_list, quoted, refuse_doubled
+from piwo.sources.source import Source
+from piwo.sources.table import TableSource
 
 __all__ = ["log_of_arrays", "read"]
 
@@ -121,8 +123,6 @@ def read(
                 f"{paths[0]!r} is a dsjson log, whose lines state action, cost and propensity; give "
                 f"only {argument('context')}, {argument('actions')} and {argument('reward_range')}"
             )
-        from piwo.sources.dsjson import read_dsjson  # here, as it makes logs itself
-
         log = read_dsjson(
             paths, context=columns.context, actions=actions, reward_range=reward_range
         )
@@ -172,7 +172,7 @@ def _as_it_is(source: Any, paths: list[str] | None) -> Source:
     if is_frame(source):
         return TableSource(to_table(source))
     if paths is not None:
-        return remote_source(paths) if is_remote(paths[0]) else ParquetSource(paths)
+        return remote_parquet(paths) if is_remote(paths[0]) else ParquetSource(paths)
     if isinstance(source, str):
         return database_source(source) if is_database(source) else QuerySource(source)
     lazy = "; call .collect() on it first" if hasattr(source, "collect") else ""

@@ -43,7 +43,7 @@ from piwo.policies.sampling import RandomState, generator
 from piwo.reductions.large_contexts import check_sums_of_squares
 from piwo.simulate.coverage import Coverage, coverage_of
 from piwo.sources.frames import is_frame, to_table
-from piwo.sources.source import TableSource
+from piwo.sources.table import TableSource
 
 __all__ = ["ClassificationBandit"]
 

@@ -1,12 +1,15 @@
-"""Addresses of files and databases elsewhere, and what of them must not be shown."""
+"""Addresses of files and databases on other machines, and how sources are named in messages."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["is_remote", "without_secrets"]
+__all__ = ["is_remote", "name_of", "shown", "without_secrets"]
 
 _REMOTE = re.compile(r"(https?|s3[an]?|gcs|gs|r2|hf|az|azure|abfss?)://", re.IGNORECASE)
+_LONGEST = 300
+"""Characters of a line that is shown."""
 
 
 def is_remote(path: str) -> bool:
@@ -19,7 +22,7 @@ def is_remote(path: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text in which the users, passwords and signatures of addresses are stars.
+    """Return a text with stars in place of the users, passwords and signatures in addresses.
 
     >>> without_secrets("from s3://me:secret@host/x and https://host/x.parquet?sig=1#y")
     'from s3://***@host/x and https://host/x.parquet?***#y'
@@ -27,3 +30,24 @@ def without_secrets(text: str) -> str:
     text = re.sub(r"(\w+://)[^/\s'\"]*@", r"\1***@", text)
     text = re.sub(r"(\w+://[^\s?'\"#]*)\?[^\s'\"#]+", r"\1?***", text)
     return re.sub(r"(password\s*=\s*)('[^']*'|[^\s'\"]+)", r"\1***", text, flags=re.IGNORECASE)
+
+
+def shown(text: object) -> str:
+    """Return a name, a query or another library's message as one short line without secrets.
+
+    >>> shown("select  *  from 's3://me:secret@host/x'")
+    "select * from 's3://***@host/x'"
+    """
+    return without_secrets(" ".join(str(text).split()))[:_LONGEST]
+
+
+def name_of(paths: Sequence[str]) -> str:
+    """Return the name of a source that consists of some files.
+
+    >>> name_of(["a.csv"]), name_of(["https://me:secret@host/a.parquet", "b.parquet", "c.parquet"])
+    ('a.csv', 'https://***@host/a.parquet and 2 more')
+    """
+    first = without_secrets(paths[0])
+    if len(paths) == 1:
+        return first
+    return f"{first} and {len(paths) - 1} more"

@@ -10,9 +10,8 @@ from itertools import groupby
 from pathlib import Path
 
 from piwo.errors import DataError, FileError
-from piwo.logs.columns import refuse_doubled
 from piwo.sources.hive import Partition, hive_options
-from piwo.sources.source import QuerySource, file_list, first_row, quoted
+from piwo.sources.query import QuerySource, file_list, first_row, quoted, refuse_doubled
 
 __all__ = ["Header", "csv_source", "header_of"]
 

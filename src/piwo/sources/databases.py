@@ -8,7 +8,8 @@ from pathlib import Path
 
 from piwo.errors import FileError, UsageError
 from piwo.sources.postgres import is_postgres, postgres_source
-from piwo.sources.source import QuerySource, Source, first_row, quoted
+from piwo.sources.query import QuerySource, first_row, quoted
+from piwo.sources.source import Source
 
 __all__ = ["database_source", "is_database"]
 

@@ -12,18 +12,13 @@ import pyarrow as pa
 
 from piwo.errors import UsageError
 from piwo.messages import argument
+from piwo.sources.addresses import shown
 from piwo.sources.clusters import Cluster, Merge, One, Partition
-from piwo.sources.duckdb_errors import one_line
+from piwo.sources.parquet import ParquetSource
 from piwo.sources.postgres import PostgresSource
-from piwo.sources.source import (
-    Fragment,
-    ParquetSource,
-    QueryFragment,
-    QuerySource,
-    Source,
-    TableSource,
-    quoted,
-)
+from piwo.sources.query import QueryFragment, QuerySource, quoted
+from piwo.sources.source import Fragment, Source
+from piwo.sources.table import TableSource
 
 __all__ = ["condition", "filtered", "mentioned"]
 
@@ -47,7 +42,7 @@ def condition(text: Any) -> str:
         duckdb.SQLExpression(text)
     except duckdb.Error as cause:
         raise UsageError(
-            f'{argument("where")}={text!r} is not one SQL condition ({one_line(cause)}), expected such as "day '
+            f'{argument("where")}={text!r} is not one SQL condition ({shown(cause)}), expected such as "day '
             ">= '2026-01-01'\""
         ) from None
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 from collections.abc import Sequence
 from itertools import islice
@@ -11,36 +12,49 @@ from pathlib import Path
 from piwo.errors import DataError, FileError, UsageError
 from piwo.sources.addresses import is_remote, without_secrets
 
-__all__ = ["KINDS", "files_of", "kind_of"]
+__all__ = ["KINDS", "files_of", "kind_of", "states_of_files"]
 
 KINDS = {
-    ".parquet": "parquet", ".pq": "parquet",
-    ".csv": "csv", ".tsv": "csv", ".csv.gz": "csv", ".tsv.gz": "csv", ".txt": "csv",
-    ".jsonl": "json", ".ndjson": "json", ".json": "json",
-    ".jsonl.gz": "json", ".ndjson.gz": "json", ".json.gz": "json",
-    ".dsjson": "dsjson", ".dsjson.gz": "dsjson",
-}  # fmt: skip
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".csv.gz": "csv",
+    ".tsv.gz": "csv",
+    ".txt": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".jsonl.gz": "json",
+    ".ndjson.gz": "json",
+    ".json.gz": "json",
+    ".dsjson": "dsjson",
+    ".dsjson.gz": "dsjson",
+}
 """File ending -> type."""
 
-_LOOKED_AT = 1000
-"""Folders in which a file is looked for, to name it in an error."""
+_MOST_FOLDERS = 1000
+"""Folders that are searched for a file to name in an error."""
+_LAST_BYTES = 2**16
+"""Bytes at the end of a file that are read to see whether it has changed."""
 
 
 def files_of(pattern: str) -> list[str]:
     """Return the files that a path or glob means, sorted by name.
 
     Raises:
-        FileError: where there is none, or where it is a folder.
+        FileError: if there is none, or if it is a folder.
 
     >>> files_of("no/such/*.csv")
     Traceback (most recent call last):
     piwo.errors.FileError: no file 'no/such/*.csv', expected a path, a glob that matches, or a query ...
     """
-    if is_remote(pattern):  # whoever reads it looks
+    if is_remote(pattern):  # whether it exists is seen when it is read
         return [pattern]
-    path = os.path.expanduser(pattern)  # noqa: PTH111 - pathlib raises for names that are too long to exist
+    # os.path where pathlib raises for names that are too long to exist
+    path = os.path.expanduser(pattern)  # noqa: PTH111
     if os.path.isdir(path):  # noqa: PTH112
-        raise FileError(f"{pattern!r} is a folder, expected files; {_within(path)}")
+        raise FileError(f"{pattern!r} is a folder, expected files; {_glob_within(path)}")
     if os.path.exists(path):  # noqa: PTH110
         return [path]
     found = sorted(x for x in glob.glob(path, recursive=True) if not Path(x).is_dir())
@@ -51,16 +65,17 @@ def files_of(pattern: str) -> list[str]:
     return found
 
 
-def _within(folder: str) -> str:
-    """Say which glob means files of a folder, at whatever depth; a large tree is not walked to its end."""
-    for parent, folders, names in islice(os.walk(folder), _LOOKED_AT):
+def _glob_within(folder: str) -> str:
+    """Return advice on which glob matches files in a folder, at any depth of a tree of usual size."""
+    for parent, folders, names in islice(os.walk(folder), _MOST_FOLDERS):
         folders.sort()
-        endings = [(x, _ending(x)) for x in sorted(names) if not x.startswith(".")]
-        found = next((x[-len(ending) :] for x, ending in endings if ending is not None), None)
-        if found is not None:
-            depth = len(Path(parent).relative_to(folder).parts)
-            return f"name them with a glob such as {Path(folder, *['*'] * depth, '*' + found)}"
-    return f"none was found in it with a known ending ({', '.join(sorted(KINDS))})"
+        for name in sorted(names):
+            ending = _ending(name)
+            if ending is not None and not name.startswith("."):
+                depth = len(Path(parent).relative_to(folder).parts)
+                pattern = Path(folder, *["*"] * depth, "*" + name[-len(ending) :])
+                return f"name them with a glob such as {pattern}"
+    return f"it holds no file with a known ending ({', '.join(sorted(KINDS))})"
 
 
 def kind_of(paths: Sequence[str]) -> str:
@@ -84,15 +99,15 @@ def kind_of(paths: Sequence[str]) -> str:
     far = [path for path in paths if is_remote(path)]
     if far and (len(far) < len(paths) or kinds != ["parquet"]):
         raise UsageError(
-            f"{without_secrets(far[0])!r} is an address: such are read as Parquet, without files "
-            "beside them; give a query for anything else, such as: select * from "
+            f"{without_secrets(far[0])!r} is an address, and addresses are read as Parquet and "
+            "not together with files; for anything else give a query, such as: select * from "
             "read_csv('https://...')"
         )
-    empty = next((path for path in paths if not far and os.path.getsize(path) == 0), None)  # noqa: PTH202
-    if empty is not None:
-        raise DataError(
-            f"no rows in {empty!r}: the file is empty, expected at least one logged decision"
-        )
+    for path in paths:
+        if not far and os.path.getsize(path) == 0:  # noqa: PTH202
+            raise DataError(
+                f"no rows in {path!r}: the file is empty, expected at least one logged decision"
+            )
     return kinds[0]
 
 
@@ -100,14 +115,35 @@ def _kind(path: str) -> str:
     ending = _ending(path.partition("?")[0] if is_remote(path) else path)
     if ending is None:
         raise UsageError(
-            f"{path!r} has no known ending; known are {', '.join(sorted(KINDS))}; or give a query "
-            "(select ...)"
+            f"{without_secrets(path)!r} has an unknown ending; known are "
+            f"{', '.join(sorted(KINDS))}; or give a query (select ...)"
         )
     return KINDS[ending]
 
 
 def _ending(path: str) -> str | None:
-    """Return the known ending of a path."""
+    """Return the known ending of a path, the longer one of two."""
     suffixes = [x.lower() for x in Path(path).suffixes]
-    tails = ("".join(suffixes[-2:]), "".join(suffixes[-1:]))
-    return next((tail for tail in tails if tail in KINDS), None)
+    for tail in ("".join(suffixes[-2:]), "".join(suffixes[-1:])):
+        if tail in KINDS:
+            return tail
+    return None
+
+
+def states_of_files(paths: Sequence[str]) -> list[tuple[str, int, int, str]]:
+    """Return place, size, time of the last change (in ns) and a digest of the last bytes of each file.
+
+    Parquet keeps the sizes and statistics of its columns at the end: other rows of the same size
+    change these bytes, even if the file gets its old time back.
+
+    >>> states_of_files([])
+    []
+    """
+    states = []
+    for path in paths:
+        found = Path(path).stat()
+        with Path(path).open("rb") as file:
+            file.seek(max(0, found.st_size - _LAST_BYTES))
+            digest = hashlib.sha256(file.read(_LAST_BYTES)).hexdigest()
+        states.append((os.path.realpath(path), found.st_size, found.st_mtime_ns, digest))
+    return states

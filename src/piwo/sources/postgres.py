@@ -1,9 +1,6 @@
-"""Tables and queries of PostgreSQL, streamed as Arrow batches; every pass sees one and the same snapshot.
+"""Tables and queries of PostgreSQL, streamed as Arrow batches by ADBC's driver (`piwo[postgres]`).
 
-What is asked of the server stands here. It goes by one of two ways: DuckDB's extension `postgres`,
-which asks for no package beside those that piwo has, or ADBC's driver where that extension is not
-installed, as it cannot be had for every version of DuckDB. Both give the same rows, and the same
-types of numbers, times, text and plain lists of them.
+Every pass sees the same snapshot and can only read. The server decides conditions, in its own SQL.
 """
 
 from __future__ import annotations
@@ -11,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,12 +20,10 @@ import pyarrow as pa
 
 from piwo.errors import FileError, UsageError
 from piwo.messages import argument
-from piwo.sources.duckdb_errors import one_line
-from piwo.sources.postgres_adbc import AdbcLink, has_adbc
-from piwo.sources.postgres_duckdb import DuckDBLink, has_extension
-from piwo.sources.postgres_link import Link, LinkError, Linking
+from piwo.sources.addresses import shown
+from piwo.sources.query import quoted
 from piwo.sources.repeatable import chance
-from piwo.sources.source import BATCH_ROWS, Fragment, decoded, pieces_of, quoted
+from piwo.sources.source import Fragment, batches_of, decoded, pieces_of
 
 __all__ = ["PostgresSource", "is_postgres", "postgres_source"]
 
@@ -41,27 +36,27 @@ _IN_ORDER = (
 )
 """A table is read from its first page to its last: the same order at every pass of a snapshot."""
 _AS_UTF8 = "set local client_encoding to 'UTF8'"
-"""The server's own encoding may be another, which neither driver looks at."""
-_AS_THEY_ARE = frozenset({
-    "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bytea",
-    "date", "time", "timestamp", "timestamptz", "interval",
-})  # fmt: skip
-"""Types that mean the same to the server, to both ways and to Arrow."""
+"""The server's own encoding may be another, which the driver does not look at."""
+_SAME_IN_ARROW = {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bytea"}
+_SAME_IN_ARROW |= {"date", "time", "timestamp", "timestamptz", "interval"}
+"""Types that are read as they are."""
 _CASTS = {"numeric": "float8", "money": "numeric::float8", "oid": "int8"}
-"""Other types -> what they are read as; where there is nothing here, as text."""
+"""Other types -> the type as which they are read; all others are read as text."""
 _ADDRESS = re.compile(r"postgres(ql)?://([^/@#?\s]*@)?[^/@#?\s]*(/[^@#?\s]*)?(\?[^@#\s]*)?")
-_PERCENT = re.compile(r"%(?!(?!00)[0-9A-Fa-f]{2})")
-"""A sign that stands for none: libpq would show the password that it is in."""
+_BAD_PERCENT = re.compile(r"%(?!(?!00)[0-9A-Fa-f]{2})")
+"""A percent sign that starts no escape: libpq's error would quote the password that holds it."""
 _CLOCK = re.compile(
-    r"\b(?:(?:now|(?:transaction|statement|clock)_timestamp|timeofday)\s*\(|(?:current_|local)time(?:stamp)?\b)",
+    r"\b(?:(?:now|(?:transaction|statement|clock)_timestamp|timeofday)\s*\("
+    r"|(?:current_|local)time(?:stamp)?\b)",
     re.IGNORECASE,
 )
-"""What tells the time of the transaction, and every pass has one of its own."""
-_ASIDE = re.compile(
-    r"""--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|\bE'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*\"""",
+"""Functions that give the time of the transaction; every pass is a transaction of its own."""
+_NOT_CODE = re.compile(
+    r"--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|\bE'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"
+    r'"(?:[^"]|"")*"',
     re.IGNORECASE | re.DOTALL,
 )
-"""Comments, texts and quoted names: a quote in one of them begins no other."""
+"""Comments, texts and quoted names: a quote in one of them starts no other."""
 _QUERY = re.compile(r"\s*(select|with|values|table)[\s(*'\"]", re.IGNORECASE)
 
 
@@ -77,18 +72,17 @@ def is_postgres(text: str) -> bool:
 def postgres_source(text: str) -> PostgresSource:
     """Return the rows of postgresql://...#TABLE, #SCHEMA.TABLE or #select ...
 
-    The address is libpq's, in which a # is written %23; a password is better kept in ~/.pgpass or
+    The address is libpq's, in which a # is written %23. A password is better kept in ~/.pgpass or
     PGPASSWORD.
 
     Raises:
-        FileError: where neither DuckDB's extension nor ADBC's driver is installed; where server,
-            table or query fails.
-        UsageError: where no table and no query stands behind a #, and where a password is not
-            written as addresses ask.
+        FileError: if the driver is not installed, or if server, table or query fails.
+        UsageError: if no table or query follows a #, and if a password is not escaped.
     """
     address, mark, asked = text.partition("#")
-    query = _QUERY.match(asked) is not None
-    if not _ADDRESS.fullmatch(address) or _PERCENT.search(address) or ("@" in asked and not query):
+    is_query = _QUERY.match(asked) is not None
+    malformed = not _ADDRESS.fullmatch(address) or _BAD_PERCENT.search(address)
+    if malformed or ("@" in asked and not is_query):
         raise UsageError(
             "the address of PostgreSQL (not shown, as it may hold a password) has / @ # ? % or a "
             "space too many; write them as %2F %40 %23 %3F %25 %20 in names and passwords, or use "
@@ -96,102 +90,148 @@ def postgres_source(text: str) -> PostgresSource:
         )
     if not mark or not asked.strip():
         raise UsageError(
-            f"got {_shown(address)!r}, expected postgresql://USER@HOST/DATABASE#TABLE, or a query "
+            f"got {_place(address)!r}, expected postgresql://USER@HOST/DATABASE#TABLE, or a query "
             "in place of the table"
         )
-    name = f"{_shown(address)}#{asked}"
+    name = f"{_place(address)}#{asked}"
     session = _Session(address, name)
-    if query:
+    if is_query:
         return PostgresSource(session, asked.strip().rstrip(";"), name, steady=False)
     schema, table, kind = session.table(asked)
-    return PostgresSource(
-        session, f"select * from {quoted(schema)}.{quoted(table)}", name, steady=kind == "r"
-    )
+    sql = f"select * from {quoted(schema)}.{quoted(table)}"
+    return PostgresSource(session, sql, name, steady=kind == "r")
 
 
-def _shown(address: str) -> str:
+def _place(address: str) -> str:
     """Return an address without user, password and options."""
     parts = urlsplit(address)
     return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
+def _text(value: str) -> str:
+    """Return an SQL literal that is the same on servers that take a backslash for an escape."""
+    return "E" + quoted(value.replace("\\", "\\\\"), "'")
+
+
+class _Link:
+    """A connection in one transaction that only reads and sees one snapshot.
+
+    Args:
+        address: of the database.
+        setup: statements that run first.
+    """
+
+    def __init__(self, address: str, setup: Sequence[str] = ()) -> None:
+        try:
+            from adbc_driver_postgresql import dbapi
+        except ImportError:
+            raise FileError(
+                "PostgreSQL is read by ADBC's driver, which is not installed; pip install "
+                "'piwo[postgres]'"
+            ) from None
+        self._connection = dbapi.connect(address, autocommit=True)
+        begin = "begin transaction isolation level repeatable read read only"
+        try:
+            for statement in (begin, *setup):
+                with self._connection.cursor() as cursor:
+                    cursor.execute(statement)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the few rows that answer a query."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql)
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
+
+    def schema(self, sql: str) -> pa.Schema:
+        """Return the columns of a query, which is not run."""
+        with self._connection.cursor() as cursor:
+            return cursor.adbc_execute_schema(sql).remove_metadata()
+
+    def records(self, sql: str) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the rows that answer a query, as the server sends them."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql)
+            yield from cursor.fetch_record_batch()
+
+    def close(self) -> None:
+        """End the transaction and the connection; this never fails."""
+        with suppress(*_link_errors()):
+            self._connection.close()
+
+
+def _link_errors() -> tuple[type[Exception], ...]:
+    """Return what a link raises."""
+    import adbc_driver_manager
+
+    return adbc_driver_manager.Error, pa.ArrowException, OSError
+
+
 @contextmanager
 def _errors(name: str) -> Iterator[None]:
-    """Turn what the server and the driver say into one line without a password."""
+    """Turn the errors of server and driver into one line each, without a password."""
     try:
         yield
-    except LinkError as cause:
-        told = one_line(re.split(r"Query was:|\bLINE \d+:", str(cause))[0]).rstrip(".")
-        if "snapshot" in told and ("invalid" in told or "does not exist" in told):
-            told = "the snapshot that all passes read has ended with its connection; read the log again"
-        advice = f"check the address, the names in the query or in the condition ({argument('where')}), and what the user may read"
-        raise FileError(f"PostgreSQL could not give the rows of {name}: {told}; {advice}") from None
-
-
-def _way() -> Linking:
-    """Return how to reach PostgreSQL: by DuckDB's extension where it is installed, else by ADBC.
-
-    Raises:
-        FileError: where neither is installed.
-    """
-    if has_extension():
-        return DuckDBLink
-    if has_adbc():
-        return AdbcLink
-    raise FileError(
-        "PostgreSQL is read by DuckDB's extension or by ADBC's driver, and neither is installed; "
-        "install the one, with a network: python -c \"import duckdb; duckdb.sql('install "
-        "postgres')\", or the other: pip install 'piwo[postgres]'"
-    )
+    except FileError:
+        raise
+    except Exception as cause:
+        if not isinstance(cause, _link_errors()):
+            raise
+        reason = shown(re.split(r"Query was:|\bLINE \d+:", str(cause))[0]).rstrip(".")
+        if "snapshot" in reason and ("invalid" in reason or "does not exist" in reason):
+            reason = "the snapshot for all passes ended with its connection; read the log again"
+        raise FileError(
+            f"PostgreSQL could not give the rows of {name}: {reason}; check the address, the names "
+            f"in the query or in the condition ({argument('where')}), and the user's rights"
+        ) from None
 
 
 @dataclass(frozen=True)
-class _Passes:
-    """Links that see one snapshot, each for one pass."""
+class _Snapshot:
+    """What every pass sees. It can be pickled, and ends with the session that took it."""
 
-    way: Linking
     address: str = field(repr=False)
-    snapshot: str
+    key: str
 
     @contextmanager
-    def link(self) -> Iterator[Link]:
-        """Give a link of its own, closed at the end."""
-        first = (f"set transaction snapshot {_text(self.snapshot)}", _AS_UTF8, *_IN_ORDER)
-        with closing(self.way(self.address, first)) as link:
+    def link(self) -> Iterator[_Link]:
+        """Give a link of its own that sees the snapshot, closed at the end."""
+        setup = (f"set transaction snapshot {_text(self.key)}", _AS_UTF8, *_IN_ORDER)
+        with closing(_Link(self.address, setup)) as link:
             yield link
 
     def stop(self, process: int) -> None:
-        """Have the server give up the query of a link: its driver might read the answer to its end when it closes."""
+        """Have the server cancel a link's query, which the driver might read to its end on closing."""
         if sys.is_finalizing():  # no thread can be started any more
             self._cancel(process)
             return
         thread = Thread(target=self._cancel, args=(process,))
-        thread.start()  # a second Ctrl-C ends the waiting for it, and not its work
+        thread.start()  # a second Ctrl-C ends the wait for it, not its work
         thread.join()
 
     def _cancel(self, process: int) -> None:
-        with suppress(LinkError), closing(self.way(self.address, ())) as link:
+        with suppress(*_link_errors()), closing(_Link(self.address)) as link:
             link.rows(f"select pg_cancel_backend({process})")
 
 
 class _Session:
-    """A transaction that is open as long as somebody holds it; it keeps the snapshot."""
+    """A transaction that stays open as long as a source refers to it, and so keeps the snapshot."""
 
     def __init__(self, address: str, name: str) -> None:
         self.address, self.name = address, name
-        way = _way()
         with _errors(name):
-            self._link = way(
-                address, (_AS_UTF8, "set local idle_in_transaction_session_timeout = 0")
-            )
+            setup = (_AS_UTF8, "set local idle_in_transaction_session_timeout = 0")
+            self._link = _Link(address, setup)
             weakref.finalize(self, self._link.close)
-            snapshot, self.seen = self._link.rows(
-                "select pg_export_snapshot(), pg_current_snapshot()::text"
-            )[0]
-        self.passes = _Passes(way, address, snapshot)
+            asked = "select pg_export_snapshot(), pg_current_snapshot()::text"
+            ((key, self.seen),) = self._link.rows(asked)
+        self.snapshot = _Snapshot(address, key)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the answer to a question."""
+        """Return the answer to a question about the database."""
         with _errors(self.name):
             return self._link.rows(sql)
 
@@ -201,31 +241,32 @@ class _Session:
             return self._link.schema(sql)
 
     def kinds(self, sql: str, names: Sequence[str]) -> list[str]:
-        """Return the server's types of the columns of a query, which is not run; a domain is the type behind it."""
+        """Return the server's types of the columns of a query, which is not run.
+
+        In place of a domain, the type that it is based on.
+        """
         listed = ", ".join(f"pg_typeof(piwo_rows.{quoted(x)})" for x in names)
-        return [
-            x
-            for (x,) in self.rows(
-                "with recursive kinds(at, kind) as (select at, kind::oid from unnest((select "
-                f"array[{listed}]::regtype[] from (select 1) as piwo_one left join ({sql}\n) as "
-                "piwo_rows on false)) with ordinality as piwo_kinds(kind, at) union all select "
-                "at, typbasetype from kinds join pg_type t on t.oid = kind where typbasetype <> "
-                "0) select typname::text from kinds join pg_type t on t.oid = kind where "
-                "typbasetype = 0 order by at"
-            )
-        ]
+        found = self.rows(
+            "with recursive kinds(at, kind) as (select at, kind::oid from unnest((select "
+            f"array[{listed}]::regtype[] from (select 1) as piwo_one left join ({sql}\n) as "
+            "piwo_rows on false)) with ordinality as piwo_kinds(kind, at) union all select "
+            "at, typbasetype from kinds join pg_type t on t.oid = kind where typbasetype <> "
+            "0) select typname::text from kinds join pg_type t on t.oid = kind where "
+            "typbasetype = 0 order by at"
+        )
+        return [kind for (kind,) in found]
 
     def volatile(self, names: Sequence[str]) -> list[str]:
         """Return which of these names are functions that may give another value at each call."""
         listed = _text("{" + ",".join(names) + "}")
-        sql = (
+        found = self.rows(
             "select proname::text from pg_proc where provolatile = 'v' and proname = "
             f"any({listed}::text[]) and prorettype <> 'tsm_handler'::regtype order by 1"
         )
-        return [x for (x,) in self.rows(sql)]
+        return [name for (name,) in found]
 
     def table(self, asked: str) -> tuple[str, str, str]:
-        """Return schema, name and kind of the one table or view that is called so."""
+        """Return schema, name and kind of the one table or view with a name."""
         name = _text(asked)
         found = self.rows(
             "select nspname::text, relname::text, relkind::text from pg_class c join pg_namespace "
@@ -235,55 +276,49 @@ class _Session:
         if len(found) != 1:
             what = f"{len(found)} tables are called" if found else "no table"
             raise FileError(
-                f"{what} {asked!r} in {self.name.partition('#')[0]!r}, expected #TABLE or "
-                "#SCHEMA.TABLE"
+                f"{what} {asked!r} in {_place(self.address)!r}, expected #TABLE or #SCHEMA.TABLE"
             )
-        return found[0][0], found[0][1], found[0][2]
-
-
-def _text(value: str) -> str:
-    """Return a text as the server writes it, whatever it takes a backslash for."""
-    return "E" + quoted(value.replace("\\", "\\\\"), "'")
+        schema, table, kind = found[0]
+        return schema, table, kind
 
 
 @dataclass(frozen=True)
 class PostgresFragment:
-    """Columns of the whole answer, on a connection of its own that sees the snapshot."""
+    """Fragment: columns of the whole answer, on a connection of its own that sees the snapshot."""
 
-    passes: _Passes
+    snapshot: _Snapshot
     name: str
     sql: str
     start: int = 0
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches, as the server sends them."""
-        with _errors(self.name), self.passes.link() as link:
+        with _errors(self.name), self.snapshot.link() as link:
             ((process,),) = link.rows("select pg_backend_pid()")
             with closing(link.records(self.sql)) as records, ThreadPoolExecutor(1) as thread:
                 try:
                     while (record := _awaited(thread.submit(next, records, None))) is not None:
-                        for at in range(0, record.num_rows, BATCH_ROWS):
-                            yield record.slice(at, BATCH_ROWS)
-                except LinkError:
+                        yield from batches_of(pa.Table.from_batches([record]))
+                except _link_errors():
                     raise
                 except BaseException:
-                    self.passes.stop(process)
+                    self.snapshot.stop(process)
                     raise
 
     def pieces(self) -> Iterator[Fragment]:
-        """Yield the rows as they come, a few batches at a time."""
+        """Yield the rows as they arrive, a few batches at a time."""
         return pieces_of(self.records(), self.start)
 
 
 def _awaited(future: Future[Any]) -> Any:
-    """Return what a thread gives, waiting a second at a time: Python hears Ctrl-C in between, a driver may not."""
+    """Return a thread's result. Between waits of a second Python notices Ctrl-C; a driver does not."""
     while not wait([future], timeout=1).done:
         pass
     return future.result()
 
 
 class PostgresSource:
-    """A table, or the answer to a query, in one snapshot: what others change later is not seen by any pass."""
+    """A table, or the answer to a query, in one snapshot: no pass sees what others change later."""
 
     rows = None
 
@@ -291,23 +326,21 @@ class PostgresSource:
         self.name, self.steady, self._session, self._asked = name, steady, session, sql
         _refuse_chance(session, sql, name)
         names = session.schema(f"select * from ({sql}\n) as piwo_rows").names
-        chosen = [_column(*x) for x in zip(names, session.kinds(sql, names), strict=True)]
-        self.sql = f"select {', '.join(chosen)} from ({sql}\n) as piwo_rows"
-        self.schema: pa.Schema = session.schema(self.sql)
+        columns = zip(names, session.kinds(sql, names), strict=True)
+        chosen = ", ".join(_column(column, kind) for column, kind in columns)
+        self._sql = f"select {chosen} from ({sql}\n) as piwo_rows"
+        self.schema: pa.Schema = session.schema(self._sql)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
-        """Return the one fragment that there is."""
+        """Return one fragment."""
         listed = ", ".join(quoted(x) for x in columns)
-        return [self._fragment(f"select {listed} from ({self.sql}) as piwo_rows")]
+        return [self._fragment(listed)]
 
     def distinct(self, column: str) -> pa.Array:
         """Return the distinct values of a column."""
-        records = self._fragment(
-            f"select distinct {quoted(column)} from ({self.sql}) as piwo_rows"
-        ).records()
-        return decoded(
-            pa.Table.from_batches(list(records), pa.schema([self.schema.field(column)])).column(0)
-        )
+        records = list(self._fragment(f"distinct {quoted(column)}").records())
+        table = pa.Table.from_batches(records, pa.schema([self.schema.field(column)]))
+        return decoded(table.column(0))
 
     def where(self, condition: str) -> PostgresSource:
         """Return the rows for which a condition holds; the server decides, in its own SQL."""
@@ -315,50 +348,50 @@ class PostgresSource:
         return PostgresSource(self._session, sql, f"{self.name} where {condition}", self.steady)
 
     def source_id(self) -> tuple[Any, ...]:
-        """Return address and query, and which transactions the snapshot sees."""
-        return (
-            "postgresql",
-            _shown(self._session.address),
-            self.sql,
-            str(self.schema),
-            self._session.seen,
-        )
+        """Return place and query, and which transactions the snapshot sees."""
+        place = _place(self._session.address)
+        return ("postgresql", place, self._sql, str(self.schema), self._session.seen)
 
-    def _fragment(self, sql: str) -> PostgresFragment:
-        return PostgresFragment(self._session.passes, self.name, sql)
+    def _fragment(self, selected: str) -> PostgresFragment:
+        sql = f"select {selected} from ({self._sql}) as piwo_rows"
+        return PostgresFragment(self._session.snapshot, self.name, sql)
 
 
 def _refuse_chance(session: _Session, sql: str, name: str) -> None:
-    """Raise where a query may give other rows at each pass: see `logs.repeatable`, here by the server's own words."""
-    plain = _ASIDE.sub(_blank, sql)
-    called = sorted({x.lower() for x in re.findall(r'(\w+)"?\s*\(', plain)})
-    clock = _CLOCK.search(plain)
+    """Raise if a query may give other rows at each pass; `sources.repeatable` says why.
+
+    The server knows which of its functions are volatile.
+    """
+    code = _NOT_CODE.sub(_blank, sql)
+    clock = _CLOCK.search(code)
     if clock:
         raise UsageError(
             f"{clock[0].rstrip('( ')} in {name} is another time at every pass, and a log is read "
             "several times; write the time itself, such as timestamptz '2026-01-31 12:00+00', or "
-            "current_date where days are enough"
+            "current_date if days are enough"
         )
-    sample = re.search(r"\btablesample\b(?!.*\brepeatable\b)", plain, re.IGNORECASE | re.DOTALL)
-    what = (
-        "a sample without a seed"
-        if sample
-        else next((f"{x}()" for x in session.volatile(called)), None)
-    )
-    if what is not None:
-        raise UsageError(chance(what, name, "abs(hashtext(id::text)) % 10 < 9"))
+    instead = "abs(hashtext(id::text)) % 10 < 9"
+    if re.search(r"\btablesample\b(?!.*\brepeatable\b)", code, re.IGNORECASE | re.DOTALL):
+        raise UsageError(chance("a sample without a seed", name, instead))
+    called = {x.lower() for x in re.findall(r'(\w+)"?\s*\(', code)}
+    volatile = session.volatile(sorted(called))
+    if volatile:
+        raise UsageError(chance(f"{volatile[0]}()", name, instead))
 
 
-def _blank(aside: re.Match[str]) -> str:
-    """Return what stands for a comment, a text or a name in a query that is searched for words."""
-    text = aside[0]
-    return text if text.startswith('"') else " " if text.startswith(("--", "/*")) else "''"
+def _blank(found: re.Match[str]) -> str:
+    """Return what replaces a comment, a text or a name in a query that is searched for words."""
+    if found[0].startswith('"'):
+        return found[0]
+    return " " if found[0].startswith(("--", "/*")) else "''"
 
 
 def _column(name: str, kind: str) -> str:
-    """Return a column as one of numbers, times or text, or as a list of them."""
+    """Return a column as numbers, times or text, or as lists of them."""
     entry, is_list = kind.removeprefix("_"), kind.startswith("_")
-    if entry in _AS_THEY_ARE:
+    if entry in _SAME_IN_ARROW:
         return quoted(name)
-    steps = [x + "[]" if is_list else x for x in _CASTS.get(entry, "text").split("::")]
-    return f"{quoted(name)}::{'::'.join(steps)} as {quoted(name)}"
+    cast = quoted(name)
+    for step in _CASTS.get(entry, "text").split("::"):
+        cast += f"::{step}[]" if is_list else f"::{step}"
+    return f"{cast} as {quoted(name)}"

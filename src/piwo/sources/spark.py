@@ -1,6 +1,6 @@
-"""A Spark DataFrame as the source of a log: partitions become Arrow batches on the executors, which fold them.
+"""A Spark DataFrame as the source of a log: executors turn partitions into Arrow batches and fold them.
 
-Where the frame is Parquet files and nothing else, executors read these themselves; the rest is the
+If the frame is Parquet files and nothing else, executors read these themselves; the rest is the
 same.
 """
 
@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from piwo.sources.clusters import Cluster, Merge, One, Partition
 from piwo.sources.source import Fragment
-from piwo.sources.spark_errors import one_line
 from piwo.sources.spark_files import ParquetFiles, RowGroups
-from piwo.sources.spark_session import canceled_by_interrupts
+from piwo.sources.spark_session import canceled_by_interrupts, spark_errors
 
 __all__ = ["SparkSource"]
 
@@ -27,30 +26,31 @@ _STATES = "part long, state binary"
 
 @dataclass(frozen=True, eq=False)
 class SparkSource(Cluster):
-    """A `pyspark.sql.DataFrame`. Every pass is one job: partitions, then groups of their sums, then the driver."""
+    """A `pyspark.sql.DataFrame`.
+
+    Every pass is one job: partitions, then groups of their states, then the driver.
+    """
 
     frame: Any
     name: str = "the Spark DataFrame"
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Column names and Arrow types; nothing is run."""
-        with one_line(self.name):
+        """Column names and Arrow types; no job is run."""
+        with spark_errors(self.name):
             return self.frame.limit(0).toArrow().schema
 
     def head(self, columns: Sequence[str]) -> Fragment:
         """Return a few rows."""
-        with one_line(self.name):
-            return Partition(
-                0, tuple(columns), self._numbered(columns).limit(1000).toArrow().to_batches()
-            )
+        with spark_errors(self.name):
+            rows = self._numbered(columns).limit(1000).toArrow()
+            return Partition(0, tuple(columns), rows.to_batches())
 
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
-        """Return the merge of what one makes of every partition."""
-        with one_line(self.name), canceled_by_interrupts(self.frame.sparkSession):
+        """Return the merge of what `one` makes of every partition."""
+        with spark_errors(self.name), canceled_by_interrupts(self.frame.sparkSession):
             states = self._states(columns, one, merge)
-            # without a number of its own, Spark makes as few groups of the sums as their size asks
-            # for
+            # Without a given number of groups, Spark makes as few as the size of the states needs.
             groups = (
                 states.repartition("part")
                 .sortWithinPartitions("part")
@@ -63,9 +63,8 @@ class SparkSource(Cluster):
         """Return one row for each partition, or for the row groups of each task that reads files."""
         tasks = self._files.tasks(columns)
         if not tasks:
-            return self._numbered(columns).mapInArrow(
-                partial(_mapped, one, tuple(columns)), _STATES
-            )
+            mapped = partial(_mapped, one, tuple(columns))
+            return self._numbered(columns).mapInArrow(mapped, _STATES)
         numbers = self.frame.sparkSession.range(0, len(tasks), 1, len(tasks))
         return numbers.mapInArrow(partial(_mapped_files, one, merge, tasks), _STATES)
 
@@ -74,11 +73,11 @@ class SparkSource(Cluster):
         return ParquetFiles.of(self.frame, self.schema)
 
     def _numbered(self, columns: Sequence[str]) -> Any:
-        """Return these columns under plain names: a dot in a name would mean a field of a struct."""
+        """Return these columns as c0, c1, ...: a dot in a name would mean a field of a struct."""
         from pyspark.sql.functions import col
 
-        quoted = ("`" + name.replace("`", "``") + "`" for name in columns)
-        return self.frame.select([col(name).alias(f"c{i}") for i, name in enumerate(quoted)])
+        escaped = ("`" + name.replace("`", "``") + "`" for name in columns)
+        return self.frame.select([col(name).alias(f"c{i}") for i, name in enumerate(escaped)])
 
 
 def _mapped(

@@ -11,7 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from piwo.errors import DataError, FileError
-from piwo.sources.source import BATCH_ROWS, ParquetSource, Source, TableSource
+from piwo.sources.parquet import ParquetSource
+from piwo.sources.source import BATCH_ROWS, Source
+from piwo.sources.table import TableSource
 
 __all__ = ["IN_MEMORY", "spooled"]
 

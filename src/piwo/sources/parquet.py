@@ -1,0 +1,208 @@
+"""Parquet files as a source: on this machine, split into row groups, or at an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.errors import DataError, FileError
+from piwo.sources.addresses import name_of, shown
+from piwo.sources.hive import hive_options, partitions_of
+from piwo.sources.paths import states_of_files
+from piwo.sources.query import QuerySource, distinct_of, file_list, quoted
+from piwo.sources.source import Fragment, decoded, fragment_rows, rows_within, type_family
+
+__all__ = ["ParquetFragment", "ParquetSource", "remote_parquet"]
+
+
+def remote_parquet(addresses: Sequence[str]) -> QuerySource:
+    """Return the rows of Parquet files at addresses (s3://, https://, ...), read by DuckDB.
+
+    Globs, hive partitions and credentials (`create secret`, environment variables) are DuckDB's.
+
+    Raises:
+        FileError: for files that cannot be read, and if the extension is not installed: nothing is
+            downloaded without being asked for.
+
+    >>> remote_parquet(["https://localhost:1/no.parquet"])
+    Traceback (most recent call last):
+    piwo.errors.FileError: ...
+    """
+    listed = ", ".join(quoted(x, "'") for x in addresses)
+    return QuerySource(f"select * from read_parquet([{listed}])", name_of(addresses), steady=True)
+
+
+def _unreadable(path: str, cause: Exception) -> FileError:
+    return FileError(f"{path!r} cannot be read as Parquet ({shown(cause)}); write or copy it again")
+
+
+@dataclass(frozen=True)
+class ParquetFragment:
+    """Fragment: row groups of one Parquet file."""
+
+    path: str
+    groups: tuple[int, ...]
+    columns: tuple[str, ...]
+    start: int
+    constant: tuple[tuple[str, pa.DataType, Any], ...] = ()
+    """Name, type and value of the partition columns."""
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow batches."""
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self.path, memory_map=True) as file:
+                rows = _rows_at_once(file, self.groups, self.columns)
+                # Decoded in this thread: the engine reads several fragments at once.
+                records = file.iter_batches(
+                    rows, self.groups, list(self.columns), use_threads=False
+                )
+                for record in records:
+                    yield self._with_constant(record)
+        except (OSError, pa.ArrowInvalid) as cause:
+            raise _unreadable(self.path, cause) from None
+
+    def _with_constant(self, record: pa.RecordBatch) -> pa.RecordBatch:
+        if not self.constant:
+            return record
+        names, columns = list(record.schema.names), list(record.columns)
+        for name, kind, value in self.constant:
+            names.append(name)
+            columns.append(pa.repeat(pa.scalar(value, kind), record.num_rows))
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _rows_at_once(file: Any, groups: Sequence[int], columns: Sequence[str]) -> int:
+    """Return how many rows to decode at once, given how many entries the lists of the file have."""
+    schema, metadata = file.schema_arrow, file.metadata
+    lists = tuple(f"{x}." for x in columns if type_family(schema.field(x).type) == "list")
+    if not lists:
+        return rows_within(0)
+    leaves = [
+        i for i in range(metadata.num_columns) if metadata.schema.column(i).path.startswith(lists)
+    ]
+    widest = 0.0
+    for number in groups:
+        group = metadata.row_group(number)
+        entries = sum(group.column(i).num_values for i in leaves)
+        widest = max(widest, entries / max(group.num_rows, 1))
+    return rows_within(widest)
+
+
+class ParquetSource:
+    """One or more Parquet files with the same columns.
+
+    Folders such as day=2026-01-01 are columns, too, unless the files hold a column of that name.
+    """
+
+    steady = True
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        import pyarrow.parquet as pq
+
+        self.paths = tuple(paths)
+        self.name = name_of(paths)
+        self._metadata = []
+        for path in paths:
+            try:
+                self._metadata.append(pq.read_metadata(path))
+            except (OSError, pa.ArrowInvalid) as cause:
+                raise _unreadable(path, cause) from None
+        self._schemas = [x.schema.to_arrow_schema() for x in self._metadata]
+        written: set[str] = set()
+        for schema in self._schemas:
+            written.update(name.casefold() for name in schema.names)
+        self.partitions = tuple(
+            x for x in partitions_of(self.paths) if x.name.casefold() not in written
+        )
+        self.schema: pa.Schema = self._schemas[0]
+        for part in self.partitions:
+            self.schema = self.schema.append(pa.field(part.name, part.type))
+        self.rows = sum(x.num_rows for x in self._metadata)
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:
+        """Return row groups; small neighbors form one fragment."""
+        asked = [x for x in self.partitions if x.name in columns]
+        inside = [x for x in columns if x in self._schemas[0].names]
+        if not inside:
+            # A batch without columns would have no rows.
+            inside = self._schemas[0].names[:1]
+        self.require_same(inside)
+        made: list[Fragment] = []
+        row = 0
+        for i, (path, metadata) in enumerate(zip(self.paths, self._metadata, strict=True)):
+            constant = tuple((x.name, x.type, x.values[i]) for x in asked)
+            for groups, rows in _runs_of_groups(metadata):
+                made.append(ParquetFragment(path, groups, tuple(inside), row, constant))
+                row += rows
+        return made
+
+    def distinct(self, column: str) -> pa.Array:
+        """Return the distinct values of a column."""
+        for part in self.partitions:
+            if part.name == column:
+                files = zip(part.values, self._metadata, strict=True)
+                return pc.unique(pa.array([x for x, file in files if file.num_rows], part.type))
+        self.require_same([column])
+        same = 0
+        for schema in self._schemas:
+            same += [x.casefold() for x in schema.names].count(column.casefold())
+        if same == len(self.paths):
+            return distinct_of(self.sql(), column, self.name)
+        # DuckDB would take "a" and "A" for one name.
+        seen: list[pa.Array] = []
+        for fragment in self.fragments([column]):
+            seen += [decoded(pc.unique(x[column])) for x in fragment.records()]
+        return decoded(pc.unique(pa.chunked_array(seen)))
+
+    def sql(self) -> str:
+        """Return the query for the same rows and columns in the same order."""
+        return (
+            f"select * from read_parquet({file_list(self.paths)}, {hive_options(self.partitions)})"
+        )
+
+    def source_id(self) -> tuple[Any, ...]:
+        """Return the states of the files, and the rows of each of their row groups."""
+        groups: list[int] = []
+        for file in self._metadata:
+            groups += [file.row_group(i).num_rows for i in range(file.num_row_groups)]
+        return ("parquet", *states_of_files(self.paths), tuple(groups))
+
+    def require_same(self, columns: Sequence[str]) -> None:
+        """Raise unless each of these columns is in every file, with types of one family.
+
+        Raises:
+            DataError: naming the column and two files.
+        """
+        for path, schema in zip(self.paths[1:], self._schemas[1:], strict=True):
+            for name in columns:
+                if name not in schema.names:
+                    raise DataError(
+                        f"column {name!r} is in {self.paths[0]!r} and not in {path!r}; read them "
+                        "as two logs"
+                    )
+                here, first = schema.field(name).type, self.schema.field(name).type
+                if type_family(here) != type_family(first):
+                    raise DataError(
+                        f"column {name!r} has type {first} in {self.paths[0]!r} and {here} in "
+                        f"{path!r}; write both files with the same types"
+                    )
+
+
+def _runs_of_groups(metadata: Any) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield the row groups of a file that make one fragment each, with their number of rows."""
+    groups: list[int] = []
+    rows = 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        rows += metadata.row_group(group).num_rows
+        if rows >= fragment_rows():
+            yield tuple(groups), rows
+            groups, rows = [], 0
+    if groups:
+        yield tuple(groups), rows

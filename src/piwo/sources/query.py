@@ -1,0 +1,247 @@
+"""The answer to a DuckDB query as a source, and DuckDB connections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from piwo.errors import DataError, UsageError
+from piwo.sources.duckdb_errors import duckdb_errors
+from piwo.sources.paths import states_of_files
+from piwo.sources.repeatable import refuse_chance, stopped_clocks
+from piwo.sources.source import Fragment, batches_of, decoded, pieces_of
+
+__all__ = [
+    "QueryFragment",
+    "QuerySource",
+    "distinct_of",
+    "file_list",
+    "first_row",
+    "quoted",
+    "refuse_doubled",
+]
+
+_SETTINGS: dict[str, Any] = {
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+}
+"""Settings of connections that piwo opens: a table name never means a Python variable of the same
+name, and nothing is downloaded without being asked for."""
+_ROWS_OF_LISTS = 2048
+"""Rows that DuckDB produces at once, and the fewest that it can."""
+
+
+@dataclass(frozen=True)
+class QueryFragment:
+    """Fragment: columns of the whole answer to a query."""
+
+    sql: str
+    columns: tuple[str, ...]
+    connection: Any = None
+    start: int = 0
+    setup: tuple[str, ...] = ()
+    name: str = "the query"
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow batches."""
+        with _relation(self.sql, self.name, self.connection, self.setup) as relation:
+            for record in _reader(_columns(relation, self.columns)):
+                yield from batches_of(pa.Table.from_batches([record]))
+
+    def pieces(self) -> Iterator[Fragment]:
+        """Yield the rows as they arrive, a few batches at a time."""
+        return pieces_of(self.records(), self.start)
+
+
+class QuerySource:
+    """The answer to a DuckDB query, which runs again at each pass.
+
+    Every pass gives the same rows: random functions are refused, and clocks are stopped. Their
+    order may differ unless `steady`.
+
+    Args:
+        sql: the query.
+        name: of the source in messages.
+        connection: the user's own; None: a new one for each pass.
+        steady: whether every pass gives the rows in the same order.
+        files: what the query reads, if known: a checkpoint notices when they change.
+        setup: statements that run first on each connection.
+        rows: the number of rows, if known.
+    """
+
+    def __init__(
+        self,
+        sql: str,
+        name: str = "the query",
+        connection: Any = None,
+        steady: bool = False,
+        *,
+        files: Sequence[str] = (),
+        setup: Sequence[str] = (),
+        rows: int | None = None,
+    ) -> None:
+        self.name, self.connection, self.steady, self.rows = name, connection, steady, rows
+        self.files = tuple(files)
+        self.sql = _one_statement(sql, name)
+        only_built_in = connection is None and not setup
+        with _cursor(name, connection, setup) as cursor:
+            refuse_chance(self.sql, name, cursor, only_built_in)
+            clocks = stopped_clocks(self.sql, cursor, only_built_in, setup)
+        self.setup = (*setup, *clocks)
+        with _relation(self.sql, name, connection, self.setup) as relation:
+            self.schema: pa.Schema = pa.RecordBatchReader.from_stream(relation.limit(0)).schema
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:
+        """Return one fragment."""
+        return [
+            QueryFragment(
+                self.sql, tuple(columns), self.connection, setup=self.setup, name=self.name
+            )
+        ]
+
+    def distinct(self, column: str) -> pa.Array:
+        """Return the distinct values of a column."""
+        return distinct_of(self.sql, column, self.name, self.connection, self.setup)
+
+    def source_id(self) -> tuple[Any, ...]:
+        """Return the text of the query, and the states of its files if they are known."""
+        return ("query", self.sql, self.setup, str(self.schema), *states_of_files(self.files))
+
+
+def _one_statement(sql: str, name: str) -> str:
+    """Return the text of one query without a semicolon or comments at its end.
+
+    Raises:
+        UsageError: for any other number of statements.
+    """
+    import duckdb
+
+    with duckdb_errors(name):
+        statements = duckdb.extract_statements(sql)
+        tokens = duckdb.tokenize(sql)
+    if len(statements) != 1:
+        raise UsageError(
+            f"got {len(statements)} SQL statements, expected one query that gives the rows"
+        )
+    text = sql.encode()
+    end = len(text)
+    for at, kind in reversed(tokens):
+        if kind != duckdb.token_type.comment and text[at : at + 1] != b";":
+            break
+        end = at
+    return text[:end].decode().strip()
+
+
+@contextmanager
+def _cursor(name: str, connection: Any = None, setup: Sequence[str] = ()) -> Iterator[Any]:
+    """Give a DuckDB cursor of its own, closed at the end."""
+    import duckdb
+
+    with duckdb_errors(name):
+        opened = duckdb.connect(config=_SETTINGS) if connection is None else connection.cursor()
+        with opened as cursor:
+            # DuckDB would draw its own bar on stdout, where results go. The setting belongs to this
+            # cursor alone.
+            cursor.execute("set enable_progress_bar = false")
+            for statement in setup:
+                cursor.execute(statement)
+            yield cursor
+
+
+@contextmanager
+def _relation(
+    sql: str, name: str, connection: Any = None, setup: Sequence[str] = ()
+) -> Iterator[Any]:
+    """Give a DuckDB relation on a cursor of its own, as an open reader occupies its cursor."""
+    import duckdb
+
+    with _cursor(name, connection, setup) as cursor:
+        try:
+            relation = cursor.sql(sql)
+        except duckdb.CatalogException:
+            if connection is None:
+                raise
+            # Only the user's own connection knows temporary tables and registered data frames.
+            relation = connection.sql(sql)
+        yield relation
+
+
+def first_row(sql: str, name: str, setup: Sequence[str] = ()) -> tuple[Any, ...]:
+    """Return the first row of the answer to a query; `name` is the source's in errors.
+
+    >>> first_row("select 1, 'a'", "a query")
+    (1, 'a')
+    """
+    with _relation(sql, name, setup=setup) as relation:
+        row: tuple[Any, ...] = relation.limit(1).fetchall()[0]
+        return row
+
+
+def distinct_of(
+    sql: str, column: str, name: str, connection: Any = None, setup: Sequence[str] = ()
+) -> pa.Array:
+    """Return the distinct values of a column of the answer to a query.
+
+    >>> sorted(distinct_of("select range % 2 as x from range(9)", "x", "a query").to_pylist())
+    [0, 1]
+    """
+    with _relation(sql, name, connection, setup) as relation:
+        values = _columns(relation, [column]).distinct()
+        return decoded(pa.RecordBatchReader.from_stream(values).read_all().column(0))
+
+
+def _columns(relation: Any, names: Sequence[str]) -> Any:
+    return relation.project(", ".join(quoted(x) for x in names))
+
+
+def _reader(relation: Any) -> Any:
+    """Return an Arrow reader of a relation. Lists may be long, so few of such rows come at once."""
+    if not any(str(x).endswith("]") for x in relation.types):
+        return pa.RecordBatchReader.from_stream(relation)
+    # The method has another name in DuckDB before 1.5.
+    reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return reader(_ROWS_OF_LISTS)
+
+
+def file_list(paths: Sequence[str]) -> str:
+    """Return a DuckDB list of file names, none of which is taken for a glob.
+
+    >>> file_list(["a[1].csv"])
+    "['a[[]1].csv']"
+    """
+    escaped = (re.sub(r"[\[*?]", r"[\g<0>]", path) for path in paths)
+    return "[" + ", ".join(quoted(path, "'") for path in escaped) + "]"
+
+
+def quoted(name: str, mark: str = '"') -> str:
+    """Return a name as an SQL identifier, or a text as an SQL literal with mark "'".
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return mark + name.replace(mark, mark + mark) + mark
+
+
+def refuse_doubled(names: Sequence[str], place: str) -> None:
+    """Raise if two column names differ in case at most: DuckDB takes them for one.
+
+    Raises:
+        DataError: naming the two.
+
+    >>> refuse_doubled(["p", "P"], "the header of 'log.csv'")
+    Traceback (most recent call last):
+    piwo.errors.DataError: the header of 'log.csv' names columns 'p' and 'P', which differ in case at most; ...
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise DataError(
+                f"{place} names columns {seen[name.lower()]!r} and {name!r}, which differ in case "
+                "at most; give each column a name of its own"
+            )
+        seen[name.lower()] = name

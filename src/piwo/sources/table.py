@@ -1,0 +1,72 @@
+"""A table in memory as a source."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.sources.source import BATCH_ROWS, Fragment, batches_of, decoded, fragment_rows
+
+__all__ = ["TableSource"]
+
+
+@dataclass(frozen=True)
+class TableSlice:
+    """Fragment: rows of an Arrow table."""
+
+    table: pa.Table
+    start: int
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow batches."""
+        yield from batches_of(self.table)
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A table in memory.
+
+    Args:
+        table: the rows.
+        name: of the source in messages.
+        skipped: how many lines of the files that it was read from are not rows, by reason.
+    """
+
+    table: pa.Table
+    name: str = "the data frame"
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    steady: ClassVar[bool] = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Column names and Arrow types."""
+        return self.table.schema
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:
+        """Return slices of a few batches each."""
+        table, step = self.table.select(list(columns)), fragment_rows()
+        return [TableSlice(table.slice(at, step), at) for at in range(0, table.num_rows, step)]
+
+    def distinct(self, column: str) -> pa.Array:
+        """Return the distinct values of a column."""
+        # A dictionary may hold a value twice.
+        return pc.unique(decoded(pc.unique(self.table[column])))
+
+    def source_id(self) -> tuple[Any, ...]:
+        """Return a digest of the rows."""
+        digest = hashlib.sha256()
+        for at in range(0, self.rows, BATCH_ROWS):
+            # Combined, so that the chunks of the table make no difference.
+            for record in self.table.slice(at, BATCH_ROWS).combine_chunks().to_batches():
+                digest.update(record.serialize())
+        return ("table", str(self.schema), self.rows, digest.hexdigest())
