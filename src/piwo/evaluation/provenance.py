@@ -22,7 +22,7 @@ from piwo.policies import Policy
 from piwo.policies.provenance import Provenance, record_in
 from piwo.reductions.reduce import reduce
 from piwo.reductions.row_sample import RowSample, RowSampleState
-from piwo.sources.source import TableSource
+from piwo.sources.table import TableSource
 
 __all__ = ["Overlap", "learned_from", "overlaps"]
 
