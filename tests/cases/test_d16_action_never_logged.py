@@ -33,7 +33,7 @@ def test_the_interval_reaches_up_to_what_the_missing_action_may_earn() -> None:
 def test_three_columns_for_two_seen_actions_are_refused() -> None:
     with pytest.raises(piwo.UsageError, match="which column is which action"):
         piwo.evaluate(piwo.Log.from_arrays(**ROWS), PI)
-    with pytest.raises(piwo.UsageError, match="one column an action"):
+    with pytest.raises(piwo.UsageError, match="one column per action"):
         piwo.evaluate(piwo.Log.from_arrays(**ROWS, actions=["a", "b"]), PI)
 
 

@@ -124,7 +124,7 @@ def test_sampling_weights_weigh_both_sides() -> None:
         (np.zeros((299, K)), "299 rows, the log has 300"),
         (np.zeros(300), "expected an"),
         ("model", "expected an"),
-        (lambda x: np.zeros(len(x)), "one column an action"),
+        (lambda x: np.zeros(len(x)), "one column per action"),
     ],
 )
 def test_models_of_another_shape(q: Any, message: str) -> None:

@@ -245,7 +245,7 @@ def test_what_cannot_be_mixed() -> None:
         Mixture([Uniform(["a", "b"]), Uniform(["a", "c"])], [0.5, 0.5])
     with pytest.raises(UsageError, match="empty"):
         Mixture([], [])
-    with pytest.raises(UsageError, match="one a policy"):
+    with pytest.raises(UsageError, match="one per policy"):
         Mixture([greedy], [0.5, 0.5])
     for wrong in ([0.5, 0.6], [1.5, -0.5], [np.nan, 1.0]):
         with pytest.raises(UsageError, match="shares"):

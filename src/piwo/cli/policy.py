@@ -122,7 +122,7 @@ def act(
     ] = None,
     output: OutputOptions = DEFAULT_OUTPUT,
 ) -> Answer:
-    """Act on contexts: one action a row and its probability. Log both, to learn from later."""
+    """Act on contexts: one action per row and its probability. Log both, to learn from later."""
     if out is not None:
         writable(out, [file, contexts])
     policy = piwo.load(file)

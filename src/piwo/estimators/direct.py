@@ -32,7 +32,7 @@ def direct_method(
         A `ModelEstimate`, whose interval ignores the model's error.
 
     Raises:
-        UsageError: for a model or a policy that does not give one number an action.
+        UsageError: for a model or a policy that does not give one number per action.
         DataError: for rows that break a rule, and for predictions that are NaN or infinite.
 
     >>> log = Log.from_arrays(action=["b"], reward=[1], propensity=[0.5], actions=["a", "b"])

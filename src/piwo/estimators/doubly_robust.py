@@ -46,7 +46,7 @@ def doubly_robust(
         policy: see `piwo.evaluate`; it must give full vectors.
         q: predicted rewards, in the reward's own unit (minus the cost for costs), made from other
             rows than these: an (n, K) array with columns in the order of the log's explicit action
-            list; or a data frame with one column an action, matched by name; or a function of the
+            list; or a data frame with one column per action, matched by name; or a function of the
             (m, d) context matrix, or a fitted object with `predict`, that returns (m, K) in the
             order of `log.actions`.
         gamma: 0 for plain weights; above 0, those of implicit exploration, at most 1 / gamma, which
@@ -61,7 +61,7 @@ def doubly_robust(
         A `ModelEstimate`. Nothing is clipped: values may lie outside the reward range.
 
     Raises:
-        UsageError: for a model or a policy that does not give one number an action, a negative
+        UsageError: for a model or a policy that does not give one number per action, a negative
             gamma, or both a gamma and weights.
         DataError: for rows that break a rule, and for predictions that are NaN or infinite.
 

@@ -24,7 +24,7 @@ MOST_NUMBERS = 2**21
 
 @dataclass(frozen=True)
 class ForwardModel:
-    """Linear regressions on the context, one an action; those of a chunk use earlier chunks.
+    """Linear regressions on the context, one per action; those of a chunk use earlier chunks.
 
     Args:
         coef: (C, K, p) coefficients of (1, x) for the rows of each chunk.

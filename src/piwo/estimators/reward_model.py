@@ -112,7 +112,8 @@ class RewardModel:
         if found.shape != (len(batch), self.actions):
             raise UsageError(
                 f"the reward model gave shape {found.shape} for {len(batch)} rows, expected "
-                f"({len(batch)}, {self.actions}): one column an action, in the order of log.actions"
+                f"({len(batch)}, {self.actions}): one column per action, in the order of "
+                "log.actions"
             )
         if not np.isfinite(found).all():
             row = int(batch.row_numbers[np.flatnonzero(~np.isfinite(found).all(axis=1))[0]])
@@ -154,7 +155,7 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
     if isinstance(q, str) or not (is_frame(q) or np.ndim(q) == 2):
         raise UsageError(
             f"{argument('q')} is {type(q).__name__}, expected an (n, {actions}) array of predicted "
-            "rewards, a data frame with one column an action, a function of the context, or an "
+            "rewards, a data frame with one column per action, a function of the context, or an "
             "object with predict"
         )
     expected = log.actions if is_frame(q) else _declared(log)
@@ -163,8 +164,8 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
     table = numbers("q", values, "an array of predicted rewards")
     if rows is not None and len(table) != rows:
         raise UsageError(
-            f"q has {len(table)} rows, the log has {rows}; give one row a row of the log, in its "
-            "order"
+            f"q has {len(table)} rows, the log has {rows}; give one row for each row of the log, "
+            "in its order"
         )
     return RewardModel(table, None, actions, low, span)
 
@@ -173,7 +174,7 @@ def _declared(log: Log) -> Actions:
     if log.declared_actions is None:
         raise UsageError(
             "an array of predicted rewards does not name the actions of its columns; read the log "
-            f"with {argument('actions', '[...]')}, or give a data frame with one column an action"
+            f"with {argument('actions', '[...]')}, or give a data frame with one column per action"
         )
     return log.declared_actions
 

@@ -106,7 +106,7 @@ def check_dense(rows: int, actions: int) -> None:
     if needed > DENSE_LIMIT:
         raise UsageError(
             f"a table of {rows} rows x {actions} actions needs {needed / 1e9:.1f} GB, the limit is "
-            f"{DENSE_LIMIT / 1e9:.1f} GB; use probability(X, codes) for one action a row, "
+            f"{DENSE_LIMIT / 1e9:.1f} GB; use probability(X, codes) for one action per row, "
             "or act(X)"
         )
 

@@ -133,7 +133,7 @@ class Classifier(Policy):
         return table
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return the model's probability of one action a row, (n,)."""
+        """Return the model's probability of one action per row, (n,)."""
         assert context is not None
         found = np.empty(len(codes))
         for block in row_blocks(len(codes), len(self.actions), _BLOCK_BYTES):

@@ -19,7 +19,7 @@ __all__ = ["Deterministic"]
 
 @final
 class Deterministic(DeterministicPolicy):
-    """pi(x) = rule(x), one label a row: business rules, or models from other libraries.
+    """pi(x) = rule(x), one label per row: business rules, or models from other libraries.
 
     It never makes a table of rows x actions. A file cannot hold a function: to keep such a policy,
     write its choices into a column of the log, or use a classifier.
@@ -61,7 +61,8 @@ class Deterministic(DeterministicPolicy):
         codes = self.actions.codes(labels, "the rule's actions")
         if len(codes) != n:
             raise UsageError(
-                f"the rule returned {len(codes)} labels for {n} contexts, expected one label a row"
+                f"the rule returned {len(codes)} labels for {n} contexts, expected one label per "
+                "row"
             )
         if (codes < 0).any():
             row = int(np.flatnonzero(codes < 0)[0])

@@ -118,7 +118,7 @@ def named_table(values: Any, actions: ActionList | None) -> tuple[Any, Actions]:
         if len(shape) != 2 or shape[1] != len(known):
             raise UsageError(
                 f"the probabilities have shape {shape}, expected (rows, {len(known)}): one column "
-                "an action"
+                "per action"
             )
         return values, known
     table = to_table(values)

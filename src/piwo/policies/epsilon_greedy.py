@@ -80,7 +80,7 @@ class EpsilonGreedy(Policy):
         return self._mix(self.policy.distribution(context, n))
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return (1 - epsilon) pi + epsilon / K of one action a row, (n,)."""
+        """Return (1 - epsilon) pi + epsilon / K of one action per row, (n,)."""
         return self._mix(self.policy.chances(context, codes))
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:

@@ -41,8 +41,8 @@ def check_fits(
     policy.onto(actions)
     if rows is not None and policy.rows is not None and rows != policy.rows:
         raise UsageError(
-            f"the policy has {policy.rows} rows, the log has {rows}; give one row a row of the "
-            "log, in its order"
+            f"the policy has {policy.rows} rows, the log has {rows}; give one row for each row of "
+            "the log, in its order"
         )
     if not policy.needs_context:
         return

@@ -36,12 +36,12 @@ def coefficients(
     if matrix.ndim != 2 or len(matrix) != len(actions):
         raise UsageError(
             f"{argument('coef')} has shape {matrix.shape}, expected ({len(actions)}, d): one row "
-            "an action"
+            "per action"
         )
     if constant.shape != (len(actions),):
         raise UsageError(
             f"{argument('intercept')} has shape {constant.shape}, expected ({len(actions)},): one "
-            "number an action"
+            "number per action"
         )
     if features is not None and features.width != matrix.shape[1]:
         raise UsageError(
@@ -127,7 +127,7 @@ class LinearGreedy(DeterministicPolicy):
     depend on how rows are cut into batches.
 
     Args:
-        coef: (K, d), one row an action.
+        coef: (K, d), one row per action.
         intercept: (K,); -inf: this action is not available.
         actions: the K labels.
         features: how data frames become the context matrix of width d; None: plain matrices only.
@@ -191,7 +191,7 @@ class LinearSoftmax(Policy):
     `log_probabilities` and `log_logged` are still correct.
 
     Args:
-        coef: (K, d), one row an action.
+        coef: (K, d), one row per action.
         intercept: (K,); -inf: this action is not available and has probability 0.
         actions: the K labels.
         temperature: > 0; near 0 the policy is nearly greedy (ties share), for large ones uniform.
@@ -250,7 +250,7 @@ class LinearSoftmax(Policy):
         return table
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
-        """Return one action a row, (n,) codes, drawn with one uniform number a row."""
+        """Return one action per row, (n,) codes, drawn with one uniform number per row."""
         return self.draw_logged(context, n, rng)[0]
 
     def draw_logged(
@@ -279,7 +279,7 @@ class LinearSoftmax(Policy):
         return found
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return the probability of one action a row, (n,)."""
+        """Return the probability of one action per row, (n,)."""
         return np.asarray(np.exp(self._log_chances(context, codes)))
 
     def log_probabilities(self, X: Any = None, *, n: int | None = None) -> Floats:

@@ -27,7 +27,7 @@ class Mixture(Policy):
     Args:
         policies: at least one. Those with action lists must have the same actions; their order may
             differ. Those that use the context must have the same features.
-        weights: one a policy, >= 0; they sum to 1.
+        weights: one per policy, >= 0; they sum to 1.
 
     Raises:
         UsageError: if the policies do not fit together, or the weights are not probabilities.
@@ -57,7 +57,7 @@ class Mixture(Policy):
         if shares.shape != (len(self.policies),):
             raise UsageError(
                 f"{argument('weights')} has shape {shares.shape}, expected "
-                f"({len(self.policies)},): one a policy"
+                f"({len(self.policies)},): one per policy"
             )
         if not ((shares >= 0).all() and abs(shares.sum() - 1.0) <= TOLERANCE):
             raise UsageError(
@@ -112,7 +112,7 @@ class Mixture(Policy):
         return total
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return the weighted sum of the probabilities of one action a row, (n,)."""
+        """Return the weighted sum of the probabilities of one action per row, (n,)."""
         total = np.zeros(len(codes))
         for weight, policy in zip(self.weights, self.policies, strict=True):
             total += weight * policy.chances(context, codes)

@@ -93,7 +93,7 @@ class Policy(ABC):
         """Return pi(a | x) for n rows, (n, K)."""
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return pi(a | x) of one action a row, (n,)."""
+        """Return pi(a | x) of one action per row, (n,)."""
         found = np.empty(len(codes))
         for block in row_blocks(len(codes), len(self.actions)):
             some = codes[block]
@@ -102,7 +102,7 @@ class Policy(ABC):
         return found
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
-        """Return one action a row, drawn with its probability, (n,) codes."""
+        """Return one action per row, drawn with its probability, (n,) codes."""
         codes = np.empty(n, np.int32)
         for block in row_blocks(n, len(self.actions)):
             count = block.stop - block.start
@@ -239,7 +239,7 @@ class Policy(ABC):
             return np.asarray(np.log(self.probabilities(X, n=n)))
 
     def probability(self, X: Any, codes: Any) -> Floats:
-        """Return pi(a | x) of one action a row, if possible without a table of rows x actions.
+        """Return pi(a | x) of one action per row, if possible without a table of rows x actions.
 
         Args:
             X: the contexts, or None for a policy without context.
@@ -253,8 +253,8 @@ class Policy(ABC):
         context = self.context(X)
         if context is not None and len(context) != len(checked):
             raise UsageError(
-                f"got {len(context)} contexts and {len(checked)} action codes, expected as many of "
-                "each"
+                f"got {len(context)} contexts and {len(checked)} action codes, expected equal "
+                "numbers"
             )
         return self.chances(context, checked)
 
@@ -281,7 +281,7 @@ class Policy(ABC):
     def act(
         self, X: Any = None, random_state: RandomState = None, *, n: int | None = None
     ) -> Decisions:
-        """Choose one action a row.
+        """Choose one action per row.
 
         Args:
             X: the contexts, a data frame or an (n, d) matrix; None for a policy without context.
@@ -458,7 +458,7 @@ class Aligned(Policy):
         return self._spread(self.policy.distribution(context, n))
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return the policy's probability of one action a row, (n,); 0 for actions it lacks."""
+        """Return the policy's probability of one action per row, (n,); 0 for actions it lacks."""
         own = self.own[codes]
         found = self.policy.chances(context, np.maximum(own, 0))
         return np.where(own >= 0, found, 0.0)

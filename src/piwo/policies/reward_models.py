@@ -67,7 +67,7 @@ class RewardModels(DeterministicPolicy):
         if not (len(self.models) == count and self.scale.shape == self.offset.shape == (count,)):
             raise UsageError(
                 f"got {len(self.models)} models, scales of shape {self.scale.shape} and offsets of "
-                f"shape {self.offset.shape}, expected {count} of each: one an action"
+                f"shape {self.offset.shape}, expected {count} of each: one per action"
             )
         available = self.offset > -np.inf
         if not (np.isfinite(self.scale).all() and (self.offset < np.inf).all() and available.any()):

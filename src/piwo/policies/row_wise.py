@@ -28,7 +28,7 @@ class RowWise(Policy):
 
     Args:
         values: (n,) pi(A | X) of the logged actions; or (n, K) full vectors: a data frame with one
-            column an action, matched by name, or a plain array in the order of `actions`.
+            column per action, matched by name, or a plain array in the order of `actions`.
         actions: the K labels. If left out, the labels are the column names of the frame.
 
     Attributes:
@@ -83,7 +83,7 @@ class RowWise(Policy):
         return self.table
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return the table's entry of one action a row, (n,)."""
+        """Return the table's entry of one action per row, (n,)."""
         return self.distribution(context, len(codes))[np.arange(len(codes)), codes]
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002
@@ -101,7 +101,8 @@ class RowWise(Policy):
         if len(numbers) and numbers.max() >= self.rows:
             raise UsageError(
                 f"this row-wise policy has {self.rows} rows, the log has at least "
-                f"{int(numbers.max()) + 1}; give one row a row of the log, in the log's order"
+                f"{int(numbers.max()) + 1}; give one row for each row of the log, in the log's "
+                "order"
             )
         return numbers
 
@@ -141,7 +142,7 @@ class RowChoices(Policy):
     """pi(A | X_t) = 1 if A is the action listed for row t.
 
     Use it in place of `RowWise` if the policy is deterministic and the actions are many: it holds
-    one number a row.
+    one number per row.
 
     Args:
         choices: (n,) labels, one a row of the log, in its order.

@@ -11,7 +11,7 @@ from piwo.errors import UsageError
 from piwo.files import array_bytes
 from piwo.messages import argument
 from piwo.policies.models import model_bytes
-from piwo.policies.policy import Policy
+from piwo.policies.policy import Aligned, Policy
 
 __all__ = ["content_digest", "joined_shares", "plain_numbers", "policy_digest", "same_policy"]
 
@@ -144,6 +144,6 @@ def plain_numbers(value: Any) -> Any:
 
 
 def _inside(policy: Policy) -> Policy:
-    while policy.kind == "aligned":
-        (policy,) = policy.state().parts
+    while isinstance(policy, Aligned):
+        policy = policy.policy
     return policy

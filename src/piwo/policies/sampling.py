@@ -59,10 +59,10 @@ def check_random_state(random_state: object) -> None:
 
 
 def draw_rows(table: Floats, rng: np.random.Generator) -> Codes:
-    """Draw one column a row, with the probabilities in that row.
+    """Draw one column per row, with the probabilities in that row.
 
-    One uniform number a row is looked up in the row's cumulative sum. A column of probability 0 is
-    never drawn.
+    One uniform number per row is looked up in the row's cumulative sum. A column of probability 0
+    is never drawn.
 
     Args:
         table: (n, K) probabilities.

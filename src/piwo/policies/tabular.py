@@ -70,8 +70,8 @@ class Tabular(Policy):
         assert known is not None
         if not len(known) or len(known) != len(self.table):
             raise UsageError(
-                f"got {len(self.table)} distributions and {len(known)} contexts, expected as many "
-                "of each"
+                f"got {len(self.table)} distributions and {len(known)} contexts, expected equal "
+                "numbers"
             )
         self._columns, self._order = _index(known)
 
@@ -97,7 +97,7 @@ class Tabular(Policy):
         return self.table[self._entries(context, n)]
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
-        """Return the table's probability of one action a row, (n,)."""
+        """Return the table's probability of one action per row, (n,)."""
         return self.table[self._entries(context, len(codes)), codes]
 
     def state(self) -> State:

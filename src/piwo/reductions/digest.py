@@ -21,7 +21,7 @@ _MASK = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class DigestState(State):
-    """Number of rows, and the sum modulo 2^64 of one hash a row.
+    """Number of rows, and the sum modulo 2^64 of one hash per row.
 
     >>> DigestState(1, 2**64 - 1).merge(DigestState(1, 2)).total
     1
@@ -58,7 +58,7 @@ class Digest(Reduction[DigestState]):
 
     def update(self, state: DigestState, batch: Batch) -> DigestState:
         """Return the digest with a batch added."""
-        # One hash a row, of its columns in turn. Sums of hashes do not depend on the order of rows.
+        # One hash per row, of its columns in turn. The sum does not depend on the order of rows.
         h = scramble(batch.action.astype(np.uint64))
         for column in (batch.reward, batch.propensity, batch.log_propensity, batch.weight):
             if column is not None:

@@ -86,7 +86,7 @@ class Bandit:
             )
         if not len(self.log_mu) == len(self.pi) == len(self.chance):
             raise UsageError(
-                "log_mu, pi and chance have different lengths, expected one number an action"
+                "log_mu, pi and chance have different lengths, expected one number per action"
             )
         totals = {"the logger's": float(self.mu.sum()), "the policy's": math.fsum(self.pi)}
         for whose, total in totals.items():

@@ -393,7 +393,7 @@ class ClassificationBandit:
                 codes, propensity = behavior.draw_logged(seen, len(some), here, logarithm)
             except RowError as wrong:
                 raise RowError(wrong.problem, rows.start + wrong.row) from None
-            # R = 1 with probability M[A, y]: one uniform number a row
+            # R = 1 with probability M[A, y]: one uniform number per row
             won = here.random(len(some)) < self.rewards[codes, some]
             return codes, propensity, won.astype(np.float64)
 
