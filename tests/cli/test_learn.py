@@ -336,7 +336,7 @@ def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) ->
     with threadpool_limits(1, "openmp"):
         done = piwo("learn", tmp_path / "noise.parquet", *roles, "--context", "x", "--out", out)
     assert done.code == 0, done.err
-    assert f"nothing better was found: {out} says so, and cannot act" in done.out
+    assert f"no policy was certified better; keep the current one ({out} records this" in done.out
     assert isinstance(library.load(out), library.policies.Logging)
 
 
@@ -354,7 +354,7 @@ def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) ->
         (("--oracle", "ridge", "--refit"), "--refit is for --oracle auto, not for ridge"),
         (
             ("--refit", "--gate"),
-            "--gate lets a certified policy pass, and --refit saves one of which nothing is proved",
+            "--gate cannot be combined with --refit, which saves a policy for which nothing is ",
         ),
     ],
 )
@@ -385,7 +385,7 @@ def test_learning_against_an_incumbent(
         "incumbent: none of 2 different policies (1 from one part of the rows, 1 from the other) "
         "is certified" in stays.out
     )
-    assert "nothing better was found: saved the incumbent to" in stays.out
+    assert "no policy was certified better: saved the incumbent to" in stays.out
     assert piwo(*words, old, "--gate").code == 1
     better = piwo(*words, "constant:bread", "--gate")
     assert (better.code, better.err) == (0, "")

@@ -1,4 +1,4 @@
-"""`piwo learn`: which policy should run, and what is it worth at least?"""
+"""`piwo learn`: learn a policy, certify it, and save both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer, table, typed
-from piwo.cli.learn_options import USUAL_LEARNING, LearnOptions
+from piwo.cli.learn_options import DEFAULT_LEARNING, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.output_path import writable
 from piwo.cli.shared_options import (
@@ -51,7 +51,7 @@ def learn(
             show_default=False,
         ),
     ] = False,
-    learning: LearnOptions = USUAL_LEARNING,
+    learning: LearnOptions = DEFAULT_LEARNING,
     columns: LogOptions = DEFAULT_COLUMNS,
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
@@ -61,72 +61,59 @@ def learn(
     if gate:
         columns.check_gate()
     rows = columns.read(log)
-    bounded = math.isfinite(rows.reward_range[1])
-    oracle = learning.sought(bounded)
+    oracle = learning.chosen_oracle(math.isfinite(rows.reward_range[1]))
     learner = learning.learner(rows, gate)
     if not rows.columns.context:
         raise UsageError(f"the {oracle} oracle needs the context; name it: --context 'user_*,hour'")
-    against_its_own = _incumbent_learned_here(learning.incumbent, rows)
+    in_sample = _incumbent_learned_here(learning.incumbent, rows)
+
     certificate = learner.fit(rows).certificate_
     assert certificate is not None
-    account, facts = learner.describe(), log_facts(rows, certificate.log_rows)
+    report, facts = learner.describe(), log_facts(rows, certificate.log_rows)
     training = {
         "log": rows.source.name,
         "where": columns.where,
-        **_training(learner.rule_, account, certificate, learning, oracle),
+        "rows": certificate.training_rows,
+        "score": certificate.score,
+        "parameter": certificate.parameter,
+        "rule": learner.rule_,
+        "oracle": oracle,
+        **report.facts,
+        "holdout": learning.holdout,
+        "seed": learning.seed,
         "columns": facts["columns"],
         "propensities": facts["propensities"],
     }
     kept = {"certificate": certificate.to_dict(), "training": training}
-    refused = gate and (against_its_own or not certificate.certified)
+    refused = gate and (in_sample or not certificate.certified)
     kept_old = refused and out.exists()
     if not kept_old:
         learner.policy_.save(out, metadata=kept)
-    after = _after(out, log[0], learner.policy_, account.stays, refused, kept_old)
+    after = _after(out, log[0], learner.policy_, report.stays, refused, kept_old)
     return Answer(
-        text="\n".join([*_told(account, certificate), *after]),
+        text="\n".join([*_shown(report, certificate), *after]),
         document={
             "log": facts,
             "policy": str(out),
             "saved": not kept_old,
             **kept,
-            "path": _path(account),
+            "path": _path(report),
             "notes": list(certificate.notes),
         },
         code=int(refused),
     )
 
 
-def _training(
-    rule: str,
-    account: LearningReport,
-    certificate: Certificate,
-    learning: LearnOptions,
-    oracle: str,
-) -> dict[str, Any]:
-    """Return what is kept beside the policy of how it was learned."""
-    return {
-        "rows": certificate.training_rows,
-        "score": certificate.score,
-        "parameter": certificate.parameter,
-        "rule": rule,
-        "oracle": oracle,
-        **account.facts,
-        "holdout": learning.holdout,
-        "seed": learning.seed,
-    }
-
-
 def _incumbent_learned_here(incumbent: str | None, log: Log) -> bool:
-    """Whether the incumbent was learned from these rows, and warn: a gain over it there is luck."""
+    """Whether the incumbent was learned from these rows; warn if so: gains over it are biased."""
     if incumbent is None:
         return False
     policy = named_policy(incumbent).make(log.actions)
     found = overlaps(log, {incumbent: policy})[incumbent]
     if found.certain:
         warn(
-            f"{incumbent} was learned from part of this log ({found.how}), so that no gain over it "
-            "is certified, whatever the certificate says; learn from other rows"
+            f"{incumbent} was learned from part of this log ({found.how}), so no gain over it is "
+            "certified, whatever the certificate says; learn from other rows"
         )
     return found.certain
 
@@ -134,61 +121,69 @@ def _incumbent_learned_here(incumbent: str | None, log: Log) -> bool:
 def _after(
     out: Path, log: str, policy: Policy, stays: str | None, refused: bool, kept_old: bool
 ) -> list[str]:
-    """Say what became of the file, and what to do next: a policy that the gate refused is not to act."""
+    """Return lines on what was saved, and the command to run next."""
     if kept_old:
         return [f"not certified: kept the old {visible(out)}"]
-    show = ["piwo", "policy", "show", str(out)]
+    show = f"next: {typed(['piwo', 'policy', 'show', str(out)])}"
     if refused:
-        return [
-            f"not certified: saved to {visible(out)} to be looked at, not to act",
-            "",
-            f"next: {typed(show)}",
-        ]
+        # shown and not used: a policy that the gate refused is not to act
+        return [f"not certified: saved to {visible(out)} for inspection only", "", show]
     if not policy.gives_full_distribution:
-        return [
-            f"nothing better was found: {visible(out)} says so, and cannot act",
-            "",
-            f"next: {typed(show)}",
-        ]
+        saved = f"{visible(out)} records this, and cannot be used to act"
+        return [f"no policy was certified better; keep the current one ({saved})", "", show]
+    saved = f"saved to {visible(out)}"
+    if stays is not None:
+        saved = f"no policy was certified better: saved {stays} to {visible(out)}"
+    # rows of a cluster stay there
+    if log.startswith("spark:"):
+        return [saved, "", show]
     act = ["piwo", "policy", "act", str(out), without_secrets(log), "--epsilon", "0.05"]
-    saved = (
-        f"saved to {visible(out)}"
-        if stays is None
-        else f"nothing better was found: saved {stays} to {visible(out)}"
-    )
-    step = show if log.startswith("spark:") else act  # rows of a cluster stay there
-    return [saved, "", f"next: {typed(step)}"]
+    return [saved, "", f"next: {typed(act)}"]
 
 
-def _path(account: LearningReport) -> list[dict[str, Any]]:
-    """Return what was tried, with what is certified of it, and the name under which the same policy stands before."""
-    same = _same(account.tried)
-    pairs = zip(account.tried, same, strict=True)
-    return [{**one.facts, "chosen": one.chosen, "same_as": before} for one, before in pairs]
+def _shown(report: LearningReport, certificate: Certificate) -> list[str]:
+    """Return the lines of the report, the table of candidates, and the certificate."""
+    lines = [visible(line) for line in report.lines]
+    if len(report.tried) > 1:
+        lines += _candidates(report)
+    return [*lines, *str(certificate).splitlines()]
 
 
-def _told(account: LearningReport, certificate: Certificate) -> list[str]:
-    tried = _tried(account) if len(account.tried) > 1 else []
-    return [*map(visible, account.lines), *tried, *str(certificate).splitlines()]
+def _path(report: LearningReport) -> list[dict[str, Any]]:
+    """Return the candidates for the JSON document."""
+    rows = []
+    for one, before in zip(report.tried, _same(report.tried), strict=True):
+        rows.append({**one.facts, "chosen": one.chosen, "same_as": before})
+    return rows
 
 
-def _same(tried: Sequence[CandidateReport]) -> list[str | None]:
-    """Return the name under which each policy stands before; None for one that is new."""
-    first: dict[str, int] = {}
-    found = [first.setdefault(policy_digest(one.policy), i) for i, one in enumerate(tried)]
-    return [None if before == i else tried[before].name for i, before in enumerate(found)]
-
-
-def _tried(account: LearningReport) -> list[str]:
-    """Return the table of what was tried; behind a row stands what is to know of it."""
-    rows = [[_cell(one.facts[x]) for x in account.columns] for one in account.tried]
-    head, *lines = table(account.columns.values(), rows)
+def _candidates(report: LearningReport) -> list[str]:
+    """Return the table of candidates, with marks after the rows."""
+    cells = [[_cell(one.facts[x]) for x in report.columns] for one in report.tried]
+    head, *lines = table(report.columns.values(), cells)
     shown = [f"  {head}"]
-    for one, line, before in zip(account.tried, lines, _same(account.tried), strict=True):
-        marks = [] if before is None else [f"the same policy as {visible(before)}"]
-        shown.append("  ".join(["", line, *(["<- chosen"] if one.chosen else []), *marks]))
+    for one, line, before in zip(report.tried, lines, _same(report.tried), strict=True):
+        parts = ["", line]
+        if one.chosen:
+            parts.append("<- chosen")
+        if before is not None:
+            parts.append(f"the same policy as {visible(before)}")
+        shown.append("  ".join(parts))
     return shown
 
 
-def _cell(known: float | str | None) -> str:
-    return "-" if known is None else known if isinstance(known, str) else f"{known:.4g}"
+def _same(tried: Sequence[CandidateReport]) -> list[str | None]:
+    """Return the name of the first candidate with the same policy; None for a new policy."""
+    first: dict[str, str] = {}
+    names: list[str | None] = []
+    for one in tried:
+        digest = policy_digest(one.policy)
+        names.append(first.get(digest))
+        first.setdefault(digest, one.name)
+    return names
+
+
+def _cell(value: float | str | None) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""The options that say how a policy is learned: one score, one oracle, one split."""
+"""The options of learning: one score, one oracle, one split."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from piwo.scores.doubly_robust_ls import FORWARD
 
 __all__ = [
     "AUTO",
+    "DEFAULT_LEARNING",
     "ORACLES",
     "POSTERIORS",
     "SCORES",
-    "USUAL_LEARNING",
     "LearnOptions",
     "Learned",
     "score_of",
@@ -33,15 +33,16 @@ T = TypeVar("T")
 
 AUTO = "auto"
 POSTERIORS = ("pac-bayes", "gibbs")
-"""Ways to a mixture of linear policies, which come with their learner in place of an oracle."""
+"""Choices of --oracle that are learners of their own: mixtures of linear policies."""
 Learned = piwo.PIWO | piwo.PIWOGrid | piwo.Auto | piwo.PACBayesLinear | piwo.GibbsLinear
 
 
-def _needs_nothing(kind: Any) -> bool:
-    oracle = isinstance(kind, type) and issubclass(kind, Oracle) and not inspect.isabstract(kind)
-    return oracle and all(
-        x.default is not x.empty for x in inspect.signature(kind).parameters.values()
-    )
+def _needs_no_arguments(kind: Any) -> bool:
+    """Whether something is a class of oracles that can be made without arguments."""
+    if not isinstance(kind, type) or not issubclass(kind, Oracle) or inspect.isabstract(kind):
+        return False
+    parameters = inspect.signature(kind).parameters.values()
+    return all(one.default is not one.empty for one in parameters)
 
 
 SCORES: Mapping[str, type[Score]] = {
@@ -49,13 +50,12 @@ SCORES: Mapping[str, type[Score]] = {
 }
 """The scores that an oracle can maximize, by name."""
 ADMISSIBLE = tuple(name for name, kind in SCORES.items() if kind().admissible)
-"""Those that a grid of gammas may be learned with, by name."""
+"""The scores that have a grid of gammas, by name."""
+_EXPORTED = (vars(piwo.oracles)[name] for name in piwo.oracles.__all__)
 ORACLES: Mapping[str, type[Oracle]] = {
-    x.name: x
-    for x in (vars(piwo.oracles)[name] for name in piwo.oracles.__all__)
-    if _needs_nothing(x)
+    kind.name: kind for kind in _EXPORTED if _needs_no_arguments(kind)
 }
-"""The oracles that need no further description, by name."""
+"""The oracles that can be chosen by name alone."""
 
 
 @Parameter(name="*", group=Group("Learning", sort_key=1))
@@ -129,86 +129,119 @@ class LearnOptions:
         0.05
     )
 
-    def sought(self, bounded: bool) -> str:
-        """Return how a policy is sought, for rewards with an upper end or without."""
+    def chosen_oracle(self, bounded: bool) -> str:
+        """Return the oracle, by default one that depends on the other options.
+
+        Args:
+            bounded: whether rewards have an upper end.
+        """
         if self.oracle is not None:
             return self.oracle
-        return AUTO if bounded and self.score is None and self.gamma is None else "classifier"
+        if bounded and self.score is None and self.gamma is None:
+            return AUTO
+        return "classifier"
 
     def learner(self, log: piwo.Log, gate: bool) -> Learned:
         """Return the learner.
 
         Args:
             log: the rows.
-            gate: what is saved is to be certified.
+            gate: whether only a certified policy may be saved.
 
         Raises:
             UsageError: for an unknown score or oracle, a gamma that the score cannot have, and a
-                refit that is to pass the gate.
+                refit with a gate.
         """
-        name = self.sought(math.isfinite(log.reward_range[1]))
+        name = self.chosen_oracle(math.isfinite(log.reward_range[1]))
+        made: Learned
         if name == AUTO:
-            if gate and self.refit:
-                raise UsageError(
-                    "--gate lets a certified policy pass, and --refit saves one of which nothing "
-                    "is proved; leave one of them out"
-                )
-            return self._auto(not gate if self.refit is None else self.refit, log)
-        for option, given in (("--refit", self.refit), ("--baseline", self.incumbent)):
-            if given is not None:
-                raise UsageError(
-                    f"{option} is for --oracle auto, not for {name}, which saves the certified "
-                    "policy; leave it out"
-                )
-        if name in POSTERIORS:
-            return self._posterior(name)
-        oracle, score = (
-            _chosen(ORACLES, name, "oracle", AUTO, *POSTERIORS)(),
-            self.score or "ls-linear",
-        )
-        if not oracle.uses_score:
-            return self._without_score(oracle)
-        if self.gamma == "grid" or (self.gamma is None and SCORES.get(score, Score).regret_known):
-            if score not in ADMISSIBLE:
-                known = ", ".join(ADMISSIBLE)
-                raise UsageError(
-                    f"--gamma got 'grid', but only {known} have one; give {score} a number, or auto"
-                )
-            return piwo.PIWOGrid(
-                self._modelled(SCORES[score]()),
-                oracle,
-                delta=self.delta,
-                holdout=self.holdout,
-                random_state=self.seed,
-                tail=self.tail,
-            )
-        return piwo.PIWO(
-            self._modelled(score_of(score, self.gamma or "auto")),
-            oracle,
-            delta=self.delta,
-            holdout=self.holdout,
-            random_state=self.seed,
-            tail=self.tail,
+            made = self._auto(gate, log)
+        else:
+            self._refuse_options_of_auto(name)
+            if name in POSTERIORS:
+                made = self._posterior(name)
+            else:
+                made = self._one(_chosen(ORACLES, name, "oracle", AUTO, *POSTERIORS)())
+        # a normal posterior records half of its delta in the certificate
+        delta = 2.0 * self.delta if name == "pac-bayes" else self.delta
+        return made.set_params(
+            delta=delta, holdout=self.holdout, random_state=self.seed, tail=self.tail
         )
 
-    def _without_score(self, oracle: Oracle) -> piwo.PIWO:
+    def _one(self, oracle: Oracle) -> piwo.PIWO | piwo.PIWOGrid:
+        """Return the learner with one oracle."""
+        if not oracle.uses_score:
+            self._refuse_score(f"the {oracle.name} oracle uses no score")
+            return piwo.PIWO(oracle=oracle)
+        score = self.score or "ls-linear"
+        by_default = self.gamma is None and SCORES.get(score, Score).regret_known
+        if self.gamma != "grid" and not by_default:
+            return piwo.PIWO(self._modelled(score_of(score, self.gamma or "auto")), oracle)
+        if score not in ADMISSIBLE:
+            raise UsageError(
+                f"--gamma got 'grid', but only {', '.join(ADMISSIBLE)} have one; give {score} a "
+                "number, or auto"
+            )
+        return piwo.PIWOGrid(self._modelled(SCORES[score]()), oracle)
+
+    def _posterior(self, name: str) -> piwo.PACBayesLinear | piwo.GibbsLinear:
+        """Return the learner of a mixture of linear policies."""
+        score, gamma = self.score or "ls-linear", self.gamma or "auto"
+        if name == "gibbs":
+            if gamma == "grid":
+                raise UsageError(
+                    "--gamma got 'grid', but gibbs samples one posterior; give a number, or auto"
+                )
+            return piwo.GibbsLinear(self._modelled(score_of(score, gamma)))
+        if not 0.0 < self.delta < 0.5:
+            raise UsageError(
+                f"--delta got {self.delta:g}, expected a number above 0 and below 0.5 for pac-bayes"
+            )
+        # its certificate uses a grid in any case
+        if gamma == "grid":
+            gamma = "auto"
+        return piwo.PACBayesLinear(self._modelled(score_of(score, gamma)))
+
+    def _auto(self, gate: bool, log: piwo.Log) -> piwo.Auto:
+        """Return the learner with a pool."""
+        if gate and self.refit:
+            raise UsageError(
+                "--gate cannot be combined with --refit, which saves a policy for which nothing is "
+                "proved; leave one of them out"
+            )
+        self._refuse_score("--oracle auto tries several itself")
+        incumbent = None
+        if self.incumbent is not None:
+            incumbent = named_policy(self.incumbent).make(log.actions)
+        refit = not gate if self.refit is None else self.refit
+        return piwo.Auto(incumbent=incumbent, refit=refit)
+
+    def _refuse_score(self, why: str) -> None:
+        """Raise if an option of the score was given.
+
+        Raises:
+            UsageError: naming the first.
+        """
         for option, given in (
             ("--score", self.score),
             ("--gamma", self.gamma),
             ("--reward-model", self.reward_model),
         ):
             if given is not None:
+                raise UsageError(f"{option} got {given!r}, but {why}; leave it out")
+
+    def _refuse_options_of_auto(self, name: str) -> None:
+        """Raise if an option was given that only --oracle auto has.
+
+        Raises:
+            UsageError: naming the first.
+        """
+        for option, given in (("--refit", self.refit), ("--baseline", self.incumbent)):
+            if given is not None:
                 raise UsageError(
-                    f"{option} got {given!r}, but the {oracle.name} oracle uses no score; leave it "
-                    "out"
+                    f"{option} is for --oracle auto, not for {name}, which saves the certified "
+                    "policy; leave it out"
                 )
-        return piwo.PIWO(
-            oracle=oracle,
-            delta=self.delta,
-            holdout=self.holdout,
-            random_state=self.seed,
-            tail=self.tail,
-        )
 
     def _modelled(self, score: Score) -> Score:
         """Return the score with the reward model that was asked for."""
@@ -216,57 +249,8 @@ class LearnOptions:
             raise UsageError(f"--reward-model got {self.reward_model!r}, expected forward")
         return score if self.reward_model is None else score.with_model(FORWARD)
 
-    def _posterior(self, name: str) -> piwo.PACBayesLinear | piwo.GibbsLinear:
-        score = self.score or "ls-linear"
-        if name == "gibbs":
-            if self.gamma == "grid":
-                raise UsageError(
-                    "--gamma got 'grid', but gibbs samples one posterior; give a number, or auto"
-                )
-            return piwo.GibbsLinear(
-                self._modelled(score_of(score, self.gamma or "auto")),
-                delta=self.delta,
-                holdout=self.holdout,
-                random_state=self.seed,
-                tail=self.tail,
-            )
-        if not 0.0 < self.delta < 0.5:
-            raise UsageError(
-                f"--delta got {self.delta:g}, expected a number above 0 and below 0.5 for pac-bayes"
-            )
-        return piwo.PACBayesLinear(
-            self._modelled(
-                score_of(score, "auto" if self.gamma in {None, "grid"} else str(self.gamma))
-            ),
-            # half of it stands in the certificate
-            delta=2.0 * self.delta,
-            holdout=self.holdout,
-            random_state=self.seed,
-            tail=self.tail,
-        )
 
-    def _auto(self, refit: bool, log: piwo.Log) -> piwo.Auto:
-        for option, given in (
-            ("--score", self.score),
-            ("--gamma", self.gamma),
-            ("--reward-model", self.reward_model),
-        ):
-            if given is not None:
-                raise UsageError(
-                    f"{option} got {given!r}, but --oracle auto tries several itself; leave it out"
-                )
-        today = None if self.incumbent is None else named_policy(self.incumbent)
-        return piwo.Auto(
-            incumbent=None if today is None else today.make(log.actions),
-            delta=self.delta,
-            refit=refit,
-            holdout=self.holdout,
-            random_state=self.seed,
-            tail=self.tail,
-        )
-
-
-USUAL_LEARNING = LearnOptions()
+DEFAULT_LEARNING = LearnOptions()
 
 
 def score_of(name: str, gamma: str) -> Score:
