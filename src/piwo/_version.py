@@ -1,3 +1,3 @@
-"""The version, written here alone: the wheel's metadata, `piwo.__version__` and saved files all read it."""
+"""The version. The wheel, `piwo.__version__` and saved files take it from here."""
 
 __version__ = "0.1.0"

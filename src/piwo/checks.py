@@ -1,4 +1,4 @@
-"""Checks of arguments: what a number, a count, a seed has to be, and the one line that says so."""
+"""Checks of arguments, with one-line errors that name the argument."""
 
 from __future__ import annotations
 
@@ -36,118 +36,107 @@ __all__ = [
 ]
 
 _MOST = 2**63
-"""More rows there cannot be."""
+"""No log has more rows."""
 
 
 def shown(value: object) -> str:
-    """Return a value as an error shows it: one line, not long.
+    """Return a value as an error shows it: one line of at most 80 characters.
 
     >>> shown([1, 2]), shown("x" * 100)[-3:]
     ('[1, 2]', '...')
     """
-    number = (
-        is_number(value) and type(value).__module__ == "numpy"
-    )  # np.float64(0.1) is 0.1 to a reader
-    text = " ".join((str if number else repr)(value).split())
+    # NumPy's repr of a number is np.float64(0.1), which a reader knows as 0.1
+    of_numpy = is_number(value) and type(value).__module__ == "numpy"
+    text = " ".join((str(value) if of_numpy else repr(value)).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def _wrong(name: str, value: object, expected: str) -> UsageError:
+    """Return the error for an argument: what was received, then what was expected and what to do."""
+    return UsageError(f"{argument(name)} is {shown(value)}; expected {expected}")
+
+
 def check_delta(delta: Any) -> None:
-    """Demand 0 < delta < 1.
+    """Require 0 < delta < 1.
 
     >>> check_delta(0.05)
     """
     if not (is_number(delta) and 0.0 < delta < 1.0):
-        raise UsageError(
-            f"{argument('delta')} is {shown(delta)}; expected a number between 0 and 1, such as 0.05: pass the "
-            "chance of error"
-        )
+        expected = "a number between 0 and 1, such as 0.05: pass the probability of error"
+        raise _wrong("delta", delta, expected)
 
 
 def check_count(name: str, value: Any, least: int, what: str = "the count of rows") -> None:
-    """Demand a count of at least `least`, and at most 2^63.
+    """Require a whole number of at least `least` and at most 2^63.
 
     >>> check_count("n", 10, 1)
     """
     if not (is_number(value) and least <= value <= _MOST and value == math.floor(value)):
-        raise UsageError(
-            f"{argument(name)} is {shown(value)}; expected a whole number of at least {least}: pass {what}"
-        )
+        raise _wrong(name, value, f"a whole number of at least {least}: pass {what}")
 
 
 def check_finite(name: str, value: Any) -> None:
-    """Demand a finite number.
+    """Require a finite number.
 
     >>> check_finite("mean", 0.5)
     """
     if not (is_number(value) and math.isfinite(value)):
-        raise UsageError(
-            f"{argument(name)} is {shown(value)}; expected a finite number: check the rows that it was "
-            "computed from"
-        )
+        raise _wrong(name, value, "a finite number: check the rows that it was computed from")
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Demand a finite number above 0.
+    """Require a finite number above 0.
 
     >>> check_positive("gamma", 0.1)
     """
     if not (is_number(value) and math.isfinite(value) and value > 0.0):
-        raise UsageError(
-            f"{argument(name)} is {shown(value)}; expected a finite number above 0: pass a positive one"
-        )
+        raise _wrong(name, value, "a finite number above 0: pass a positive one")
 
 
 def check_non_negative(name: str, value: Any) -> None:
-    """Demand a number of at least 0; infinity is allowed.
+    """Require a number of at least 0; infinity is allowed.
 
     >>> check_non_negative("kl", 0.0)
     """
     if not (is_number(value) and value >= 0.0):
-        raise UsageError(
-            f"{argument(name)} is {shown(value)}; expected a number of at least 0: check how it was computed"
-        )
+        raise _wrong(name, value, "a number of at least 0: check how it was computed")
 
 
 def check_at_least(name: str, value: Any, least: float) -> None:
-    """Demand a number of at least `least`; infinity is allowed.
+    """Require a number of at least `least`; infinity is allowed.
 
     >>> check_at_least("largest", 2.0, 1.0)
     """
     if not (is_number(value) and value >= least):
-        raise UsageError(
-            f"{argument(name)} is {shown(value)}; expected a number of at least {least:g}: pass a larger one"
-        )
+        raise _wrong(name, value, f"a number of at least {least:g}: pass a larger one")
 
 
 def check_seed(name: str, value: Any) -> None:
-    """Demand a whole number that can seed a generator.
+    """Require a whole number that can seed a generator.
 
     >>> check_seed("random_state", 0)
     """
     if not is_seed(value):
-        raise UsageError(
-            f"{argument(name)} is {shown(value)}; expected a whole number of at least 0: the seed"
-        )
+        raise _wrong(name, value, "a whole number of at least 0: the seed")
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Demand True or False.
+    """Require True or False, Python's or NumPy's.
 
     >>> check_flag("tail", False)
     """
-    if not (isinstance(value, bool) or type(value).__name__ == "bool"):  # NumPy's too
-        raise UsageError(f"{argument(name)} is {shown(value)}; expected True or False")
+    if not (isinstance(value, bool) or type(value).__name__ == "bool"):
+        raise _wrong(name, value, "True or False")
 
 
 def check_kind(name: str, value: Any, kind: type | tuple[type, ...], hint: str = "") -> None:
-    """Demand an instance of a class, or of one of several.
+    """Require an instance of a class, or of one of several.
 
     Args:
-        name: of the argument.
-        value: what was given.
+        name: the argument's name.
+        value: what was passed.
         kind: the class or classes.
-        hint: where to find one, for the end of the line.
+        hint: the end of the message, such as where to find one.
 
     >>> check_kind("name", "one", str)
     """
@@ -159,29 +148,27 @@ def check_kind(name: str, value: Any, kind: type | tuple[type, ...], hint: str =
 
 
 def check_listed(name: str, values: Any) -> None:
-    """Demand a list, a tuple or the like.
+    """Require a list, a tuple or another sized collection; not text, not a mapping.
 
     >>> check_listed("gammas", [0.1, 0.2])
     """
     if isinstance(values, str | Mapping) or not (
         isinstance(values, Iterable) and isinstance(values, Sized)
     ):
-        raise UsageError(f"{argument(name)} is {shown(values)}; expected a list")
+        raise _wrong(name, values, "a list")
 
 
 def check_path(value: Any) -> None:
-    """Demand the path of a file.
+    """Require the path of a file.
 
     >>> check_path("policy.piwo")
     """
     if not isinstance(value, str | os.PathLike):
-        raise UsageError(
-            f"{argument('path')} is {shown(value)}; expected a text or a Path: where the file is"
-        )
+        raise _wrong("path", value, "a text or a Path: where the file is")
 
 
 def check_sequences(what: str, **given: Any) -> None:
-    """Demand sequences of equal length, of at least one entry each, all numbers.
+    """Require sequences of finite numbers, of one length, not empty.
 
     >>> check_sequences("bet size", bets=[0.1], scores=[0.5])
     """
@@ -189,9 +176,9 @@ def check_sequences(what: str, **given: Any) -> None:
         len(x) if isinstance(x, Sized) and not isinstance(x, str) else 0 for x in given.values()
     ]
     if not lengths[0] or len(set(lengths)) > 1:
-        told = ", ".join(f"{name} {shown(x)}" for name, x in given.items())
+        received = ", ".join(f"{name} {shown(x)}" for name, x in given.items())
         raise UsageError(
-            f"{told}; expected equally many numbers, at least one: pass one of each for every "
+            f"{received}; expected equally many numbers, at least one: pass one of each for every "
             f"{what}"
         )
     for name, values in given.items():
@@ -217,7 +204,9 @@ def numbers(name: str, values: Any, hint: str = "an array of numbers") -> npt.ND
 
 
 def real_array(values: Any) -> npt.NDArray[np.float64]:
-    """Return real numbers as an array of float64, None as NaN; NumPy alone would take text and times for numbers.
+    """Return real numbers as an array of float64, None as NaN.
+
+    NumPy alone would read text and times as numbers.
 
     Raises:
         TypeError: for text, bytes, times and complex numbers.

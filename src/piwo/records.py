@@ -1,4 +1,4 @@
-"""Records: what results have as JSON, and what those that are saved must be to come back."""
+"""Records: results as JSON, and records in files of their own, which are checked when read."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ __all__ = [
 ]
 
 Rule: TypeAlias = Callable[[Any], bool]
-"""Tells whether a field has a value that it can have."""
+"""Returns whether a field may have a value."""
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value as JSON holds it: NaN and infinity as None, tuples as lists, plain numbers.
+    """Return a value for JSON: NaN and infinity as None, tuples as lists, NumPy's numbers as Python's.
 
     >>> jsonable({"a": float("nan"), "b": (1.0, float("inf"))})
     {'a': None, 'b': [1.0, None]}
@@ -52,7 +52,7 @@ def jsonable(value: Any) -> Any:
 
 
 class Record:
-    """Base of the results: frozen dataclasses that JSON can hold.
+    """Base of results: frozen dataclasses that can be written as JSON.
 
     >>> from piwo.estimators.slope import Slope
     >>> issubclass(Slope, Record)
@@ -66,9 +66,9 @@ class Record:
 
 
 class SavedRecord(Record):
-    """Base of the records that are written to a file of their own, and read back to the last field or refused.
+    """Base of records with a file of their own. Reading checks every field.
 
-    They have `reward_range` and `notes`, and say by `rules` what each field must be.
+    They have `reward_range` and `notes`; `rules` says what each field must be.
 
     >>> from piwo.certificates.certificate import Certificate
     >>> made = Certificate(
@@ -79,79 +79,78 @@ class SavedRecord(Record):
     """
 
     what: ClassVar[str]
-    """What it is called, and what to do where it is damaged."""
+    """The name of such a record in messages."""
     remedy: ClassVar[str]
+    """What to do if it is damaged."""
 
     @classmethod
     @abstractmethod
     def rules(cls, low: float) -> Mapping[str, Rule]:
-        """Return what the fields must be, for rewards of at least `low`; of those that a record has."""
+        """Return the rules of fields, for rewards of at least `low`; optional fields may be absent."""
 
     @classmethod
     def today(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a record of an earlier version as it would be written now."""
+        """Return a record of an earlier version as this version would write it."""
         return record
 
     @property
-    def told(self) -> Mapping[str, Any]:
-        """What a record says beside its fields, which must agree with them."""
+    def derived(self) -> Mapping[str, Any]:
+        """What follows from the fields and is saved with them; a file must agree with it."""
         return {}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON: no NaN, no infinity."""
-        return {**super().to_dict(), **self.told}
+        return {**super().to_dict(), **self.derived}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` made a record of.
+        """Return the object of a record that `to_dict` made.
 
         Raises:
-            FileError: where the record is damaged.
+            FileError: if the record is damaged.
         """
         try:
-            record = cls.today(record)
-            given = {key: value for key, value in record.items() if key in cls.__dataclass_fields__}  # type: ignore[attr-defined]
-            low, high = given["reward_range"]
-            given["reward_range"] = (low, math.inf if high is None else high)
-            rules = {"reward_range": _is_range, **cls.rules(low)}
-            wrong = next(
-                (name for name, fits in rules.items() if name in given and not fits(given[name])),
-                None,
-            )
-            if wrong is None:
-                made = cls(**{**given, "notes": tuple(given.get("notes", ()))})
-                wrong = next(
-                    (
-                        name
-                        for name, fact in made.told.items()
-                        if record.get(name, fact) is not fact
-                    ),
-                    None,
-                )
+            return cls._read(cls.today(record))
         except (AttributeError, KeyError, TypeError, ValueError) as cause:
             raise FileError(f"{cls.what} is damaged ({cause!r}); {cls.remedy}") from None
-        if wrong is not None:
-            raise FileError(
-                f"{cls.what} is damaged: {wrong} is {record.get(wrong)!r:.80}; {cls.remedy}"
-            )
+
+    @classmethod
+    def _read(cls, record: Mapping[str, Any]) -> Self:
+        """Return the record, or raise for the first field that breaks its rule."""
+        known = cls.__dataclass_fields__  # type: ignore[attr-defined]
+        given = {key: value for key, value in record.items() if key in known}
+        low, high = given["reward_range"]
+        given["reward_range"] = (low, math.inf if high is None else high)
+        for name, fits in {"reward_range": _is_range, **cls.rules(low)}.items():
+            if name in given and not fits(given[name]):
+                raise cls._damaged(name, record)
+        made = cls(**{**given, "notes": tuple(given.get("notes", ()))})
+        for name, fact in made.derived.items():
+            if record.get(name, fact) is not fact:
+                raise cls._damaged(name, record)
         return made
+
+    @classmethod
+    def _damaged(cls, name: str, record: Mapping[str, Any]) -> FileError:
+        found = f"{record.get(name)!r:.80}"
+        return FileError(f"{cls.what} is damaged: {name} is {found}; {cls.remedy}")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the record as JSON, complete or not at all.
 
         Raises:
-            FileError: where the file cannot be written.
+            FileError: if the file cannot be written.
         """
         made = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        # half characters of file names have no UTF-8; as escapes they are JSON
+        # file names may hold half characters (surrogates), which have no UTF-8; JSON escapes them
         write_file(Path(path), f"{made}\n".encode(errors="backslashreplace"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return what `save` wrote.
+        """Return the record that `save` wrote.
 
         Raises:
-            FileError: where the file cannot be read, or the record is damaged.
+            FileError: if the file cannot be read, or the record is damaged.
         """
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -160,12 +159,12 @@ class SavedRecord(Record):
                 f"{path} cannot be read: {cause.strerror or cause}; check the path"
             ) from None
         except ValueError as cause:
-            raise FileError(f"{path} is no JSON ({cause}); {cls.remedy}") from None
+            raise FileError(f"{path} is not JSON ({cause}); {cls.remedy}") from None
         return cls.from_dict(record)
 
 
 def now() -> str:
-    """Return date and time, UTC, to the second.
+    """Return the date and time in UTC, to the second.
 
     >>> now().endswith("+00:00")
     True
@@ -174,7 +173,7 @@ def now() -> str:
 
 
 def number(least: float = -math.inf, most: float = math.inf) -> Rule:
-    """Return the rule for a finite number between two others.
+    """Return the rule for a finite number in a range.
 
     >>> number(0.0)(0.5), number(0.0)(True), number(0.0)(-1)
     (True, False, False)
@@ -185,7 +184,7 @@ def number(least: float = -math.inf, most: float = math.inf) -> Rule:
 
 
 def whole(least: int) -> Rule:
-    """Return the rule for a whole number of at least some.
+    """Return the rule for a whole number of at least `least`.
 
     >>> whole(0)(3), whole(0)(3.0)
     (True, False)
@@ -212,7 +211,7 @@ def text(value: Any) -> bool:
 
 
 def maybe(rule: Rule) -> Rule:
-    """Return the rule that None is fine, too.
+    """Return the rule that allows None, too.
 
     >>> maybe(text)(None)
     True

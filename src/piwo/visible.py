@@ -1,4 +1,4 @@
-"""Text and numbers made fit to show: what comes from the data may hold anything."""
+"""Text and numbers as they are shown. Text from the data may hold any character."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["number", "p_value", "visible", "visible_lines"]
 
 
 def visible(text: object) -> str:
-    r"""Return a text with everything that does not print written as an escape.
+    r"""Return a text with every character that does not print as an escape.
 
     Labels and names come from the data. Control characters in them could move the cursor or color
     the screen, marks of writing direction could reorder a line, and half characters cannot be
@@ -31,7 +31,7 @@ def visible(text: object) -> str:
 
 
 def visible_lines(lines: Iterable[object]) -> str:
-    r"""Return some lines as one text, each of them visible: a name that holds a line break begins no line.
+    r"""Return lines as one text, each of them visible: a line break in a name starts no new line.
 
     >>> print(visible_lines(["policy a\n", "  value 0.5"]))
     policy a\n
@@ -52,7 +52,7 @@ def number(value: float | None) -> str:
 
 
 def p_value(p: float) -> str:
-    """Return a p-value with two digits; one that underflowed is small, and not 0.
+    """Return a p-value with two digits; one that underflowed is shown as a bound, not as 0.
 
     >>> p_value(0.0123), p_value(0.0)
     ('p = 0.012', 'p < 1e-300')

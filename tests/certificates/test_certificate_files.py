@@ -266,5 +266,5 @@ def test_saved_certificates_are_loaded(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="cannot be read: No such file"):
         piwo.Certificate.load(tmp_path / "none.json")
     path.write_bytes(b"\xff{")
-    with pytest.raises(FileError, match="is no JSON"):
+    with pytest.raises(FileError, match="is not JSON"):
         piwo.Certificate.load(path)

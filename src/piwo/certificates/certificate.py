@@ -146,7 +146,7 @@ class Certificate(SavedRecord):
         return compared_with(self.baseline)
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def derived(self) -> Mapping[str, Any]:
         """Whether it is certified: readers of the file need not know how that is found."""
         return {"certified": self.certified}
 
