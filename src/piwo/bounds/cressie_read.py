@@ -33,7 +33,7 @@ def cressie_read_interval(
         delta: nominal chance of error of both sides together.
 
     Returns:
-        An interval whose guarantee is "asymptotic"; without ends where a sum is infinite or nothing
+        An interval whose guarantee is "asymptotic"; without ends if a sum is infinite or nothing
         varies.
 
     >>> cressie_read_interval(

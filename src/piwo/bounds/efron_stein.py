@@ -71,7 +71,7 @@ def efron_stein_interval(
         2.0 * (changes + expected_changes) * (x + 0.5 * math.log1p(changes / expected_changes))
     )
     h = math.sqrt(x / (2.0 * n))
-    # B
+    # B: the mean of S given the contexts is at most 1/B times the value on them
     b = min(1.0, 1.0 / inflation)
-    # B (S - e) - h and 1 - B (1 - S - e) + h
+    # the ends B (S - e) - h and 1 - B (1 - S - e) + h
     return Interval(b * (estimate - e) - h, 1.0 - b * (1.0 - estimate - e) + h)

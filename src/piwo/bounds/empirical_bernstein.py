@@ -35,6 +35,6 @@ def empirical_bernstein_lower(
     check_non_negative("the variance", variance)
     check_positive("largest", largest)
     check_positive("log_inv_delta", log_inv_delta)
-    # log(2/delta)
+    # log(2/delta): the variance is estimated, too
     paid = log_inv_delta + math.log(2.0)
     return mean - math.sqrt(2.0 * variance * paid / n) - 7.0 * largest * paid / (3.0 * (n - 1))

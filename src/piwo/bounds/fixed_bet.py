@@ -82,8 +82,8 @@ def score_interval(
     """Interval of the value of a policy for rewards in [0, 1], best of m bet sizes.
 
     The upper end is one minus the lower bound on the value of the losses 1 - R. Each of the 2m
-    bounds pays log(2m), so the best may be taken. `piwo.bounds.value_interval` needs no bet sizes
-    and is usually narrower.
+    bounds includes a penalty log(2m), so the best may be taken. `piwo.bounds.value_interval` needs
+    no bet sizes and is usually narrower.
 
         [ max_i LB(V_i),  min_i 1 - LB(Vloss_i) ]  at log(1/delta) + log(2m)
 

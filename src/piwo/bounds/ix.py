@@ -105,7 +105,7 @@ def ix_interval(
 ) -> Interval:
     """Return the interval of the value from IX estimates of R and of 1 - R, best of m gammas.
 
-    See `piwo.bounds.score_interval`, of which this is the case lambda = 2 gamma.
+    The case lambda = 2 gamma of `piwo.bounds.score_interval`.
 
     >>> ix_interval([0.5], [0.4], [0.05], n=1000, log_inv_delta=3.0).reported()
     Interval(lower=0.473..., upper=0.630..., guarantee='finite-sample')

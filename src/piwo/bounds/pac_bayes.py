@@ -206,7 +206,7 @@ def kl_divergence_normal(
         )
     # far apart the divergence is infinite
     with np.errstate(over="ignore", under="ignore"):
-        # s/s0 and (m - m0)/s0
+        # the ratio s/s0 and the shift (m - m0)/s0
         ratio, shift = s / s0, (m - m0) / s0
         return float((np.log(s0) - np.log(s) + (ratio * ratio - 1.0 + shift * shift) / 2.0).sum())
 

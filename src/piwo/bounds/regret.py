@@ -179,7 +179,7 @@ def gamma_linear(n: int, width: int) -> float:
     """
     check_count("n", n, 1)
     check_count("width", width, 1)
-    # sqrt(d/n)
+    # the paper's sqrt(d/n)
     return math.sqrt(width / n)
 
 

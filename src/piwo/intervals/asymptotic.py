@@ -14,12 +14,14 @@ def normal_ends(evidence: Evidence) -> bounds.Interval:
     estimate = evidence.estimate
     if estimate.value is None or not estimate.finite:
         return bounds.Interval(None, None, "asymptotic")
+    # V -+ z se, z the normal quantile of 1 - delta/2
     return bounds.normal_interval(estimate.value, estimate.standard_error, evidence.delta)
 
 
 def cressie_read_ends(evidence: Evidence) -> bounds.Interval:
     """Return the Cressie-Read interval; without ends if a weight is beyond float64."""
     sums = evidence.state.moments
+    # a regression of w R on w, evaluated at the known mean weight 1
     return bounds.cressie_read_interval(
         evidence.rows, sums.w, sums.w2, sums.wr, sums.w2r, sums.w2r2, evidence.delta
     )

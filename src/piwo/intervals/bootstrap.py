@@ -272,6 +272,7 @@ def _resampled(
 
 def _seeds(random_state: RandomState, replicates: int) -> list[np.random.SeedSequence]:
     """Return one child seed a replicate, never one a worker; a Generator passed in advances."""
+    # the seeds depend on the random state only, so the numbers do not depend on `n_jobs`
     entropy = generator(random_state).integers(2**32, size=4, dtype=np.uint32)
     return np.random.SeedSequence(entropy.tolist()).spawn(replicates)
 
@@ -293,6 +294,7 @@ def _replicates(rows: Floats, seeds: Sequence[np.random.SeedSequence]) -> Floats
     sums = np.empty((len(seeds), len(rows)))
     with np.errstate(invalid="ignore"):  # a weight beyond float64 that was not drawn: 0 * inf
         for i, seed in enumerate(seeds):
+            # how often each row is drawn
             drawn = np.bincount(np.random.default_rng(seed).integers(n, size=n), minlength=n)
             for j, column in enumerate(rows):
                 # a matrix product would add in an order that depends on the worker's threads

@@ -213,6 +213,7 @@ class EfronSteinSums(VectorSums[EfronSteinState]):
             state.squares,
             state.lift,
         )
+        # the rows of a block are in their order, so they are one run
         numbers = batch.row_numbers
         run = (int(numbers[0]), int(numbers[-1]), float(logged.sum()), laplace, changed)
         return EfronSteinState(len(batch), Strand((run,)), state.squares, state.lift)

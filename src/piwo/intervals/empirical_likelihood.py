@@ -17,6 +17,7 @@ __all__ = ["PairState", "WeightPairs", "empirical_likelihood_ends"]
 
 def empirical_likelihood_ends(evidence: Evidence) -> bounds.Interval:
     """Return `bounds.empirical_likelihood_interval` of the distinct pairs."""
+    # all laws of (w, R) on [0, M] x [0, 1] with E w = 1, M the declared weight
     pairs: PairState = evidence.own[0]
     return bounds.empirical_likelihood_interval(
         pairs.w, pairs.reward, evidence.delta, count=pairs.count, largest=evidence.max_weight
@@ -52,6 +53,7 @@ class PairState(State):
 
 def _distinct(w: Floats, reward: Floats, count: Floats) -> PairState:
     """Return the pairs in order, each once."""
+    # equal pairs become neighbors
     order = np.lexsort((reward, w))
     w, reward, count = w[order], reward[order], count[order]
     first = np.ones(len(w), bool)

@@ -216,6 +216,7 @@ class IntervalMethod(ABC):
             DataError: if a row has a larger weight than was declared.
         """
         nothing = bounds.Interval(None, None, self.guarantee)
+        # the rows that thinning dropped are not counted
         if evidence.log.columns.weight is not None and not self.thinned:
             return nothing
         if self.max_weight is not None:
@@ -235,6 +236,7 @@ class IntervalMethod(ABC):
 
     def improvement(self, evidence: Evidence) -> float:
         """Return the raw lower bound on v(policy) - v(logging policy), for rewards in [0, 1]."""
+        # LB(E[w R + 1 - R]) - 1
         gains = evidence.state.bets.improvement
         return bounds.improvement_lower(
             gains, evidence.rows, evidence.log_inv_delta, horizon=evidence.horizon

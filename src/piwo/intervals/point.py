@@ -97,6 +97,7 @@ def self_normalized(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa
     """
     if sums.w <= 0:
         return Estimate(None, None)
+    # V = sum w R / sum w
     value = sums.wr / sums.w
     if sums.rows < 2 or not math.isfinite(value) or not math.isfinite(sums.w2):
         return Estimate(value if math.isfinite(value) else None, None)

@@ -28,12 +28,14 @@ __all__ = ["INTERVALS", "interval_help", "interval_named", "interval_table"]
 def _score_lower(y: Side) -> float:
     """Return the fixed-bet bound on the mean credit of the point estimate's own score."""
     assert y.bet is not None
+    # (exp(lambda V - log(1/delta)/n) - 1) / lambda, V the mean credit
     return score_lower(y.credits / y.rows, y.rows, y.bet, y.log_inv_delta)
 
 
 def _clopper_pearson_lower(y: Side) -> float:
     """Return c times the bound on P(Y > 0), for Y of 0 and c."""
     c = y.largest_weight
+    # total / c is the number of rows with Y = c
     return c * clopper_pearson_lower(round(y.total / c), y.rows, y.log_inv_delta)
 
 
@@ -41,6 +43,7 @@ _MIXTURE = TwoSided(
     name="mixture",
     summary="mixture of bets of all sizes",
     source='docs/theory.md, "The mixture bound"',
+    # sup{ v : log mean_j exp(S_j - n log(1 + lambda_j v)) >= log(1/delta) }
     lower=lambda y: value_lower(y.bet_sums, y.rows, y.log_inv_delta, horizon=y.horizon),
     anytime=True,
     certifies=True,
@@ -104,6 +107,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         needs_upper_end=True,
         weight_limit="required",
         fewest_rows=2,
+        # mean - b sqrt(log(1/delta) / (2 n)), b the declared weight
         lower=lambda y: hoeffding_lower(y.mean, y.rows, y.max_weight, y.log_inv_delta),
     ),
     TwoSided(
@@ -113,6 +117,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         needs_upper_end=True,
         weight_limit="required",
         fewest_rows=2,
+        # mean - sqrt(2 V log(2/delta) / n) - 7 b log(2/delta) / (3 (n - 1))
         lower=lambda y: empirical_bernstein_lower(
             y.mean, y.variance, y.rows, y.max_weight, y.log_inv_delta
         ),
