@@ -455,7 +455,7 @@ def test_source_text_of_the_users_own_counts(kind: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_described_is_refused_in_one_line() -> None:
-    with pytest.raises(UsageError, match="cannot tell what a lock holds"):
+    with pytest.raises(UsageError, match="cannot describe what a lock holds"):
         fingerprint({"a": threading.Lock()})
     cycle: list[Any] = [1]
     cycle.append(cycle)
@@ -463,7 +463,7 @@ def test_what_cannot_be_described_is_refused_in_one_line() -> None:
         fingerprint(cycle)
     place: dict[str, Any] = {"__name__": "typed_in"}
     exec("def rule(x): return x", place)
-    words = r"^a checkpoint cannot tell what typed_in\.rule does, whose source text [^\n]*$"
+    words = r"^a checkpoint cannot describe what typed_in\.rule does, whose source text [^\n]*$"
     with pytest.raises(UsageError, match=words):
         fingerprint(Deterministic(place["rule"], range(3)))
 

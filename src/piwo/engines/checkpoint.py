@@ -80,7 +80,7 @@ class _Kept:
 
 @dataclass
 class Checkpoint:
-    """The passes of one computation in the order in which they begin, and the file that keeps them."""
+    """The passes of one computation, in the order in which they begin, and their file."""
 
     path: Path
     every: float
@@ -93,10 +93,10 @@ class Checkpoint:
     def begin(
         self, source: sources.Source, columns: Sequence[str], task: Task[S], cut: str
     ) -> Passed[S]:
-        """Return how far the next pass had come when the file was written; at its start if it had not begun.
+        """Return how far the next pass had come when the file was written.
 
-        Passes in the file that are not asked for are skipped: an action list, for example, may be
-        known by now.
+        A pass that had not begun is at its start. Passes in the file that are not asked for are
+        skipped: an action list, for example, may be known by now.
 
         Args:
             source: what is read.
@@ -174,8 +174,8 @@ class Checkpoint:
             ]
         except (FileError, LookupError, TypeError, ValueError):
             raise FileError(
-                f"{str(self.path)!r} is not a checkpoint, or cut short or damaged; name another file, "
-                "or remove it"
+                f"{str(self.path)!r} is not a checkpoint, or cut short or damaged; name another "
+                "file, or remove it"
             ) from None
         if version != __version__:
             raise FileError(
@@ -199,7 +199,7 @@ def current() -> Checkpoint | None:
 
 @contextmanager
 def checkpointing(path: str | os.PathLike[str], every: float = 10.0) -> Iterator[None]:
-    """Keep what passes over logs inside the block have computed in a file, and go on from there the next time.
+    """Keep in a file what passes inside the block have computed, and go on from there next time.
 
     A process that is killed at any moment, and started again with the same file, log and
     arguments, gives the same result, bit by bit except for the time at which it was made, as one

@@ -47,7 +47,7 @@ def in_cluster(source: Cluster, columns: Sequence[str], task: Task[S]) -> S:
 
 @dataclass(frozen=True)
 class _One(Generic[S]):
-    """Folds a partition. An error of the data is a result: the next attempt would meet the same rows."""
+    """Folds a partition. An error of the data is a result: a retry would meet the same rows."""
 
     task: Task[S]
 

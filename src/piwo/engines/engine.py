@@ -1,4 +1,4 @@
-"""The engine: maps a task over the fragments of a source and merges the states. It knows no formula."""
+"""The engine: maps a task over the fragments of a source and merges the states."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _finished(
 
 
 def _cut(fragments: list[Fragment]) -> str:
-    """Return how a source is cut: mappers get fragments, threads the pieces of those that are streams."""
+    """Return how a source is cut: mappers get fragments, threads also the pieces of streams."""
     streams = mapping() is None and any(isinstance(x, Streamed) for x in fragments)
     return f"{len(fragments)} {'streams' if streams else 'fragments'}"
 

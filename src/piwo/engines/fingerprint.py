@@ -33,7 +33,8 @@ def fingerprint(value: Any) -> str:
         value: a task, or anything else that pickle could take apart. Nothing is pickled.
 
     Raises:
-        UsageError: for what cannot be looked into: an open connection, or a function without source text.
+        UsageError: for what cannot be looked into: an open connection, or a function without
+            source text.
 
     >>> fingerprint({"a": 1, "b": {2, 3}}) == fingerprint({"b": {3, 2}, "a": 1})
     True
@@ -96,7 +97,7 @@ def _taken_apart(value: Any) -> Iterator[Any]:
         reduced = value.__reduce_ex__(4)
     except (TypeError, ValueError, NotImplementedError, AttributeError) as cause:
         raise UsageError(
-            f"a checkpoint cannot tell what a {type(value).__name__} holds ({cause}); compute "
+            f"a checkpoint cannot describe what a {type(value).__name__} holds ({cause}); compute "
             "without a checkpoint"
         ) from None
     yield getattr(value, "__wrapped__", None)  # what functools.cache has wrapped
@@ -115,7 +116,7 @@ def _taken_apart(value: Any) -> Iterator[Any]:
 
 @cache
 def _source(value: Any) -> str:
-    """Return the name of a function, class or module, with the library's version or its source text."""
+    """Return the name of a function, class or module, and its source text or library version."""
     module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
     name = module if isinstance(value, ModuleType) else _name(value)
     library = str(module or "builtins").partition(".")[0]
@@ -128,7 +129,7 @@ def _source(value: Any) -> str:
         return f"{name}\n{inspect.getsource(value)}"
     except (OSError, TypeError):
         raise UsageError(
-            f"a checkpoint cannot tell what {name} does, whose source text is not available; "
+            f"a checkpoint cannot describe what {name} does, whose source text is not available; "
             "define it in a file, or compute without a checkpoint"
         ) from None
 

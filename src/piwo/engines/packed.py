@@ -1,4 +1,4 @@
-"""A state as bytes, for other machines and for files: arrays and a tree of plain numbers, no code."""
+"""A state as bytes, for other machines and files: arrays and a tree of plain numbers, no code."""
 
 from __future__ import annotations
 
@@ -21,13 +21,21 @@ __all__ = ["packed", "unpacked"]
 
 _ZIP = b"PK\x03\x04"
 _UNREADABLE: tuple[type[Exception], ...] = (
-    *DAMAGE, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, SyntaxError, TokenError,
-)  # fmt: skip
-"""What damaged files raise, and arrays and a tree of which bytes are wrong."""
+    *DAMAGE,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    SyntaxError,
+    TokenError,
+)
+"""What damaged files raise, and arrays and a tree with wrong bytes."""
 
 
 def packed(state: Any) -> bytes:
-    """Return a state as bytes that hold every bit of it: an npz of its arrays, and the rest as JSON.
+    """Return a state as bytes that hold every bit of it: its arrays as npz, the rest as JSON.
 
     Args:
         state: a `State`, a number, a text, None, an array, or a tuple of such.
@@ -51,7 +59,7 @@ def unpacked(data: bytes) -> Any:
     """Return the state that `packed` made these bytes of. Nothing is executed, nothing imported.
 
     Raises:
-        FileError: where the bytes are damaged, or hold a state that this version does not know.
+        FileError: if the bytes are damaged, or hold a state that this version does not know.
 
     >>> unpacked(packed((1, None, "a")))
     (1, None, 'a')
@@ -71,7 +79,9 @@ def unpacked(data: bytes) -> Any:
 def _tree(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
     """Return a value as JSON can hold it; arrays are put aside, their places stay."""
     if isinstance(value, State):
-        parts = {x.name: _tree(getattr(value, x.name), arrays) for x in fields(value)}  # type: ignore[arg-type]
+        parts = {}
+        for item in fields(value):  # type: ignore[arg-type]
+            parts[item.name] = _tree(getattr(value, item.name), arrays)
         return {"state": _name(type(value)), "fields": parts}
     if isinstance(value, tuple):
         return [_tree(x, arrays) for x in value]
@@ -97,7 +107,7 @@ def _state(tree: Any, arrays: Any) -> Any:
 
 
 def _kinds(root: type[State]) -> Iterator[type[State]]:
-    """Yield the states that are known by now: whoever holds the reduction has imported them."""
+    """Yield the states that are known by now: the holder of a reduction has imported them."""
     for kind in root.__subclasses__():
         yield kind
         yield from _kinds(kind)

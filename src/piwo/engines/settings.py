@@ -1,4 +1,4 @@
-"""What passes over a log run with: another mapper, and somebody who is told how far they are."""
+"""What passes over a log run with: another mapper, and a function that gets their progress."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Mapper", "current_progress", "mapping", "reporting", "using"]
 
 T = TypeVar("T")
 Progress = Callable[[int, int | None], None]
-"""Told (rows done since last told, rows in all or None)."""
+"""Called with (rows done since the last call, rows in all or None)."""
 
 
 @runtime_checkable
 class Mapper(Protocol):
-    """Anything that maps a function over fragments: executors, a Dask client, joblib behind a one-line adapter."""
+    """Anything that maps a function over fragments, such as an executor or a Dask client."""
 
     def map(self, fn: Callable[[Any], Any], fragments: Iterable[Any], /) -> Iterable[Any]:
         """Return fn of every fragment, in order."""
@@ -46,38 +46,39 @@ def using(mapper: Mapper) -> AbstractContextManager[None]:
     """
     if not callable(getattr(mapper, "map", None)):
         raise UsageError(
-            f"{argument('mapper')} is {shown(mapper)}, expected something with map(fn, fragments), such as an "
-            "executor"
+            f"{argument('mapper')} is {shown(mapper)}, expected something with "
+            "map(fn, fragments), such as an executor"
         )
     return _set(_mapper, mapper)
 
 
 def reporting(progress: Progress) -> AbstractContextManager[None]:
-    """Tell a function of the rows done by passes inside the block.
+    """Report the rows done by passes inside the block to a function.
 
     Args:
         progress: called with (rows done since the last call, rows of the source or None), from any
-            thread; with 0 rows where a pass begins.
+            thread; with 0 rows when a pass begins.
 
     Returns:
         A context manager.
 
     >>> import piwo
-    >>> log, told = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0]), []
-    >>> with reporting(lambda done, total: told.append((done, total))):
-    ...     value = piwo.evaluate(log, piwo.policies.Logging()).value
-    >>> told
+    >>> log, calls = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0]), []
+    >>> with reporting(lambda done, total: calls.append((done, total))):
+    ...     actions = log.actions
+    >>> calls
     [(0, 1), (1, 1)]
     """
     if not callable(progress):
         raise UsageError(
-            f"{argument('progress')} is {shown(progress)}, expected a function of (rows done, rows in all)"
+            f"{argument('progress')} is {shown(progress)}, expected a function of (rows done, "
+            "rows in all)"
         )
     return _set(_progress, progress)
 
 
 def current_progress() -> Progress | None:
-    """Return the function that `reporting` set, for work that is no pass over a log; None outside of its blocks.
+    """Return the function that `reporting` set, also for work that is not a pass; None outside.
 
     >>> current_progress() is None
     True
@@ -86,7 +87,7 @@ def current_progress() -> Progress | None:
 
 
 def mapping() -> Mapper | None:
-    """Return the mapper that `using` set; None outside of its blocks.
+    """Return the mapper that `using` set; None outside.
 
     >>> mapping() is None
     True

@@ -11,12 +11,12 @@ __all__ = ["State", "largest"]
 
 
 def largest(**options: Any) -> Any:
-    """Return a dataclass field that merges by the maximum; every other field of a `State` merges by addition."""
+    """Return a field that merges by the maximum; other fields of a `State` merge by addition."""
     return field(metadata={"merge": np.maximum}, **options)
 
 
 class State:
-    """Base of every state. Subclasses are frozen dataclasses of float64 numbers, arrays and other states.
+    """Base of every state: subclasses are frozen dataclasses of numbers, arrays and other states.
 
     Merging is associative and commutative up to rounding (1e-12 relative), and the empty state is
     its identity.

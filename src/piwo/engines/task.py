@@ -73,7 +73,7 @@ class Worker(Generic[S]):
 
 @dataclass
 class _Watched:
-    """A fragment whose rows are counted and reported as they are read, until the pass is stopped."""
+    """A fragment whose rows are counted and reported as they are read, until `stop` is set."""
 
     fragment: Fragment
     stop: Event | None

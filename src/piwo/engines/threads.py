@@ -24,7 +24,7 @@ S = TypeVar("S")
 def on_threads(
     task: Task[S], fragments: list[Fragment], *, total: int | None, pieces: int, rows: int
 ) -> Iterator[Iterable[tuple[S, int]]]:
-    """Give the states of the pieces and their numbers of rows, in order; leaving the block stops the work.
+    """Give the states of the pieces and their numbers of rows, in order; at the end all work stops.
 
     Args:
         task: what is made of each piece.

@@ -1,4 +1,4 @@
-"""The actions of a log or a policy: an ordered set of labels, and the codes that stand for them."""
+"""The actions of a log or a policy: an ordered set of labels, and their codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHORT = 64
 
 
 def label_array(values: Any, column: str = "action") -> pa.Array:
-    """Return `values` as an Arrow array of text or whole numbers; nothing is rounded, renamed or merged.
+    """Return `values` as an Arrow array of text or whole numbers; nothing is rounded or merged.
 
     Args:
         values: an Arrow array, a NumPy array, a data frame column, or a list.
@@ -147,8 +147,8 @@ class Actions:
             )
         if isinstance(labels, set | frozenset | Mapping) or not hasattr(labels, "__iter__"):
             raise UsageError(
-                f"{argument('actions')} is a {type(labels).__name__}, expected a list of labels: their order "
-                "matters"
+                f"{argument('actions')} is a {type(labels).__name__}, expected a list of "
+                "labels: their order matters"
             )
         listed = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
         if not listed:
@@ -170,7 +170,7 @@ class Actions:
 
     @cached_property
     def _array(self) -> npt.NDArray[Any]:
-        """The labels as an array that keeps every digit, and does not grow with the longest text."""
+        """The labels as an array that keeps every digit, whose size is that of all texts."""
         numbers = [x for x in self.labels if isinstance(x, int)]
         limits = np.iinfo(np.int64)
         if numbers and limits.min <= min(numbers) and max(numbers) <= limits.max:
@@ -209,7 +209,7 @@ class Actions:
         """Return the code of one label.
 
         Raises:
-            UsageError: where the label is not in the list.
+            UsageError: if the label is not in the list.
 
         >>> Actions(["a", "b"]).index("b")
         1
@@ -231,7 +231,7 @@ class Actions:
         return shown + (", ..." if len(self) > 5 else "")
 
     def codes(self, values: Any, column: str = "action") -> npt.NDArray[np.int32]:
-        """Return the code of every value, -1 where a value is null or not in the list.
+        """Return the code of every value, -1 if a value is null or not in the list.
 
         Args:
             values: n labels, in any form that `label_array` takes.
@@ -255,7 +255,7 @@ class Actions:
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int32)
 
     def _looked_up(self, array: pa.Array) -> npt.NDArray[np.int32]:
-        """Return the codes of whole numbers without nulls, by a table where the labels lie close together."""
+        """Return the codes of whole numbers without nulls, by a table if the labels are close."""
         numbers = array.to_numpy(zero_copy_only=False)
         table, low = self._table
         if (
@@ -271,7 +271,7 @@ class Actions:
 
     @cached_property
     def _table(self) -> tuple[npt.NDArray[np.int32] | None, int]:
-        """Codes by (label - lowest label), -1 in the gaps; None where the labels are too far apart."""
+        """Codes by (label - lowest label), -1 in the gaps; None if the labels are too far apart."""
         numbers = [x for x in self.labels if isinstance(x, int)]
         low, high = min(numbers), max(numbers)
         if high - low > 64 * len(numbers) + 1024 or low < 0:

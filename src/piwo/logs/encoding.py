@@ -1,4 +1,4 @@
-"""What is found out about context columns before rows are encoded: levels, lengths of lists, missing values."""
+"""What one pass finds out about context columns: levels, lengths of lists, missing values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_LEVELS = 2**20
 
 @dataclass(frozen=True)
 class Encoding:
-    """How context columns become numbers, where there is a choice.
+    """How context columns become numbers, if there is a choice.
 
     Args:
         max_levels: a text column of at most so many distinct values becomes one column a value
@@ -60,8 +60,8 @@ class Encoding:
     def __post_init__(self) -> None:
         if type(self.max_levels) is not int or not 0 <= self.max_levels <= _MOST_LEVELS:
             raise UsageError(
-                f"{argument('max_levels')} is {shown(self.max_levels)}, expected a whole number from 0 (hash "
-                f"every text) to {_MOST_LEVELS}"
+                f"{argument('max_levels')} is {shown(self.max_levels)}, expected a whole number "
+                f"from 0 (hash every text) to {_MOST_LEVELS}"
             )
         check_hash_size(self.hash_size)
         if self.missing not in get_args(Missing):
@@ -81,7 +81,7 @@ class _Facts:
     nulls: int = 0
     nans: int = 0
     levels: pa.Array = field(default_factory=lambda: pa.array([], pa.large_string()))
-    """Distinct texts; cut off where they are more than what is counted to."""
+    """Distinct texts, at most `max_levels` + 1."""
     marks: str | None = None
     """A text such as NA, the first by the alphabet."""
     numbers: bool = False
@@ -122,7 +122,7 @@ class _Look(Task[Found]):
         return {name: _Facts() for name in self.kinds}
 
     def of_fragment(self, fragment: Fragment) -> Found:
-        """Return what the rows of a fragment say; those after everything is settled are not read."""
+        """Return what the rows of a fragment say, up to the first that settle everything."""
         found = self.empty()
         for record, _ in self.reader.records(fragment):
             if self.settled(found):
@@ -225,7 +225,7 @@ def learn_features(
 
     Args:
         columns: names of context columns.
-        source: where they are.
+        source: the rows.
         reader: gives the rows that count.
         encoding: what the user asked for.
         also: other columns that the reader needs.
@@ -288,13 +288,13 @@ def _hashed_note(items: Iterable[Feature], encoding: Encoding) -> str:
         return ""
     return (
         f"context columns with more than {encoding.max_levels} levels: {', '.join(names)}; each is "
-        f"hashed into {encoding.hash_size} columns, which some levels share ({argument('max_levels')} and "
-        f"{argument('hash_size')} change that)"
+        f"hashed into {encoding.hash_size} columns, which some levels share "
+        f"({argument('max_levels')} and {argument('hash_size')} change that)"
     )
 
 
 def _missing_note(found: dict[str, tuple[int, int]]) -> str:
-    """Return the warning for columns with missing values: their count, and how many of them are NaN."""
+    """Return the warning for columns with missing values: their count, and how many are NaN."""
     shown = ", ".join(
         f"{name!r} in {count} {'row' if count == 1 else 'rows'}"
         + (f" ({nans} of them NaN)" if nans else "")

@@ -42,7 +42,7 @@ MISSING_ADVICE = (
 
 @dataclass(frozen=True)
 class Feature:
-    """One context column: a number, one of several levels (one-hot), a text that is hashed, or a list of numbers.
+    """One context column: a number, a level (one-hot), a hashed text, or a list of numbers.
 
     A "gap" says in three columns, of which at most one is 1, that a value is missing, NaN or
     infinite.
@@ -97,7 +97,7 @@ class _Kind:
     """What is done with the columns of one kind."""
 
     marks: Callable[[Feature], Iterable[str]]
-    """What stands behind the column's name in those of its matrix columns."""
+    """What follows the column's name in the names of its matrix columns."""
     fill: Callable[[Feature, pa.Array, Matrix], int]
     """Writes the block of the column, NaN for what is missing; returns the count of unseen
     levels."""
@@ -166,7 +166,7 @@ def texts(values: pa.Array) -> pa.Array:
 
 
 def missing_rows(values: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return the (n,) masks of rows without a value (null), and of rows that are NaN; a list is what its entries are.
+    """Return the (n,) masks of rows that are null and of rows that are NaN; lists by their entries.
 
     >>> [mask.tolist() for mask in missing_rows(pa.array([1.0, None, float("nan")]))]
     [[False, True, False], [False, False, True]]
@@ -225,12 +225,12 @@ def _numbers(values: pa.Array, column: str) -> npt.NDArray[np.float64]:
 def list_matrix(
     values: pa.Array, column: str, size: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return an Arrow column of lists as an (n, size) matrix, and the (n,) mask of rows of another length.
+    """Return lists as an (n, size) matrix, and the (n,) mask of rows of another length.
 
     Rows that are missing or of another length are NaN in the matrix, and so are missing entries.
 
     Raises:
-        DataError: where the column does not hold lists of numbers.
+        DataError: if the column does not hold lists of numbers.
 
     >>> list_matrix(pa.array([[1.0, 2.0], None]), "p", 2)[1].tolist()
     [False, True]
@@ -267,7 +267,7 @@ class Features:
     """The context of a log or a policy: which columns, in which order, encoded how.
 
     Numbers are used as they are; text becomes one column a level (one-hot, every level kept), or is
-    hashed where its levels are many; a list column becomes one column an entry. Where values may be
+    hashed if its levels are many; a list column becomes one column an entry. If values may be
     missing, a column such as "age is missing" follows. Data frames are matched by column name, so
     their order does not matter; plain arrays are taken as (n, d) in this order, unchecked; or,
     where all columns are numbers of which some may be missing, as one column each, with NaN where
@@ -294,7 +294,7 @@ class Features:
 
     @classmethod
     def gaps(cls, names: Sequence[str]) -> Features:
-        """Return features that say where values are missing, NaN or infinite, whatever the columns hold.
+        """Return features that mark which values are missing, NaN or infinite, for any columns.
 
         >>> Features.gaps(["age"]).encode({"age": [1.0, None, float("inf")]}).tolist()
         [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
@@ -317,13 +317,13 @@ class Features:
         return tuple(item.column for item in self.items)
 
     def encode(self, context: Any) -> npt.NDArray[np.float64]:
-        """Return the (n, d) float64 matrix of a data frame, a mapping of columns, or an (n, d) array.
+        """Return the (n, d) float64 matrix of a data frame, a mapping of columns, or an array.
 
         Raises:
             DataError: for a missing column, a missing or infinite value, or an array of another
                 width.
 
-        Warns: PiwoWarning: where a text column holds levels never seen before; such a row gets
+        Warns: PiwoWarning: if a text column holds levels never seen before; such a row gets
             zeros for that
                 column.
         """
@@ -360,10 +360,8 @@ class Features:
     def encode_columns(
         self, columns: dict[str, Any], rows: int
     ) -> tuple[npt.NDArray[np.float64], int]:
-        """Return the (n, d) matrix of Arrow columns, NaN where missing, and the count of unseen levels."""
-        matrix = np.empty(
-            (self.width, rows)
-        ).T  # columns lie together, as they come and as they are filled
+        """Return the (n, d) matrix of Arrow columns and the count of unseen levels."""
+        matrix = np.empty((self.width, rows)).T  # by column, as they come and are filled
         at = unseen = 0
         for item in self.items:
             values = columns[item.column]
@@ -409,10 +407,10 @@ class Features:
 
     @classmethod
     def from_spec(cls, spec: Any) -> Features:
-        """Return the features of a description made by `to_spec`, by this version or an earlier one.
+        """Return the features that `to_spec` of this version or an earlier one described.
 
         Raises:
-            FileError: where the description is damaged.
+            FileError: if the description is damaged.
 
         >>> Features.from_spec(Features.numeric(2).to_spec()) == Features.numeric(2)
         True

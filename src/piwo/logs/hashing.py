@@ -1,4 +1,4 @@
-"""Scrambled numbers and hashed texts: the same on every machine, for every cut of the rows and every hash seed."""
+"""Scrambled numbers and hashed texts: the same on every machine and for every hash seed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def uniform(seed: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 
 def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
-    """Return a number for every key, the same wherever its row is read: keys are whole numbers or text.
+    """Return a number for every key (whole numbers or text), the same wherever it is read.
 
     Args:
         values: n keys.
@@ -103,21 +103,21 @@ def check_hash_size(size: int) -> None:
     """Refuse a number of columns that texts cannot be hashed into.
 
     Raises:
-        UsageError: where it is no power of two from 2 to 2^20.
+        UsageError: if it is not a power of two from 2 to 2^20.
 
     >>> check_hash_size(256)
     """
     if type(size) is not int or not 2 <= size <= _LARGEST_HASH_SIZE or size & (size - 1):
         raise UsageError(
-            f"{argument('hash_size')} is {size!r}, expected a power of two from 2 to {_LARGEST_HASH_SIZE}, such "
-            "as 256 or 1024"
+            f"{argument('hash_size')} is {size!r}, expected a power of two from 2 to "
+            f"{_LARGEST_HASH_SIZE}, such as 256 or 1024"
         )
 
 
 def hashed_places(
     column: str, values: pa.Array, size: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return which of `size` columns each text falls into, and its sign: those of scikit-learn's FeatureHasher.
+    """Return the column, of `size`, and the sign of each text, as scikit-learn's hasher does.
 
     Formula: with h the signed 32-bit MurmurHash3 (seed 0) of the UTF-8 bytes of "column=value", the
     place is |h| mod size and the sign is that of h (+ for 0).

@@ -1,4 +1,4 @@
-"""Compiled loops of the readers. Imported only when first needed: importing Numba takes more than a second."""
+"""Compiled loops of the readers, imported when first needed: Numba takes over a second."""
 
 from __future__ import annotations
 

@@ -35,10 +35,10 @@ __all__ = ["Log", "PropensityFit"]
 
 @runtime_checkable
 class PropensityFit(Protocol):
-    """How the propensities of a log were estimated, for whoever divides it: each side's must rest on its own rows."""
+    """How the propensities of a log were estimated; a split estimates each side on its own rows."""
 
     def divided(self, train: Log, test: Log) -> tuple[Log, Log]:
-        """Return both sides with their propensities estimated anew, those of `train` without a look at `test`."""
+        """Return both sides with propensities estimated anew, those of `train` without `test`."""
         ...
 
 
@@ -57,7 +57,7 @@ class ReadOptions(Roles, total=False):
 
 @dataclass(frozen=True, repr=False)
 class Log:
-    """Logged decisions: context, action, reward, and the probability with which the action was taken.
+    """Logged decisions: context, action, reward, and the probability of the action.
 
     Made by `piwo.read`, `Log.from_arrays`, `Log.from_frame` or `Log.from_sql`. A log is a
     description: rows are read, validated and folded batch by batch each time something is asked of
@@ -97,13 +97,13 @@ class Log:
             good = False
         if not good:
             raise UsageError(
-                f"{argument('reward_range')} is {self.reward_range!r}, expected (lo, hi) with finite lo < hi; hi "
-                "may be inf"
+                f"{argument('reward_range')} is {self.reward_range!r}, expected (lo, hi) with "
+                "finite lo < hi; hi may be inf"
             )
         if np.isfinite(high) and not np.isfinite(high - low):
             raise UsageError(
-                f"{argument('reward_range')} is {self.reward_range!r}, whose width is beyond float64; rescale "
-                "the reward"
+                f"{argument('reward_range')} is {self.reward_range!r}, whose width is beyond "
+                "float64; rescale the reward"
             )
         if self.columns.policies and len(set(self.columns.policies)) != len(self.columns.policies):
             raise UsageError("a policy column is named twice; name each once")
@@ -111,8 +111,9 @@ class Log:
     def __repr__(self) -> str:
         """Return the source and the roles in one line, without rows.
 
-        >>> Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
-        Log('the arrays', action='action', reward='reward', propensity='propensity', reward_range=(0.0, 1.0))
+        >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
+        >>> log  # doctest: +ELLIPSIS
+        Log('the arrays', action='action', reward='reward', ..., reward_range=(0.0, 1.0))
         """
         roles = {**self.columns.by_role(), "reward_range": tuple(self.reward_range)}
         shown = [f"{role}={value!r}" for role, value in roles.items() if value not in (None, ())]
@@ -131,8 +132,9 @@ class Log:
             )
         if options.get("normalize") and columns.propensities is None:
             raise UsageError(
-                f"{argument('normalize', True)} divides each row of propensities by its sum, and there are none; "
-                f"name their column ({argument('propensities')}), or leave normalize out"
+                f"{argument('normalize', True)} divides each row of propensities by its sum, and "
+                f"there are none; name their column ({argument('propensities')}), or leave "
+                "normalize out"
             )
         if actions is not None and not isinstance(actions, Actions):
             actions = Actions(actions)
@@ -261,7 +263,7 @@ class Log:
 
     @cached_property
     def features(self) -> Features | None:
-        """How the context is encoded; levels, and which columns have missing values, are learned in one pass."""
+        """How the context is encoded; levels and missing values are learned in one pass."""
         if self.declared_features is not None or not self.has_context:
             return self.declared_features
         reader, also = self._unlabeled_reader, self._choosing
@@ -269,7 +271,7 @@ class Log:
 
     @property
     def schema(self) -> Schema:
-        """What the door needs to know."""
+        """What validation needs to know."""
         return replace(self.unlabeled, actions=self.actions, features=self.features)
 
     @property
@@ -297,11 +299,11 @@ class Log:
 
     @property
     def span(self) -> float:
-        """Hi - lo of the reward range, 1 where hi is infinite."""
+        """Hi - lo of the reward range, 1 if hi is infinite."""
         return self.unlabeled.span
 
     def __len__(self) -> int:
-        """Return the number of rows; a pass over the log where the source cannot tell."""
+        """Return the number of rows; a pass over the log if the source does not know it."""
         return self._rows
 
     @cached_property
@@ -323,7 +325,7 @@ class Log:
     def with_propensity_error(
         self, propensity_factor: float = 1.0, sensitivity: float = 1.0
     ) -> Log:
-        """Return the same rows with propensities that may be too small: every statement allows for it, or is refused.
+        """Return the same rows with propensities that may be too small; every bound allows for it.
 
         Args:
             propensity_factor: the true propensity is at most this times the logged one; at least 1.
@@ -361,7 +363,7 @@ class Log:
 
     @property
     def assumption(self) -> str | None:
-        """What results on it take for granted of its propensities, beyond that they are as logged; or None."""
+        """What results assume of its propensities, beyond that they are as logged; or None."""
         return None if self.propensity_error is None else self.propensity_error.assumption
 
     def where(self, selector: Selector) -> Log:
@@ -382,7 +384,7 @@ class Log:
 
         Which rows are held out depends on seed and row number alone, or on seed and key where the
         log has one (`piwo.read(key=)`): not on batches, threads, files, or anything else in the
-        rows. It must not depend on the actions either: what is learned would then tell which
+        rows. It must not depend on the actions either: what is learned would then reveal which
         actions to expect among the held-out rows, and certificates would fail (docs/theory.md,
         section "A held-out split must not look at the actions"). For the same reason estimated
         propensities (`piwo.estimate_propensities`) are estimated anew on each side. Actions that
@@ -393,7 +395,7 @@ class Log:
             seed: chooses the rows; choose it before seeing any result.
             min_rows: least number of rows on each side.
             tail: hold out the last rows instead, as adaptive logging needs: what is certified comes
-                after what was learned from. Goes by row numbers, also where there is a key.
+                after what was learned from. Keyed on row numbers, even if there is a key.
 
         Returns:
             A `Split` with `train` and `test`. Row numbers stay those of the whole log. The answer
@@ -401,9 +403,9 @@ class Log:
             at each pass.
 
         Raises:
-            DataError: where a side has fewer than `min_rows` rows.
+            DataError: if a side has fewer than `min_rows` rows.
             UsageError: for a fraction that is none, a log that is already part of a split, a log in
-                a cluster without a key, and a key of which values are in many rows.
+                a cluster without a key, and a key whose values are in many rows.
 
         >>> log = Log.from_arrays(
         ...     action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100
@@ -457,7 +459,7 @@ class Log:
         """Return the same rows with the context encoded as a policy's features ask.
 
         Raises:
-            DataError: where the log lacks a column that the features need.
+            DataError: if the log lacks a column that the features need.
         """
         columns = replace(self.columns, context=features.columns)
         columns = columns.resolve(self.source.schema.names)
@@ -469,7 +471,7 @@ class Log:
 
     @property
     def _choosing(self) -> list[str]:
-        """The column by which rows are chosen, where they are chosen by one."""
+        """The column that rows are chosen by, if they are chosen by one."""
         return [] if self.selector is None or self.columns.key is None else [self.columns.key]
 
     @property
@@ -485,10 +487,10 @@ class Log:
     def require_order(
         self, what: str, instead: str = "put what belongs to a row into a column of the log"
     ) -> None:
-        """Raise where rows have no numbers that every pass over the log gives them.
+        """Raise if rows have no numbers that every pass over the log gives them.
 
         Args:
-            what: goes by row numbers.
+            what: uses row numbers.
             instead: what to do.
 
         Raises:
@@ -496,12 +498,12 @@ class Log:
         """
         if self.in_cluster:
             raise UsageError(
-                f"{what} goes by row numbers, and rows of {self.name} come in no fixed order; "
+                f"{what} uses row numbers, and rows of {self.name} come in no fixed order; "
                 f"{instead}, or read the rows from files"
             )
 
     def require_one_machine(self, what: str) -> None:
-        """Raise where rows do not leave the machines that they lie on; asked before anything is read.
+        """Raise if rows do not leave the machines that hold them; called before anything is read.
 
         Args:
             what: needs all rows at once.
@@ -517,7 +519,7 @@ class Log:
             )
 
     def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:
-        """Return the parts of the log; context and full propensity vectors are read only when asked for."""
+        """Return the parts of the log; context and propensity vectors only if asked for."""
         return self.source.fragments(self.wanted(context, propensities))
 
     def wanted(self, context: bool = False, propensities: bool = False) -> tuple[str, ...]:
@@ -532,7 +534,7 @@ class Log:
         return tuple(dict.fromkeys(wanted))
 
     def reader(self, labels: bool = True, context: bool = True) -> Reader:
-        """Return what a worker needs to read fragments: not the rows. What is not asked for is not found out.
+        """Return what a worker needs to read fragments; what is not asked for is not found out.
 
         Args:
             labels: whether action codes are asked for; if not, an action list that is not declared
@@ -547,7 +549,7 @@ class Log:
         return Reader(schema, self.selector)
 
     def counted(self, refused: Refused) -> DataError:
-        """Return the error for a refusal, with the counts over the whole log: 3 rows then means 3 rows."""
+        """Return the error for a refusal, with counts over the whole log."""
         if self.selector is not None:
             # the user has to correct the whole log, not only this part
             return replace(self, selector=None).counted(refused)
@@ -562,7 +564,7 @@ class Log:
             rows: of this log, without those that a selector leaves out.
 
         Raises:
-            DataError: where an earlier pass had another number of rows: what several passes say
+            DataError: if an earlier pass had another number of rows: what several passes say
                 together, such as a policy and its certificate, would be about different rows.
         """
         before = vars(self).setdefault("_rows_passed", rows)
@@ -574,11 +576,11 @@ class Log:
             )
 
     def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:
-        """Yield the validated batches in order, in this thread; harmless findings become one warning."""
+        """Yield the validated batches in order, in this thread; harmless findings are warnings."""
         return self._batches(self.fragments(context, propensities), self.reader(context=context))
 
     def first_batch(self, context: bool = False) -> Batch | None:
-        """Return a few validated rows, the first ones where there is an order; None of a log without rows."""
+        """Return a few validated rows, the first ones if there is an order; None without rows."""
         if not isinstance(self.source, Cluster):
             return next(self.each_batch(context), None)
         head = self.source.head(self.wanted(context))

@@ -1,4 +1,4 @@
-"""How fragments of a log are read, and the passes that need no sums: row counts and what breaks a rule."""
+"""How fragments of a log are read, and the passes that only count rows and broken rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Numbers = npt.NDArray[np.int64]
 
 @runtime_checkable
 class Selector(Protocol):
-    """Chooses rows by their number, or by that of their key, alone, never by what else is in them."""
+    """Chooses rows by their number, or that of their key, never by what else is in them."""
 
     def keep(self, rows: Numbers) -> npt.NDArray[np.bool_]:
         """Return the (n,) mask of the row numbers that stay."""
@@ -66,7 +66,7 @@ class Reader:
                 yield record.filter(pa.array(keep)), rows[keep]
 
     def numbered(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
-        """Yield the raw rows, their numbers in the log, and the numbers they are chosen by: the key's, if any."""
+        """Yield raw rows, their numbers in the log, and those they are chosen by (the key's)."""
         start, key = fragment.start, self.schema.columns.key
         for whole in fragment.records():
             for record in cut(whole, self._width(whole)):

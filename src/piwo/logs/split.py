@@ -57,7 +57,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Split(Generic[L]):
-    """Two parts of one log. `notes` says what its user must know, such as actions that only one part has.
+    """Two parts of one log; `notes` names, for example, actions that only one part has.
 
     >>> from piwo import Log
     >>> log = Log.from_arrays(action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100)
@@ -91,7 +91,7 @@ def check_split(holdout: Any, seed: Any, min_rows: Any, tail: Any) -> None:
 
 @dataclass(frozen=True)
 class Sides(State):
-    """Row counts by side and action; and the smallest keys, a random sample of them, with how many rows each has."""
+    """Row counts by side and action, and the rows of a random sample of the keys (the smallest)."""
 
     counts: npt.NDArray[np.int64]
     """(2, K + 1), by side (learned from, held out) and action; last column: no action."""
@@ -130,7 +130,7 @@ class Sides(State):
         return train, test
 
     def one_sided(self, actions: Actions) -> tuple[str, ...]:
-        """Return a note on the logged actions that only one side has, for each side that lacks some."""
+        """Return a note on the actions that only one side has, for each side that lacks some."""
         train, test = self.counts[:, :-1]
         return (
             *_only(test, train, actions, "held-out rows only: nothing is learned about it there"),
