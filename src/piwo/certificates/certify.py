@@ -23,7 +23,7 @@ from piwo.intervals.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.policies import Policy
-from piwo.policies.sameness import joined_shares, policy_digest
+from piwo.policies.sameness import policy_digest
 from piwo.records import now
 from piwo.reductions import Digest, Joint, MomentState
 from piwo.reductions.reduce import reduce
@@ -497,11 +497,40 @@ def _shares(
         )
     if shares is None and place is None:
         return None
-    even = dict.fromkeys(same_as.values())
-    each = (
-        dict.fromkeys(even, 1.0 / len(even)) if shares is None else joined_shares(shares, same_as)
-    )
+    if shares is None:
+        distinct = dict.fromkeys(same_as.values())
+        each = dict.fromkeys(distinct, 1.0 / len(distinct))
+    else:
+        each = _joined_shares(shares, same_as)
     return {key: share * (1.0 if place is None else _spent(place)) for key, share in each.items()}
+
+
+def _joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
+    """Return the shares of delta of the distinct policies: the sum over those that are the same.
+
+    Args:
+        shares: key -> share.
+        same_as: key -> key of the policy that it is the same as.
+
+    Raises:
+        UsageError: for numbers that are not shares.
+
+    >>> _joined_shares({"a": 0.5, "b": 0.25, "again": 0.25}, {"a": "a", "b": "b", "again": "b"})
+    {'a': 0.5, 'b': 0.5}
+    """
+    valid = isinstance(shares, Mapping) and shares.keys() == same_as.keys()
+    if valid:
+        positive = all(isinstance(x, int | float) and x > 0 for x in shares.values())
+        valid = positive and sum(shares.values()) <= 1.0 + 1e-12
+    if not valid:
+        raise UsageError(
+            f"{argument('shares')} is {shares!r:.80}, expected a number above 0 for each policy, "
+            "at most 1 in all"
+        )
+    joined = dict.fromkeys(same_as.values(), 0.0)
+    for key, one in same_as.items():
+        joined[one] += shares[key]
+    return joined
 
 
 def _point(log: Log, sums: MomentState) -> float | None:

@@ -63,10 +63,10 @@ class Policy(ABC):
     rows: int | None = None
     """Number of rows of the one log that it was made for; None: any log."""
     provenance: tuple[Provenance, ...] = ()
-    """Which rows it was learned from. Not part of the policy: digests and comparisons ignore it,
-    and pickling, as for the workers of an engine, leaves it out."""
+    """Records of the rows that it was learned from. Digests and comparisons ignore it, and pickling
+    (for the workers of an engine) omits it."""
     original: Policy | None = None
-    """The same policy, if this one is a copy that knows its provenance."""
+    """The policy that this one is a copy of, if the copy has a provenance."""
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
@@ -297,19 +297,19 @@ class Policy(ABC):
 
     @property
     def parts(self) -> tuple[Policy, ...]:
-        """The policies that it is made of; none for most."""
+        """The inner policies; none for most kinds."""
         return ()
 
     @property
     def provenances(self) -> tuple[Provenance, ...]:
-        """What is known of the rows that it, or the policies that it is made of, were learned from."""
+        """The provenance of this policy and of its parts, each once."""
         found = list(self.provenance)
         for part in self.parts:
             found.extend(part.provenances)
         return tuple(dict.fromkeys(found))
 
     def with_provenance(self, provenance: Provenance) -> Policy:
-        """Return the same policy, with what is known of the rows that it was learned from."""
+        """Return a copy of the policy with a record of the rows that it was learned from."""
         made = copy(self)
         made.provenance = (*self.provenance, provenance)
         made.original = self if self.original is None else self.original
@@ -324,8 +324,8 @@ class Policy(ABC):
     def save(self, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
         """Write the policy to one file, whole or not at all; `piwo.load` reads it.
 
-        The file of a learned policy holds hashes of some of the rows that it was learned from (no
-        row itself), so that they are recognized later: one pass over them.
+        The file of a learned policy holds hashes of some of the rows that it was learned from, so
+        that they can be recognized later. Saving takes one pass over these rows.
 
         Args:
             path: the file.
@@ -337,8 +337,10 @@ class Policy(ABC):
         """
         each = [one.of_rows for one in self.provenances if one.of_rows]
         known: dict[str, Any] = {}
-        if each:
-            known = each[0] if len(each) == 1 else {"learned": each}
+        if len(each) == 1:
+            known = each[0]
+        elif each:
+            known = {"learned": each}
         save(self, path, {**known, **(metadata or {})})
 
 
@@ -422,7 +424,7 @@ class Aligned(Policy):
 
     @property
     def parts(self) -> tuple[Policy, ...]:
-        """The policy inside."""
+        """The policy itself."""
         return (self.policy,)
 
     def __repr__(self) -> str:

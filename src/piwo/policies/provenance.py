@@ -1,4 +1,4 @@
-"""Provenance: what a policy, or its file, says of the rows that it was learned from."""
+"""Provenance: records of the rows that a policy was learned from."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Provenance", "record_in"]
 
 @dataclass(eq=False)
 class Provenance:
-    """What is known of the rows that a policy was learned from. It is not part of the policy itself.
+    """Facts about the rows that a policy was learned from, which are not part of the policy.
 
     Args:
-        describe: returns the facts, which may take a pass over the rows; it is called when they are
-            first asked for.
+        describe: returns the facts, which may take a pass over the rows; it is called on first
+            use.
         log: the rows, if they were learned from in this process; None: only the facts are known.
 
     >>> Provenance(lambda: {"training": {"log": "old.csv"}}).kept("training")
@@ -31,11 +31,11 @@ class Provenance:
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """What a file holds: "training", "sample" (hashes of some rows), "certificate"."""
+        """The facts in a file: "training", "sample" (hashes of some rows), "certificate"."""
         return self.describe()
 
     def kept(self, what: str) -> Mapping[str, Any]:
-        """Return one of the facts; empty if there is none.
+        """Return one of the facts; empty if it is missing.
 
         Raises:
             FileError: if it is not a record.
@@ -44,15 +44,15 @@ class Provenance:
 
     @property
     def of_rows(self) -> dict[str, Any]:
-        """What a file must hold so that the rows are recognized."""
+        """The facts that a file needs to recognize the rows."""
         return {x: self.facts[x] for x in ("training", "sample", "learned") if x in self.facts}
 
 
 def record_in(metadata: Mapping[str, Any], what: str) -> Mapping[str, Any]:
-    """Return what a file keeps with a policy under some name; empty if there is nothing.
+    """Return a record in the metadata of a policy file; empty if it is missing.
 
     Raises:
-        FileError: if that is not a record.
+        FileError: if it is not a record.
 
     >>> record_in({"training": {"rows": 7}}, "training"), record_in({}, "certificate")
     ({'rows': 7}, {})

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from piwo.errors import UsageError
 from piwo.files import array_bytes
-from piwo.messages import argument
 from piwo.policies.models import model_bytes
 from piwo.policies.policy import Aligned, Policy
 
-__all__ = ["content_digest", "joined_shares", "plain_numbers", "policy_digest", "same_policy"]
+__all__ = ["content_digest", "plain_numbers", "policy_digest", "same_policy"]
 
 
 def same_policy(one: Policy, other: Policy) -> bool:
@@ -46,35 +45,6 @@ def policy_digest(policy: Any) -> str:
     except UsageError:
         original = getattr(inside, "original", None)
         return f"object {id(inside if original is None else original)}"
-
-
-def joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
-    """Return the shares of delta of the distinct policies: the sum over those that are the same.
-
-    Args:
-        shares: key -> share.
-        same_as: key -> key of the policy that it is the same as.
-
-    Raises:
-        UsageError: for numbers that are not shares.
-
-    >>> joined_shares({"a": 0.5, "b": 0.25, "again": 0.25}, {"a": "a", "b": "b", "again": "b"})
-    {'a': 0.5, 'b': 0.5}
-    """
-    given = (
-        shares.values()
-        if isinstance(shares, Mapping) and shares.keys() == same_as.keys()
-        else [0.0]
-    )
-    if not (all(isinstance(x, int | float) and x > 0 for x in given) and sum(given) <= 1.0 + 1e-12):
-        raise UsageError(
-            f"{argument('shares')} is {shares!r:.80}, expected a number above 0 for each policy, "
-            "at most 1 in all"
-        )
-    joined = dict.fromkeys(same_as.values(), 0.0)
-    for key, one in same_as.items():
-        joined[one] += shares[key]
-    return joined
 
 
 def content_digest(policy: Policy) -> str | None:
