@@ -55,7 +55,7 @@ class EpsilonGreedy(Policy):
 
     @property
     def parts(self) -> tuple[Policy, ...]:
-        """The policy inside."""
+        """The inner policy."""
         return (self.policy,)
 
     @property

@@ -84,12 +84,12 @@ class Mixture(Policy):
 
     @property
     def parts(self) -> tuple[Policy, ...]:
-        """The policies inside."""
+        """The inner policies."""
         return self.policies
 
     @property
     def depends_on_observed_actions(self) -> bool:
-        """Whether a policy inside does."""
+        """Whether an inner policy does."""
         return any(policy.depends_on_observed_actions for policy in self.policies)
 
     @property
