@@ -1,4 +1,4 @@
-"""The options that say what a log's columns mean; shared by every command that reads a log."""
+"""Options that name a log's columns; shared by every command that reads a log."""
 
 from __future__ import annotations
 
@@ -153,12 +153,12 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
     def read(
         self, paths: Sequence[str], policy_columns: Sequence[str] = (), context: Sequence[str] = ()
     ) -> piwo.Log:
-        """Return the log, with as much doubt of its propensities as was declared.
+        """Return the log, with the declared error bound of its propensities.
 
         Args:
             paths: what was typed as LOG.
-            policy_columns: target-policy columns to read beside the others.
-            context: context columns that are needed, where the user named none.
+            policy_columns: target-policy columns to read, too.
+            context: context columns to read if the user named none.
 
         Raises:
             UsageError: for a column without a name.
@@ -191,7 +191,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
         return log.with_propensity_error(factor, gamma)
 
     def check_gate(self) -> None:
-        """Raise where nobody said how far estimated propensities may be off: no gate passes on them then.
+        """Raise if propensities are estimated and no bound on their error is declared.
 
         Raises:
             UsageError: saying what to declare.
@@ -201,9 +201,8 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
         declared = self.propensity_factor is not None or self.sensitivity is not None
         if self.estimate_propensities is not None and not declared:
             raise UsageError(
-                "--gate got estimated propensities, and nothing says how far they may be off; "
-                "declare it with --propensity-factor or --sensitivity (1: they are right), or "
-                "leave --gate out"
+                "--gate got estimated propensities without a bound on their error; declare it with "
+                "--propensity-factor or --sensitivity (1: they are right), or leave --gate out"
             )
 
     def _estimated(
@@ -237,7 +236,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
         )
 
     def words(self, paths: Sequence[str], command: str) -> list[str]:
-        """Return LOG and these options as typed for a command, without what its settings file says."""
+        """Return LOG and these options as typed, without what the settings file says."""
         kept = settings_of(command)
         words = []
         if kept.get("--log") != ",".join(paths):
@@ -269,7 +268,7 @@ def _as_typed(value: object) -> str | None:
 
 
 DEFAULT_COLUMNS = LogOptions()
-"""The columns are called what they are."""
+"""Columns with the default names."""
 
 
 def comma_list(values: Sequence[str] | None) -> list[str]:
@@ -278,7 +277,8 @@ def comma_list(values: Sequence[str] | None) -> list[str]:
     >>> comma_list(["a,b", "c"])
     ['a', 'b', 'c']
     """
-    return [x for value in values or () for x in (part.strip() for part in value.split(",")) if x]
+    parts = ",".join(values or ()).split(",")
+    return [part.strip() for part in parts if part.strip()]
 
 
 def number_of(text: str, option: str) -> float:
@@ -309,7 +309,7 @@ def action_labels(text: str) -> list[str] | list[int]:
     """Return the labels that --actions means: a comma list, @FILE with one a line, or a range.
 
     Raises:
-        FileError: where the file cannot be read.
+        FileError: for a file that cannot be read.
         UsageError: for an empty range, and for one that is too long.
 
     >>> action_labels("0..3"), action_labels("a,b"), action_labels("01,1")
@@ -346,7 +346,7 @@ def _lines(path: str) -> list[str]:
 
 
 def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:
-    """Return what a JSON document says of the log."""
+    """Return the JSON form of the log's description."""
     return {
         "source": log.source.name,
         "rows": rows,
@@ -361,7 +361,7 @@ def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:
 
 
 def _column_facts(columns: Columns) -> dict[str, Any]:
-    """Return role -> column or columns, without target policies and whichever of reward and cost is not there."""
+    """Return role -> column or columns, without policies and the absent one of reward and cost."""
     found: dict[str, Any] = {}
     for role, column in columns.by_role().items():
         if role == "policy_columns" or role == ("reward" if columns.cost else "cost"):
@@ -371,6 +371,6 @@ def _column_facts(columns: Columns) -> dict[str, Any]:
 
 
 def _propensity_facts(log: piwo.Log) -> dict[str, Any]:
-    """Return what a JSON document says of the propensities: how they were made, how far they may be off."""
+    """Return the JSON form of the origin of the propensities and the allowed error."""
     error = log.propensity_error or PropensityErrorBound()
     return {"estimated": error.estimated, "factor": error.factor, "sensitivity": error.sensitivity}

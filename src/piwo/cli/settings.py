@@ -1,8 +1,8 @@
-"""Settings from files: `piwo.toml`, or `[tool.piwo]` in a `pyproject.toml`, here or in a folder above.
+"""Settings from the nearest `piwo.toml`, or `[tool.piwo]` of `pyproject.toml`, upwards from here.
 
-A key is the name of an option (`reward-range` or `reward_range`). At the top it is for every command
-that has the option; in a table named after a command, for that command alone. Options that are typed
-win over PIWO_ variables, and these over files.
+A key is the name of an option (`reward-range` or `reward_range`). At the top it is for every
+command that has the option; in a table named after a command, for that command alone. Options that
+are typed win over PIWO_ variables, and these over files.
 
 Assigning values to options is cyclopts' work. Three things it does not do are here: the nearest of
 the two kinds of file counts and errors name it, a key at the top may be unknown to this command but
@@ -106,7 +106,7 @@ def _check_names(
     path: Path,
     command: tuple[str, ...] = (),
 ) -> None:
-    """Raise for a table without a command, and for a key that is not an option: of any, or of the table's."""
+    """Raise for tables that are not commands, and for keys that are not options."""
     here = known[command] if command else set().union(*known.values())
     for key, value in page.items():
         name = key.replace("_", "-")

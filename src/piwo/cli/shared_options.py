@@ -1,4 +1,4 @@
-"""Options that several commands have: what is printed, how values are estimated, which policies are meant."""
+"""Options that several commands share: output, estimates, policies, long runs."""
 
 from __future__ import annotations
 

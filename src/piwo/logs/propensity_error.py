@@ -1,4 +1,4 @@
-"""PropensityErrorBound: how far the propensities of a log may be from those with which its actions were taken."""
+"""How far the true propensities of a log may exceed the logged or estimated ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["CalibrationBin", "ErrorBoundRows", "PropensityErrorBound"]
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """Pairs of row and action whose estimated propensity lies in a range, and how often the action was taken.
+    """Pairs of row and action with an estimated propensity in a range, and the actions taken.
 
     >>> round(CalibrationBin(0.0, 0.5, 100.0, 0.25, 0.31).z, 2)
     1.39
@@ -41,12 +41,11 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class PropensityErrorBound:
-    """What is known of the propensities less surely than that they are right.
+    """How far the true propensities may exceed the logged ones.
 
-    Weights are made from the largest propensity that the true one may be; then pi/mu is at most
-    what it would be with the true one, and so is every lower bound on a mean of pi R / mu. Bounds
-    on value, losses and w R + 1 - R hold. Statements that need the probability of every action do
-    not, so the vectors are put away.
+    Weights are made from the largest possible propensity; then pi/mu is at most its true value, and
+    so is every lower bound on a mean of pi R / mu. Bounds on value, losses and w R + 1 - R hold.
+    Statements that need the probability of every action do not, so the vectors are removed.
 
     Formula: mu <= min(1, factor p) for a logged p; or, with a hidden cause that changes the odds of
     an action by at most `sensitivity` = Gamma, 1/mu >= 1 + (1/p - 1)/Gamma, that is mu <= Gamma p /
@@ -56,9 +55,9 @@ class PropensityErrorBound:
     Args:
         factor: the true propensity is at most this times the logged one; at least 1.
         sensitivity: Gamma, at least 1; 1 is no hidden cause.
-        estimated: what the propensities were fitted with, in words; None where they were logged.
-        calibration: how estimated propensities compare with what was done, on rows that the fit did
-            not see.
+        estimated: what the propensities were fitted with, in words; None: they were logged.
+        calibration: how estimated propensities compare with the actions taken, on rows that the
+            fit did not see.
 
     Raises:
         UsageError: for a factor or a sensitivity below 1.
@@ -83,29 +82,31 @@ class PropensityErrorBound:
                 or not 1.0 <= number < np.inf
             ):
                 raise UsageError(
-                    f"{argument(name)} is {value!r}, expected a finite number of at least 1: by how much the "
-                    "true propensities may exceed the logged ones"
+                    f"{argument(name)} is {value!r}, expected a finite number of at least 1: by "
+                    "how much the true propensities may exceed the logged ones"
                 )
 
     @property
     def exact(self) -> bool:
-        """Whether the propensities are used as they stand."""
+        """Whether the propensities are used as given."""
         return self.factor == 1.0 and self.sensitivity == 1.0
 
     def upper(self, p: Floats) -> Floats:
-        """Return the largest propensity that the true one may be, (n,)."""
+        """Return the largest possible true propensities, (n,)."""
+        # mu <= min(1, factor p), then mu <= Gamma p / (1 + (Gamma - 1) p)
         scaled = np.minimum(1.0, self.factor * p)
         return np.asarray(self.sensitivity * scaled / (1.0 + (self.sensitivity - 1.0) * scaled))
 
     def upper_log(self, log_p: Floats) -> Floats:
-        """Return its logarithm, (n,), from logarithms."""
+        """Return the logarithms of the largest possible propensities, (n,), from logarithms."""
+        # log mu <= log Gamma + log p - log(1 + (Gamma - 1) p)
         scaled = np.minimum(0.0, np.log(self.factor) + log_p)
         return np.asarray(
             np.log(self.sensitivity) + scaled - np.log1p((self.sensitivity - 1.0) * np.exp(scaled))
         )
 
     def applied(self, batch: Batch) -> Batch:
-        """Return the rows with the largest propensities in place of the logged ones, and without vectors."""
+        """Return the rows with the largest possible propensities, and without vectors."""
         if self.exact:
             return batch
         log_p = None if batch.log_propensity is None else self.upper_log(batch.log_propensity)
@@ -116,26 +117,21 @@ class PropensityErrorBound:
 
     @property
     def assumption(self) -> str | None:
-        """What a statement takes for granted beyond propensities that are as logged; None: nothing.
+        """What results assume beyond correctly logged propensities; None: nothing.
 
-        >>> (
-        ...     PropensityErrorBound(estimated="LogisticRegression, 5 folds").assumption,
-        ...     PropensityErrorBound(factor=1.25).assumption,
-        ... )
-        ('the estimated propensities are right', 'the true propensities are at most 1.25 times the logged ones')
+        >>> PropensityErrorBound(estimated="LogisticRegression, 5 folds").assumption
+        'the estimated propensities are right'
+        >>> PropensityErrorBound(factor=1.25).assumption
+        'the true propensities are at most 1.25 times the logged ones'
         """
         kind = "logged" if self.estimated is None else "estimated"
+        if self.exact and self.estimated is None:
+            return None
         if self.exact:
-            return (
-                None
-                if self.estimated is None
-                else f"the estimated propensities are right{self._worst(' (', ')')}"
-            )
-        ways = (
-            [f"the true propensities are at most {self.factor:g} times the {kind} ones"]
-            if self.factor > 1
-            else []
-        )
+            return f"the estimated propensities are right{self._worst(' (', ')')}"
+        ways = []
+        if self.factor > 1:
+            ways.append(f"the true propensities are at most {self.factor:g} times the {kind} ones")
         if self.sensitivity > 1:
             ways.append(
                 f"hidden causes change the odds of an action at most {self.sensitivity:g}-fold"
@@ -143,17 +139,15 @@ class PropensityErrorBound:
         return " and ".join(ways)
 
     def _worst(self, before: str, after: str = "") -> str:
-        """Return how far estimated propensities were from what was done; nothing where nobody looked."""
-        worst = max((abs(one.z) for one in self.calibration), default=None)
-        return (
-            ""
-            if worst is None
-            else f"{before}largest calibration error {worst:.1f} standard errors{after}"
-        )
+        """Return the largest calibration error in words; an empty text without calibration."""
+        if not self.calibration:
+            return ""
+        worst = max(abs(one.z) for one in self.calibration)
+        return f"{before}largest calibration error {worst:.1f} standard errors{after}"
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What a reader of any result must know."""
+        """Caveats, to be shown with every result."""
         found = []
         if self.estimated is not None:
             how = self.estimated + self._worst("; ")
@@ -164,12 +158,11 @@ class PropensityErrorBound:
             )
             found.append(Note(text, kind="estimated-propensities"))
         if not self.exact:
-            far = [f"up to {self.factor:g} times the logged ones"] if self.factor > 1 else []
-            far += (
-                [f"odds changed by up to {self.sensitivity:g} by a hidden cause"]
-                if self.sensitivity > 1
-                else []
-            )
+            far = []
+            if self.factor > 1:
+                far.append(f"up to {self.factor:g} times the logged ones")
+            if self.sensitivity > 1:
+                far.append(f"odds changed by up to {self.sensitivity:g} by a hidden cause")
             text = (
                 "true propensities are allowed to be larger than the logged ones "
                 f"({' and '.join(far)}): intervals and improvements hold if so; the estimate is "
@@ -179,14 +172,14 @@ class PropensityErrorBound:
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the calibration table and the rest as JSON has it."""
+        """Return the JSON form."""
         table = [{**vars(one), "z": one.z} for one in self.calibration]
         return {**vars(self), "calibration": table}
 
 
 @dataclass(frozen=True)
 class ErrorBoundRows:
-    """How many rows of several logs came with which doubt of their propensities, for what sums the logs up.
+    """Rows of several logs by the error bound of their propensities, for sums over the logs.
 
     >>> both = ErrorBoundRows.of(PropensityErrorBound(factor=1.25), 100).merge(
     ...     ErrorBoundRows.of(None, 50)
@@ -196,33 +189,30 @@ class ErrorBoundRows:
     """
 
     each: Mapping[PropensityErrorBound, int] = field(default_factory=dict)
-    """PropensityErrorBound, without its table of calibration -> rows; in an order of their own."""
+    """Error bound, without its calibration table -> rows; sorted."""
 
     @classmethod
     def of(cls, propensity_error: PropensityErrorBound | None, rows: int) -> ErrorBoundRows:
         """Return the rows of one log."""
-        if (
-            propensity_error is None
-            or not rows
-            or (propensity_error.exact and propensity_error.estimated is None)
-        ):
+        if propensity_error is None or propensity_error.assumption is None or not rows:
             return cls()
         return cls({replace(propensity_error, calibration=()): rows})
 
     def merge(self, other: ErrorBoundRows) -> ErrorBoundRows:
-        """Return those of both, which must be different rows."""
-        both = {
-            one: self.each.get(one, 0) + other.each.get(one, 0) for one in (*self.each, *other.each)
-        }
+        """Return the rows of both, which must be different rows."""
+        both = dict(self.each)
+        for one, rows in other.each.items():
+            both[one] = both.get(one, 0) + rows
         order = sorted(both, key=lambda one: (one.estimated or "", one.factor, one.sensitivity))
         return ErrorBoundRows({one: both[one] for one in order})
 
     def notes(self, total: int) -> tuple[Note, ...]:
-        """Return what a reader of the sums must know; of which rows, where it is not all of them."""
-        return tuple(
-            note
-            if rows == total
-            else Note(f"of {rows} of the {total} rows: {note.template}", kind=note.kind)
-            for one, rows in self.each.items()
-            for note in one.notes
-        )
+        """Return caveats of the sums, with the number of rows unless it is all of them."""
+        found: list[Note] = []
+        for one, rows in self.each.items():
+            for note in one.notes:
+                if rows != total:
+                    text = f"of {rows} of the {total} rows: {note.template}"
+                    note = Note(text, kind=note.kind)  # noqa: PLW2901
+                found.append(note)
+        return tuple(found)

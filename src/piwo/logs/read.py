@@ -44,7 +44,7 @@ from piwo.sources.table import TableSource
 __all__ = ["log_of_arrays", "read"]
 
 SPARK = "spark:"
-"""What the name of a table, or a query, of Spark begins with."""
+"""Prefix of the name of a Spark table, or of a query for Spark."""
 _SQL = re.compile(
     r"^(\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|from|values)[\s*('\"]", re.IGNORECASE | re.DOTALL
 )
@@ -119,9 +119,10 @@ def read(
     if paths is not None and kind_of(paths) == "dsjson":
         states_itself = behavior is not None or normalize or where is not None
         if states_itself or replace(columns, context=()) != Columns():
+            takes = ", ".join(argument(x) for x in ("context", "actions", "reward_range"))
             raise UsageError(
-                f"{paths[0]!r} is a dsjson log, whose lines state action, cost and propensity; give "
-                f"only {argument('context')}, {argument('actions')} and {argument('reward_range')}"
+                f"{paths[0]!r} is a dsjson log, whose lines state action, cost and propensity; "
+                f"give at most {takes}"
             )
         log = read_dsjson(
             paths, context=columns.context, actions=actions, reward_range=reward_range
@@ -149,7 +150,7 @@ def source_of(source: Any, columns: Columns, where: str | None = None) -> Source
 
 
 def _source(source: Any, paths: list[str] | None, columns: Columns, where: str | None) -> Source:
-    """Return the source that was meant; `paths`: the files, which were looked for already."""
+    """Return the source that is meant; `paths`: its files, if it is files."""
     if paths is not None and (kind := kind_of(paths)) != "parquet":
         return text_source(paths, kind, columns, where)
     made = _as_it_is(source, paths)
@@ -183,7 +184,7 @@ def _as_it_is(source: Any, paths: list[str] | None) -> Source:
 
 
 def _clustered(source: Any) -> Source | None:
-    """Return the source that a frame of a cluster, or the name of a table there, means; None for all else."""
+    """Return the source of a frame or table of a cluster; None for everything else."""
     home = type(source).__module__
     if isinstance(source, str) and source.startswith(SPARK):
         from piwo.sources.spark import SparkSource
@@ -202,7 +203,7 @@ def _clustered(source: Any) -> Source | None:
 
 
 def _paths(source: Any) -> list[str] | None:
-    """Return the files that a path, a glob or a list of them means; None for a query and other objects."""
+    """Return the files that paths and globs mean; None for queries and other objects."""
     if isinstance(source, str) and source.startswith(SPARK):
         return None
     if (
@@ -220,7 +221,7 @@ def _paths(source: Any) -> list[str] | None:
 
 
 def _each_once(paths: list[str]) -> list[str]:
-    """Return the paths, seen to be different files: a file read twice would count its rows twice."""
+    """Return the paths if all files differ: a file that is read twice would count twice."""
     seen: dict[str, str] = {}
     for path in paths:
         real = os.path.realpath(path)
@@ -236,10 +237,10 @@ def _each_once(paths: list[str]) -> list[str]:
 def text_source(
     paths: Sequence[str], kind: str, columns: Columns, where: str | None = None
 ) -> Source:
-    """Return a source over CSV or JSON lines: roles as text, the context as found.
+    """Return a source over CSV or JSON lines: roles as text, the context as it is.
 
     Read as text, a label keeps its zeros and digits, and a word in a number column is counted and
-    named by the door instead of ending the read. A condition sees such columns as numbers.
+    named by validation instead of stopping the read. A condition sees such columns as numbers.
     """
     partitions = partitions_of(paths)
     if kind == "csv":
@@ -279,14 +280,14 @@ def text_source(
 
 
 def _first_keys(path: str) -> list[str]:
-    """Return the keys of the first JSON object as they stand, doubled ones too; none if it is no object."""
+    """Return the keys of the first JSON object, with repeated ones; none if it is not an object."""
     try:
         opened = gzip.open if path.lower().endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8-sig") as file:
             pairs = json.loads(file.readline(), object_pairs_hook=list)
         return [str(x[0]) for x in pairs]
     except (OSError, EOFError, ValueError, TypeError, IndexError):
-        return []  # DuckDB says what is wrong
+        return []  # DuckDB then reports the error
 
 
 def _struct(types: Mapping[str, str]) -> str:
@@ -314,8 +315,8 @@ def log_of_arrays(
     """Return the log of arrays, one entry a row; see `Log.from_arrays`."""
     if not isinstance(policies, Mapping):
         raise UsageError(
-            f"{argument('policies')} is a {type(policies).__name__}, expected a mapping from name to "
-            "probabilities"
+            f"{argument('policies')} is a {type(policies).__name__}, expected a mapping from name "
+            "to probabilities"
         )
     clash = next((x for x in policies if str(x) in given), None)
     if clash is not None:
@@ -386,10 +387,11 @@ def _matrix(values: Any, name: str) -> Any:
 
 
 def _vector_columns(vectors: Any, known: Actions | None) -> Any:
-    """Return (n, K) propensities in the order of the action list; frames are matched by column name."""
+    """Return (n, K) propensities in the order of the actions; frames are matched by name."""
     if known is None:
         raise UsageError(
-            f"full propensity vectors need {argument('actions', '[...]')}, the labels of their columns in order"
+            f"full propensity vectors need {argument('actions', '[...]')}, the labels of their "
+            "columns in order"
         )
     if is_frame(vectors):
         table = to_table(vectors)
