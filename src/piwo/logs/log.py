@@ -132,7 +132,7 @@ class Log:
             )
         if options.get("normalize") and columns.propensities is None:
             raise UsageError(
-                f"{argument('normalize', True)} divides each row of propensities by its sum, and "
+                f"{argument('normalize', value=True)} divides each row of propensities by its sum, and "
                 f"there are none; name their column ({argument('propensities')}), or leave "
                 "normalize out"
             )
