@@ -1,4 +1,4 @@
-"""Certificates: what a learned policy is worth, at least, and what that statement rests on."""
+"""Certificates: lower bounds on the value of a policy, and what they rest on."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ SHARED_RULES: Mapping[str, Rule] = {
 
 @dataclass(frozen=True)
 class Certificate(SavedRecord):
-    """Lower bounds on the value of one policy, and on its improvement over the logging policy or another baseline.
+    """Lower bounds on the value of one policy and on its improvement over a baseline.
 
-    It lies beside a policy: on a learner, in a file. Mostly it is about that policy; where it is
-    not, `about` says so.
+    Stored with a policy: on a learner, in a file. It usually certifies that policy; otherwise
+    `about` names the one that it certifies. The baseline is the logging policy unless `baseline`
+    names another.
 
     Each bound is wrong with probability at most delta (each by itself). Numbers are in the reward's
     own unit.
@@ -123,15 +124,15 @@ class Certificate(SavedRecord):
 
     @property
     def certified(self) -> bool | None:
-        """Whether the policy that it lies beside is certified better than the logging policy, or the baseline.
+        """Whether the policy that it is stored with is certified better than the baseline.
 
-        None where it is about another one: of the policy beside it nothing is proved.
+        None if it is about another policy: nothing is proved of the one that it is stored with.
         """
         return self.improves if self.about is None else None
 
     @property
     def improves(self) -> bool:
-        """Whether the policy that it is about is better than the logging policy, or the baseline, with certainty.
+        """Whether the policy that it is about is certified better than the baseline.
 
         That is: improvement_lower > 0, and the rows used do not contradict their own propensities.
         """
@@ -210,7 +211,8 @@ class Certificate(SavedRecord):
             for x in (self.value_lower, self.improvement_lower)
         )
         vacuous = " (vacuous)" if self._vacuous else ""
-        over = f"{self.over} ({_text(self.logging_value if self.baseline is None else self.baseline_value)})"
+        compared = self.logging_value if self.baseline is None else self.baseline_value
+        over = f"{self.over} ({_text(compared)})"
         unbounded = ", as rewards have no upper end" if math.isinf(self.reward_range[1]) else ""
         size = f"(effective sample size {_text(self.ess)}), {self.paid_for}"
         lines = [
@@ -224,7 +226,7 @@ class Certificate(SavedRecord):
 
     @property
     def paid_for(self) -> str:
-        """What the bounds pay for, in words: candidates, or the class that an in-sample certificate covers."""
+        """What the bounds pay for, in words: candidates, or a declared class."""
         if self.kind == "held-out":
             call = "" if self.series is None else f"call {self.series} of a series, "
             spent = "" if self.share is None else f", a share of {self.share:.4g} of delta"

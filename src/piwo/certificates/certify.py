@@ -319,7 +319,7 @@ class CertificateRequest:
     def _certificate(
         self, key: Any, found: PolicyResult, result: RequestResult, digest: str
     ) -> Certificate:
-        """Return the certificate of raw bounds, which are withheld if something contradicts them."""
+        """Return the certificate; bounds are withheld if something contradicts them."""
         log, moments, n = self.log, found.evidence.state.moments, found.evidence.rows
         low, gain = max(0.0, found.raw.interval.lower or 0.0), found.raw.gain
         believed, budget, baseline = (
@@ -482,14 +482,14 @@ def _place(earlier: Any, series: Any, within: PolicyClass | None, delta: float) 
 
 
 def _spent(place: int) -> float:
-    """Return the share of delta that a call of a series spends: 1/2, 1/6, 1/12 and so on, 1 in all."""
+    """Return the share of delta that a call of a series spends: 1/2, 1/6, 1/12, ...; 1 in all."""
     return 1.0 / (place * (place + 1.0))
 
 
 def _shares(
     shares: Any, same_as: Mapping[Any, Any], *, fixed: bool, place: int | None
 ) -> Mapping[Any, float] | None:
-    """Return key -> share of delta, for each policy that differs; None: the same for all that were ever certified."""
+    """Return key -> share of delta, for each policy that differs; None: equal shares."""
     if shares is not None and not fixed and place is None:
         raise UsageError(
             f"{argument('shares')} are of one call on held-out rows; leave them out with "

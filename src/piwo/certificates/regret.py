@@ -1,4 +1,4 @@
-"""Regret certificates: how far a policy can be below others, or below the best of a class, at most."""
+"""Regret certificates: how far a policy can be below others, or below the best of a class."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SELF = "policy"
 
 @dataclass(frozen=True)
 class RegretCertificate(SavedRecord):
-    """Upper bounds on the regret of one policy, which hold together with probability 1 - delta, in the reward's unit.
+    """Upper bounds on the regret of one policy, in the reward's unit, which hold together.
 
     >>> RegretCertificate("comparators", {"old": 0.02, "new": 0.3}, 0.05, "held-out").regret_upper
     0.3

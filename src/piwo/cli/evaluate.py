@@ -153,19 +153,19 @@ def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
 
 
 def _better(one: piwo.Evaluation) -> bool:
-    """Whether a policy is certified better than what it is compared with, by rows that it was not made from."""
+    """Whether a policy is certified better than what it is compared with."""
     return one.improvement_lower is not None and one.improvement_lower > 0
 
 
 def _gated(refused: list[str], over: str, itself: bool) -> list[str]:
-    """Say how the gate stands; a baseline that is among the policies need not be better than itself."""
+    """Return the result of the gate; a baseline among the policies is exempt."""
     if refused:
         return [f"gate: not certified better than {over}: {', '.join(refused)}"]
     return [f"gate: passed{f' ({over} itself is exempt)' if itself else ''}"]
 
 
 def _called(log: piwo.Log, paths: list[str], where: str | None) -> str:
-    """Return what the log is called: of several files the first, how many more there are, and which of their rows."""
+    """Return the name of the log: of several files the first, and how many more there are."""
     files = files_named(paths)
     if len(files) < 2:
         return log.source.name
@@ -217,7 +217,7 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
 
 
 def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
-    """Return what several policies say together; None for one, and where an interval claims nothing."""
+    """Return the selection among several policies; None for one, or for asymptotic ones."""
     fair = {name: one for name, one in found.items() if not one.in_sample}
     sound = all(one.guarantee in {"finite-sample", "none"} for one in fair.values())
     sound = sound and any(one.guarantee == "finite-sample" for one in fair.values())

@@ -1,4 +1,4 @@
-"""Baselines: the policy that others are compared with, and what bounds the difference of two policies."""
+"""Baselines: the policy that others are compared with, and bounds on the difference of two."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Difference:
         return pooled - 1.0
 
     def log_e_value(self, state: PairState) -> float:
-        """Return the logarithm of the e-value against "not better than the other", valid at every n."""
+        """Return the log e-value against "not better than the other", valid at every n."""
         return bounds.log_e_value(state.bets, state.rows, 1.0)
 
 

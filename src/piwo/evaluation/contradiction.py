@@ -1,4 +1,4 @@
-"""Contradictions: rows that speak against their own propensities or reward range, so that no bound is given.
+"""Contradictions: evidence in the rows against their own propensities or reward range.
 
 The evidence is about the log, not about a policy: if the weights of one policy contradict the
 propensities, or a bound of one is outside of what rewards can be, no bound of the same request is
@@ -25,7 +25,7 @@ __all__ = ["RawBounds", "contradiction", "impossible", "union_penalty", "weight_
 
 @dataclass(frozen=True)
 class RawBounds:
-    """The bounds of one policy as the formulas give them, on the unit scale; the rows may contradict them.
+    """The bounds of one policy as the formulas give them, on the unit scale.
 
     >>> RawBounds(bounds.Interval(0.2, 0.9)).gain is None
     True
@@ -80,9 +80,9 @@ def contradiction(
     >>> contradiction({"a": 1.0}, {"a": sound}, range_) is None
     True
     >>> contradiction({"a": 1.0, "b": 1e-9}, {"a": sound}, range_)
-    'the logged propensities are too small for how often actions were taken (p = 1e-09, by the weights of b)...'
+    'the logged propensities are too small for how often actions were taken (p = 1e-09, by the ...'
     >>> contradiction({"a": 0.5}, {"a": RawBounds(bounds.Interval(1.5, None))}, range_)
-    'at this delta the log contradicts its own propensities or its reward range (raw ends [1.5, no upper end])'
+    'at this delta the log contradicts ... (raw ends [1.5, no upper end])'
     """
     suspect = min(p_values, key=lambda key: p_values[key], default=None)
     if suspect is not None and p_values[suspect] < SUSPICIOUS:
@@ -118,7 +118,7 @@ def impossible(what: str) -> Note:
     """Return the note that a bound is outside of what it can be.
 
     >>> impossible("a coverage below 0")
-    'at this delta the log contradicts its own propensities or its reward range (a coverage below 0)'
+    'at this delta the log contradicts its own ... or its reward range (a coverage below 0)'
     """
     return Note(
         f"at this delta the log contradicts its own propensities or its reward range ({what})",

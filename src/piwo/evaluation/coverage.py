@@ -1,4 +1,4 @@
-"""Coverage from a log: how well does the logger try what a policy plays, as far as the log can tell?"""
+"""Coverage: how often the logger tried what a policy plays, estimated from a log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["CoverageEstimate", "coverage"]
 
 @dataclass(frozen=True)
 class CoverageEstimate(Record):
-    """The coverage of one policy in one log, for rewards mapped to [0, 1]. Each bound holds with probability 1 - delta.
+    """The coverage of one policy in one log, for rewards in [0, 1]; each bound at 1 - delta.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -40,7 +40,7 @@ class CoverageEstimate(Record):
     ... )
     >>> print(coverage(log, piwo.policies.Constant("a", log.actions), gamma=0.1))
     constant:a: coverage 1.6667 at gamma 0.1, in [1.494, 2.531]; reward-free 1.6667, at most 2.531
-      note: the propensities of all actions, and a policy that tells all of its, would narrow the upper bounds
+      note: the propensities of all actions, and a policy that gives a probability to each, ...
     """
 
     name: str
@@ -75,7 +75,7 @@ class CoverageEstimate(Record):
 
 @dataclass(frozen=True)
 class CoverageState(State):
-    """Rows, sums and bet sums, (48,) each, of three quantities with gamma times a coverage in their means.
+    """Rows, sums and bet sums, (48,) each, of quantities whose means hold gamma times a coverage.
 
     >>> CoverageState().rows
     0
@@ -170,7 +170,7 @@ def _bets(rest: Floats, numerator: Floats, batch: Batch) -> Floats:
 def coverage(
     log: Log, policy: Any, gamma: float, *, delta: float = 0.05, horizon: bounds.Horizon = None
 ) -> CoverageEstimate:
-    """Return the coverage of a policy in a log, with bounds. Answers: how hard is it to compete with?
+    """Return the coverage of a policy in a log. Answers: how hard is it to compete with?
 
     For planning (`piwo.bounds.rows_for_regret`). To decide, certify values and improvements: they
     are measured, and need no coverage. The logged propensities suffice; those of all actions
@@ -206,7 +206,8 @@ def coverage(
     check_kind("log", log, Log, "; piwo.read makes one")
     if not (is_number(gamma) and 0.0 < gamma < math.inf):
         raise UsageError(
-            f"{argument('gamma')} is {shown(gamma)}, expected a finite number above 0: no log bounds the "
+            f"{argument('gamma')} is {shown(gamma)}, expected a finite number above 0: no log "
+            "bounds the "
             "coverage at 0"
         )
     if log.columns.weight is not None:

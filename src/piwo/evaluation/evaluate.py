@@ -42,12 +42,13 @@ def evaluate(
     name: str | None = None,
     random_state: Any = 0,
 ) -> Evaluation:
-    """Return the value of a policy with an interval that holds. Answers: what would it have earned?
+    """Return the value of a policy with its interval. Answers: what would it have earned?
 
     Formula: `value` is the point estimate named by `estimator`; [lower, upper] contains the true
     value with probability at least 1 - delta, delta/2 a side, by the mixture bound on w R and on w
-    (1 - R), and on their doubly robust forms where the log has full propensity vectors: no bound on
-    the weights, no normality, valid where the policy plays what the logger never did.
+    (1 - R), and on their doubly robust forms if the log has full propensity vectors: valid at the
+    given n, for any weights, including actions the logger never took. A policy that was learned
+    from these rows gets no interval: learners and policy files know their rows.
 
     Args:
         log: the logged decisions.
@@ -69,7 +70,7 @@ def evaluate(
             `piwo.estimators.doubly_robust`. Refused where no policy's interval can use it.
         baseline: what `improvement_lower` is over: a policy fixed before this log was looked at,
             such as the one that runs today; None: the logging policy.
-        delta: how often the interval may be wrong, both sides together.
+        delta: error probability of the interval, both sides together.
         propensity_factor: the true propensities are at most this times the logged ones
             (`Log.with_propensity_error`); at least 1.
         sensitivity: Gamma: by how much a hidden cause may have changed the odds of an action; at
@@ -134,11 +135,12 @@ def compare(
     threshold: float | None = None,
     random_state: Any = 0,
 ) -> dict[str, Evaluation]:
-    """Return the evaluations of several policies; their intervals hold together with probability 1 - delta.
+    """Return the evaluations of several policies, whose intervals hold together at 1 - delta.
 
     One pass over the log serves all policies. Each interval, and each improvement bound, is at
-    level delta / N, so the best may be picked: its bound still holds. Where the rows contradict
-    their propensities by the weights of one policy, no policy has bounds.
+    level delta / N, so the best may be picked: its bound still holds. If the rows contradict
+    their propensities by the weights of one policy, no policy has bounds. A policy that was learned
+    from these rows has none and does not count in N (`Evaluation.in_sample`).
 
     Args:
         log: the logged decisions.
@@ -148,7 +150,7 @@ def compare(
         interval: see `evaluate`.
         q: see `evaluate`.
         baseline: see `evaluate`; or the name of one of the policies.
-        delta: how often any of the intervals may be wrong.
+        delta: joint error probability of all intervals.
         propensity_factor: see `evaluate`.
         sensitivity: see `evaluate`.
         horizon: see `evaluate`.

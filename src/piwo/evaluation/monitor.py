@@ -1,4 +1,4 @@
-"""Monitor: one policy watched as the log grows, looked at as often as one likes."""
+"""Monitor: intervals for one policy as the log grows, valid at all looks together."""
 
 from __future__ import annotations
 
@@ -143,7 +143,8 @@ class Monitor:
         )
         if self.horizon != "universal" and not counted:
             raise UsageError(
-                f"{argument('horizon')} is {self.horizon!r}, expected a number of rows or 'universal': a monitor "
+                f"{argument('horizon')} is {self.horizon!r}, expected a number of rows or "
+                "'universal': a monitor "
                 "is looked at again and again, and its bets must be fixed before the first look"
             )
         if not self.name:
@@ -274,7 +275,7 @@ class Monitor:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sums as JSON, complete or not at all; the policy is saved by itself (`policy.save`).
+        """Write the sums as JSON, complete or not at all; save the policy with `policy.save`.
 
         Args:
             path: where to.
@@ -347,7 +348,7 @@ class Monitor:
 
 
 def _same(one: Policy, other: Policy) -> bool:
-    """Whether two policies are the same, fitted models that were read twice from one file included."""
+    """Whether two policies are the same, including models that were read twice from one file."""
     if same_policy(one, other):
         return True
     digest = content_digest(one) if one.kind == other.kind else None

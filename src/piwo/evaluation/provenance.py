@@ -1,4 +1,4 @@
-"""Provenance: whether a policy was learned from rows of a log, by what it or its file says and what the rows show."""
+"""Provenance: whether a policy was learned from rows of a log."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Overlap:
 
 
 def overlaps(log: Log, policies: Mapping[Any, Any]) -> dict[Any, Overlap]:
-    """Return which policies were learned from rows of a log; policies without provenance take no pass.
+    """Return which policies were learned from rows of a log; without provenance there is no pass.
 
     Args:
         log: the rows.
@@ -183,7 +183,7 @@ def _shared(log: Log, then: Log) -> bool | None:
 def _look_alike(
     log: Log, training: Mapping[str, Any], certificate: Mapping[str, Any]
 ) -> str | None:
-    """Return in which way a log looks like the one that a policy was learned from; None if it does not."""
+    """Return how a log looks like the one that a policy was learned from; None if it does not."""
     if isinstance(log.source, TableSource):  # tables in memory have no name of their own
         return None
     name = Path(str(training.get("log"))).name

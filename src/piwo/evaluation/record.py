@@ -156,7 +156,7 @@ def ends_text(lower: float | None, upper: float | None) -> str:
 
 
 def notes_together(evaluations: Sequence[Evaluation]) -> list[Note]:
-    """Return the notes of evaluations that were made together; notes on all of them once, at the end.
+    """Return the notes of evaluations made together; those on all of them once, at the end.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(

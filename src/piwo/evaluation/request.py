@@ -1,4 +1,4 @@
-"""Requests: policies and interval methods made ready for a log, what they sum over it, and what the sums say.
+"""Requests: policies and interval methods made ready for a log, their sums, and what these say.
 
 `compare`, `certify` and `regret_certificate` are each one request, one pass over the log, and a
 record made from the result.
@@ -58,7 +58,7 @@ class ErrorBudget:
 
     delta: float
     union: float = 0.0
-    """What every policy pays besides log(1/delta): log N, log |Pi|, or a divergence from a prior."""
+    """What each policy pays besides log(1/delta): log N, log |Pi|, or a divergence."""
     count: int = 1
     """How many two-sided intervals hold together, each at delta / count."""
     shares: Mapping[Any, float] | None = None
@@ -92,8 +92,8 @@ class ErrorBudget:
 class Request:
     """Policies, methods and the budget of errors, settled and ready for the log.
 
-    `sums` is what the pass over the log must compute, `finish` what its states say. To sum something
-    else in the same pass: `reduce(request.log, Joint((request.sums, other)))`.
+    `sums` is what the pass over the log must compute, `finish` what its states say. To sum
+    something else in the same pass: `reduce(request.log, Joint((request.sums, other)))`.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -221,7 +221,7 @@ class Request:
 
     @property
     def sums(self) -> Joint:
-        """What must be summed over the log: of the policies, of the baseline itself, and of the actions."""
+        """What must be summed over the log: of policies, of the baseline itself, of actions."""
         base, count = self.baseline, ActionCount(len(self.log.actions))
         return Joint(
             (
@@ -233,7 +233,7 @@ class Request:
 
     @property
     def _counts_actions(self) -> bool:
-        """Whether actions are counted: else every action of the list was seen, and none is asked for."""
+        """Whether actions are counted: unnecessary if every action of the list was seen."""
         if self.one_sided:
             return False
         played = list(self.policies.values())
@@ -252,7 +252,7 @@ class Request:
         return SharedPolicy(policy, (credit, *own, *pair))
 
     def _difference(self, key: Any) -> Difference | None:
-        """Return the difference of a policy from the baseline; None if that is the logging policy."""
+        """Return the difference from the baseline; None if that is the logging policy."""
         if self.baseline is None:
             return None
         return Difference.of(self.policies[key], self.baseline.policy, self.methods[key])
@@ -287,7 +287,7 @@ class Request:
     def p_values(
         self, result: RequestResult, others: Mapping[Any, PolicyState] | None = None
     ) -> dict[Any, float]:
-        """Return key -> p-value of "the propensities are not too small" by the weights of each policy.
+        """Return key -> p-value of "the propensities are not too small" by each policy's weights.
 
         Args:
             result: of `finish`.
@@ -425,7 +425,7 @@ def _with_model(
     policies: Mapping[Any, Policy],
     given: Log,
 ) -> dict[Any, IntervalMethod]:
-    """Return interval methods that take the predictions of a reward model as baselines, if they can.
+    """Return interval methods with the predictions of a reward model as baselines, if they can.
 
     Args:
         methods: key -> method, settled for the policy.
@@ -467,6 +467,7 @@ def _check_anytime(method: IntervalMethod, gamma: float | str, horizon: bounds.H
         )
     if method.fixed_bet and gamma == "auto" and not isinstance(horizon, int):
         raise UsageError(
-            f"{argument('gamma')} is 'auto', which follows the number of rows, and {argument('horizon')} is {horizon!r}; "
+            f"{argument('gamma')} is 'auto', which follows the number of rows, and "
+            f"{argument('horizon')} is {horizon!r}; "
             "give gamma as a number, or the horizon as a number of rows"
         )

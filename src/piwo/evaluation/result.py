@@ -1,4 +1,4 @@
-"""Results of a request: what the sums of one pass say of each policy, before it becomes a record."""
+"""Results of a request: what the sums of one pass say of each policy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING = bounds.Interval(None, None)
 
 @dataclass(frozen=True)
 class PolicyResult:
-    """What the formulas say of one policy on the unit scale, and whether the rows can be believed."""
+    """The bounds of one policy on the unit scale, and whether the rows can be believed."""
 
     method: IntervalMethod
     evidence: Evidence

@@ -25,7 +25,7 @@ __all__ = ["Selection", "select"]
 
 @dataclass(frozen=True)
 class Selection:
-    """What N candidates measured on one log are worth beside each other.
+    """What N candidates measured on one log are worth, compared with each other.
 
     Three statements, of falling strength: `best`, and likewise `certified`, holds for every
     candidate at once with probability 1 - delta; `better` and `above` are sets of which, on average
@@ -172,7 +172,7 @@ def select(
     baseline: Any = None,
     horizon: bounds.Horizon = None,
 ) -> Selection:
-    """Choose among N candidates that were fixed before this log. Answers: which should run, which are any good?
+    """Choose among N candidates fixed before this log. Answers: which should run, which are good?
 
     Prefer it to looking at estimates: the best-looking of many is mostly lucky. One pass over the
     log.
@@ -216,7 +216,8 @@ def select(
     """
     if interval_named(interval).guarantee == "asymptotic":
         raise UsageError(
-            f"{argument('interval', interval)} is asymptotic, and nothing can be selected by it; use 'mixture'"
+            f"{argument('interval', interval)} is asymptotic, and nothing can be selected by it; "
+            "use 'mixture'"
         )
     check_named(log, policies)
     if log.columns.weight is not None:
@@ -239,7 +240,7 @@ def select(
 def _found(
     log_e: Mapping[str, float | None], believed: Mapping[str, Any], rate: float
 ) -> tuple[str, ...]:
-    """Return the names whose hypothesis e-BH rejects; one without evidence counts, and is never rejected."""
+    """Return the names whose hypothesis e-BH rejects; names without evidence count, too."""
     if not log_e:
         return ()
     evidence = []

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Policy]]:
-    """Return the log and the policies over one action list, with the context that the policies need.
+    """Return the log and the policies over one action list, with the context that they need.
 
     Policies may know actions that were never logged: an action list that was only seen is widened
     by them; an explicit one is not.
@@ -81,7 +81,7 @@ def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Polic
 
 
 def check_actions_known(log: Log, policies: Iterable[Policy]) -> None:
-    """Refuse policies that play whichever actions the log happened to hold, where it may lack some of them.
+    """Refuse policies that depend on the observed actions if the log may lack some actions.
 
     Such a policy is made from the data: E w <= 1 does not hold for it, and no bound does.
 
@@ -205,5 +205,5 @@ def _widened(actions: Actions, extra: list[Any]) -> Actions:
 
 
 def whole_length(log: Log) -> int | None:
-    """Return how many rows the row numbers count, those of the log before a split; None if unknown."""
+    """Return how many rows the row numbers count, before any split; None if unknown."""
     return log.source.rows if log.source.rows is not None or log.selector is not None else len(log)
