@@ -115,7 +115,7 @@ class Classifier(Oracle):
             clone(self.model),
             examples.context,
             examples.action,
-            **{_weight_key(self.model): weight},
+            {_weight_key(self.model): weight},
         )
         return ClassifierPolicy(
             model,

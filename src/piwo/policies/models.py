@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 import zipfile
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -186,8 +187,16 @@ def _check_links(left: Any, right: Any, feature: Any, inner: Any, columns: int) 
         raise ValueError("a tree's links or columns point outside")
 
 
-def fitted_model(model: Any, context: Floats, target: Any, **more: Any) -> Any:
+def fitted_model(
+    model: Any, context: Floats, target: Any, fit_parameters: Mapping[str, Any] | None = None
+) -> Any:
     """Fit a scikit-learn model and return it; its error becomes one line.
+
+    Args:
+        model: an estimator that is not fitted yet.
+        context: (n, d).
+        target: (n,) labels or numbers.
+        fit_parameters: further arguments of its `fit`, such as sample weights.
 
     Raises:
         DataError: if the model refuses the data.
@@ -195,7 +204,7 @@ def fitted_model(model: Any, context: Floats, target: Any, **more: Any) -> Any:
     try:
         # A cast to float32 may overflow: the model then reports the infinity.
         with np.errstate(over="ignore", invalid="ignore"):
-            model.fit(context, target, **more)
+            model.fit(context, target, **(fit_parameters or {}))
     except ValueError as cause:
         line = " ".join(str(cause).split())[:200]
         raise DataError(f"{type(model).__name__} cannot be fitted to these rows: {line}") from None
