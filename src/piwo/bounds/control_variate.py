@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from piwo.bounds.mixture import FloatArray, Horizon, check_horizon, grid_size
+from piwo.bounds.mixture import FloatArray, Horizon, check_horizon, planned_size
 from piwo.checks import check_count, check_positive, numbers
 from piwo.errors import UsageError
 from piwo.reductions.bets import BETS
@@ -90,8 +90,7 @@ def pooled_lower_many(
     check_positive("log_inv_delta", log_inv_delta)
     check_horizon(horizon)
     sums, raised, log_prior = _checked(numbers("bet_sums", bet_sums), shifts, weights)
-    rows = n if horizon is None else horizon
-    size = BETS.size if isinstance(rows, str) else grid_size(rows, log_inv_delta)
+    size = planned_size(n, log_inv_delta, horizon)
     # log(p_c / m) for each bet of each quantity
     sums, log_prior = sums[:, :, :size], log_prior[:, None] - math.log(size)
     # log k_c, -inf for k_c = 0

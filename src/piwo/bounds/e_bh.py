@@ -49,6 +49,8 @@ def e_bh(log_e_values: ArrayLike, rate: float) -> NDArray[np.bool_]:
     # log of N / (rate k) for k = 1, ..., N
     needed = math.log(max(logs.size, 1)) - math.log(rate) - np.log(np.arange(1, logs.size + 1))
     enough = np.flatnonzero(falling >= needed)
+    if not enough.size:
+        return np.zeros(logs.shape, np.bool_)
     # all that are at least e_(k) for the largest k
-    rejected: NDArray[np.bool_] = logs >= (falling[enough[-1]] if enough.size else math.inf)
+    rejected: NDArray[np.bool_] = logs >= falling[enough[-1]]
     return rejected & (logs > -math.inf)

@@ -30,6 +30,7 @@ __all__ = [
     "log_e_value",
     "lower",
     "lower_many",
+    "planned_size",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -291,13 +292,25 @@ def check_horizon(horizon: object) -> None:
         )
 
 
+def planned_size(n: int, log_inv_delta: float, horizon: Horizon) -> int:
+    """Return the number of bets for a horizon that was declared, None for n rows.
+
+    >>> planned_size(600, 2.9957, None), planned_size(600, 2.9957, "universal")
+    (14, 48)
+    """
+    if horizon is None:
+        return grid_size(n, log_inv_delta)
+    if isinstance(horizon, str):
+        return int(BETS.size)
+    return grid_size(horizon, log_inv_delta)
+
+
 def _log_prior(
     n: int, log_inv_delta: float, horizon: Horizon, prior: ArrayLike | None
 ) -> FloatArray:
     if prior is None:
         check_horizon(horizon)
-        rows = n if horizon is None else horizon
-        size = BETS.size if isinstance(rows, str) else grid_size(rows, log_inv_delta)
+        size = planned_size(n, log_inv_delta, horizon)
         return np.full(size, -math.log(size))
     if horizon is not None:
         raise UsageError(

@@ -124,7 +124,9 @@ def bootstrap(
     name = name_of(policy)
     log, ready = prepare(log, {name: policy})
     chosen = estimator_named(estimator)
-    score = chosen.score(resolve_gamma(gamma, len(log), delta)) if chosen.smoothed else IW()
+    score: Score = IW()
+    if chosen.smoothed:
+        score = chosen.score(resolve_gamma(gamma, len(log), delta))
     rows = _columns(log, ready[name], score)
     chosen = chosen.on(log.origin)
     found = _resampled(rows, chosen, replicates, delta, random_state, n_jobs)

@@ -131,11 +131,14 @@ class IntervalMethod(ABC):
         Raises:
             UsageError: if the two cannot be combined.
         """
-        own = self.estimators[0] if self.estimators else "iw"
-        chosen = estimator_named(own if asked is None else asked)
+        if asked is not None:
+            chosen, got = estimator_named(asked), f"got {argument('estimator', asked)}"
+        elif self.estimators:
+            chosen, got = estimator_named(self.estimators[0]), "got none"
+        else:
+            chosen, got = estimator_named("iw"), "got none"
         if self.goes_with(chosen):
             return chosen
-        got = "got none" if asked is None else f"got {argument('estimator', asked)}"
         if self.estimators:
             known = " or ".join(map(repr, self.estimators))
             rest = f"{known}, {got}; leave {argument('estimator')} out, or use {known}"
@@ -162,10 +165,11 @@ class IntervalMethod(ABC):
             number = float(text)
         except ValueError:
             number = math.nan
-        # if weights are 1 on average, the largest is at least 1
-        least = 1.0 if self.needs_mean_weight_one else 0.0
-        if not (math.isfinite(number) and number > 0 and number >= least):
-            expected = f"of at least {least:g}" if least else "above 0"
+        expected, enough = "above 0", number > 0.0
+        if self.needs_mean_weight_one:
+            # weights that are 1 on average have a largest one of at least 1
+            expected, enough = "of at least 1", number >= 1.0
+        if not (math.isfinite(number) and enough):
             raise UsageError(
                 f"interval '{self.name}:{text}' ends in {text!r}, expected a number {expected}: "
                 "the largest possible weight"

@@ -84,7 +84,9 @@ def importance_weighted(sums: MomentState, origin: float = 0.0) -> Estimate:
     earned = sums.wr + origin * sums.w
     squares = sums.w2r2 + 2.0 * origin * sums.w2r + origin * origin * sums.w2
     found = mean_of_credits(replace(sums, rho=earned, rho2=squares))
-    return replace(found, value=None if found.value is None else found.value - origin)
+    if found.value is None:
+        return found
+    return replace(found, value=found.value - origin)
 
 
 def self_normalized(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: ARG001
@@ -99,8 +101,10 @@ def self_normalized(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa
         return Estimate(None, None)
     # V = sum w R / sum w
     value = sums.wr / sums.w
-    if sums.rows < 2 or not math.isfinite(value) or not math.isfinite(sums.w2):
-        return Estimate(value if math.isfinite(value) else None, None)
+    if not math.isfinite(value):
+        return Estimate(None, None)
+    if sums.rows < 2 or not math.isfinite(sums.w2):
+        return Estimate(value, None)
     # sum w^2 (R - V)^2
     spread = max(0.0, sums.w2r2 - 2.0 * value * sums.w2r + value * value * sums.w2)
     return Estimate(value, math.sqrt(spread) / sums.w)

@@ -210,13 +210,14 @@ def interval_named(name: Any) -> IntervalMethod:
     >>> interval_named("hoeffding:20").max_weight
     20.0
     """
-    plain, colon, number = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if plain not in INTERVALS:
+    if not isinstance(name, str) or name.partition(":")[0] not in INTERVALS:
         known = ", ".join(INTERVALS)
         raise UsageError(
             f"{argument('interval')} is {shown(name)}, which is not known; expected one of {known}"
         )
-    return INTERVALS[plain].declared(number) if colon else INTERVALS[plain]
+    plain, colon, number = name.partition(":")
+    method = INTERVALS[plain]
+    return method.declared(number) if colon else method
 
 
 def interval_help() -> str:
@@ -253,7 +254,9 @@ def interval_table() -> str:
 
 def _needs(method: IntervalMethod) -> str:
     """Return what a method needs beyond a log and a policy, in words."""
-    needs = [method.needs] if method.needs else []
+    needs = []
+    if method.needs:
+        needs.append(method.needs)
     if method.guarantee == "asymptotic":
         needs.append("overlap")
     if method.needs_mean_weight_one:
