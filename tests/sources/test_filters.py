@@ -77,6 +77,11 @@ def test_partitions_are_columns_of_whole_numbers_days_or_text() -> None:
     assert partitions_of([]) == ()
 
 
+def values(source: Any, column: str) -> set[Any]:
+    records = [x for part in source.fragments([column]) for x in part.records()]
+    return set().union(*(x[column].to_pylist() for x in records))
+
+
 def test_partition_columns_are_there_and_row_groups_stay_fragments(lake: Path) -> None:
     log = read(f"{lake}/*/*/*.parquet", context=["country", "x"])
     assert len(log.source.fragments(["action"])) == 6
@@ -88,7 +93,7 @@ def test_partition_columns_are_there_and_row_groups_stay_fragments(lake: Path) -
     assert context[50:100, 1].tolist() == [1.0] * 50
     assert np.sort(context[:, 2]).tolist() == np.sort(table()["x"].to_numpy()).tolist()
     source = log.source
-    assert sorted(source.distinct("day").to_pylist()) == [dt.date.fromisoformat(x) for x in DAYS]
+    assert sorted(values(source, "day")) == [dt.date.fromisoformat(x) for x in DAYS]
     (record,) = [x for f in source.fragments(["day"])[:1] for x in f.records()]
     assert (record.num_rows, record.schema.names[-1]) == (50, "day")
 
@@ -98,7 +103,7 @@ def test_a_column_that_the_files_hold_is_theirs(tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "x=9" / "a.parquet")
     source = ParquetSource([str(tmp_path / "x=9" / "a.parquet")])
     assert source.schema.names == table().schema.names
-    assert source.distinct("x").to_pylist() != [9]
+    assert values(source, "x") != {9}
     assert filtered(source, "x < 9").schema.names == table().schema.names
 
 

@@ -482,7 +482,12 @@ class Log:
     @property
     def in_cluster(self) -> bool:
         """Whether the rows are in a cluster: they do not leave it, and have no fixed order."""
-        return isinstance(self.source, Cluster)
+        return self._cluster is not None
+
+    @property
+    def _cluster(self) -> Cluster | None:
+        """The source, if it is a cluster."""
+        return self.source if isinstance(self.source, Cluster) else None
 
     def require_order(
         self, what: str, instead: str = "put what belongs to a row into a column of the log"
@@ -581,9 +586,10 @@ class Log:
 
     def first_batch(self, context: bool = False) -> Batch | None:
         """Return a few validated rows, the first ones if there is an order; None without rows."""
-        if not isinstance(self.source, Cluster):
+        cluster = self._cluster
+        if cluster is None:
             return next(self.each_batch(context), None)
-        head = self.source.head(self.wanted(context))
+        head = cluster.head(self.wanted(context))
         reader = replace(self.reader(context=context), selector=None)
         return next(self._batches([head], reader), None)
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from piwo.errors import DataError, FileError
 from piwo.sources.addresses import name_of, shown
 from piwo.sources.hive import hive_options, partitions_of
 from piwo.sources.paths import states_of_files
-from piwo.sources.query import QuerySource, distinct_of, file_list, quoted
-from piwo.sources.source import Fragment, decoded, fragment_rows, rows_within, type_family
+from piwo.sources.query import QuerySource, file_list, quoted
+from piwo.sources.source import Fragment, fragment_rows, rows_within, type_family
 
 __all__ = ["ParquetFragment", "ParquetSource", "remote_parquet"]
 
@@ -141,24 +140,6 @@ class ParquetSource:
                 made.append(ParquetFragment(path, groups, tuple(inside), row, constant))
                 row += rows
         return made
-
-    def distinct(self, column: str) -> pa.Array:
-        """Return the distinct values of a column."""
-        for part in self.partitions:
-            if part.name == column:
-                files = zip(part.values, self._metadata, strict=True)
-                return pc.unique(pa.array([x for x, file in files if file.num_rows], part.type))
-        self.require_same([column])
-        same = 0
-        for schema in self._schemas:
-            same += [x.casefold() for x in schema.names].count(column.casefold())
-        if same == len(self.paths):
-            return distinct_of(self.sql(), column, self.name)
-        # DuckDB would take "a" and "A" for one name.
-        seen: list[pa.Array] = []
-        for fragment in self.fragments([column]):
-            seen += [decoded(pc.unique(x[column])) for x in fragment.records()]
-        return decoded(pc.unique(pa.chunked_array(seen)))
 
     def sql(self) -> str:
         """Return the query for the same rows and columns in the same order."""

@@ -23,7 +23,7 @@ from piwo.messages import argument
 from piwo.sources.addresses import shown
 from piwo.sources.query import quoted
 from piwo.sources.repeatable import chance
-from piwo.sources.source import Fragment, batches_of, decoded, pieces_of
+from piwo.sources.source import Fragment, batches_of, pieces_of
 
 __all__ = ["PostgresSource", "is_postgres", "postgres_source"]
 
@@ -335,12 +335,6 @@ class PostgresSource:
         """Return one fragment."""
         listed = ", ".join(quoted(x) for x in columns)
         return [self._fragment(listed)]
-
-    def distinct(self, column: str) -> pa.Array:
-        """Return the distinct values of a column."""
-        records = list(self._fragment(f"distinct {quoted(column)}").records())
-        table = pa.Table.from_batches(records, pa.schema([self.schema.field(column)]))
-        return decoded(table.column(0))
 
     def where(self, condition: str) -> PostgresSource:
         """Return the rows for which a condition holds; the server decides, in its own SQL."""

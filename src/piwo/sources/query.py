@@ -14,12 +14,11 @@ from piwo.errors import DataError, UsageError
 from piwo.sources.duckdb_errors import duckdb_errors
 from piwo.sources.paths import states_of_files
 from piwo.sources.repeatable import refuse_chance, stopped_clocks
-from piwo.sources.source import Fragment, batches_of, decoded, pieces_of
+from piwo.sources.source import Fragment, batches_of, pieces_of
 
 __all__ = [
     "QueryFragment",
     "QuerySource",
-    "distinct_of",
     "file_list",
     "first_row",
     "quoted",
@@ -104,10 +103,6 @@ class QuerySource:
             )
         ]
 
-    def distinct(self, column: str) -> pa.Array:
-        """Return the distinct values of a column."""
-        return distinct_of(self.sql, column, self.name, self.connection, self.setup)
-
     def source_id(self) -> tuple[Any, ...]:
         """Return the text of the query, and the states of its files if they are known."""
         return ("query", self.sql, self.setup, str(self.schema), *states_of_files(self.files))
@@ -180,19 +175,6 @@ def first_row(sql: str, name: str, setup: Sequence[str] = ()) -> tuple[Any, ...]
     with _relation(sql, name, setup=setup) as relation:
         row: tuple[Any, ...] = relation.limit(1).fetchall()[0]
         return row
-
-
-def distinct_of(
-    sql: str, column: str, name: str, connection: Any = None, setup: Sequence[str] = ()
-) -> pa.Array:
-    """Return the distinct values of a column of the answer to a query.
-
-    >>> sorted(distinct_of("select range % 2 as x from range(9)", "x", "a query").to_pylist())
-    [0, 1]
-    """
-    with _relation(sql, name, connection, setup) as relation:
-        values = _columns(relation, [column]).distinct()
-        return decoded(pa.RecordBatchReader.from_stream(values).read_all().column(0))
 
 
 def _columns(relation: Any, names: Sequence[str]) -> Any:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from piwo.sources.source import BATCH_ROWS, Fragment, batches_of, decoded, fragment_rows
+from piwo.sources.source import BATCH_ROWS, Fragment, batches_of, fragment_rows
 
 __all__ = ["TableSource"]
 
@@ -56,11 +55,6 @@ class TableSource:
         """Return slices of a few batches each."""
         table, step = self.table.select(list(columns)), fragment_rows()
         return [TableSlice(table.slice(at, step), at) for at in range(0, table.num_rows, step)]
-
-    def distinct(self, column: str) -> pa.Array:
-        """Return the distinct values of a column."""
-        # A dictionary may hold a value twice.
-        return pc.unique(decoded(pc.unique(self.table[column])))
 
     def source_id(self) -> tuple[Any, ...]:
         """Return a digest of the rows."""
