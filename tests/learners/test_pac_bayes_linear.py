@@ -351,7 +351,7 @@ def test_a_list_of_actions_that_was_only_seen_stays_so():
     few = piwo.read(
         parts, action="a", reward="r", propensity="p", context=["shop", "x"]
     ).encoded_by(log.features)
-    with pytest.raises(piwo.UsageError, match="logged only once and nobody gave the action list"):
+    with pytest.raises(piwo.UsageError, match="logged only once and the action list was inferred"):
         piwo.PACBayesLinear(prior="zero", **QUICK).fit(few)
 
 

@@ -17,8 +17,8 @@ from piwo.evaluation.provenance import Overlap
 from piwo.evaluation.request import ErrorBudget, Request
 from piwo.evaluation.result import PolicyResult, RequestResult
 from piwo.intervals import INTERVALS, IntervalMethod, interval_named
+from piwo.intervals.matching import check_actions_known, check_named
 from piwo.intervals.point import importance_weighted
-from piwo.intervals.prepare import check_actions_known, check_named
 from piwo.intervals.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.messages import Note, argument

@@ -23,7 +23,7 @@ from piwo.evaluation.baseline import Baseline, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction
 from piwo.evaluation.notes import as_notes, refusal
 from piwo.evaluation.provenance import overlaps
-from piwo.intervals.prepare import check_actions_known, prepare
+from piwo.intervals.matching import check_actions_known, matched
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.oracles import Oracle
@@ -185,7 +185,7 @@ def regret_certificate(
     if not against:
         raise UsageError("no comparators; name at least one policy, or give an exact oracle")
     named = {f"against {name}": one for name, one in against.items()}
-    log, ready = prepare(log, {**named, SELF: policy})
+    log, ready = matched(log, {**named, SELF: policy})
     check_actions_known(log, ready.values())
     made = CertificateRequest.of(
         log,

@@ -9,7 +9,7 @@ import numpy as np
 
 from piwo.checks import check_kind
 from piwo.errors import DataError, UsageError
-from piwo.intervals.prepare import prepare
+from piwo.intervals.matching import matched
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
@@ -162,7 +162,7 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
         raise UsageError(
             f"a reward model needs the context; read the log with {argument('context', '[...]')}"
         )
-    log, ready = prepare(log, {"policy": policy})
+    log, ready = matched(log, {"policy": policy})
     assert log.features is not None
     sums = reduce(log, WeightedSquares(ready["policy"], log.features.width, len(log.actions)))
     total = float(sums.weight.sum())

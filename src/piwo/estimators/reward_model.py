@@ -12,8 +12,8 @@ import numpy as np
 from piwo import bounds
 from piwo.checks import numbers
 from piwo.errors import DataError, UsageError
+from piwo.intervals.matching import matched, name_of, whole_length
 from piwo.intervals.point import Estimate, mean_of_credits
-from piwo.intervals.prepare import name_of, prepare, whole_length
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
@@ -294,7 +294,7 @@ def estimate_with_model(
             f"{argument('interval', 'mixture')}"
         )
     fitted_on = log.features
-    log, ready = prepare(log, {name: policy})
+    log, ready = matched(log, {name: policy})
     target = ready[name]
     logger_is_full = target.is_logger and log.gives_full_distribution
     if not (target.gives_full_distribution or logger_is_full):

@@ -12,8 +12,8 @@ import numpy as np
 from piwo import bounds
 from piwo.checks import check_listed
 from piwo.errors import UsageError
+from piwo.intervals.matching import matched, name_of
 from piwo.intervals.point import estimator_named, mean_of_credits
-from piwo.intervals.prepare import name_of, prepare
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
@@ -169,7 +169,7 @@ def slope(
         raise UsageError(f"{argument('gammas')} is empty; pass at least one")
     check_parameter("gammas", tried)
     name = name or name_of(policy)
-    log, ready = prepare(log, {name: policy})
+    log, ready = matched(log, {name: policy})
     sums = reduce(log, PathSums(ready[name], tuple(chosen.score(gamma) for gamma in tried)))
     if sums.rows < 2:
         raise UsageError(f"the log has {sums.rows} rows, expected at least 2: one row has no width")

@@ -12,8 +12,8 @@ import numpy as np
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.intervals import IntervalMethod
+from piwo.intervals.matching import name_of
 from piwo.intervals.point import importance_weighted
-from piwo.intervals.prepare import name_of
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.policies import Policy

@@ -14,7 +14,7 @@ from piwo.engines.state import State
 from piwo.errors import UsageError
 from piwo.evaluation.contradiction import contradiction, impossible, weight_p
 from piwo.evaluation.notes import as_notes, refusal
-from piwo.intervals.prepare import check_actions_known, name_of, prepare
+from piwo.intervals.matching import check_actions_known, matched, name_of
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
@@ -217,7 +217,7 @@ def coverage(
         )
     name = name_of(policy)
     each, bounded = bounds.log_inv_delta(delta), math.isfinite(log.reward_range[1])
-    log, ready = prepare(log, {name: policy})
+    log, ready = matched(log, {name: policy})
     made = ready[name]
     check_actions_known(log, (made,))
     full = log.gives_full_distribution and made.gives_full_distribution

@@ -16,7 +16,7 @@ from piwo.evaluation.request import Request
 from piwo.evaluation.result import PolicyResult, RequestResult
 from piwo.evaluation.unsupported_mass import unsupported_masses
 from piwo.intervals import interval_named
-from piwo.intervals.prepare import check_named, name_of
+from piwo.intervals.matching import check_named, name_of
 from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.log import Log
 from piwo.messages import argument

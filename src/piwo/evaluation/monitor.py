@@ -15,8 +15,8 @@ from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
 from piwo.evaluation.monitor_file import MonitorRecord, read_monitor, write_monitor
 from piwo.evaluation.notes import as_notes, refusal
 from piwo.evaluation.record import ends_text
+from piwo.intervals.matching import matched, name_of
 from piwo.intervals.point import importance_weighted
-from piwo.intervals.prepare import name_of, prepare
 from piwo.logs.log import Log
 from piwo.logs.propensity_error import ErrorBoundRows
 from piwo.messages import Note, argument
@@ -170,7 +170,7 @@ class Monitor:
         for doubt in log.propensity_caveats:
             warn(doubt)
         self._check_scale(log.reward_range, log.columns.cost)
-        ready, made = prepare(log, {self.name: self.policy})
+        ready, made = matched(log, {self.name: self.policy})
         policy = made[self.name]
         if policy.depends_on_observed_actions:
             raise UsageError(

@@ -22,15 +22,15 @@ from piwo.evaluation.contradiction import RawBounds, contradiction, union_penalt
 from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.result import PolicyResult, RequestResult
 from piwo.intervals import Evidence, IntervalMethod
-from piwo.intervals.method import lacking
-from piwo.intervals.point import Estimator, estimator_named
-from piwo.intervals.prepare import (
+from piwo.intervals.matching import (
     check_named,
-    prepare,
+    matched,
     resolve_gamma,
     unknown_actions,
     whole_length,
 )
+from piwo.intervals.method import lacking
+from piwo.intervals.point import Estimator, estimator_named
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.policies import Policy
@@ -177,7 +177,7 @@ class Request:
         given = dict(policies)
         if base is not None:
             given[base.key] = base.policy
-        ready_log, ready = prepare(log, given)
+        ready_log, ready = matched(log, given)
         bounds.check_horizon(horizon)
         bounds.log_inv_delta(delta)
         check_random_state(random_state)

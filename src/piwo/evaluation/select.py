@@ -14,7 +14,7 @@ from piwo.errors import UsageError
 from piwo.evaluation.evaluate import compare
 from piwo.evaluation.record import Evaluation
 from piwo.intervals import interval_named
-from piwo.intervals.prepare import check_named
+from piwo.intervals.matching import check_named
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.records import jsonable

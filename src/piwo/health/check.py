@@ -23,7 +23,7 @@ from piwo.health.record import (
     WeightBin,
 )
 from piwo.health.rules import findings_of
-from piwo.intervals.prepare import name_of, prepare
+from piwo.intervals.matching import matched, name_of
 from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.encoding import context_kinds
@@ -95,7 +95,7 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     bounds.log_inv_delta(delta)  # 0 < delta < 1
     name = "uniform" if policy is None else name_of(policy)
     given = log
-    log, ready = prepare(log, {} if policy is None else {name: policy})
+    log, ready = matched(log, {} if policy is None else {name: policy})
     uniform = Uniform(log.actions)
     target = ready.get(name, uniform)
     even = PolicySums(uniform, IW(), bounded=False)

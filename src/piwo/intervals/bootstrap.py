@@ -11,8 +11,8 @@ import numpy as np
 from piwo.bounds import Interval
 from piwo.checks import check_count, check_delta, is_whole, shown
 from piwo.errors import UsageError
+from piwo.intervals.matching import matched, name_of, resolve_gamma
 from piwo.intervals.point import Estimator, estimator_named
-from piwo.intervals.prepare import name_of, prepare, resolve_gamma
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
@@ -122,7 +122,7 @@ def bootstrap(
     Source: Efron 1979; percentile interval, Efron and Tibshirani 1993, chapter 13.
     """
     name = name_of(policy)
-    log, ready = prepare(log, {name: policy})
+    log, ready = matched(log, {name: policy})
     chosen = estimator_named(estimator)
     score: Score = IW()
     if chosen.smoothed:

@@ -12,7 +12,7 @@ from piwo import bounds
 from piwo.certificates.certificate import Certificate
 from piwo.errors import UsageError
 from piwo.evaluation.provenance import learned_from
-from piwo.intervals.prepare import prepare
+from piwo.intervals.matching import matched
 from piwo.learners.hyper_parameters import bet_of, posterior_grid
 from piwo.learners.learner import HALF_OF_DELTA, Learner, check_log, check_regret_known
 from piwo.learners.posterior import (
@@ -222,7 +222,7 @@ def _ready(policies: Any, log: Log) -> tuple[Log, tuple[Policy, ...]]:
     """Return log and policies over one action list, the log with the context that they need."""
     listed = Exhaustive(policies)
     given = listed.candidates(log) if isinstance(listed.policies, np.ndarray) else listed.policies
-    log, ready = prepare(log, dict(enumerate(given)))
+    log, ready = matched(log, dict(enumerate(given)))
     return log, tuple(ready.values())
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.evaluation.provenance import learned_from
-from piwo.intervals.prepare import actions_logged_once, prepare, unknown_actions
+from piwo.intervals.matching import actions_logged_once, matched, unknown_actions
 from piwo.learners.hyper_parameters import (
     bet_of,
     posterior_grid,
@@ -138,7 +138,7 @@ class PACBayesLinear(SplitLearner):
         # P, and Q from the rows of the bound, over the actions and the context of P
         self.prior_ = self._learned(first, score) if split else self._given(actions, features)
         blank = self.prior_.policies(self.prior_.mean[None], actions, features, greedy=True)[0]
-        last, _ = prepare(last, {0: blank})
+        last, _ = matched(last, {0: blank})
         self.posterior_ = self._fitted(last, score, self.prior_, actions)
 
         # M draws for the mixture, and the mean of Q for `posterior_bound_`
@@ -148,7 +148,7 @@ class PACBayesLinear(SplitLearner):
         policies = self.posterior_.policies(
             drawn, actions, features, greedy=self.policy == "greedy"
         )
-        last, ready = prepare(last, dict(enumerate(policies)))
+        last, ready = matched(last, dict(enumerate(policies)))
         scores, self.grid_ = posterior_grid(score, len(last), self.delta)
         sums = PosteriorSums.of(last, tuple(ready.values()), scores, self.grid_.penalty)
 

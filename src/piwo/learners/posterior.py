@@ -14,7 +14,7 @@ from piwo.certificates.certificate import Certificate
 from piwo.certificates.certify import CertificateRequest
 from piwo.errors import UsageError
 from piwo.evaluation.contradiction import RawBounds
-from piwo.intervals.prepare import check_actions_known
+from piwo.intervals.matching import check_actions_known
 from piwo.learners.hyper_parameters import bet_of
 from piwo.learners.learner import Learner, check_upper_end
 from piwo.logs.batch import Floats

@@ -1,4 +1,4 @@
-"""Policies and a log brought together: one action list, one context, the right number of rows."""
+"""Matches policies with a log: one action list, one context, the right number of rows."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ __all__ = [
     "check_actions_known",
     "check_kinds",
     "check_named",
+    "matched",
     "name_of",
-    "prepare",
     "resolve_gamma",
     "unknown_actions",
     "whole_length",
 ]
 
 
-def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Policy]]:
+def matched(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Policy]]:
     """Return the log and the policies over one action list, with the context that they need.
 
     Policies may know actions that were never logged: an action list that was only seen is widened
@@ -52,32 +52,45 @@ def prepare(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Polic
     made = {name: _as_policy(policy, log) for name, policy in policies.items()}
     if log.declared_actions is None and not any(policy.needs_actions for policy in made.values()):
         return log, made  # known by their columns alone: the action list need not be read
-    for name, policy in made.items():
-        if policy.listed is not None and not any(label in log.actions for label in policy.listed):
+    log = _with_actions(log, made)
+    log = _with_context(log, made)
+    by_row = [name for name, policy in made.items() if policy.rows is not None]
+    rows = None
+    if by_row:
+        log.require_order(f"policy {by_row[0]!r}, an array,")
+        rows = whole_length(log)
+    for policy in made.values():
+        check_fits(policy, log.features if policy.needs_context else None, log.actions, rows)
+    return log, {name: aligned(policy, log.actions) for name, policy in made.items()}
+
+
+def _with_actions(log: Log, policies: Mapping[Any, Policy]) -> Log:
+    """Return the log with the actions that only the policies know, unless its list is explicit."""
+    extra = []
+    for name, policy in policies.items():
+        if policy.listed is None:
+            continue
+        if not any(label in log.actions for label in policy.listed):
             raise DataError(
                 f"policy {name!r} is for other actions ({policy.listed.preview()}) than the log's "
                 f"({log.actions.preview()}); was it made for another log, or is the action another "
                 "column?"
             )
-    if log.declared_actions is None:
-        lists = [policy.listed for policy in made.values() if policy.listed is not None]
-        extra = [x for listed in lists for x in listed if x not in log.actions]
-        if extra:
-            log = replace(log, declared_actions=_widened(log.actions, extra))
-    features = {p.features for p in made.values() if p.features is not None and p.needs_context}
+        extra += [label for label in policy.listed if label not in log.actions]
+    if log.declared_actions is not None or not extra:
+        return log
+    return replace(log, declared_actions=_widened(log.actions, extra))
+
+
+def _with_context(log: Log, policies: Mapping[Any, Policy]) -> Log:
+    """Return the log with its context encoded as the policies need it."""
+    asked = [policy.features for policy in policies.values() if policy.needs_context]
+    features = {one for one in asked if one is not None}
     if len(features) > 1:
         raise UsageError(
             "these policies were made from different context columns; evaluate them one at a time"
         )
-    if features:
-        log = log.encoded_by(features.pop())
-    by_row = next((name for name, policy in made.items() if policy.rows is not None), None)
-    if by_row is not None:
-        log.require_order(f"policy {by_row!r}, an array,")
-    rows = None if by_row is None else whole_length(log)
-    for policy in made.values():
-        check_fits(policy, log.features if policy.needs_context else None, log.actions, rows)
-    return log, {name: aligned(policy, log.actions) for name, policy in made.items()}
+    return log.encoded_by(features.pop()) if features else log
 
 
 def check_actions_known(log: Log, policies: Iterable[Policy]) -> None:
@@ -86,7 +99,7 @@ def check_actions_known(log: Log, policies: Iterable[Policy]) -> None:
     Such a policy is made from the data: E w <= 1 does not hold for it, and no bound does.
 
     Raises:
-        UsageError: where such a policy is among them and an action was logged exactly once.
+        UsageError: if such a policy is among them and an action was logged exactly once.
     """
     if log.declared_actions is not None and not log.declared_actions.seen:
         return
@@ -105,15 +118,15 @@ def actions_logged_once(log: Log) -> int:
 
 
 def unknown_actions(once: int, actions: int) -> str:
-    """Say why an action list that was only seen may be too short."""
+    """Return why an action list that was inferred may be too short."""
     return (
-        f"{once} of {actions} actions were logged only once and nobody gave the action list, so "
-        "others may be missing from it, and the policy would play those too"
+        f"{once} of {actions} actions were logged only once and the action list was inferred, "
+        "so others may be missing from it, and the policy would play those too"
     )
 
 
 def check_kinds(log: Any, policies: Any) -> None:
-    """Raise where a log is none, or policies come without names.
+    """Raise if a log is not a log, or policies come without names.
 
     Raises:
         UsageError: saying what was given.
@@ -130,7 +143,7 @@ def check_kinds(log: Any, policies: Any) -> None:
 
 
 def check_named(log: Any, policies: Any) -> None:
-    """Raise where a log is none, and where no policy is named.
+    """Raise if a log is not a log, or no policy is named.
 
     Raises:
         UsageError: saying what was given.
@@ -169,7 +182,7 @@ def resolve_gamma(
 
 
 def name_of(policy: Any) -> str:
-    """Return what to call a policy to which nobody gave a name.
+    """Return what to call a policy that was given no name.
 
     >>> name_of([0.5, 0.5])
     'policy'
@@ -187,7 +200,7 @@ def _as_policy(policy: Any, log: Log) -> Policy:
     shape = None if is_frame(policy) else np.shape(policy)
     if shape == ():
         raise UsageError(
-            f"{shown(policy)} is no policy; expected one of piwo.policies, piwo.load(path), an "
+            f"{shown(policy)} is not a policy; expected one of piwo.policies, piwo.load(path), an "
             "array of probabilities, or a data frame with one column an action"
         )
     if shape is not None and len(shape) == 2 and log.declared_actions is None:
