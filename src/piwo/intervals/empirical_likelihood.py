@@ -56,6 +56,7 @@ def _distinct(w: Floats, reward: Floats, count: Floats) -> PairState:
     # equal pairs become neighbors
     order = np.lexsort((reward, w))
     w, reward, count = w[order], reward[order], count[order]
+    # whether a pair differs from the one before it
     first = np.ones(len(w), bool)
     first[1:] = (w[1:] != w[:-1]) | (reward[1:] != reward[:-1])
     at = np.flatnonzero(first)

@@ -57,6 +57,7 @@ def mean_of_credits(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa
     """
     if sums.total <= 0:
         return Estimate(None, None)
+    # V = sum(s rho) / sum(s)
     value = sums.rho / sums.total
     if sums.rows < 2 or not math.isfinite(value) or not math.isfinite(sums.rho2):
         return Estimate(value, None)

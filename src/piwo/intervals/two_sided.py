@@ -56,6 +56,7 @@ class Side:
     @property
     def variance(self) -> float:
         """Sample variance of Y, with n - 1 in the denominator."""
+        # (sum Y^2 - n mean^2) / (n - 1); rounding may take the difference below 0
         mean = self.mean
         return max(0.0, self.squares - self.rows * mean * mean) / (self.rows - 1)
 
