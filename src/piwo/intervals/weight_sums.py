@@ -49,5 +49,5 @@ def weight_z(total: float, squares: float, n: int) -> float | None:
     variance = squares / n - mean * mean
     if variance <= 1e-12 * max(1.0, mean * mean):
         return 0.0 if abs(mean - 1.0) <= 1e-9 else None
-    # (mean(w) - 1) / sqrt(var(w) / n)
+    # the standard error of the mean is sqrt(var(w) / n)
     return (mean - 1.0) / math.sqrt(variance / n)
