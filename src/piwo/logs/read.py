@@ -156,10 +156,11 @@ def _source(source: Any, paths: list[str] | None, columns: Columns, where: str |
     made = _as_it_is(source, paths)
     if where is None:
         return made
-    if isinstance(made, ParquetSource):  # DuckDB would join numbers and text in silence
+    if isinstance(made, ParquetSource):  # DuckDB would join numbers and text without an error
         names = made.schema.names
         asked = (*columns.resolve(names).used(), *mentioned(condition(where), names))
-        made.require_same([x for x in asked if x not in {y.name for y in made.partitions}])
+        partitions = {x.name for x in made.partitions}
+        made.require_same([x for x in asked if x not in partitions])
     return filtered(made, where)
 
 
