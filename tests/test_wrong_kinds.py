@@ -20,15 +20,15 @@ def log() -> piwo.Log:
 WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "an interval that is None": (
         lambda _: piwo.evaluate(log(), A, interval=None),
-        "interval None is not known",
+        "interval is None, which is not known",
     ),
     "an interval that is a number": (
         lambda _: piwo.evaluate(log(), A, interval=3),
-        "interval 3 is not known",
+        "interval is 3, which is not known",
     ),
     "an interval that is a list": (
         lambda _: piwo.certify(log(), {0: A}, interval=[]),
-        r"interval \[\] is not known",
+        r"interval is \[\], which is not known",
     ),
     "a threshold that is text": (
         lambda _: piwo.evaluate(log(), A, threshold="x"),

@@ -125,7 +125,7 @@ def test_no_certificate_either(log: piwo.Log, learned: Policy) -> None:
     uniform = Uniform(log.actions)
     with pytest.raises(piwo.UsageError, match="policy 'new' was learned from part of this log"):
         piwo.certify(log, {"new": learned})
-    with pytest.raises(piwo.UsageError, match="the baseline .* was learned from part of this log"):
+    with pytest.raises(piwo.UsageError, match=r"the baseline .* was learned from part of this log"):
         piwo.certify(log, {"new": uniform}, baseline=learned)
     with pytest.raises(piwo.UsageError, match="policy 'policy' was learned from part"):
         piwo.regret_certificate(log, learned, {"uniform": uniform})

@@ -64,7 +64,7 @@ class Certificate(SavedRecord):
     logging_value: float | None
     """Mean reward on the rows used."""
     about: str | None = None
-    """Which policy it is about, in words, where that is not the one that it lies beside, such as
+    """Which policy it is about, in words, if that is not the one that it is stored with, such as
     one that was learned again from all rows; None: that one."""
     assumes: str | None = None
     """What it takes for granted of the propensities beyond that they are as logged, such as that
@@ -89,7 +89,7 @@ class Certificate(SavedRecord):
     """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
     kl: float | None = None
     """KL(Q || P), the divergence of the posterior from the prior: what a PAC-Bayes certificate pays
-    in its place. None where it is infinite."""
+    in its place. None if it is infinite."""
     log_ratio: float | None = None
     """What is paid for a mixture of policies drawn from a posterior, in place of `kl`: the mean of
     log dQ/dP over the draws. Its expectation is `kl`; itself it may be negative."""
@@ -183,7 +183,7 @@ class Certificate(SavedRecord):
         if isinstance(kl, int | float) and -math.inf < kl < 0.0 and record.get("log_ratio") is None:
             # what draws pay was called by the name of a divergence, which is never negative
             made.update(kl=None, log_ratio=kl)
-        told = next(
+        about = next(
             (
                 x
                 for x in record.get("notes") or ()
@@ -191,8 +191,8 @@ class Certificate(SavedRecord):
             ),
             None,
         )
-        if told is not None and "about" not in record:
-            made.update(about=told.removeprefix("the certificate is of "), certified=None)
+        if about is not None and "about" not in record:
+            made.update(about=about.removeprefix("the certificate is of "), certified=None)
         return made
 
     def __repr__(self) -> str:
@@ -254,7 +254,7 @@ class Certificate(SavedRecord):
 
 
 _OF_ANOTHER = "the certificate is of the policy learned from "
-"""How a note said once what `about` says."""
+"""How notes of older files say what `about` says now: those notes have no kind."""
 
 
 def _text(number: float | None) -> str:

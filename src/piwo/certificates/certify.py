@@ -192,12 +192,10 @@ class CertificateRequest:
     ) -> Self:
         """Return the request, checked; the arguments are those of `certify`, and two more.
 
-        Args:
-            price: what all bounds pay besides log(1/delta) if that is not a union over policies but
-                a divergence from a prior: the policies were made by looking at these rows, and are
-                of no class that could be counted. None: see `certify`.
-            provenance: whether to refuse policies that were learned from these rows; learners, who
-                hold rows out themselves, pass False.
+        `price` is what all bounds pay besides log(1/delta) if that is not a union over policies but
+        a divergence from a prior: the policies were made by looking at these rows, and are of no
+        class that could be counted. `provenance` is whether to refuse policies that were learned
+        from these rows; learners, which hold rows out themselves, pass False for their candidates.
 
         Raises:
             UsageError: see `certify`.
@@ -451,7 +449,7 @@ def _last_call() -> Note:
     return Note(
         "these rows were used before: the bounds hold if which call is the last does not depend on "
         "what was certified; going on until something is certified takes "
-        f"certify({argument('series', True)})",
+        f"certify({argument('series', value=True)})",
         kind="used-before",
     )
 

@@ -75,7 +75,7 @@ class RegretCertificate(SavedRecord):
 
     @property
     def regret_upper(self) -> float | None:
-        """The largest of the bounds; None where there is none."""
+        """The largest of the bounds; None if there is none."""
         return max((most for most in self.against.values() if most is not None), default=None)
 
     @classmethod
@@ -88,10 +88,8 @@ class RegretCertificate(SavedRecord):
         }
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.kind} regret certificate, {self.bound} bound, delta {self.delta:g}, "
-            f"{self.rows} rows"
-        ]
+        how = f"{self.bound} bound, delta {self.delta:g}, {self.rows} rows"
+        lines = [f"{self.kind} regret certificate, {how}"]
         of_class = "every policy of the class of " if self.scope == "class" else ""
         for name, most in self.against.items():
             other = f"{of_class}{name}"
@@ -239,7 +237,7 @@ def _of_comparators(
     tested = {("comparator", name): x for name, x in zip(others, states, strict=True)}
     p_values = request.p_values(result, tested)
     why_not = contradiction(p_values, claimed, log.reward_range)
-    # v(comparator) - v(policy) <= -LB(v(policy) - v(comparator))
+    # regret: v(comparator) - v(policy) is at most -LB(v(policy) - v(comparator))
     most = {name: -gain for name, gain in gains.items() if gain is not None}
     return _regret(made, sums, "comparators", most, delta, min(p_values.values()), why_not)
 

@@ -162,7 +162,7 @@ def _bets(rest: Floats, numerator: Floats, batch: Batch) -> Floats:
     lost = np.flatnonzero(~np.isfinite(y))
     if not len(lost):
         return bet_sums(y)
-    # beside a number beyond float64 the rest is nothing
+    # next to a number beyond float64 the rest is nothing
     logs = log_ratio(numerator, batch, lost)
     return bet_sums(np.delete(y, lost)) + bet_sums_of_logs(logs)
 

@@ -64,7 +64,7 @@ def evaluate(
             policy gives full vectors, otherwise "mixture"; or another method of the table
             `piwo.intervals.INTERVALS` (docs/bounds.md), possibly with a declared number, as in
             "hoeffding:20". Some are asymptotic, for comparison: the table and every result say so.
-        q: a reward model, whose predictions "auto" and "mixture-cv" take as baselines beside the
+        q: a reward model, whose predictions "auto" and "mixture-cv" take as baselines besides the
             constant ones: "forward" fits one to the log itself, each row's on earlier rows alone
             (`piwo.estimators.forward_model`); or predictions made from other rows, see
             `piwo.estimators.doubly_robust`. Refused where no policy's interval can use it.

@@ -96,7 +96,7 @@ class Monitor:
         delta: how often any look may be wrong.
         horizon: about how many rows will come; the bounds hold beyond it, too. "universal": no
             idea.
-        name: what to call the policy; monitors merge where it is the same.
+        name: what to call the policy; monitors merge if it is the same.
         reward_range: set by the first log.
         cost: set by the first log.
         state: the sums so far.

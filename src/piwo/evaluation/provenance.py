@@ -27,7 +27,7 @@ from piwo.sources.table import TableSource
 __all__ = ["Overlap", "learned_from", "overlaps"]
 
 _RARELY_ALIKE = 0.05
-"""Rows that are alike at most this often are told apart by action and context alone."""
+"""Rows that are alike at most this often are distinguished by action and context alone."""
 _MOSTLY_ALIKE = 0.5
 """Rows that are alike more often than this say nothing."""
 
@@ -113,7 +113,7 @@ class _Rows:
         if provenance.log is not None:
             shared = _shared(self.log, provenance.log)
             if shared is not None:
-                return Overlap(shared, "both are the same log" if shared else "")
+                return Overlap(certain=shared, how="both are the same log")
         records = provenance.facts.get("learned") or [provenance.facts]
         each = [self._overlap(policy.features, one) for one in records]
         return next((one for one in each if one.certain), each[0])
@@ -131,7 +131,7 @@ class _Rows:
         else:
             certain, shown = compared
         if certain:
-            return Overlap(True, shown, bool(certificate))
+            return Overlap(certain=True, how=shown, certified=bool(certificate))
         origin = _origin(training, certificate)
         text = f"{_IF_NEW}: it was learned from {origin}; {shown}"
         return Overlap(certified=bool(certificate), note=Note(text, kind="provenance"))

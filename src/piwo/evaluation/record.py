@@ -89,7 +89,7 @@ class Evaluation(Record):
     propensity_p: float | None
     """p-value of "propensities are not too small" (E w <= 1), the smallest of all policies
     compared, the baseline included, times their number; valid at any time, for policies that were
-    fixed beforehand. None where it cannot be tested."""
+    fixed beforehand. None if it cannot be tested."""
     reward_range: tuple[float, float]
     cost: bool
     """Rewards are negative costs."""

@@ -91,8 +91,8 @@ class Selection:
         count = max(1, len(fair))
         if any((one.simultaneous, one.rows) != (count, first.rows) for one in evaluations.values()):
             raise UsageError(
-                f"these {len(evaluations)} evaluations were not made together, so nobody paid for "
-                "choosing among them; give all of one piwo.compare"
+                f"these {len(evaluations)} evaluations were not made together, so their bounds "
+                "do not allow for choosing among them; give all of one piwo.compare"
             )
         believed = {name: one for name, one in fair.items() if one.bounds_hold}
         lowers = {name: one.lower for name, one in believed.items() if one.lower is not None}
@@ -135,15 +135,13 @@ class Selection:
         )
         rate = f"at a false discovery rate of {100 * self.rate:.4g} %"
         over = next(iter(self.evaluations.values())).over
-        told = [
+        lines = [
             f"best of {self.candidates}: {picked}",
             f"better than {over}: certified {_names(self.certified)}; {rate} {_names(self.better)}",
         ]
-        return (
-            told
-            if self.above is None
-            else [*told, f"above {self.threshold:.4g}, {rate}: {_names(self.above)}"]
-        )
+        if self.above is not None:
+            lines.append(f"above {self.threshold:.4g}, {rate}: {_names(self.above)}")
+        return lines
 
     def __str__(self) -> str:
         unbounded = self._unbounded()

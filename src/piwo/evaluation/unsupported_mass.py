@@ -19,7 +19,7 @@ __all__ = ["unsupported_masses"]
 def unsupported_masses(
     log: Log, policies: Mapping[str, Policy], unlogged: Sequence[int] | npt.NDArray[Any]
 ) -> dict[str, float | None]:
-    """Return each policy's mean probability of actions never logged; None where it cannot be told.
+    """Return each policy's mean probability of actions never logged; None if it is not known.
 
     Takes a pass over the log only for policies that look at the context or at the row.
 
@@ -29,28 +29,24 @@ def unsupported_masses(
         unlogged: codes of the actions that were never logged.
     """
     # without an explicit list, a policy known on the logged actions alone may play others that
-    # nobody listed
-    known = 0.0 if len(unlogged) == 0 and log.declared_actions is not None else None
-    masses = {
-        name: 0.0 if isinstance(policy, Logging) else known for name, policy in policies.items()
-    }
-    current_progress = {
-        name: policy for name, policy in policies.items() if policy.gives_full_distribution
-    }
-    masses.update(dict.fromkeys(current_progress, 0.0))
-    if len(unlogged) == 0:
-        return masses
-    fixed = {
-        name: p for name, p in current_progress.items() if not p.needs_context and p.rows is None
-    }
-    masses.update(
-        {name: float(policy.probability(None, unlogged).sum()) for name, policy in fixed.items()}
-    )
-    asked = {name: policy for name, policy in current_progress.items() if name not in fixed}
-    if asked:
+    # are on no list
+    complete = len(unlogged) == 0 and log.declared_actions is not None
+    masses: dict[str, float | None] = {}
+    by_row = {}
+    for name, policy in policies.items():
+        if policy.gives_full_distribution and len(unlogged):
+            if policy.needs_context or policy.rows is not None:
+                masses[name] = None
+                by_row[name] = policy
+            else:
+                masses[name] = float(policy.probability(None, unlogged).sum())
+        elif policy.gives_full_distribution or complete or isinstance(policy, Logging):
+            masses[name] = 0.0
+        else:
+            masses[name] = None
+    if by_row:
         codes = tuple(int(a) for a in unlogged)
-        states = reduce(log, Joint(tuple(ActionMass(policy, codes) for policy in asked.values())))
-        masses.update(
-            {name: state.mass / state.rows for name, state in zip(asked, states, strict=True)}
-        )
+        states = reduce(log, Joint(tuple(ActionMass(policy, codes) for policy in by_row.values())))
+        for name, state in zip(by_row, states, strict=True):
+            masses[name] = state.mass / state.rows
     return masses
