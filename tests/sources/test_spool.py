@@ -144,7 +144,7 @@ def test_no_rows_are_refused(shuffled: Shuffled) -> None:
 def test_a_split_of_rows_that_change_their_order_is_a_split(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("piwo.logs.split.spooled", partial(spooled, in_memory=0))
+    monkeypatch.setattr("piwo.logs.log.spooled", partial(spooled, in_memory=0))
     table = pa.table(
         {
             "action": np.arange(20_000) % 3,

@@ -46,7 +46,9 @@ def duckdb_errors(name: str) -> Iterator[None]:
             raise KeyboardInterrupt from None
         if isinstance(cause, RuntimeError):
             raise
-        is_file = isinstance(cause, duckdb.IOException | OSError)
+        # A broken line that is met in the middle of a stream comes as an OSError of Arrow.
+        is_broken_csv = "CSV Error" in str(cause) or "CSV Parser" in str(cause)
+        is_file = isinstance(cause, duckdb.IOException | OSError) and not is_broken_csv
         raise _in_one_line(str(cause), shown(name), is_file) from None
 
 
