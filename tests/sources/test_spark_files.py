@@ -391,7 +391,7 @@ class Stumbles(Digest):
 def test_a_task_that_fails_and_a_worker_that_dies_change_nothing(
     spark: Any, tmp_path: Path, accident: Any
 ) -> None:
-    import tests.engines.test_spark_files as here
+    import tests.sources.test_spark_files as here
     from pyspark import cloudpickle as sparks_own
 
     import tests.engines.clusters

@@ -1,10 +1,10 @@
-"""CSV files: the header is read here and the dialect is stated, so that DuckDB guesses nothing and drops no row."""
+"""CSV files: DuckDB gets header and dialect, so that it guesses nothing and drops no row."""
 
 from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +17,8 @@ __all__ = ["Header", "csv_source", "header_of"]
 
 _DELIMITERS = ",;\t|"
 _MOSTLY = 0.99
-"""Share of numbers from which on a column was meant to hold nothing else."""
+"""A column with at least this share of numbers was meant to hold only numbers."""
+_KINDS = ("DOUBLE", "BOOLEAN", "TIMESTAMP")
 _DIALECT = (
     "header=true, nullstr='', quote='\"', escape='\"', comment='', skip=0, null_padding=false, "
     "ignore_errors=false, strict_mode=true, auto_detect=false"
@@ -26,20 +27,21 @@ _DIALECT = (
 
 @dataclass(frozen=True)
 class Header:
-    """The first line of a CSV file: its column names and what stands between them."""
+    """The first line of a CSV file: its column names and the delimiter between them."""
 
     names: tuple[str, ...]
     delimiter: str
 
 
 def header_of(path: str) -> Header:
-    """Return the header of a CSV file. The delimiter is the one of , ; tab | that splits the header most.
+    """Return the header of a CSV file.
 
-    A file that ends in .tsv has tabs. A column without a name gets its position as one, such as
+    The delimiter is a tab in files that end in .tsv, else the one of , ; tab | that splits the
+    header into most names. A column without a name gets its position as one, such as
     "column0".
 
     Raises:
-        DataError: for no header, doubled names (case does not tell them apart), or text that is not
+        DataError: for a missing header, names that differ in case at most, or text that is not
             UTF-8.
     """
     try:
@@ -74,7 +76,7 @@ def csv_source(
     numbers: Collection[str],
     partitions: Sequence[Partition] = (),
 ) -> QuerySource:
-    """Return the rows of CSV files, every column as text but for those that turn out to hold numbers.
+    """Return the rows of CSV files, every column as text unless it is found to hold numbers.
 
     Args:
         paths: files with the same columns, in whatever order.
@@ -88,34 +90,42 @@ def csv_source(
             number of fields than its header, naming file and line.
     """
     headers = {path: header_of(path) for path in paths}
+    _refuse_other_columns(headers)
     first = headers[paths[0]]
-    for path, header in headers.items():
-        if sorted(header.names) != sorted(first.names):
-            odd = min(set(header.names) ^ set(first.names))
-            where, other = (path, paths[0]) if odd in header.names else (paths[0], path)
-            raise DataError(
-                f"column {odd!r} is in {where!r} and not in {other!r}; read them as two logs"
-            )
     written = {x.casefold() for x in first.names}
     added = [x for x in partitions if x.name.casefold() not in written]
     names = [*first.names, *(x.name for x in added)]
     listed = ", ".join(quoted(x) for x in names)
-    parts = [
-        f"select {listed} from read_csv({file_list(list(group))}, "
-        f"delim={quoted(header.delimiter, chr(39))}, columns={_texts(header.names)}, "
-        f"{hive_options(added)}, {_DIALECT})"
-        for header, group in groupby(paths, lambda path: headers[path])
-    ]
-    sql = " union all ".join(parts)
-    open_types = [x for x in first.names if x in numbers and x not in texts]
-    kinds = _kinds(sql, paths[0], open_types)
-    if kinds:
-        chosen = (
-            f"cast({quoted(x)} as {kinds[x]}) as {quoted(x)}" if x in kinds else quoted(x)
-            for x in names
+    parts = []
+    for header, group in groupby(paths, lambda path: headers[path]):
+        parts.append(
+            f"select {listed} from read_csv({file_list(list(group))}, "
+            f"delim={quoted(header.delimiter, chr(39))}, columns={_texts(header.names)}, "
+            f"{hive_options(added)}, {_DIALECT})"
         )
+    sql = " union all ".join(parts)
+    kinds = _kinds(sql, paths[0], [x for x in first.names if x in numbers and x not in texts])
+    if kinds:
+        chosen = []
+        for name in map(quoted, names):
+            kind = kinds.get(name)
+            chosen.append(name if kind is None else f"cast({name} as {kind}) as {name}")
         sql = f"select {', '.join(chosen)} from ({sql})"
     return QuerySource(sql, name=paths[0], steady=True, files=paths)
+
+
+def _refuse_other_columns(headers: Mapping[str, Header]) -> None:
+    """Raise unless all files have the columns of the first, in whatever order."""
+    paths = list(headers)
+    first = headers[paths[0]]
+    for path, header in headers.items():
+        odd = set(header.names) ^ set(first.names)
+        if odd:
+            name = min(odd)
+            where, other = (path, paths[0]) if name in header.names else (paths[0], path)
+            raise DataError(
+                f"column {name!r} is in {where!r} and not in {other!r}; read them as two logs"
+            )
 
 
 def _texts(names: Sequence[str]) -> str:
@@ -125,23 +135,23 @@ def _texts(names: Sequence[str]) -> str:
 def _kinds(sql: str, file: str, names: Sequence[str]) -> dict[str, str]:
     """Return the type that every value of a column has, for the columns that are not plain text.
 
+    The keys are quoted names.
+
     Raises:
-        DataError: for a column of numbers but for a few values.
+        DataError: for a column of numbers with a few other values.
     """
     if not names:
         return {}
-    kinds = ("DOUBLE", "BOOLEAN", "TIMESTAMP")
     asked = []
-    for x in map(quoted, names):
-        # DuckDB takes 1_000 for a number
+    for name in map(quoted, names):
+        # DuckDB takes 1_000 for a number.
         fits = [
-            f"(try_cast({x} as {kind}) is not null and not contains({x}, '_'))" for kind in kinds
+            f"(try_cast({name} as {kind}) is not null and not contains({name}, '_'))"
+            for kind in _KINDS
         ]
-        asked += [
-            f"count({x})",
-            *(f"count(*) filter ({test})" for test in fits),
-            f"min({x}) filter (not {fits[0]})",
-        ]
+        asked.append(f"count({name})")
+        asked += [f"count(*) filter ({test})" for test in fits]
+        asked.append(f"min({name}) filter (not {fits[0]})")
     answer = first_row(f"select {', '.join(asked)} from ({sql})", file)
     found: dict[str, str] = {}
     for i, name in enumerate(names):
@@ -152,10 +162,9 @@ def _kinds(sql: str, file: str, names: Sequence[str]) -> dict[str, str]:
                 f"rows, which hold text such as {other!r}; correct or drop such rows yourself, or "
                 "make the column text in a query"
             )
-        # a column without any value counts as numbers that are missing
-        kind = next(
-            (kind for kind, fits in zip(kinds, fitting, strict=True) if fits == count), None
-        )
-        if kind is not None:
-            found[name] = kind
+        # The first kind that all values have; a column without any value counts as numbers.
+        for kind, fits in zip(_KINDS, fitting, strict=True):
+            if fits == count:
+                found[quoted(name)] = kind
+                break
     return found

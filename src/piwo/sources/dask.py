@@ -1,4 +1,4 @@
-"""A Dask DataFrame as the source of a log: its partitions are folded where they lie, sixteen at a time."""
+"""A Dask DataFrame as a source: its partitions are folded where they are, sixteen at a time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from piwo.errors import DataError, PiwoError
+from piwo.sources.addresses import shown
 from piwo.sources.clusters import Cluster, Merge, One, Partition
 from piwo.sources.frames import to_table
 from piwo.sources.source import Fragment
@@ -24,7 +25,7 @@ _RETRIES = 3
 
 @dataclass(frozen=True, eq=False)
 class DaskSource(Cluster):
-    """A `dask.dataframe.DataFrame`, on whatever scheduler is in force: a client's, or this machine's threads."""
+    """A `dask.dataframe.DataFrame`, on the current scheduler: a client's, or this machine's threads."""
 
     frame: Any
     name: str = "the Dask DataFrame"
@@ -32,25 +33,25 @@ class DaskSource(Cluster):
     @cached_property
     def schema(self) -> pa.Schema:
         """Column names and Arrow types, as the first rows have them."""
-        with _one_line(self.name):
+        with _dask_errors(self.name):
             return self._first().schema
 
     def head(self, columns: Sequence[str]) -> Fragment:
-        """Return a few rows of the first partition that has some."""
-        with _one_line(self.name):
+        """Return a few rows of the first partition that has any."""
+        with _dask_errors(self.name):
             return Partition(0, tuple(columns), self._first().select(list(columns)).to_batches())
 
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
-        """Return the merge of what one makes of every partition."""
+        """Return the merge of what `one` makes of every partition."""
         import dask
 
         names = list(columns)
         parts = self.frame[names].to_delayed()
-        # each function travels once, and not once for every partition
+        # Each function travels once, not once for every partition.
         mapped, merged = (
             dask.delayed(x, pure=False, traverse=False) for x in (_Held(one), _Held(merge))
         )
-        with _one_line(self.name), dask.annotate(retries=_RETRIES):
+        with _dask_errors(self.name), dask.annotate(retries=_RETRIES):
             level = [dask.delayed(_mapped)(mapped, part, i, names) for i, part in enumerate(parts)]
             while len(level) > 1:
                 groups = [level[i : i + _AT_ONCE] for i in range(0, len(level), _AT_ONCE)]
@@ -60,9 +61,8 @@ class DaskSource(Cluster):
 
     def _first(self) -> pa.Table:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # fewer rows than asked for are no matter here
+            # Fewer rows than asked for are enough here.
+            warnings.simplefilter("ignore", UserWarning)
             for partition in self.frame.partitions:
                 found = to_table(partition.head(1000))
                 if found.num_rows:
@@ -71,17 +71,16 @@ class DaskSource(Cluster):
 
 
 @contextmanager
-def _one_line(name: str) -> Iterator[None]:
+def _dask_errors(name: str) -> Iterator[None]:
     """Turn what Dask, or the code that makes a partition, raises into one line."""
     try:
         yield
     except (PiwoError, MemoryError):
         raise
     except Exception as cause:
-        line = " ".join(str(cause).split())[:300]
         raise DataError(
-            f"Dask could not read {name}: {type(cause).__name__}: {line}; compute its partitions "
-            "to see which"
+            f"Dask could not read {name}: {type(cause).__name__}: {shown(cause)}; compute its "
+            "partitions to see which"
         ) from cause
 
 

@@ -1,4 +1,4 @@
-"""Tables of databases: `duckdb:FILE#TABLE`, and `postgresql://...#TABLE`, or a query in place of the table."""
+"""Tables of databases: `duckdb:FILE#TABLE`, `postgresql://...#TABLE` or `postgresql://...#QUERY`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ def database_source(text: str) -> Source:
     """Return the rows of a table.
 
     Raises:
-        FileError: where there is no such file, server or table.
-        UsageError: where no table is named.
+        FileError: if there is no such file, server or table.
+        UsageError: if no table is named.
     """
-    return postgres_source(text) if is_postgres(text) else _duckdb_source(text)
+    if is_postgres(text):
+        return postgres_source(text)
+    return _duckdb_source(text)
 
 
 def _duckdb_source(text: str) -> QuerySource:
@@ -47,53 +49,58 @@ def _duckdb_source(text: str) -> QuerySource:
     path = Path(file).expanduser()
     if not path.is_file():
         raise FileError(f"no file {file!r}, expected a DuckDB database; see {_DUCKDB}FILE#TABLE")
-    place = quoted(str(path), "'")
-    setup = (f"attach {place} as piwo_log (type duckdb, read_only)",)
-    schema, table, kind, rows = _table(asked, file, setup)
-    sql = f"select * from piwo_log.{quoted(schema)}.{quoted(table)}"
+    setup = (f"attach {quoted(str(path), chr(39))} as piwo_log (type duckdb, read_only)",)
+    schema, table, kind = _table(asked, file, setup)
+    place = f"piwo_log.{quoted(schema)}.{quoted(table)}"
+    rows = None
+    if kind == "table":
+        (rows,) = first_row(f"select count(*) from {place}", file, setup)
     return QuerySource(
-        sql, f"{file}#{asked}", steady=kind == "table", files=[str(path)], setup=setup, rows=rows
-    )  # fmt: skip
+        f"select * from {place}",
+        f"{file}#{asked}",
+        steady=kind == "table",
+        files=[str(path)],
+        setup=setup,
+        rows=rows,
+    )
 
 
 def _parted(text: str) -> tuple[str, str, str]:
-    """Return file, # and table; names of both may hold a #, and the longest name of a file that is there is meant."""
-    at = [i for i, x in enumerate(text) if x == "#"]
-    found = next((i for i in reversed(at) if Path(text[:i]).expanduser().is_file()), None)
-    return text.rpartition("#") if found is None else (text[:found], "#", text[found + 1 :])
+    """Return file, # and table.
+
+    Either may hold a #: the longest name of a file that exists is meant.
+    """
+    for at in range(len(text) - 1, -1, -1):
+        if text[at] == "#" and Path(text[:at]).expanduser().is_file():
+            return text[:at], "#", text[at + 1 :]
+    return text.rpartition("#")
 
 
-def _table(asked: str, file: str, setup: Sequence[str]) -> tuple[str, str, str, int | None]:
-    """Return schema, name and kind of a table, and its number of rows where that is known; case does not count."""
-    listed = "list({'schema': schema_name, 'name': NAME, 'kind': KIND})"
-    parts = []
+def _table(asked: str, file: str, setup: Sequence[str]) -> tuple[str, str, str]:
+    """Return schema, name and kind of the one table or view with a name; case does not matter."""
+    tables: list[tuple[str, str, str]] = []
     for kind in ("table", "view"):
-        columns = listed.replace("NAME", f"{kind}_name").replace("KIND", f"'{kind}'")
-        parts.append(
-            f"select {columns} as found from duckdb_{kind}s() where database_name = 'piwo_log' and "
-            "not internal"
+        (found,) = first_row(
+            f"select list({{'schema': schema_name, 'name': {kind}_name}}) from duckdb_{kind}s() "
+            "where database_name = 'piwo_log' and not internal",
+            file,
+            setup,
         )
-    (tables,) = first_row(parts[0], file, setup)
-    (views,) = first_row(parts[1], file, setup)
-    known = [(x["schema"], x["name"], x["kind"]) for x in (*(tables or ()), *(views or ()))]
-    names = {
-        name if schema == "main" else f"{schema}.{name}": (schema, name, kind)
-        for schema, name, kind in known
-    }
+        tables += [(x["schema"], x["name"], kind) for x in found or ()]
+    short = {}
+    for table in tables:
+        schema, name, _ = table
+        short[name if schema == "main" else f"{schema}.{name}"] = table
     plain = asked.casefold()
-    fits = [x for name, x in names.items() if name.casefold() == plain]
-    fits = fits or [x for x in known if plain in {x[1].casefold(), f"{x[0]}.{x[1]}".casefold()}]
+    fits = [table for name, table in short.items() if name.casefold() == plain]
+    if not fits:
+        # A name without its schema, or with "main".
+        fits = [x for x in tables if plain in {x[1].casefold(), f"{x[0]}.{x[1]}".casefold()}]
     if len(fits) != 1:
-        near = difflib.get_close_matches(asked, names, n=3, cutoff=0.0)
+        near = difflib.get_close_matches(asked, short, n=3, cutoff=0.0)
         what = f"{len(fits)} tables are called" if fits else "no table"
         raise FileError(
             f"{what} {asked!r} in {file!r}, expected one of its tables, such as "
             f"{', '.join(map(repr, near)) or 'none'}"
         )
-    schema, table, kind = fits[0]
-    rows = None
-    if kind == "table":
-        (rows,) = first_row(
-            f"select count(*) from piwo_log.{quoted(schema)}.{quoted(table)}", file, setup
-        )
-    return schema, table, kind, rows
+    return fits[0]

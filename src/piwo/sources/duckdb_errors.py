@@ -1,4 +1,4 @@
-"""DuckDB's errors in one line each: its own messages fill pages and quote queries that piwo wrote."""
+"""DuckDB's errors in one line each: its own fill pages and quote queries that piwo wrote."""
 
 from __future__ import annotations
 
@@ -72,6 +72,9 @@ def _in_one_line(text: str, name: str, is_file: bool) -> DataError | FileError:
             f"{missing[1]}')\""
         )
     reason = _first_line(text)
+    # Arrow may hand a fault in the middle of a file on as an OSError.
+    if "CSV Error on Line" in text:
+        return DataError(_csv_fault(text))
     if is_file:
         return FileError(
             f"{name} cannot be read ({reason}); check that it exists, is complete and not in use, "

@@ -25,7 +25,7 @@ def is_frame(value: Any) -> bool:
 
 
 def to_table(frame: Any) -> pa.Table:
-    """Return a data frame as an Arrow table. Nothing is copied where the frame is Arrow already.
+    """Return a data frame as an Arrow table. Nothing is copied if the frame is Arrow already.
 
     Args:
         frame: an object with `__arrow_c_stream__`, an Arrow table, or a mapping from column name to
@@ -33,7 +33,7 @@ def to_table(frame: Any) -> pa.Table:
 
     Raises:
         UsageError: for anything else.
-        DataError: where a column mixes types.
+        DataError: if a column mixes types.
 
     >>> to_table({"a": [1, 2]}).num_rows
     2
@@ -105,14 +105,16 @@ def _refuse_unclear(columns: Mapping[Any, Any]) -> None:
 
 
 def refuse_twice(names: Sequence[str]) -> None:
-    """Raise where a column name is there twice.
+    """Raise if two columns have the same name.
 
     Raises:
         DataError: naming it.
     """
     doubled = next((x for x in names if names.count(x) > 1), None)
     if doubled is not None:
-        raise DataError(f"column {doubled!r} is there twice; give each column a name of its own")
+        raise DataError(
+            f"two columns have the name {doubled!r}; give each column a name of its own"
+        )
 
 
 def unmasked(values: Any) -> Any:
@@ -135,7 +137,7 @@ def _is_polars(value: Any) -> bool:
 
 
 def _polars_table(frame: Any) -> pa.Table:
-    """Return a polars frame by its own export: older Arrow cannot cast the text views of its stream.
+    """Return a polars frame by its own export: older Arrow cannot cast its text views.
 
     A Categorical or Enum becomes text first: its codes do not survive every version.
     """
@@ -151,7 +153,7 @@ def _polars_table(frame: Any) -> pa.Table:
 
 
 def same_index(columns: Mapping[str, Any]) -> None:
-    """Raise where pandas Series with different indexes are put side by side.
+    """Raise if pandas Series with different indexes are combined.
 
     Positions and labels disagree then, and only the user knows which is meant.
 
@@ -165,11 +167,11 @@ def same_index(columns: Mapping[str, Any]) -> None:
             continue
         if first is None:
             first = (name, index)
-        elif not (len(index) == len(first[1]) and bool((index == first[1]).all())):
+        elif len(index) != len(first[1]) or not bool((index == first[1]).all()):
             raise DataError(
                 f"columns {first[0]!r} and {name!r} have different indexes, expected the same "
-                "labels in the same order; "
-                "align them (df.loc / join) or drop the indexes (.to_numpy()) first"
+                "labels in the same order; align them (df.loc / join) or drop the indexes "
+                "(.to_numpy()) first"
             )
 
 

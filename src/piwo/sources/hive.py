@@ -1,4 +1,4 @@
-"""Hive partitions: columns whose values stand in the names of folders, as in logs/day=2026-01-01/part.parquet."""
+"""Hive partitions: columns in the names of folders, as in logs/day=2026-01-01/part.parquet."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Partition:
 
 
 def partitions_of(paths: Sequence[str]) -> tuple[Partition, ...]:
-    """Return the partition columns that all the paths have; one that some lack is no column.
+    """Return the partition columns that all the paths have.
 
-    A column holds whole numbers, or days, where every value is written as one (7, not 07;
-    2026-01-31), else text.
+    A column holds whole numbers or days if every value is written as one (7, not 07; 2026-01-31),
+    else text.
 
     >>> [
     ...     (x.name, str(x.type), x.values)
@@ -45,12 +45,14 @@ def partitions_of(paths: Sequence[str]) -> tuple[Partition, ...]:
     [('a', 'int64', (1, 2)), ('d', 'string', ('x/y', 'z'))]
     """
     found = [_keys(path) for path in paths]
-    names = [x for x in found[0] if all(x in keys for keys in found)] if found else []
+    if not found:
+        return ()
+    names = [x for x in found[0] if all(x in keys for keys in found)]
     return tuple(_partition(name, [keys[name] for keys in found]) for name in names)
 
 
 def hive_options(partitions: Sequence[Partition]) -> str:
-    """Return what DuckDB's readers of files must be told, so that they give the same columns.
+    """Return options with which DuckDB's readers of files give the same columns.
 
     >>> hive_options(partitions_of(["a=1/f.csv"])), hive_options(())
     ("hive_partitioning=true, hive_types={'a': BIGINT}", 'hive_partitioning=false')

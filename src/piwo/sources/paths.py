@@ -47,7 +47,7 @@ def files_of(pattern: str) -> list[str]:
 
     >>> files_of("no/such/*.csv")
     Traceback (most recent call last):
-    piwo.errors.FileError: no file 'no/such/*.csv', expected a path, a glob that matches, or a query ...
+    piwo.errors.FileError: no file 'no/such/*.csv', expected a path, a glob that ...
     """
     if is_remote(pattern):  # whether it exists is seen when it is read
         return [pattern]
@@ -66,7 +66,7 @@ def files_of(pattern: str) -> list[str]:
 
 
 def _glob_within(folder: str) -> str:
-    """Return advice on which glob matches files in a folder, at any depth of a tree of usual size."""
+    """Return advice on which glob matches files in a folder or below it."""
     for parent, folders, names in islice(os.walk(folder), _MOST_FOLDERS):
         folders.sort()
         for name in sorted(names):
@@ -131,7 +131,7 @@ def _ending(path: str) -> str | None:
 
 
 def states_of_files(paths: Sequence[str]) -> list[tuple[str, int, int, str]]:
-    """Return place, size, time of the last change (in ns) and a digest of the last bytes of each file.
+    """Return what changes with a file: place, size, time (in ns) and a digest of its last bytes.
 
     Parquet keeps the sizes and statistics of its columns at the end: other rows of the same size
     change these bytes, even if the file gets its old time back.

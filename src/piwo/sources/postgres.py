@@ -204,7 +204,7 @@ class _Snapshot:
             yield link
 
     def stop(self, process: int) -> None:
-        """Have the server cancel a link's query, which the driver might read to its end on closing."""
+        """Have the server cancel a link's query: its driver might read it to the end on closing."""
         if sys.is_finalizing():  # no thread can be started any more
             self._cancel(process)
             return
@@ -311,7 +311,7 @@ class PostgresFragment:
 
 
 def _awaited(future: Future[Any]) -> Any:
-    """Return a thread's result. Between waits of a second Python notices Ctrl-C; a driver does not."""
+    """Return a thread's result; each second Python can notice Ctrl-C, which a driver may not."""
     while not wait([future], timeout=1).done:
         pass
     return future.result()
@@ -334,7 +334,8 @@ class PostgresSource:
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return one fragment."""
         listed = ", ".join(quoted(x) for x in columns)
-        return [self._fragment(listed)]
+        sql = f"select {listed} from ({self._sql}) as piwo_rows"
+        return [PostgresFragment(self._session.snapshot, self.name, sql)]
 
     def where(self, condition: str) -> PostgresSource:
         """Return the rows for which a condition holds; the server decides, in its own SQL."""
@@ -345,10 +346,6 @@ class PostgresSource:
         """Return place and query, and which transactions the snapshot sees."""
         place = _place(self._session.address)
         return ("postgresql", place, self._sql, str(self.schema), self._session.seen)
-
-    def _fragment(self, selected: str) -> PostgresFragment:
-        sql = f"select {selected} from ({self._sql}) as piwo_rows"
-        return PostgresFragment(self._session.snapshot, self.name, sql)
 
 
 def _refuse_chance(session: _Session, sql: str, name: str) -> None:

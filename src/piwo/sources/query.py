@@ -217,7 +217,7 @@ def refuse_doubled(names: Sequence[str], place: str) -> None:
 
     >>> refuse_doubled(["p", "P"], "the header of 'log.csv'")
     Traceback (most recent call last):
-    piwo.errors.DataError: the header of 'log.csv' names columns 'p' and 'P', which differ in case at most; ...
+    piwo.errors.DataError: the header of 'log.csv' names columns 'p' and 'P', which differ ...
     """
     seen: dict[str, str] = {}
     for name in names:

@@ -1,8 +1,8 @@
-"""Whether a query gives the same rows at every pass: chance is refused, and clocks stand still.
+"""Queries that give the same rows at every pass: random functions are refused, clocks are stopped.
 
-A log is read several times, and what is held out goes by row numbers. A condition such as random()
-< 0.9 picks other rows each time: those that were held out would be learned from, and noise would be
-certified.
+A log is read several times, and rows are held out by their numbers. A condition such as random() <
+0.9 picks other rows each time: a policy would be learned from held-out rows, and its certificate
+would be invalid.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from piwo.errors import UsageError
 
-__all__ = ["chance", "refuse_chance", "stopped_clocks"]
+__all__ = ["chance", "refuse_chance", "stopped_clocks", "words_of"]
 
 _HARMLESS = frozenset({"error"})
-"""Functions that DuckDB calls volatile, and that choose no rows."""
+"""Functions that DuckDB calls volatile although they choose no rows."""
 _WRITTEN_AS = {
     "current_timestamp": "get_current_timestamp",
     "current_time": "get_current_time",
@@ -27,28 +27,34 @@ _WRITTEN_AS = {
 }
 """SQL's words for the time -> DuckDB's functions."""
 _CLOCKS = {
-    "now": "TIMESTAMPTZ", "transaction_timestamp": "TIMESTAMPTZ", "get_current_timestamp": "TIMESTAMPTZ",
-    "today": "DATE", "current_date": "DATE", "get_current_time": "TIMETZ",
-    "current_localtime": "TIME", "current_localtimestamp": "TIMESTAMP",
-}  # fmt: skip
-"""Functions that tell the time, and its type."""
+    "now": "TIMESTAMPTZ",
+    "transaction_timestamp": "TIMESTAMPTZ",
+    "get_current_timestamp": "TIMESTAMPTZ",
+    "today": "DATE",
+    "current_date": "DATE",
+    "get_current_time": "TIMETZ",
+    "current_localtime": "TIME",
+    "current_localtimestamp": "TIMESTAMP",
+}
+"""Functions that give the time -> their types."""
 
 Node = dict[str, Any]
 
 
 def refuse_chance(sql: str, name: str, cursor: Any, own: bool) -> None:
-    """Raise where a query may give other rows at each pass: random() and its kin, samples without a seed.
+    """Raise if a query may give other rows at each pass.
 
-    Which functions are so, DuckDB knows itself. Views and macros are looked into.
+    Such are volatile functions (DuckDB knows which) and samples without a seed, also in views and
+    macros.
 
     Args:
         sql: the query.
-        name: of the log, for the message.
+        name: of the source in the message.
         cursor: of a DuckDB connection that knows what the query names.
-        own: whether the connection has nothing but DuckDB's own functions.
+        own: whether the connection has only DuckDB's own functions.
 
     Raises:
-        UsageError: naming what it is, and what to do.
+        UsageError: naming the function, and what to do.
 
     >>> import duckdb
     >>> refuse_chance(
@@ -58,23 +64,23 @@ def refuse_chance(sql: str, name: str, cursor: Any, own: bool) -> None:
     ...     own=True,
     ... )
     Traceback (most recent call last):
-    piwo.errors.UsageError: random() in the query gives other rows at every pass, and a log is read several times; ...
+    piwo.errors.UsageError: random() in the query gives other rows at every pass, ...
     """
     nodes = list(_nodes(sql, cursor, own))
     called = _called(nodes)
-    volatile = called & (_built_in() if own else _volatile(cursor)) if called else called
-    what = next((f"{x}()" for x in sorted(volatile - _HARMLESS)), None)
-    if what is None and any("sample_size" in x and x.get("seed", -1) in (-1, None) for x in nodes):
-        what = "a sample without a seed"
-    if what is not None:
-        raise UsageError(chance(what, name))
+    if called:
+        volatile = called & (_built_in() if own else _volatile(cursor)) - _HARMLESS
+        if volatile:
+            raise UsageError(chance(f"{min(volatile)}()", name))
+    if any("sample_size" in x and x.get("seed", -1) in (-1, None) for x in nodes):
+        raise UsageError(chance("a sample without a seed", name))
 
 
 def chance(what: str, name: str, instead: str = "hash(id) % 10 < 9") -> str:
-    """Return what to say of chance in a query; `instead` is a condition that goes by the rows.
+    """Return the message about a random choice of rows; `instead` is a condition on their values.
 
     >>> chance("random()", "the query")
-    'random() in the query gives other rows at every pass, and a log is read several times; choose rows by ...'
+    'random() in the query gives other rows at every pass, and a log is ...'
     """
     return (
         f"{what} in {name} gives other rows at every pass, and a log is read several times; choose "
@@ -84,13 +90,13 @@ def chance(what: str, name: str, instead: str = "hash(id) % 10 < 9") -> str:
 
 
 def stopped_clocks(sql: str, cursor: Any, own: bool, setup: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return statements after which the clocks that a query looks at tell, at every pass, the time of this call.
+    """Return statements that stop the clocks which a query reads at the time of this call.
 
     Args:
         sql: the query.
         cursor: of a DuckDB connection that knows what the query names.
-        own: whether the connection has nothing but DuckDB's own functions.
-        setup: statements that were run already; clocks that stand still by them are left out.
+        own: whether the connection has only DuckDB's own functions.
+        setup: statements that were run already; clocks that they stopped are left out.
 
     >>> import duckdb
     >>> stopped_clocks("select 1 where current_date > '2026-01-01'", duckdb.connect(), own=True)
@@ -101,29 +107,52 @@ def stopped_clocks(sql: str, cursor: Any, own: bool, setup: Sequence[str] = ()) 
     running = [x for x in _CLOCKS if x in named and not any(f" macro {x}() " in y for y in setup)]
     if not running:
         return ()
-    times = cursor.execute(
-        f"select {', '.join(f'cast({x}() as varchar)' for x in running)}"
-    ).fetchall()[0]
+    asked = ", ".join(f"cast({x}() as varchar)" for x in running)
+    times = cursor.execute(f"select {asked}").fetchall()[0]
     return tuple(
         f"create or replace temp macro {x}() as cast('{time}' as {_CLOCKS[x]})"
         for x, time in zip(running, times, strict=True)
     )
 
 
+def words_of(sql: str) -> list[str]:
+    """Return the words and signs of an SQL text, comments among them.
+
+    >>> words_of("day > 3")
+    ['day', '>', '3']
+    """
+    return [word for word, _ in _tokens(sql)]
+
+
+def _tokens(sql: str) -> Iterator[tuple[str, int]]:
+    """Yield the words and signs of an SQL text, and the byte at which each ends."""
+    import duckdb
+
+    data = sql.encode()
+    starts = [at for at, _ in duckdb.tokenize(sql)]
+    for at, end in zip(starts, [*starts[1:], len(data)], strict=True):
+        yield data[at:end].decode().strip(), end
+
+
 def _called(nodes: Sequence[Node]) -> set[str]:
     """Return the functions that are called, without those that read files."""
-    found = {
-        x["function_name"].casefold()
-        for x in nodes
-        if "function_name" in x and not x.get("is_operator")
-    }
-    return {x for x in found if not x.startswith("read_")}
+    found = set()
+    for node in nodes:
+        if "function_name" in node and not node.get("is_operator"):
+            name = node["function_name"].casefold()
+            if not name.startswith("read_"):
+                found.add(name)
+    return found
 
 
 def _words(nodes: Sequence[Node]) -> set[str]:
-    """Return the functions that are called, and the plain names of columns: current_date is written as one."""
-    columns = (x["column_names"] for x in nodes if "column_names" in x)
-    return _called(nodes) | {x[0].casefold() for x in columns if len(x) == 1}
+    """Return called functions and plain column names, as which current_date is parsed."""
+    found = _called(nodes)
+    for node in nodes:
+        names = node.get("column_names", ())
+        if len(names) == 1:
+            found.add(names[0].casefold())
+    return found
 
 
 def _nodes(sql: str, cursor: Any, own: bool) -> Iterator[Node]:
@@ -133,38 +162,43 @@ def _nodes(sql: str, cursor: Any, own: bool) -> Iterator[Node]:
     while waiting:
         found = list(_tree(waiting.pop(), cursor))
         yield from found
-        names = _called(found) | {x["table_name"].casefold() for x in found if "table_name" in x}
-        waiting += [text for name in names for text in known.pop(name, ())]
+        tables = {x["table_name"].casefold() for x in found if "table_name" in x}
+        for name in _called(found) | tables:
+            waiting += known.pop(name, ())
 
 
 def _tree(sql: str, cursor: Any) -> Iterator[Node]:
-    told = json.loads(cursor.execute("select json_serialize_sql(?)", [sql]).fetchall()[0][0])
-    if told["error"]:  # PIVOT and its kin have no tree
-        yield from ({"function_name": x} for x in re.findall(r'(\w+)"?\s*\(', sql))
-        yield from (
-            {"sample_size": x}
-            for x in re.findall(r"\b(?:using\s+sample|tablesample)\b", sql, re.IGNORECASE)
-        )
+    """Yield the nodes of DuckDB's syntax tree of one query."""
+    answer = cursor.execute("select json_serialize_sql(?)", [sql]).fetchall()[0][0]
+    parsed = json.loads(answer)
+    if parsed["error"]:
+        # PIVOT and some other statements have no tree: words that look like calls stand in.
+        for name in re.findall(r'(\w+)"?\s*\(', sql):
+            yield {"function_name": name}
+        for sample in re.findall(r"\b(?:using\s+sample|tablesample)\b", sql, re.IGNORECASE):
+            yield {"sample_size": sample}
         return
-    waiting: list[Any] = [told["statements"]]
+    waiting: list[Any] = [parsed["statements"]]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
             yield part
-        waiting += (
-            part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-        )
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
 
 
 def _definitions(cursor: Any) -> dict[str, list[str]]:
-    """Return the queries behind the views and macros that were made, by name."""
-    macros = "select function_name, function_type, macro_definition from duckdb_functions() where not internal"
+    """Return the queries behind the views and macros of a connection, by name."""
     made: dict[str, list[str]] = {}
+    macros = (
+        "select function_name, function_type, macro_definition from duckdb_functions() where not "
+        "internal"
+    )
     for name, kind, text in cursor.execute(macros).fetchall():
         if text is not None:
-            made.setdefault(name.casefold(), []).append(
-                text if kind == "table_macro" else f"select {text}"
-            )
+            query = text if kind == "table_macro" else f"select {text}"
+            made.setdefault(name.casefold(), []).append(query)
     views = "select view_name, sql from duckdb_views() where not internal and sql is not null"
     for name, text in cursor.execute(views).fetchall():
         made.setdefault(name.casefold(), []).append(_query_of(text))
@@ -172,21 +206,11 @@ def _definitions(cursor: Any) -> dict[str, list[str]]:
 
 
 def _query_of(view: str) -> str:
-    """Return the query of a CREATE VIEW statement."""
-    import duckdb
-
-    data = view.encode()
-    starts = [at for at, _ in duckdb.tokenize(view)]
-    ends = [*starts[1:], len(data)]
-    begin = next(
-        (
-            end
-            for at, end in zip(starts, ends, strict=True)
-            if data[at:end].strip().lower() == b"as"
-        ),
-        0,
-    )
-    return data[begin:].decode()
+    """Return the query of a CREATE VIEW statement: what follows the first AS."""
+    for word, end in _tokens(view):
+        if word.lower() == "as":
+            return view.encode()[end:].decode()
+    return view
 
 
 @cache

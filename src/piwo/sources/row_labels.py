@@ -1,4 +1,4 @@
-"""Row numbers, and how they are told: in a log that comes in partitions, each of these is numbered by itself."""
+"""Row numbers and their names in messages; the rows of each partition are numbered from 0."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def first_of(partition: int) -> int:
 
 
 def place(row: int) -> str:
-    """Return how to call a row.
+    """Return the name of a row.
 
     >>> place(7)
     'row 7'
@@ -29,7 +29,7 @@ def place(row: int) -> str:
 
 
 def places(rows: Sequence[int], more: bool) -> str:
-    """Return how to call several rows, of which there are more.
+    """Return the names of the first of several rows.
 
     >>> places([3, 5], more=True)
     'row numbers from 0: 3, 5, ...'

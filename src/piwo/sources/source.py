@@ -53,7 +53,7 @@ class Fragment(Protocol):
 
 @runtime_checkable
 class Streamed(Fragment, Protocol):
-    """A fragment of any size that is read as a stream: its first rows are folded while more are read."""
+    """A fragment of any size, read as a stream: its first rows are folded while more are read."""
 
     def pieces(self) -> Iterator[Fragment]:
         """Yield its rows in order, in memory, cut at the same rows every time."""

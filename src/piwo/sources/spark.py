@@ -1,4 +1,4 @@
-"""A Spark DataFrame as the source of a log: executors turn partitions into Arrow batches and fold them.
+"""A Spark DataFrame as a source: executors turn partitions into Arrow batches and fold them.
 
 If the frame is Parquet files and nothing else, executors read these themselves; the rest is the
 same.
@@ -60,7 +60,7 @@ class SparkSource(Cluster):
         return merge(bytes(x["state"]) for x in sorted(found, key=lambda x: x["part"]))
 
     def _states(self, columns: Sequence[str], one: One, merge: Merge) -> Any:
-        """Return one row for each partition, or for the row groups of each task that reads files."""
+        """Return one row a partition, or one for the row groups of each task that reads files."""
         tasks = self._files.tasks(columns)
         if not tasks:
             mapped = partial(_mapped, one, tuple(columns))

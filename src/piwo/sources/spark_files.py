@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -145,15 +145,15 @@ class ParquetFiles:
                     task = tasks.setdefault(before * count // total, {})
                     task.setdefault(number, []).append(group)
                     before += rows
-        made = []
-        for task in tasks.values():
-            made.append([self._part(number, groups, schema) for number, groups in task.items()])
-        return made
+        return [self._parts(task, schema) for task in tasks.values()]
 
-    def _part(self, number: int, groups: Sequence[int], schema: pa.Schema) -> RowGroups:
-        path, size, rows = self.files[number]
-        start = first_of(number) + sum(rows[: groups[0]])
-        return RowGroups(path, size, tuple(groups), start, schema)
+    def _parts(self, task: Mapping[int, list[int]], schema: pa.Schema) -> list[RowGroups]:
+        parts = []
+        for number, groups in task.items():
+            path, size, rows = self.files[number]
+            start = first_of(number) + sum(rows[: groups[0]])
+            parts.append(RowGroups(path, size, tuple(groups), start, schema))
+        return parts
 
 
 # --- the plan of a frame: whether it is Parquet files, as they are
@@ -261,7 +261,7 @@ def _footers(
 
 
 def _footer(path: str, schema: pa.Schema) -> tuple[int, list[int], list[str]]:
-    """Return a file's bytes, rows of each row group, and columns that it lacks as the frame has them."""
+    """Return bytes, rows of each row group, and the columns not stored as the frame has them."""
     import pyarrow.parquet as pq
 
     try:
@@ -278,15 +278,15 @@ def _footer(path: str, schema: pa.Schema) -> tuple[int, list[int], list[str]]:
         or facts.get(b"org.apache.spark.version", b"3") < b"3"
     )
     cases = Counter(x.casefold() for x in written.names)
-    lacking = []
-    for field in schema:
-        if (
-            field.name not in written.names
-            or cases[field.name.casefold()] > 1
-            or _in_spark(written.field(field.name).type) != _in_spark(field.type)
-            or (old_days and _DAYS.search(str(field.type)))
-        ):
-            lacking.append(field.name)
+
+    def is_same(field: pa.Field) -> bool:
+        if field.name not in written.names or cases[field.name.casefold()] > 1:
+            return False
+        if old_days and _DAYS.search(str(field.type)):
+            return False
+        return bool(_in_spark(written.field(field.name).type) == _in_spark(field.type))
+
+    lacking = [x.name for x in schema if not is_same(x)]
     return size, [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], lacking
 
 

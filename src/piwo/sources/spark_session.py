@@ -105,7 +105,7 @@ def canceled_by_interrupts(session: Any) -> Iterator[None]:
 
 
 def _interrupted(cause: BaseException | None) -> bool:
-    """Whether Ctrl-C caused an error: it breaks a connection that Spark's own cleanup then needs."""
+    """Whether Ctrl-C caused an error: it breaks the connection that Spark's cleanup needs."""
     while cause is not None and not isinstance(cause, KeyboardInterrupt):
         cause = cause.__context__
     return cause is not None
