@@ -73,7 +73,7 @@ def _in_one_line(text: str, name: str, is_file: bool) -> DataError | FileError:
         )
     reason = _first_line(text)
     # Arrow may hand a fault in the middle of a file on as an OSError.
-    if "CSV Error on Line" in text:
+    if re.search(r"CSV Error|Invalid Input Error.*CSV", text, re.DOTALL):
         return DataError(_csv_fault(text))
     if is_file:
         return FileError(
