@@ -391,10 +391,10 @@ class Stumbles(Digest):
 def test_a_task_that_fails_and_a_worker_that_dies_change_nothing(
     spark: Any, tmp_path: Path, accident: Any
 ) -> None:
-    import tests.sources.test_spark_files as here
     from pyspark import cloudpickle as sparks_own
 
     import tests.engines.clusters
+    import tests.sources.test_spark_files as here
 
     sparks_own.register_pickle_by_value(tests.engines.clusters)
     sparks_own.register_pickle_by_value(here)
