@@ -222,7 +222,7 @@ def test_progress_starts_anew_with_each_pass(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(module, "PATIENCE", -1.0)
     bar = Progress(console=Console(file=io.StringIO(), force_terminal=True))
-    tell = module.teller(bar)
+    tell = module.reporter(bar)
     tell(60, 100)
     tell(40, 100)
     (task,) = bar.tasks
@@ -244,7 +244,7 @@ def test_progress_of_a_query_knows_its_rows_from_the_pass_before(
 
     monkeypatch.setattr(module, "PATIENCE", -1.0)
     bar = Progress(console=Console(file=io.StringIO(), force_terminal=True))
-    tell = module.teller(bar)
+    tell = module.reporter(bar)
     tell(0, None)
     tell(60, None)
     (task,) = bar.tasks

@@ -1,4 +1,4 @@
-"""What a command has to say, before anything is printed: as text, as a JSON document, as an exit code."""
+"""The answer of a command: text, JSON document and exit code; and how these are printed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Answer:
     document: Mapping[str, Any] = field(default_factory=dict)
     """The same for `--json`: plain data, no NaN."""
     code: int = 0
-    """0: done; 1: it ran, and the answer is no."""
+    """0: done; 1: done, and the answer is no."""
 
 
 def document(answer: Answer, heard: Iterable[str]) -> str:
-    """Return the JSON document of an answer; warnings stand among its notes, so that `--quiet` hides none.
+    """Return the JSON document of an answer. Warnings are added to its notes, even with --quiet.
 
     >>> document(Answer("", {"rows": 2, "notes": ["a"]}), ["b"]).splitlines()[-1]
     '}'
@@ -37,32 +37,29 @@ def document(answer: Answer, heard: Iterable[str]) -> str:
     notes = [*answer.document.get("notes", ()), *heard]
     page = {"piwo": __version__, **answer.document, "notes": notes}
     text = json.dumps(page, indent=2, ensure_ascii=False, allow_nan=False)
-    # line breaks inside names are escapes by now; JSON escapes no other character that a terminal
-    # obeys
+    # JSON escapes line breaks inside names, but not all characters that control a terminal
     return "".join(x if x.isprintable() or x == "\n" else json.dumps(x)[1:-1] for x in text)
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """Return the lines of a table: first column to the left, the others to the right; no text is markup.
+    """Return the lines of a table: first column to the left, the others to the right.
 
     >>> table(["name", "value"], [["a", "0.25"], ["long name", "1"]])
     ['name       value', 'a           0.25', 'long name      1']
     """
     cells = [[visible(cell) for cell in row] for row in [list(header), *rows]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    return [
-        "  ".join(
-            x.rjust(w) if i else x.ljust(w)
-            for i, (x, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for first, *others in cells:
+        right = [x.rjust(w) for x, w in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
+    return lines
 
 
 def standard_streams() -> None:
-    """Write UTF-8 to files and pipes whatever the locale is; a terminal gets escapes for what it lacks.
+    """Write UTF-8 to files and pipes in any locale; a terminal gets escapes for what it lacks.
 
-    A stream that was closed before we began (`2>&-`) swallows what is said.
+    A stream that was closed before the start (`2>&-`) discards what is printed.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -75,7 +72,7 @@ def standard_streams() -> None:
 
 
 def say(text: str) -> None:
-    """Print to standard output. A reader that went away (`| head`) has seen enough: nothing is said then."""
+    """Print to standard output. A reader that has closed it (`| head`) is not an error."""
     try:
         print(text, flush=True)
     except OSError as cause:
@@ -86,7 +83,7 @@ def say(text: str) -> None:
 
 
 def typed(words: Iterable[str]) -> str:
-    """Return a command as it would be typed, on one line whatever the names hold.
+    """Return a command as typed, on one line, whatever characters names hold.
 
     >>> typed(["piwo", "check", "my log.csv"])
     "piwo check 'my log.csv'"

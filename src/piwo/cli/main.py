@@ -1,4 +1,4 @@
-"""The `piwo` command: what its exit codes are, and how errors are told."""
+"""The `piwo` command: parse, run, print; exit codes and error lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["main"]
 
 DONE, UNUSABLE = 0, 2
 NARROWEST = 20
-"""Columns of a terminal; text does not flow on fewer, and COLUMNS is not believed then."""
+"""Columns of a terminal. Help cannot be laid out on fewer, so that COLUMNS is then ignored."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,10 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             output = _output_of(bound)
             debug = debug or output.debug
             return _ran(command, bound, output)
-        except BaseException as cause:  # noqa: BLE001 (the last line of defence: every exception is told in one line)
+        except BaseException as cause:  # noqa: BLE001 (any exception becomes one line and a code)
             if debug:
                 on_stderr(traceback.format_exc().rstrip())
-            return _told(cause, interrupted.is_set())
+            return _exit_code(cause, interrupted.is_set())
 
 
 def _sensible_width() -> None:
@@ -58,7 +58,8 @@ def _sensible_width() -> None:
 
 
 def _parsed(words: list[str]) -> tuple[Callable[..., Any], BoundArguments]:
-    from piwo.cli.app import parse  # here, as it takes a while, and Ctrl-C is listened to by now
+    # imported here, as that takes a while and Ctrl-C is handled by now
+    from piwo.cli.app import parse
 
     return parse(words)
 
@@ -69,8 +70,8 @@ def _output_of(bound: BoundArguments) -> OutputOptions:
     )
 
 
-def _kept(bound: BoundArguments) -> AbstractContextManager[None]:
-    """Give the checkpoint that was asked for, or none."""
+def _checkpoint(bound: BoundArguments) -> AbstractContextManager[None]:
+    """Return the context of the checkpoint that was asked for, if any."""
     run = next((x for x in bound.arguments.values() if isinstance(x, RunOptions)), DEFAULT_RUN)
     return nullcontext() if run.checkpoint is None else piwo.engines.checkpointing(run.checkpoint)
 
@@ -78,45 +79,44 @@ def _kept(bound: BoundArguments) -> AbstractContextManager[None]:
 def _ran(command: Callable[..., Any], bound: BoundArguments, output: OutputOptions) -> int:
     if not output.quiet and spark_starts(bound.arguments.get("log", ())):
         on_stderr(
-            "piwo: starting Spark, which takes a while; every pass over the log is then a job of "
-            "its own"
+            "piwo: starting Spark, which takes a while; every pass over the log is a job of its own"
         )
-    with heard_warnings(output.quiet) as heard, progress(output.quiet), _kept(bound):
+    with heard_warnings(output.quiet) as heard, progress(output.quiet), _checkpoint(bound):
         answer = command(*bound.args, **bound.kwargs)
-    if not isinstance(answer, Answer):  # help, version, demo: they print for themselves
+    if not isinstance(answer, Answer):
+        # help and version print by themselves
         return int(answer or DONE)
     say(document(answer, heard) if output.json else answer.text)
     return answer.code
 
 
-def _told(cause: BaseException, interrupted: bool) -> int:
-    """Say in one line what went wrong, and return the exit code."""
-    from cyclopts import CycloptsError
-
+def _exit_code(cause: BaseException, interrupted: bool) -> int:
+    """Return the exit code for an exception; an error is explained in one line."""
     if interrupted or isinstance(cause, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(cause, BrokenPipeError) or isinstance(cause.__context__, BrokenPipeError):
-        return DONE  # a reader of the help that went away has seen enough
-    if isinstance(cause, SystemExit):
-        return (
-            cause.code if isinstance(cause.code, int) else DONE if cause.code is None else UNUSABLE
-        )
-    if isinstance(cause, PiwoError):
-        complain(str(cause))
-    elif isinstance(cause, CycloptsError):
-        complain(f"{str(cause).rstrip().rstrip('.')}; --help tells more")
-    elif isinstance(cause, MemoryError):
-        complain(
-            "there is not enough memory for this; read fewer columns, or use fewer policies at once"
-        )
-    elif isinstance(cause, ValueError) and "null byte" in str(cause):
-        complain("a path holds a NUL character, expected the name of a file; check the paths")
-    elif isinstance(cause, OSError):
-        place = "" if cause.filename is None else f": {cause.filename!r}"
-        complain(f"{cause.strerror or cause}{place}; check the path")
-    else:
-        complain(
-            f"unexpected {type(cause).__name__}: {cause}; this is a fault of piwo, --debug shows "
-            "where"
-        )
+        # the reader of the help has closed it, which is not an error
+        return DONE
+    if isinstance(cause, SystemExit) and isinstance(cause.code, int | None):
+        return cause.code or DONE
+    if not isinstance(cause, SystemExit):
+        complain(_explained(cause))
     return UNUSABLE
+
+
+def _explained(cause: BaseException) -> str:
+    """Return what went wrong."""
+    from cyclopts import CycloptsError
+
+    if isinstance(cause, PiwoError):
+        return str(cause)
+    if isinstance(cause, CycloptsError):
+        return f"{str(cause).rstrip().rstrip('.')}; see --help"
+    if isinstance(cause, MemoryError):
+        return "not enough memory; read fewer columns, or use fewer policies at once"
+    if isinstance(cause, ValueError) and "null byte" in str(cause):
+        return "a path holds a NUL character, expected the name of a file; check the paths"
+    if isinstance(cause, OSError):
+        place = "" if cause.filename is None else f": {cause.filename!r}"
+        return f"{cause.strerror or cause}{place}; check the path"
+    return f"unexpected {type(cause).__name__}: {cause}; this is a bug in piwo, --debug shows where"

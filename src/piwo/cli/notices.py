@@ -86,7 +86,7 @@ def _one_line(text: str) -> str:
 
 @contextmanager
 def heard_warnings(quiet: bool = False) -> Iterator[list[str]]:
-    """Print one warning of each kind, as one line, and collect them; those of libraries are ignored.
+    """Print one warning of each kind, as one line, and collect them; ignore those of libraries.
 
     Args:
         quiet: collect only.

@@ -1,4 +1,4 @@
-"""Where a command may write: never over what it reads, never into a device."""
+"""Where a command may write: not over what it reads, not into a device."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["files_named", "writable"]
 
 
 def writable(out: Path, inputs: Iterable[str] = ()) -> None:
-    """Tell before any work is done whether a result may go to --out.
+    """Raise before any work is done if a result may not go to --out.
 
     Args:
-        out: where to; an ordinary file there is to be replaced.
-        inputs: what the command reads: files and globs; words that mean no file are passed over.
+        out: the path; an ordinary file there is replaced.
+        inputs: what the command reads: files and globs; other words are ignored.
 
     Raises:
-        FileError: for a folder, a device, a pipe, and a folder that does not exist.
+        FileError: for a folder, a device, a pipe, or a parent folder that does not exist.
         UsageError: for a file that the command reads.
 
     >>> writable(Path("result.piwo"), ["log.csv", "select 1"])
@@ -32,7 +32,8 @@ def writable(out: Path, inputs: Iterable[str] = ()) -> None:
     try:
         target = Path(os.path.realpath(out))
         ordinary = target.is_file() or (not target.exists() and target.parent.is_dir())
-    except OSError:  # a name that is too long, or a folder that may not be looked into
+    except OSError:
+        # a name that is too long, or a folder without permission to search
         ordinary = False
     if not ordinary:
         raise FileError(

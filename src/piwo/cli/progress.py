@@ -1,4 +1,4 @@
-"""How far a pass over the log has come: on a terminal, on standard error, gone when it is done."""
+"""Progress of a pass over the log: a bar on a terminal's standard error, removed at the end."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import piwo
 __all__ = ["progress", "spark_starts"]
 
 PATIENCE = 0.5
-"""Seconds before anything is shown: most passes are over by then."""
+"""Seconds before the bar is shown; most passes are over by then."""
 
 
 def spark_starts(paths: Sequence[str]) -> bool:
-    """Whether these logs have Spark start in this process, which takes a while and shows nothing.
+    """Whether reading these logs starts Spark in this process, which takes a while in silence.
 
     >>> spark_starts(["log.parquet"])
     False
@@ -34,7 +34,7 @@ def spark_starts(paths: Sequence[str]) -> bool:
 
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[None]:
-    """Show rows done and the time left inside the block; nothing with `quiet` or where nobody watches."""
+    """Show rows done and the time left inside the block; nothing if quiet or without a terminal."""
     if quiet or not sys.stderr.isatty():
         yield
         return
@@ -49,16 +49,16 @@ def progress(quiet: bool = False) -> Iterator[None]:
         transient=True,
     )
     try:
-        with piwo.reporting(teller(bar)):
+        with piwo.reporting(reporter(bar)):
             yield
     finally:
         bar.stop()
 
 
-def teller(bar: object) -> Callable[[int, int | None], None]:
-    """Return what engines tell of their rows: a bar that starts late, and anew with each pass.
+def reporter(bar: object) -> Callable[[int, int | None], None]:
+    """Return the function that engines call with rows done: it starts the bar late, anew each pass.
 
-    Where nobody knows the number of rows, as of a query, the pass before has counted them.
+    If the number of rows is unknown, as for a query, the pass before has counted them.
     """
     from rich.progress import Progress
 
@@ -66,10 +66,11 @@ def teller(bar: object) -> Callable[[int, int | None], None]:
     task = bar.add_task("", total=None)
     started, lock, done, counted = time.monotonic(), Lock(), 0, 0
 
-    def tell(rows: int, total: int | None) -> None:
+    def report(rows: int, total: int | None) -> None:
         nonlocal done, counted
         with lock:
-            if rows == 0 or (total is not None and done >= total):  # the next pass begins
+            if rows == 0 or (total is not None and done >= total):
+                # the next pass begins
                 counted, done = max(counted, done), 0
                 bar.reset(task)
             done += rows
@@ -78,4 +79,4 @@ def teller(bar: object) -> Callable[[int, int | None], None]:
             expected = max(counted, done) if total is None and counted else total
             bar.update(task, completed=done, total=expected)
 
-    return tell
+    return report
