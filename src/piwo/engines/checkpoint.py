@@ -1,4 +1,4 @@
-"""Checkpoints: how far passes have come, in one file, so that killing a process loses seconds."""
+"""Checkpoints: the progress of passes, in one file, so that killing a process loses seconds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -33,49 +33,30 @@ _SHARE = 20
 
 @dataclass(frozen=True)
 class Passed(Generic[S]):
-    """How far one pass has come: the state of its first pieces, merged in order."""
+    """The progress of one pass: the state of its first pieces, merged in order."""
 
     state: S
     rows: int = 0
     """Rows that were read."""
     pieces: int = 0
     done: bool = False
-
-
-@dataclass
-class _Kept:
-    """One pass in a checkpoint."""
-
-    name: str
-    """Of the source."""
-    source: str
-    """Fingerprint of the source."""
-    work: str
+    name: str = ""
+    """The name of the source."""
+    source: str = ""
+    """Fingerprint of the source; empty outside a checkpoint."""
+    work: str = ""
     """Fingerprint of the columns, the task and how the source is cut."""
-    passed: Passed[Any]
-    task: Task[Any] | None = None
-    """None: the state is in the bytes that the task made of it."""
+    task: Task[S] | None = None
+    """None after reading a file: the state is still the bytes that the task made of it."""
 
-    def plain(self) -> tuple[Any, ...]:
-        """Return the pass as `packed` writes it."""
-        state, passed = self.passed.state, self.passed
-        if self.task is not None:
-            state = np.frombuffer(self.task.to_bytes(state), np.uint8)
-        return (
-            self.name,
-            self.source,
-            self.work,
-            (state, passed.rows, passed.pieces, passed.done),
-        )
 
-    def resumed(self, task: Task[S]) -> Passed[S]:
-        """Return how far the pass has come, its state as the task has it."""
-        if self.task is None:
-            state = task.from_bytes(self.passed.state.tobytes())
-            passed = self.passed
-            self.passed = Passed(state, passed.rows, passed.pieces, passed.done)
-        self.task = task
-        return self.passed
+def _plain(passed: Passed[Any]) -> tuple[Any, ...]:
+    """Return a pass as `packed` writes it."""
+    state = passed.state
+    if passed.task is not None:
+        state = np.frombuffer(passed.task.to_bytes(state), np.uint8)
+    progress = (state, passed.rows, passed.pieces, passed.done)
+    return (passed.name, passed.source, passed.work, progress)
 
 
 @dataclass
@@ -84,7 +65,7 @@ class Checkpoint:
 
     path: Path
     every: float
-    passes: list[_Kept] = field(default_factory=list)
+    passes: list[Passed[Any]] = field(default_factory=list)
     begun: int = 0
     """Passes up to the current one."""
     written: float = field(default_factory=time.monotonic)
@@ -93,14 +74,14 @@ class Checkpoint:
     def begin(
         self, source: sources.Source, columns: Sequence[str], task: Task[S], cut: str
     ) -> Passed[S]:
-        """Return how far the next pass had come when the file was written.
+        """Return the progress of the next pass at the time when the file was written.
 
-        A pass that had not begun is at its start. Passes in the file that are not asked for are
-        skipped: an action list, for example, may be known by now.
+        A pass that had not begun is at its start. Passes in the file that are no longer needed are
+        skipped: an action list, for example, may be known now.
 
         Args:
-            source: what is read.
-            columns: of it.
+            source: the rows.
+            columns: the columns that are read.
             task: what is computed.
             cut: how the engine cuts the source.
 
@@ -110,19 +91,27 @@ class Checkpoint:
         rows = fingerprint(source.source_id())
         work = fingerprint((tuple(columns), task, cut, sources.BATCH_ROWS))
         for i in range(self.begun, len(self.passes)):
-            if (self.passes[i].source, self.passes[i].work) == (rows, work):
+            known = self.passes[i]
+            if (known.source, known.work) == (rows, work):
                 self.begun = i + 1
-                return self.passes[i].resumed(task)
+                state = known.state
+                if known.task is None:
+                    state = task.from_bytes(state.tobytes())
+                self.passes[i] = replace(known, state=state, task=task)
+                return self.passes[i]
         if self.begun == len(self.passes):
-            self.passes.append(_Kept(source.name, rows, work, Passed(task.empty()), task))
+            fresh = Passed(task.empty(), name=source.name, source=rows, work=work, task=task)
+            self.passes.append(fresh)
             self.begun += 1
-            return self.passes[-1].passed
+            return fresh
         raise self._another(source.name, rows)
 
     def _another(self, name: str, rows: str) -> FileError:
         known = self.passes[self.begun]
         if rows != known.source:
-            was = "" if name == known.name else f" ({known.name!r}, not {name!r})"
+            was = ""
+            if name != known.name:
+                was = f" ({known.name!r}, not {name!r})"
             return FileError(
                 f"{str(self.path)!r} is a checkpoint of another log{was}, or the log has changed "
                 "since; remove it to begin anew, or name another file"
@@ -134,8 +123,8 @@ class Checkpoint:
         )
 
     def keep(self, passed: Passed[Any]) -> None:
-        """Keep how far the current pass has come; the file is written if it is time."""
-        self.passes[self.begun - 1].passed = passed
+        """Keep the progress of the current pass; write the file if that is due."""
+        self.passes[self.begun - 1] = passed
         if time.monotonic() - self.written > max(self.every, _SHARE * self.took):
             self.write()
 
@@ -146,13 +135,12 @@ class Checkpoint:
             FileError: if it cannot be written.
         """
         started = time.monotonic()
-        plain = (x.plain() for x in self.passes)
-        write_file(self.path, packed((_FORMAT, __version__, *plain)))
+        write_file(self.path, packed((_FORMAT, __version__, *map(_plain, self.passes))))
         self.written = time.monotonic()
         self.took = self.written - started
 
     def read(self) -> None:
-        """Take up what the file holds, if there is one.
+        """Take over the passes of the file, if it exists.
 
         Raises:
             FileError: if it is not a checkpoint, or one of another version.
@@ -169,9 +157,10 @@ class Checkpoint:
             kind, version, *plain = unpacked(data)
             if kind != _FORMAT:
                 raise ValueError(kind)
-            passes = [
-                _Kept(name, rows, work, Passed(*passed)) for name, rows, work, passed in plain
-            ]
+            passes: list[Passed[Any]] = []
+            for name, source, work, progress in plain:
+                state, rows, pieces, done = progress
+                passes.append(Passed(state, rows, pieces, done, name, source, work))
         except (FileError, LookupError, TypeError, ValueError):
             raise FileError(
                 f"{str(self.path)!r} is not a checkpoint, or cut short or damaged; name another "
@@ -199,27 +188,26 @@ def current() -> Checkpoint | None:
 
 @contextmanager
 def checkpointing(path: str | os.PathLike[str], every: float = 10.0) -> Iterator[None]:
-    """Keep in a file what passes inside the block have computed, and go on from there next time.
+    """Keep in a file what passes inside the block have computed, and continue from it next time.
 
     A process that is killed at any moment, and started again with the same file, log and
-    arguments, gives the same result, bit by bit except for the time at which it was made, as one
-    that was never interrupted. Every pass is kept: sums, the action list, the encoding of the
-    context, the split. What oracles learn from all rows at once is not. Passes that were done are
-    not read again; the one that was not goes on after the last piece in the file (row groups, for
-    Parquet). The answer to a query whose order may change from pass to pass is read from its
-    beginning again.
+    arguments, gives the same result as one that was never interrupted, bit by bit except for the
+    time of creation. Every pass is kept: sums, the action list, the encoding of the context, the
+    split. What oracles learn from all rows at once is not kept. Completed passes are not repeated;
+    the interrupted one continues after the last piece in the file (row groups, for Parquet). The
+    result of a query whose order may change from pass to pass is read from its beginning again.
 
     Another log, a log that has changed, or another computation is refused. Records, arrays and
-    fitted models count by their contents; functions and classes of your own by their name and
-    source text and what functions have closed over, not by what they look up elsewhere when they
-    run. What is random must have a seed.
+    fitted models are compared by their contents; your own functions and classes by their name,
+    source text and closures, not by what they look up elsewhere when they run. What is random must
+    have a seed.
 
     The file is replaced in one step each time, so that it is never half written. It is removed
-    if the block ends well, and kept if it ends in an error or by Ctrl-C.
+    if the block ends normally, and kept if it ends in an error or by Ctrl-C.
 
     Args:
         path: the file.
-        every: seconds between two writes, at least; a slow disk is given more.
+        every: least number of seconds between two writes; more for a slow disk.
 
     Returns:
         A context manager.

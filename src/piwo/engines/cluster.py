@@ -1,16 +1,16 @@
-"""The engine of rows in a cluster: states travel as bytes, rows and stack traces do not."""
+"""The engine of rows in a cluster: only states, as bytes, and error messages leave it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from piwo.engines.packed import packed, unpacked
 from piwo.engines.settings import current_progress
-from piwo.engines.task import Task, Worker
+from piwo.engines.task import Task, fold_fragment
 from piwo.errors import DataError, FileError, PiwoError, UsageError
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment
@@ -30,56 +30,55 @@ def in_cluster(source: Cluster, columns: Sequence[str], task: Task[S]) -> S:
     Args:
         source: maps and merges.
         columns: to read.
-        task: what is made of a partition, where it is.
+        task: what is computed from a partition, on the machine that holds it.
 
     Raises:
-        PiwoError: what a partition raised; of several, the first partition's.
+        PiwoError: the error of a partition; of several, that of the first partition.
     """
-    state, rows, failure = unpacked(source.fold(columns, _One(task), _Merge(task)))
+    # Partial applications of module functions can be pickled and sent to other machines.
+    one, merge = partial(_fold_partition, task), partial(_merge_parts, task)
+    state, rows, failure = unpacked(source.fold(columns, one, merge))
     if failure is not None:
         _, kind, message = failure
         raise _KINDS[kind](message)
     progress = current_progress()
-    if progress is not None:  # clusters have displays of their own while they work
+    if progress is not None:
+        # Reported once: a cluster shows its own progress while it works.
         progress(rows, None)
     return task.from_bytes(state.tobytes())
 
 
-@dataclass(frozen=True)
-class _One(Generic[S]):
-    """Folds a partition. An error of the data is a result: a retry would meet the same rows."""
+def _fold_partition(task: Task[S], fragment: Fragment) -> bytes:
+    """Return the packed state of a partition, or the error that its data raised."""
+    from threadpoolctl import threadpool_limits
 
-    task: Task[S]
+    try:
+        # The tasks of the cluster use all cores already.
+        with threadpool_limits(1, "blas"):
+            return _sent(task, *fold_fragment(task, fragment))
+    except PiwoError as cause:
+        # An error of the data is a result: a retry would read the same rows.
+        kind = "DataError"
+        for name, known in _KINDS.items():
+            if isinstance(cause, known):
+                kind = name
+                break
+        return packed((None, 0, (fragment.start, kind, str(cause))))
 
-    def __call__(self, fragment: Fragment) -> bytes:
-        from threadpoolctl import threadpool_limits
 
-        try:
-            with threadpool_limits(1, "blas"):  # the cluster's tasks are the parallelism
-                return _sent(self.task, *Worker(self.task)(fragment))
-        except PiwoError as cause:
-            names = (name for name, kind in _KINDS.items() if isinstance(cause, kind))
-            failure = (fragment.start, next(names, "DataError"), str(cause))
-            return packed((None, 0, failure))
-
-
-@dataclass(frozen=True)
-class _Merge(Generic[S]):
-    """Merges what partitions were made into, one after the other: two states are held at a time."""
-
-    task: Task[S]
-
-    def __call__(self, parts: Iterable[bytes]) -> bytes:
-        task, state, rows, failures = self.task, self.task.empty(), 0, list[Any]()
-        for other, count, failure in map(unpacked, parts):
-            if failure is not None:
-                failures.append(failure)
-                continue
-            state = task.merge(state, task.from_bytes(other.tobytes()))
-            rows += count
-        if failures:
-            return packed((None, 0, min(failures)))
-        return _sent(task, state, rows)
+def _merge_parts(task: Task[S], parts: Iterable[bytes]) -> bytes:
+    """Return the merged state of packed parts; at most two states are in memory at a time."""
+    state, rows = task.empty(), 0
+    failures: list[Any] = []
+    for other, count, failure in map(unpacked, parts):
+        if failure is not None:
+            failures.append(failure)
+            continue
+        state = task.merge(state, task.from_bytes(other.tobytes()))
+        rows += count
+    if failures:
+        return packed((None, 0, min(failures)))
+    return _sent(task, state, rows)
 
 
 def _sent(task: Task[S], state: S, rows: int) -> bytes:

@@ -1,16 +1,17 @@
-"""The engine: maps a task over the fragments of a source and merges the states."""
+"""The engine: maps a task over the fragments of a source and merges the states in order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from piwo.engines.checkpoint import Passed, current
 from piwo.engines.cluster import in_cluster
 from piwo.engines.settings import mapping
-from piwo.engines.task import Task, Worker
+from piwo.engines.task import Task, fold_fragment
 from piwo.engines.threads import on_threads
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source, Streamed
@@ -21,11 +22,11 @@ S = TypeVar("S")
 
 
 def fold(source: Source, columns: Sequence[str], task: Task[S]) -> S:
-    """Return what a task makes of all rows of a source: one pass, the same however it is cut.
+    """Return the state of a task over all rows of a source: one pass, on the engine that applies.
 
-    It runs on threads by default, on another mapper inside `using`, and in the cluster for rows
-    that are in one. States are merged in the order of the fragments, so the result does not depend
-    on which worker was first. Every pass of piwo over a log is one call of this function.
+    A pass runs on threads by default, on another mapper inside `using`, and in the cluster if the
+    rows are in one. States are merged in the order of the fragments, so the result does not depend
+    on which worker finished first. Every pass over a log is one call of this function.
 
     Args:
         source: the rows.
@@ -36,11 +37,12 @@ def fold(source: Source, columns: Sequence[str], task: Task[S]) -> S:
         The merged state.
 
     Raises:
-        PiwoError: what a fragment raised; of several, the first fragment's.
+        PiwoError: the error of a fragment; of several, that of the first fragment.
     """
     if isinstance(source, Cluster):
         if current() is not None:
-            source.source_id()  # refuses: a cluster repeats what fails by itself
+            # This raises: a cluster repeats failed work itself and takes no checkpoint.
+            source.source_id()
         return in_cluster(source, columns, task)
     fragments = source.fragments(columns)
     kept = current()
@@ -49,21 +51,23 @@ def fold(source: Source, columns: Sequence[str], task: Task[S]) -> S:
     passed = kept.begin(source, columns, task, _cut(fragments))
     if passed.done:
         return passed.state
-    if not source.steady:  # its first rows may be other ones now: begin again
-        passed = Passed(task.empty())
+    if not source.steady:
+        # The first rows may differ from those of the interrupted pass.
+        passed = replace(passed, state=task.empty(), rows=0, pieces=0)
     return _finished(source, task, fragments, passed).state
 
 
 def _finished(
     source: Source, task: Task[S], fragments: list[Fragment], passed: Passed[S]
 ) -> Passed[S]:
-    """Return a pass that is done, going on from how far it had come."""
+    """Return the completed pass, continued after the pieces that are merged already."""
     kept = current()
     if not task.settled(passed.state):
         with _states(source, task, fragments, passed) as parts:
             for part, rows in parts:
                 state = task.merge(passed.state, part)
-                passed = Passed(state, passed.rows + rows, passed.pieces + 1)
+                done, pieces = passed.rows + rows, passed.pieces + 1
+                passed = replace(passed, state=state, rows=done, pieces=pieces)
                 if kept is not None:
                     kept.keep(passed)
                 if task.settled(state):
@@ -76,15 +80,17 @@ def _finished(
 
 def _cut(fragments: list[Fragment]) -> str:
     """Return how a source is cut: mappers get fragments, threads also the pieces of streams."""
-    streams = mapping() is None and any(isinstance(x, Streamed) for x in fragments)
-    return f"{len(fragments)} {'streams' if streams else 'fragments'}"
+    kind = "fragments"
+    if mapping() is None and any(isinstance(x, Streamed) for x in fragments):
+        kind = "streams"
+    return f"{len(fragments)} {kind}"
 
 
 def _states(
     source: Source, task: Task[S], fragments: list[Fragment], passed: Passed[S]
 ) -> AbstractContextManager[Iterable[tuple[S, int]]]:
-    """Give the states of the pieces that follow those that have passed."""
+    """Give the states of the pieces that are not merged yet."""
     mapper = mapping()
     if mapper is not None:
-        return nullcontext(mapper.map(Worker(task), fragments[passed.pieces :]))
+        return nullcontext(mapper.map(partial(fold_fragment, task), fragments[passed.pieces :]))
     return on_threads(task, fragments, total=source.rows, pieces=passed.pieces, rows=passed.rows)

@@ -1,4 +1,4 @@
-"""Tasks: what one pass over a source computes, a fragment at a time, whichever engine runs it."""
+"""Tasks: what one pass over a source computes, fragment by fragment, on any engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from piwo.engines.packed import packed, unpacked
 from piwo.sources.source import Fragment
 
-__all__ = ["Task", "Worker"]
+__all__ = ["Task", "fold_fragment"]
 
 S = TypeVar("S")
 
@@ -51,29 +51,27 @@ class Task(ABC, Generic[S]):
         return state
 
 
-@dataclass(frozen=True)
-class Worker(Generic[S]):
-    """What one worker does with one fragment: the task, with the number of rows that it read.
+def fold_fragment(
+    task: Task[S],
+    fragment: Fragment,
+    stop: Event | None = None,
+    report: Callable[[int], None] | None = None,
+) -> tuple[S, int]:
+    """Return the state of one fragment and the number of rows that were read: one worker's share.
 
     Args:
         task: the pass.
-        stop: ends the work between two record batches when it is set.
-        report: called with the rows of each record batch once they are done.
+        fragment: the rows.
+        stop: ends the work between two record batches once it is set.
+        report: called with the number of rows of each record batch once they are done.
     """
-
-    task: Task[S]
-    stop: Event | None = None
-    report: Callable[[int], None] | None = None
-
-    def __call__(self, fragment: Fragment) -> tuple[S, int]:
-        """Return the state of a fragment and the number of its rows."""
-        watched = _Watched(fragment, self.stop, self.report)
-        return self.task.of_fragment(watched), watched.rows
+    watched = _Watched(fragment, stop, report)
+    return task.of_fragment(watched), watched.rows
 
 
 @dataclass
 class _Watched:
-    """A fragment whose rows are counted and reported as they are read, until `stop` is set."""
+    """A fragment that counts and reports its rows as they are read, until `stop` is set."""
 
     fragment: Fragment
     stop: Event | None
@@ -92,6 +90,6 @@ class _Watched:
                 return
             self.rows += record.num_rows
             yield record
-            # reached when the next batch is asked for: these rows are done
+            # This line is reached when the next batch is asked for: these rows are done.
             if self.report is not None:
                 self.report(record.num_rows)

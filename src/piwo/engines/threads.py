@@ -1,18 +1,19 @@
-"""The engine of this machine: fragments, and the pieces of streams, on a thread for each core."""
+"""The engine of this machine: one thread a core folds fragments and the pieces of streams."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from threading import Event
 from typing import TypeVar
 
 from piwo.engines.settings import current_progress
-from piwo.engines.task import Task, Worker
+from piwo.engines.task import Task, fold_fragment
 from piwo.sources.source import Fragment, Streamed
 
 __all__ = ["on_threads"]
@@ -24,7 +25,7 @@ S = TypeVar("S")
 def on_threads(
     task: Task[S], fragments: list[Fragment], *, total: int | None, pieces: int, rows: int
 ) -> Iterator[Iterable[tuple[S, int]]]:
-    """Give the states of the pieces and their numbers of rows, in order; at the end all work stops.
+    """Give the states and row counts of the pieces, in order; all work stops at the end.
 
     Args:
         task: what is made of each piece.
@@ -46,17 +47,19 @@ def on_threads(
         if pieces:
             report(rows)
     waiting = islice(_pieces(fragments), pieces, None)
-    # our threads are the parallelism; a BLAS that starts its own underneath would fight them
+    worker = partial(fold_fragment, task, stop=stop, report=report)
+    # The threads of this pool use all cores; a BLAS with threads of its own would compete.
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            yield _in_order(pool, Worker(task, stop, report), waiting)
-        finally:  # an error, an interrupt, or more rows would change nothing
+            yield _in_order(pool, worker, waiting)
+        finally:
+            # After an error, an interrupt, or when more rows would change nothing.
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _pieces(fragments: Iterable[Fragment]) -> Iterator[Fragment]:
-    """Yield what one worker folds at a time: fragments, and the pieces of a stream as they come."""
+    """Yield what one worker folds at a time: fragments, and pieces of streams as they arrive."""
     for fragment in fragments:
         if isinstance(fragment, Streamed):
             yield from fragment.pieces()
@@ -65,9 +68,11 @@ def _pieces(fragments: Iterable[Fragment]) -> Iterator[Fragment]:
 
 
 def _in_order(
-    pool: ThreadPoolExecutor, worker: Worker[S], pieces: Iterable[Fragment]
+    pool: ThreadPoolExecutor,
+    worker: Callable[[Fragment], tuple[S, int]],
+    pieces: Iterable[Fragment],
 ) -> Iterator[tuple[S, int]]:
-    """Yield the states of pieces in order; as few wait as keep the workers busy."""
+    """Yield the states of pieces in order; the queue is as short as keeps the workers busy."""
     waiting: deque[Future[tuple[S, int]]] = deque()
     ahead = 2 * (os.cpu_count() or 1)
     for piece in pieces:
