@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.checks import shown
-from piwo.engines.task import Task
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
-from piwo.sources.source import Fragment, decoded
 
-__all__ = ["Actions", "DistinctValues", "Label", "is_text", "label_array"]
+__all__ = ["Actions", "Label", "is_text", "label_array"]
 
 Label = int | str
 _SHORT = 64
@@ -311,60 +308,3 @@ class Actions:
         [-1, 0]
         """
         return np.array([other._position.get(key, -1) for key in self._position], np.int32)
-
-
-class RawReader(Protocol):
-    """Reads the raw rows of a fragment; `piwo.logs.reader.Reader` is one."""
-
-    def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Any]]:
-        """Yield the rows with their numbers."""
-        ...
-
-
-@dataclass(frozen=True)
-class DistinctValues(Task[pa.Array | None]):
-    """Task: the distinct values of a column, in no order; None without rows.
-
-    Args:
-        reader: gives the rows that count.
-        column: name of the column.
-    """
-
-    reader: RawReader
-    column: str
-
-    def empty(self) -> pa.Array | None:
-        """Return None."""
-        return None
-
-    def of_fragment(self, fragment: Fragment) -> pa.Array | None:
-        """Return the distinct values of a fragment."""
-        found: pa.Array | None = None
-        for record, _ in self.reader.records(fragment):
-            if record.num_rows:
-                # a dictionary may hold a value twice
-                found = self.merge(found, decoded(pc.unique(record[self.column])))
-        return found
-
-    def merge(self, one: pa.Array | None, other: pa.Array | None) -> pa.Array | None:
-        """Return the distinct values of both."""
-        known = [pa.table({"values": x}) for x in (one, other) if x is not None]
-        if not known:
-            return None
-        # files of one log may hold int32 and int64, or two types of text
-        return pc.unique(pa.concat_tables(known, promote_options="permissive")["values"])
-
-    def to_bytes(self, state: pa.Array | None) -> bytes:
-        """Return the values as an Arrow stream."""
-        if state is None:
-            return b""
-        file = io.BytesIO()
-        with pa.ipc.new_stream(file, pa.schema([("values", state.type)])) as stream:
-            stream.write_batch(pa.record_batch({"values": state}))
-        return file.getvalue()
-
-    def from_bytes(self, data: bytes) -> pa.Array | None:
-        """Return the values of an Arrow stream."""
-        if not data:
-            return None
-        return decoded(pa.ipc.open_stream(data).read_all()["values"])

@@ -14,9 +14,10 @@ from piwo.checks import shown
 from piwo.engines.engine import fold
 from piwo.engines.task import Task
 from piwo.errors import DataError, UsageError, warn
-from piwo.logs.actions import RawReader, is_text
+from piwo.logs.actions import is_text
 from piwo.logs.features import Feature, Features, is_list, is_number, missing_rows, texts
 from piwo.logs.hashing import check_hash_size
+from piwo.logs.reader import Reader
 from piwo.messages import argument
 from piwo.sources.source import Fragment, Source
 
@@ -113,7 +114,7 @@ class _Facts:
 class _Look(Task[Found]):
     """Task: what the rows say about context columns, as far as it matters for their encoding."""
 
-    reader: RawReader
+    reader: Reader
     kinds: dict[str, pa.DataType]
     encoding: Encoding
 
@@ -215,7 +216,7 @@ def context_kinds(columns: Sequence[str], source: Source) -> dict[str, pa.DataTy
 def learn_features(
     columns: Sequence[str],
     source: Source,
-    reader: RawReader,
+    reader: Reader,
     encoding: Encoding,
     also: Sequence[str] = (),
 ) -> Features:

@@ -15,17 +15,18 @@ import pyarrow.compute as pc
 from piwo.checks import check_finite
 from piwo.engines.engine import fold
 from piwo.errors import DataError, UsageError, warn
-from piwo.logs.actions import Actions, DistinctValues, label_array
+from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch
 from piwo.logs.columns import ARRAYS, Arrays, Columns, Roles, documents_roles, refuse_unknown
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.propensity_error import PropensityErrorBound
-from piwo.logs.reader import CountRows, FindRefused, Reader, Selector, warn_of
+from piwo.logs.reader import CountRows, DistinctValues, FindRefused, Reader, Selector, warn_of
 from piwo.logs.split import CountSides, HeldOut, Split, check_split
 from piwo.logs.validation import Behavior, Finding, Refused, Schema
 from piwo.messages import argument
 from piwo.sources.clusters import Cluster
+from piwo.sources.parquet import ParquetSource
 from piwo.sources.query import QuerySource
 from piwo.sources.source import Fragment, Source
 from piwo.sources.spool import spooled
@@ -243,10 +244,14 @@ class Log:
             return self.declared_actions
         column = self.columns.action
         kind = self.source.schema.field(column).type
-        label_array(pa.array([], kind), column)  # refuses types that are no labels
-        found = fold(
-            self.source, [column, *self._choosing], DistinctValues(self._unlabeled_reader, column)
-        )
+        # Raises for types that are not labels, before anything is read.
+        label_array(pa.array([], kind), column)
+        source = self.source
+        if isinstance(source, ParquetSource) and is_text(kind):
+            # The pass then looks at each dictionary once, not at the text of each row.
+            source = source.with_dictionary(column)
+        task = DistinctValues(self._unlabeled_reader, column)
+        found = fold(source, [column, *self._choosing], task)
         if found is None:
             raise DataError(f"no rows in {self.name}, expected at least one logged decision")
         labels = pc.drop_null(label_array(found, column))
@@ -597,10 +602,10 @@ class Log:
         notes: list[Finding] = []
         for fragment in fragments:
             try:
-                for part in reader.read(fragment):
-                    notes += part.findings
-                    if len(part.batch):
-                        yield part.batch
+                for batch, findings in reader.read(fragment):
+                    notes += findings
+                    if len(batch):
+                        yield batch
             except Refused as refused:
                 raise self.counted(refused) from None
         warn_of(notes)

@@ -1,7 +1,8 @@
-"""How fragments of a log are read, and the passes that only count rows and broken rules."""
+"""How fragments of a log are read, and passes over raw rows: counts, distinct values, broken rules."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -9,55 +10,47 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from piwo.engines.task import Task
 from piwo.errors import warn
 from piwo.logs.batch import Batch
 from piwo.logs.hashing import key_numbers
 from piwo.logs.validation import Finding, Refused, Schema, merge_findings, validate
-from piwo.sources.source import Fragment, cut
+from piwo.sources.source import Fragment, cut, decoded
 
-__all__ = ["CountRows", "FindRefused", "Part", "Reader", "Selector", "warn_of"]
+__all__ = ["CountRows", "DistinctValues", "FindRefused", "Reader", "Selector", "warn_of"]
 
 Numbers = npt.NDArray[np.int64]
 
 
 @runtime_checkable
 class Selector(Protocol):
-    """Chooses rows by their number, or that of their key, never by what else is in them."""
+    """Selects rows by their number or that of their key, never by other contents."""
 
     def keep(self, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Return the (n,) mask of the row numbers that stay."""
+        """Return the (n,) mask of the selected row numbers."""
         ...
 
 
 @dataclass(frozen=True)
-class Part:
-    """One batch: the rows that stay, and the harmless findings."""
-
-    batch: Batch
-    findings: tuple[Finding, ...]
-
-
-@dataclass(frozen=True)
 class Reader:
-    """Reads fragments of a log anywhere: what the columns mean and which rows stay."""
+    """Reads fragments of a log in any process: what the columns mean and which rows are selected."""
 
     schema: Schema
     selector: Selector | None = None
 
-    def read(self, fragment: Fragment) -> Iterator[Part]:
-        """Yield the validated batches of one fragment.
+    def read(self, fragment: Fragment) -> Iterator[tuple[Batch, tuple[Finding, ...]]]:
+        """Yield the validated batches of one fragment, each with its harmless findings.
 
         Raises:
             Refused: if rows break a rule.
         """
         for record, rows in self.records(fragment):
-            batch, findings = validate(record, self.schema, rows)
-            yield Part(batch, findings)
+            yield validate(record, self.schema, rows)
 
     def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
-        """Yield the raw rows that stay, with their numbers in the log."""
+        """Yield the selected raw rows, with their numbers in the log."""
         for record, rows, numbers in self.numbered(fragment):
             if self.selector is None:
                 yield record, rows
@@ -66,7 +59,7 @@ class Reader:
                 yield record.filter(pa.array(keep)), rows[keep]
 
     def numbered(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
-        """Yield raw rows, their numbers in the log, and those they are chosen by (the key's)."""
+        """Yield raw rows, their numbers in the log, and the numbers of their keys for selection."""
         start, key = fragment.start, self.schema.columns.key
         for whole in fragment.records():
             for record in cut(whole, self._width(whole)):
@@ -77,16 +70,18 @@ class Reader:
                 yield record, rows, numbers
 
     def _width(self, record: pa.RecordBatch) -> int:
-        """Return how many numbers a row of the context, and of the behavior policy, will be."""
+        """Return how many numbers the context and the behavior policy compute for a row."""
         features = self.schema.features
         if features is None or not set(record.schema.names).issuperset(features.columns):
             return 0
-        return features.width + (self.schema.count if self.schema.behavior is not None else 0)
+        if self.schema.behavior is None:
+            return features.width
+        return features.width + self.schema.count
 
 
 @dataclass(frozen=True)
 class CountRows(Task[int]):
-    """Task: the number of rows that stay; none is validated."""
+    """Task: the number of selected rows; they are not validated."""
 
     reader: Reader
 
@@ -95,12 +90,64 @@ class CountRows(Task[int]):
         return 0
 
     def of_fragment(self, fragment: Fragment) -> int:
-        """Return the number of rows of a fragment that stay."""
-        return sum(record.num_rows for record, _ in self.reader.records(fragment))
+        """Return the number of selected rows of a fragment."""
+        count = 0
+        for record, _ in self.reader.records(fragment):
+            count += record.num_rows
+        return count
 
     def merge(self, one: int, other: int) -> int:
         """Return the sum."""
         return one + other
+
+
+@dataclass(frozen=True)
+class DistinctValues(Task[pa.Array | None]):
+    """Task: the distinct values of a column, in any order; None without rows.
+
+    Args:
+        reader: chooses the rows.
+        column: name of the column.
+    """
+
+    reader: Reader
+    column: str
+
+    def empty(self) -> pa.Array | None:
+        """Return None."""
+        return None
+
+    def of_fragment(self, fragment: Fragment) -> pa.Array | None:
+        """Return the distinct values of a fragment."""
+        found: pa.Array | None = None
+        for record, _ in self.reader.records(fragment):
+            if record.num_rows:
+                # A dictionary may hold a value twice.
+                found = self.merge(found, decoded(pc.unique(record[self.column])))
+        return found
+
+    def merge(self, one: pa.Array | None, other: pa.Array | None) -> pa.Array | None:
+        """Return the distinct values of both."""
+        known = [pa.table({"values": x}) for x in (one, other) if x is not None]
+        if not known:
+            return None
+        # Files of one log may hold int32 and int64, or two types of text.
+        return pc.unique(pa.concat_tables(known, promote_options="permissive")["values"])
+
+    def to_bytes(self, state: pa.Array | None) -> bytes:
+        """Return the values as an Arrow stream."""
+        if state is None:
+            return b""
+        file = io.BytesIO()
+        with pa.ipc.new_stream(file, pa.schema([("values", state.type)])) as stream:
+            stream.write_batch(pa.record_batch({"values": state}))
+        return file.getvalue()
+
+    def from_bytes(self, data: bytes) -> pa.Array | None:
+        """Return the values of an Arrow stream."""
+        if not data:
+            return None
+        return decoded(pa.ipc.open_stream(data).read_all()["values"])
 
 
 @dataclass(frozen=True)
@@ -114,7 +161,7 @@ class FindRefused(Task[tuple[Finding, ...]]):
         return ()
 
     def of_fragment(self, fragment: Fragment) -> tuple[Finding, ...]:
-        """Return what is wrong with the rows of a fragment."""
+        """Return the broken rules of a fragment."""
         found: list[Finding] = []
         for record, rows in self.reader.records(fragment):
             try:
@@ -124,11 +171,11 @@ class FindRefused(Task[tuple[Finding, ...]]):
         return merge_findings(found)
 
     def merge(self, one: tuple[Finding, ...], other: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """Return one finding a rule."""
+        """Return one finding for each rule."""
         return merge_findings((*one, *other))
 
 
 def warn_of(findings: Sequence[Finding]) -> None:
-    """Issue one warning a rule for harmless findings, with its count."""
+    """Issue one warning for each rule of harmless findings, with its count."""
     for finding in merge_findings(findings):
         warn(str(finding))

@@ -78,11 +78,11 @@ class _Sum(Task[_Summed]):
         """Return what the rows of a fragment sum to."""
         state, rows, findings = self.reduction.empty(), 0, list[Finding]()
         try:
-            for part in self.reader.read(fragment):
-                findings += part.findings
-                rows += len(part.batch)
-                if len(part.batch):
-                    state = self.reduction.update(state, part.batch)
+            for batch, found in self.reader.read(fragment):
+                findings += found
+                rows += len(batch)
+                if len(batch):
+                    state = self.reduction.update(state, batch)
         except Refused as refused:
             return _Summed(self.reduction.empty(), refused=refused.findings)
         return _Summed(state, rows, merge_findings(findings))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,13 +50,17 @@ class ParquetFragment:
     start: int
     constant: tuple[tuple[str, pa.DataType, Any], ...] = ()
     """Name, type and value of the partition columns."""
+    dictionaries: tuple[str, ...] = ()
+    """Text columns that are read as dictionaries; batches then end where a dictionary does."""
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches."""
         import pyarrow.parquet as pq
 
         try:
-            with pq.ParquetFile(self.path, memory_map=True) as file:
+            with pq.ParquetFile(
+                self.path, memory_map=True, read_dictionary=list(self.dictionaries)
+            ) as file:
                 rows = _rows_at_once(file, self.groups, self.columns)
                 # Decoded in this thread: the engine reads several fragments at once.
                 records = file.iter_batches(
@@ -104,6 +109,7 @@ class ParquetSource:
     def __init__(self, paths: Sequence[str]) -> None:
         import pyarrow.parquet as pq
 
+        self._dictionaries: tuple[str, ...] = ()
         self.paths = tuple(paths)
         self.name = name_of(paths)
         self._metadata = []
@@ -124,6 +130,15 @@ class ParquetSource:
             self.schema = self.schema.append(pa.field(part.name, part.type))
         self.rows = sum(x.num_rows for x in self._metadata)
 
+    def with_dictionary(self, column: str) -> ParquetSource:
+        """Return the same rows with a text column read as dictionaries, which are quick to search.
+
+        Batches are cut differently, so this is for passes that do not depend on the cut.
+        """
+        made = copy(self)
+        made._dictionaries = (column,)
+        return made
+
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return row groups; small neighbors form one fragment."""
         asked = [x for x in self.partitions if x.name in columns]
@@ -132,12 +147,16 @@ class ParquetSource:
             # A batch without columns would have no rows.
             inside = self._schemas[0].names[:1]
         self.require_same(inside)
+        # A partition column is in no file.
+        dictionaries = tuple(set(self._dictionaries).intersection(inside))
         made: list[Fragment] = []
         row = 0
         for i, (path, metadata) in enumerate(zip(self.paths, self._metadata, strict=True)):
             constant = tuple((x.name, x.type, x.values[i]) for x in asked)
             for groups, rows in _runs_of_groups(metadata):
-                made.append(ParquetFragment(path, groups, tuple(inside), row, constant))
+                made.append(
+                    ParquetFragment(path, groups, tuple(inside), row, constant, dictionaries)
+                )
                 row += rows
         return made
 
