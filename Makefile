@@ -74,15 +74,15 @@ $(VENV)/dev.stamp: $(VENV)/made.stamp $(SOURCES)
 demo: $(VENV)/demo.stamp
 	$(BIN)/piwo demo
 
-# PYTEST_ARGS=... is handed on, for example: make test PYTEST_ARGS="-k clip"
+# PYTEST_ARGS=... is handed on, for example: make test PYTEST_ARGS="-k clip". A worker per core; -n 0 for one process.
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -m "not clusters and not statistics" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not clusters and not statistics" $(PYTEST_ARGS)
 
 test-clusters: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -m clusters $(PYTEST_ARGS)
 
 test-statistics: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -m statistics $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto -m statistics $(PYTEST_ARGS)
 
 # ------------------------------------------------------------------------------------------------------ checks
 check: lint format types layers rules examples

@@ -182,7 +182,7 @@ def test_methods_that_take_no_model() -> None:
     alone = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100)
     uniform = piwo.policies.Uniform(["a", "b"])
     with pytest.raises(
-        UsageError, match=r"q is a reward model .* propensity of the logged action only"
+        UsageError, match=r"q serves control variates.* propensity of the logged action only"
     ):
         piwo.evaluate(alone, uniform, q="forward")
     with pytest.raises(UsageError, match=r"logged actions only; give full vectors.*leave q out"):
@@ -190,7 +190,7 @@ def test_methods_that_take_no_model() -> None:
     thinned = piwo.Log.from_arrays(
         action=["a"], reward=[1], propensity=[1.0], weight=[2.0], actions=["a", "b"]
     )
-    with pytest.raises(UsageError, match=r"q is a reward model"):
+    with pytest.raises(UsageError, match=r"q serves control variates"):
         piwo.evaluate(thinned, uniform, q="forward")
     mixed = piwo.compare(
         data["log"], {"full": data["pi"], "logged": np.full(300, 0.5)}, q="forward"

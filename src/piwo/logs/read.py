@@ -319,7 +319,7 @@ def log_of_arrays(
             f"{argument('policies')} is a {type(policies).__name__}, expected a mapping from name "
             "to probabilities"
         )
-    clash = next((x for x in policies if str(x) in given), None)
+    clash = next((x for x in policies if str(x) in ARRAYS), None)
     if clash is not None:
         raise UsageError(f"policy {clash!r} has the name of a role; rename it")
     present = {name: values for name, values in given.items() if values is not None}
