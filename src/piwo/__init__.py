@@ -7,7 +7,17 @@ learner = piwo.PIWOGrid().fit(log)                          # which policy shoul
 learner.certificate_                                        # and is it better than today's?
 """
 
-from piwo import bounds, estimators, intervals, logs, oracles, policies, scores, simulate
+from piwo import (
+    bounds,
+    estimators,
+    evaluation,
+    intervals,
+    logs,
+    oracles,
+    policies,
+    scores,
+    simulate,
+)
 from piwo._version import __version__
 from piwo.certificates import Certificate, RegretCertificate, certify, regret_certificate
 from piwo.engines import checkpointing, reporting, using
@@ -59,6 +69,7 @@ __all__ = [
     "estimate_propensities",
     "estimators",
     "evaluate",
+    "evaluation",
     "intervals",
     "load",
     "logs",
