@@ -19,7 +19,7 @@ from house import Finding, main
 
 RULE = "public names have a docstring with a >>> example; functions say what they return"
 NOT_FOR_IMPORT = frozenset({"piwo.cli"})
-RETURNS = re.compile(r"\b(returns?|yields?)\b", re.IGNORECASE)
+RETURNS = re.compile(r"\b(returns?|whether|yields?)\b", re.IGNORECASE)
 
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:
