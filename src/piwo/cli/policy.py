@@ -23,7 +23,7 @@ from piwo.errors import DataError, FileError, UsageError
 from piwo.files import write_file
 from piwo.logs.columns import Columns, match_names
 from piwo.logs.features import Features
-from piwo.logs.read import source_of
+from piwo.logs.source_of import source_of
 from piwo.policies import Policy, SavedPolicy
 from piwo.policies.provenance import record_in
 from piwo.sources.csv import csv_source

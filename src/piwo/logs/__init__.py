@@ -1,13 +1,12 @@
-"""Logs: the record, the door that validates it, and where it is read from."""
+"""Logs: rows of decisions, their validation, and how they are read."""
 
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
-from piwo.logs.dsjson import read_dsjson
 from piwo.logs.features import Feature, Features
 from piwo.logs.log import Log
 from piwo.logs.propensity_error import CalibrationBin, ErrorBoundRows, PropensityErrorBound
-from piwo.logs.read import read
+from piwo.logs.read import read, read_dsjson
 from piwo.logs.split import Split
 
 __all__ = [

@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from pathlib import Path
+from typing import Any, Literal, Unpack
 
 import numpy as np
-import pyarrow as pa
 
 from piwo.checks import real_array
-from piwo.errors import DataError, UsageError
+from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions
-from piwo.logs.columns import (
-    ARRAYS,
-    ROLES,
-    Columns,
-    Roles,
-    documents_roles,
-    refuse_unknown,
-)
-from piwo.logs.dsjson import read_dsjson
+from piwo.logs.columns import ARRAYS, ROLES, Columns, Roles, documents_roles, refuse_unknown
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
 from piwo.logs.log import Log
+from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.validation import Behavior
 from piwo.messages import argument
-from piwo.sources.addresses import is_remote
-from piwo.sources.csv import csv_source, header_of
-from piwo.sources.databases import database_source, is_database
-from piwo.sources.filters import condition, filtered, mentioned
+from piwo.sources.dsjson import dsjson_source
 from piwo.sources.frames import is_frame, refuse_twice, same_index, to_table, unmasked
-from piwo.sources.hive import hive_options, partitions_of
-from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import files_of, kind_of
-from piwo.sources.query import QuerySource, file_list, quoted, refuse_doubled
-from piwo.sources.source import Source
 from piwo.sources.table import TableSource
 
-__all__ = ["log_of_arrays", "read"]
-
-SPARK = "spark:"
-"""Prefix of the name of a Spark table, or of a query for Spark."""
-_SQL = re.compile(
-    r"^(\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|from|values)[\s*('\"]", re.IGNORECASE | re.DOTALL
-)
+__all__ = ["log_of_arrays", "read", "read_dsjson"]
 
 
 @documents_roles(ROLES)
@@ -64,7 +40,7 @@ def read(
     where: str | None = None,
     **roles: Unpack[Roles],
 ) -> Log:
-    """Return a log over files, a query or a data frame: what was logged, and what columns mean.
+    """Return a log over files, a query or a data frame: the rows, and what their columns mean.
 
     Rows are validated whenever they are read: a missing or impossible value is an error that names
     the column, the rule, how many rows and the first of them. Nothing is filled, clipped or
@@ -115,10 +91,11 @@ def read(
     refuse_unknown(read, roles, ROLES)
     columns = Columns.of_roles(roles, behavior is not None)
     encoding = Encoding(max_levels, hash_size, missing)
-    paths = _paths(source)
+    paths = paths_of(source)
     if paths is not None and kind_of(paths) == "dsjson":
-        states_itself = behavior is not None or normalize or where is not None
-        if states_itself or replace(columns, context=()) != Columns():
+        # Every line of such a log names its action, cost and propensity itself.
+        redundant = behavior is not None or normalize or where is not None
+        if redundant or replace(columns, context=()) != Columns():
             takes = ", ".join(argument(x) for x in ("context", "actions", "reward_range"))
             raise UsageError(
                 f"{paths[0]!r} is a dsjson log, whose lines state action, cost and propensity; "
@@ -129,7 +106,7 @@ def read(
         )
         return replace(log, encoding=encoding)
     return Log.of(
-        _source(source, paths, columns, where),
+        source_of(source, columns, where, paths),
         columns,
         actions,
         reward_range=reward_range,
@@ -139,171 +116,82 @@ def read(
     )
 
 
-def source_of(source: Any, columns: Columns, where: str | None = None) -> Source:
-    """Return the source that a path, address, glob, list of paths, query or data frame means.
+def read_dsjson(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    context: str | Sequence[str] = (),
+    actions: Sequence[Any] | Actions | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    on_error: Literal["raise", "skip"] = "raise",
+) -> Log:
+    """Return the log of Vowpal Wabbit dsjson files (one decision a line).
+
+    `a` is a ranking with the chosen action first, and p[j] is the probability of action a[j]; both
+    are checked against `_label_Action`, `_labelIndex` and `_label_probability`. The reward is minus
+    `_label_cost`. A `pdrop` becomes the sampling weight 1 / (1 - pdrop), in numerator and
+    denominator of every mean.
+
+    Lines that are not events are left out and counted by reason in one warning and in
+    `log.source.skipped`: blank, not JSON, skip-learn (deferred and never shown), no decision (an
+    outcome by itself). The files are read once, in pieces; about 8 (K + 5) bytes an event stay in
+    memory. Every event must have the same K actions in `c._multi`; a log whose number of actions
+    varies is refused.
+
+    Args:
+        paths: path, glob, or a list of them; a name may end in .gz.
+        context: paths inside `c`, parts separated by "/", such as "U/x" or "FromUrl/0/weather"; a
+            path whose values are all numbers is a number, any other is text.
+        actions: K labels in the order of `c._multi`; None: 1, 2, ..., K, as `_label_Action` counts.
+        reward_range: the declared (lo, hi) of the reward, minus the cost.
+        on_error: "skip" leaves out and counts lines of broken JSON instead of raising.
+
+    Returns:
+        A `Log` with full propensity vectors, and row numbers that count events.
 
     Raises:
-        FileError: where a path or glob matches no file.
-        UsageError: for file types and objects that are not known.
+        DataError: for broken or contradictory events, with their line numbers, and for a log
+            without any.
+        FileError: for files that are missing or cannot be read.
+
+    Source: the dsjson format of Vowpal Wabbit's wiki; the ranked order is that of its
+        reinforcement-learning client.
+
+    >>> with open("log.dsjson", "w") as file:
+    ...     written = file.write(
+    ...         '{"_label_cost":-1,"_label_probability":0.6,"_label_Action":2,"_labelIndex":1,'
+    ...         '"a":[2,1],"p":[0.6,0.4],"c":{"U":{"x":1},"_multi":[{"f":1},{"f":2}]}}'
+    ...     )
+    >>> log = read_dsjson("log.dsjson", context="U/x")
+    >>> next(log.each_batch(propensities=True)).propensities.tolist()
+    [[0.4, 0.6]]
     """
-    return _source(source, _paths(source), columns, where)
-
-
-def _source(source: Any, paths: list[str] | None, columns: Columns, where: str | None) -> Source:
-    """Return the source that is meant; `paths`: its files, if it is files."""
-    if paths is not None and (kind := kind_of(paths)) != "parquet":
-        return text_source(paths, kind, columns, where)
-    made = _as_it_is(source, paths)
-    if where is None:
-        return made
-    if isinstance(made, ParquetSource):  # DuckDB would join numbers and text without an error
-        names = made.schema.names
-        asked = (*columns.resolve(names).used(), *mentioned(condition(where), names))
-        partitions = {x.name for x in made.partitions}
-        made.require_same([x for x in asked if x not in partitions])
-    return filtered(made, where)
-
-
-def _as_it_is(source: Any, paths: list[str] | None) -> Source:
-    if hasattr(source, "fragments"):
-        made: Source = source
-        return made
-    clustered = _clustered(source)
-    if clustered is not None:
-        return clustered
-    if is_frame(source):
-        return TableSource(to_table(source))
-    if paths is not None:
-        return remote_parquet(paths) if is_remote(paths[0]) else ParquetSource(paths)
-    if isinstance(source, str):
-        return database_source(source) if is_database(source) else QuerySource(source)
-    lazy = "; call .collect() on it first" if hasattr(source, "collect") else ""
-    raise UsageError(
-        f"cannot read a log from {type(source).__name__}, expected a path, a glob, a query or a "
-        f"data frame{lazy}"
-    )
-
-
-def _clustered(source: Any) -> Source | None:
-    """Return the source of a frame or table of a cluster; None for everything else."""
-    home = type(source).__module__
-    if isinstance(source, str) and source.startswith(SPARK):
-        from piwo.sources.spark import SparkSource
-        from piwo.sources.spark_session import table_of
-
-        return SparkSource(table_of(source), source)
-    if home.startswith("pyspark.sql.") and hasattr(source, "mapInArrow"):
-        from piwo.sources.spark import SparkSource
-
-        return SparkSource(source)
-    if home.startswith("dask.dataframe.") and hasattr(source, "to_delayed"):
-        from piwo.sources.dask import DaskSource
-
-        return DaskSource(source)
-    return None
-
-
-def _paths(source: Any) -> list[str] | None:
-    """Return the files that paths and globs mean; None for queries and other objects."""
-    if isinstance(source, str) and source.startswith(SPARK):
-        return None
-    if (
-        isinstance(source, str)
-        and not os.path.exists(source)
-        and (_SQL.match(source) or is_database(source))
-    ):
-        return None
-    if isinstance(source, str | os.PathLike):
-        return _each_once(files_of(os.fspath(source)))
-    listed = isinstance(source, Sequence) and not isinstance(source, str | bytes)
-    if listed and all(isinstance(x, str | os.PathLike) for x in source):
-        return _each_once([path for item in source for path in files_of(os.fspath(item))])
-    return None
-
-
-def _each_once(paths: list[str]) -> list[str]:
-    """Return the paths if all files differ: a file that is read twice would count twice."""
-    seen: dict[str, str] = {}
-    for path in paths:
-        real = os.path.realpath(path)
-        if real in seen:
-            raise UsageError(
-                f"file {path!r} is given twice (as {seen[real]!r} before); its rows would count "
-                "twice"
-            )
-        seen[real] = path
-    return paths
-
-
-def text_source(
-    paths: Sequence[str], kind: str, columns: Columns, where: str | None = None
-) -> Source:
-    """Return a source over CSV or JSON lines: roles as text, the context as it is.
-
-    Read as text, a label keeps its zeros and digits, and a word in a number column is counted and
-    named by validation instead of stopping the read. A condition sees such columns as numbers.
-    """
-    partitions = partitions_of(paths)
-    if kind == "csv":
-        names = [*header_of(paths[0]).names, *(x.name for x in partitions)]
-        columns = columns.resolve(names)
-        seen = () if where is None else mentioned(condition(where), names)
-        made = csv_source(
-            paths, texts=columns.scalars(), numbers=(*columns.used(), *seen), partitions=partitions
+    if on_error not in ("raise", "skip"):
+        raise UsageError(f"{argument('on_error')} is {on_error!r}, expected 'raise' or 'skip'")
+    if isinstance(paths, str | Path):
+        paths = [paths]
+    files: list[str] = []
+    for item in paths:
+        files += files_of(str(item))
+    if isinstance(context, str):
+        context = (context,)
+    context = tuple(context)
+    known, labels = None, None
+    if actions is not None:
+        known = Actions(actions)
+        labels = known.labels
+    source = dsjson_source(files, context, labels, skip_broken=on_error == "skip")
+    if source.skipped:
+        left_out = ", ".join(f"{reason} {count}" for reason, count in source.skipped.items())
+        skipped = sum(source.skipped.values())
+        warn(
+            f"{source.name}: {skipped} of {skipped + source.rows} lines are not events ({left_out})"
         )
-    else:
-        for path in paths:
-            refuse_doubled(_first_keys(path), f"the first line of {path!r}")
-        hive = hive_options(partitions)
-        reader = f"read_json({file_list(paths)}, format='newline_delimited', {hive}"
-        found = QuerySource(f"select * from {reader})", name=paths[0])
-        columns = columns.resolve(found.schema.names)
-        seen = () if where is None else mentioned(condition(where), found.schema.names)
-        roles, known = columns.scalars(), {x.name for x in partitions}
-        types = {
-            x: "VARCHAR" if x in roles else _json_type(found.schema.field(x).type)
-            for x in dict.fromkeys((*columns.used(), *seen))
-            if x not in known
-        }
-        made = QuerySource(
-            f"select * from {reader}, columns={_struct(types)})",
-            name=paths[0],
-            steady=True,
-            files=paths,
-        )
-    if where is None:
-        return made
-    return filtered(
-        made,
-        where,
-        {x: "DOUBLE" for x in (*columns.numbers().values(), *columns.policies) if x in seen},
-    )
-
-
-def _first_keys(path: str) -> list[str]:
-    """Return the keys of the first JSON object, with repeated ones; none if it is not an object."""
-    try:
-        opened = gzip.open if path.lower().endswith(".gz") else open
-        with opened(path, "rt", encoding="utf-8-sig") as file:
-            pairs = json.loads(file.readline(), object_pairs_hook=list)
-        return [str(x[0]) for x in pairs]
-    except (OSError, EOFError, ValueError, TypeError, IndexError):
-        return []  # DuckDB then reports the error
-
-
-def _struct(types: Mapping[str, str]) -> str:
-    """Return a DuckDB struct of column types."""
-    return (
-        "{" + ", ".join(f"{quoted(name, chr(39))}: '{kind}'" for name, kind in types.items()) + "}"
-    )
-
-
-def _json_type(kind: pa.DataType) -> str:
-    if pa.types.is_list(kind):
-        return "DOUBLE[]"
-    if pa.types.is_temporal(kind):
-        return "TIMESTAMP"
-    return "VARCHAR" if pa.types.is_string(kind) or pa.types.is_null(kind) else "DOUBLE"
+    columns = Columns(reward="cost", cost=True, propensities="propensities", context=context)
+    if "weight" in source.schema.names:
+        columns = replace(columns, weight="weight")
+    if known is None:
+        known = Actions(range(1, source.schema.field("propensities").type.list_size + 1))
+    return Log.of(source, columns, known, reward_range=reward_range)
 
 
 def log_of_arrays(
@@ -319,52 +207,62 @@ def log_of_arrays(
             f"{argument('policies')} is a {type(policies).__name__}, expected a mapping from name "
             "to probabilities"
         )
-    clash = next((x for x in policies if str(x) in ARRAYS), None)
-    if clash is not None:
-        raise UsageError(f"policy {clash!r} has the name of a role; rename it")
+    _refuse_taken("policy", policies, ARRAYS, "a role")
     present = {name: values for name, values in given.items() if values is not None}
     indexed = {**present, **policies}
     if context is not None:
         indexed["context"] = context
     same_index(indexed)
-    known = None if actions is None else Actions(actions)
+    known = None
+    if actions is not None:
+        known = Actions(actions)
     if "propensities" in present:
         present["propensities"] = _vector_columns(present["propensities"], known)
     table: dict[Any, Any] = {**present, **policies}
-    context_names: tuple[str, ...] = ()
+    extra: dict[str, Any] = {}
     if context is not None:
         extra = _context_columns(context)
-        taken = [str(x) for x in table]
-        clash = next((x for x in extra if x in taken), None)
-        if clash is not None:
-            raise UsageError(
-                f"context column {clash!r} has the name of a role or a policy; rename it"
-            )
-        context_names = tuple(extra)
+        _refuse_taken("context column", extra, map(str, table), "a role or a policy")
         table.update(extra)
-    unsized = next((name for name, values in table.items() if not hasattr(values, "__len__")), None)
-    if unsized is not None:
-        kind = type(table[unsized]).__name__
-        raise UsageError(f"{unsized} is a {kind}, expected an array or a list with one entry a row")
-    lengths = {name: len(values) for name, values in table.items()}
+    _require_one_length(table)
+    # An array becomes a column with the name of its role.
+    optional: dict[str, Any] = {role: role for role in ARRAYS if role in present}
+    names = tuple(str(x) for x in policies)
+    columns = Columns(propensity=None, context=tuple(extra), policies=names)
+    columns = replace(columns, **optional)
+    return Log.of(TableSource(to_table(table), "the arrays"), columns, known, **options)
+
+
+def _refuse_taken(what: str, names: Iterable[Any], taken: Iterable[str], owner: str) -> None:
+    """Raise if one of the names belongs to another column."""
+    known = set(taken)
+    for name in names:
+        if str(name) in known:
+            raise UsageError(f"{what} {name!r} has the name of {owner}; rename it")
+
+
+def _require_one_length(columns: Mapping[Any, Any]) -> None:
+    """Raise unless all columns have the same number of entries."""
+    lengths: dict[Any, int] = {}
+    for name, values in columns.items():
+        if not hasattr(values, "__len__"):
+            kind = type(values).__name__
+            raise UsageError(
+                f"{name} is a {kind}, expected an array or a list with one entry a row"
+            )
+        lengths[name] = len(values)
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name}: {count}" for name, count in lengths.items())
         raise DataError(
             f"columns of different lengths ({shown}); every column needs one entry a row"
         )
-    # an array becomes a column with the name of its role
-    optional: dict[str, Any] = {role: role for role in ARRAYS if role in present}
-    names = tuple(str(x) for x in policies)
-    columns = Columns(propensity=None, context=context_names, policies=names)
-    columns = replace(columns, **optional)
-    return Log.of(TableSource(to_table(table), "the arrays"), columns, known, **options)
 
 
 def _context_columns(context: Any) -> dict[str, Any]:
     if is_frame(context):
         table = to_table(context)
         refuse_twice(table.column_names)
-        return {name: table[name] for name in table.column_names}
+        return dict(zip(table.column_names, table.columns, strict=True))
     matrix = _matrix(context, "the context")
     if matrix.ndim != 2:
         raise UsageError(
@@ -378,7 +276,9 @@ def _matrix(values: Any, name: str) -> Any:
     """Return values as an array of numbers, masked entries as NaN."""
     try:
         matrix = np.asarray(unmasked(values))
-        return matrix if matrix.dtype.kind in "biuf" else real_array(matrix)
+        if matrix.dtype.kind in "biuf":
+            return matrix
+        return real_array(matrix)
     except (TypeError, ValueError):
         raise DataError(
             f"{name} cannot be read as an (n, d) array of numbers: it holds text, times, complex "
@@ -388,7 +288,7 @@ def _matrix(values: Any, name: str) -> Any:
 
 
 def _vector_columns(vectors: Any, known: Actions | None) -> Any:
-    """Return (n, K) propensities in the order of the actions; frames are matched by name."""
+    """Return (n, K) propensities in the order of the actions; data frames are matched by name."""
     if known is None:
         raise UsageError(
             f"full propensity vectors need {argument('actions', '[...]')}, the labels of their "

@@ -1,4 +1,4 @@
-"""How fragments of a log are read, and passes over raw rows: counts, distinct values, broken rules."""
+"""How fragments of a log are read, and passes over their raw rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Selector(Protocol):
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads fragments of a log in any process: what the columns mean and which rows are selected."""
+    """Reads fragments of a log in any process: the meaning of columns, and which rows count."""
 
     schema: Schema
     selector: Selector | None = None

@@ -24,18 +24,18 @@ L = TypeVar("L")
 
 _SHOWN = 5
 _SAMPLE = 1000
-"""Keys that are looked at to see whether they differ from row to row."""
+"""Number of keys that are sampled to check that they differ from row to row."""
 _MOST_ROWS_A_KEY = 1.01
-"""An event that was delivered twice does no harm."""
+"""A few events that were delivered twice do no harm."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Selector: the rows of one side of a split, by row number, or that of the key, alone.
+    """Selector: the rows of one side of a split, by row number or key number alone.
 
     Args:
-        fraction: of the rows that are held out.
-        seed: of the split.
+        fraction: fraction of the rows to hold out.
+        seed: the seed of the split.
         cut: first row number of the held-out tail; None: rows are held out at random.
         test: select the held-out rows; False: the others.
     """
@@ -47,17 +47,19 @@ class HeldOut:
 
     def held(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which of the rows, (n,) row numbers, are held out."""
-        return uniform(self.seed, rows) < self.fraction if self.cut is None else rows >= self.cut
+        if self.cut is not None:
+            return rows >= self.cut
+        return uniform(self.seed, rows) < self.fraction
 
     def keep(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return the (n,) mask of the row numbers that stay."""
-        held = self.held(rows)
-        return held if self.test else ~held
+        """Return the (n,) mask of the selected row numbers."""
+        # The held-out rows, unless this is the other side.
+        return np.equal(self.held(rows), self.test)
 
 
 @dataclass(frozen=True)
 class Split(Generic[L]):
-    """Two parts of one log; `notes` names, for example, actions that only one part has.
+    """Two parts of one log; `notes` lists, for example, actions that only one part has.
 
     >>> from piwo import Log
     >>> log = Log.from_arrays(action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100)
@@ -91,12 +93,14 @@ def check_split(holdout: Any, seed: Any, min_rows: Any, tail: Any) -> None:
 
 @dataclass(frozen=True)
 class Sides(State):
-    """Row counts by side and action, and the rows of a random sample of the keys (the smallest)."""
+    """Row counts by side and action, and the row counts of a random sample of keys."""
 
     counts: npt.NDArray[np.int64]
     """(2, K + 1), by side (learned from, held out) and action; last column: no action."""
     keys: npt.NDArray[np.int64]
+    """The smallest key numbers; these are hashes, so they are a random sample of the keys."""
     rows: npt.NDArray[np.int64]
+    """The number of rows of each of these keys."""
 
     def merge(self, other: Sides) -> Sides:
         """Return the counts of both parts together."""
@@ -110,8 +114,8 @@ class Sides(State):
 
         Raises:
             DataError: if a side has too few.
-            UsageError: if many rows share a key: these would be on one side together, and rows are
-                what a certificate counts.
+            UsageError: if many rows share a key: these would be on the same side, and a certificate
+                counts rows.
         """
         each = self.rows.sum() / max(1, len(self.keys))
         if each > _MOST_ROWS_A_KEY:
@@ -120,7 +124,7 @@ class Sides(State):
                 "part; name a column with another value in every row, such as the number of an "
                 "event"
             )
-        train, test = (int(x) for x in self.counts.sum(axis=1))
+        train, test = self.counts.sum(axis=1).tolist()
         least = max(1, min_rows)
         if min(train, test) < least:
             raise DataError(
@@ -139,18 +143,21 @@ class Sides(State):
 
 
 def _only(here: Any, there: Any, actions: Actions, meaning: str) -> tuple[str, ...]:
-    """Return a note on the actions with rows here and none there, if there are some."""
+    """Return a note on the actions with rows here and none there; empty without such actions."""
     lacking = np.flatnonzero((there == 0) & (here > 0))
     if not len(lacking):
         return ()
     listed = ", ".join(f"{actions.labels[a]!r} ({here[a]})" for a in lacking[:_SHOWN])
     if len(lacking) > _SHOWN:
         listed += ", ..."
-    what = "1 action has" if len(lacking) == 1 else f"{len(lacking)} actions have"
-    return (
+    what = f"{len(lacking)} actions have"
+    if len(lacking) == 1:
+        what = "1 action has"
+    note = (
         f"{what} {meaning} (rows in brackets: {listed}); it was logged too rarely to be on both "
-        "sides",
+        "sides"
     )
+    return (note,)
 
 
 @dataclass(frozen=True)
@@ -172,7 +179,7 @@ class CountSides(Task[Sides]):
         column, size = schema.columns.action, schema.count + 1
         keys = rows = found.keys
         for record, _, numbers in self.reader.numbered(fragment):
-            # a row without a known action has code -1, counted in the last column
+            # A row without a known action has code -1 and is counted in the last column.
             codes = schema.actions.codes(record[column], column) % size
             held = self.held_out.held(numbers)
             train = np.bincount(codes[~held], minlength=size)
