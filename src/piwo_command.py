@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-__all__ = ["INTERRUPTED", "main"]
-
-INTERRUPTED = 130
-"""The exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
+__all__ = ["main"]
 
 
 def main() -> int:
@@ -22,7 +19,7 @@ def main() -> int:
     # listens, nothing needs cleaning up and the process may end at once.
     # A shell that has the command ignore Ctrl-C (nohup, jobs in the background) is obeyed.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+        signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
     from piwo.cli.main import main as run
 
     return run()

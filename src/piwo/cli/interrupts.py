@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from piwo_command import INTERRUPTED
-
 __all__ = ["INTERRUPTED", "interruptible"]
 
+INTERRUPTED = 128 + signal.SIGINT
+"""The exit code after Ctrl-C: 130, by the convention of shells."""
 GRACE = 2.0
 """Seconds that a command has to end by itself: to finish batches and remove half-written files."""
 SHOW_CURSOR = b"\x1b[?25h"
