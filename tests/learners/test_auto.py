@@ -272,7 +272,7 @@ def test_an_incumbent_from_an_older_log_brings_its_encoding(tmp_path):
     )
     old.save(tmp_path / "old.piwo")
     log = shops(600, ["north", "south", "west"], 1)
-    with pytest.warns(piwo.PiwoWarning, match="west|level"):
+    with pytest.warns(piwo.PiwoWarning, match="shop.*unseen in training"):
         learner = piwo.Auto(QUICK, incumbent=piwo.load(tmp_path / "old.piwo")).fit(log)
     assert learner.certificate_.baseline == "incumbent"
     other = piwo.read(
