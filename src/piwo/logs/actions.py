@@ -33,7 +33,7 @@ def label_array(values: Any, column: str = "action") -> pa.Array:
         column: the name to use in errors.
 
     Returns:
-        An Arrow array of strings, or of integers. Nulls are kept; the caller decides about them.
+        An Arrow array of strings or integers. Nulls are kept; the caller handles them.
 
     Raises:
         DataError: for floating-point labels (1.75 must not become 1) and for mixed types.
@@ -68,10 +68,9 @@ def is_text(kind: pa.DataType) -> bool:
     """
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
-    return any(
-        test(kind)
-        for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    )
+    types = pa.types
+    plain = types.is_string(kind) or types.is_large_string(kind)
+    return bool(plain or types.is_string_view(kind))
 
 
 def _arrow(values: Any, column: str) -> pa.Array:
@@ -94,7 +93,10 @@ def _arrow(values: Any, column: str) -> pa.Array:
         raise DataError(
             f"column {column!r} mixes types, expected text only or whole numbers only: {line}"
         ) from None
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    # Arrow makes chunks of a list whose text exceeds 2 GB.
+    if isinstance(array, pa.ChunkedArray):
+        return array.combine_chunks()
+    return array
 
 
 def _large(values: Any, column: str) -> pa.Array:
@@ -107,18 +109,44 @@ def _large(values: Any, column: str) -> pa.Array:
         ) from None
 
 
+def _checked_labels(labels: Iterable[Any]) -> tuple[Label, ...]:
+    """Return labels as Python texts or whole numbers; raise for anything else."""
+    listed: list[Any] = []
+    for label in labels:
+        if isinstance(label, np.generic):
+            label = label.item()  # noqa: PLW2901 - the same label as a Python object
+        listed.append(label)
+    if not listed:
+        raise UsageError(f"{argument('actions')} is empty; give at least one label")
+    kinds = set(map(type, listed))
+    if kinds == {bool}:
+        # Arrow casts booleans of a column to these texts.
+        listed = [str(label).lower() for label in listed]
+    elif kinds != {int} and not all(isinstance(label, str) for label in listed):
+        raise UsageError(
+            "action labels are text or whole numbers, all of one kind; got "
+            f"{sorted(kind.__name__ for kind in kinds)}"
+        )
+    label, count = Counter(listed).most_common(1)[0]
+    if count > 1:
+        raise UsageError(
+            f"action label {label!r} is listed twice; each action needs one label of its own"
+        )
+    return tuple(listed)
+
+
 @dataclass(frozen=True, eq=False)
 class Actions:
     """An ordered set of action labels, all text or all whole numbers.
 
-    Inside piwo an action is its position in this list, a code 0..K-1. Labels are met only where
-    data comes in and results go out. A label equals another when their text is equal: 1 is "1", and
-    "01" is neither.
+    Inside piwo an action is its position in this list, a code 0..K-1. Labels occur only in input
+    and output. Two labels are equal if their texts are equal: 1 equals "1", and "01" equals
+    neither.
 
     Args:
-        labels: K distinct labels, in the order that coefficient rows and probability columns have.
-        seen: the list was taken from the rows of a log: actions that were never logged may be
-            missing from it.
+        labels: K distinct labels, in the order of coefficient rows and probability columns.
+        seen: whether the list was taken from the rows of a log; it may then lack actions that were
+            never logged.
 
     Raises:
         UsageError: for no labels, doubled labels, or labels that are neither text nor whole
@@ -133,46 +161,33 @@ class Actions:
 
     labels: tuple[Label, ...]
     seen: bool = False
-    """Whether the list is what a log happened to hold, not what could have been taken."""
+    """Whether the list has the actions in a log, rather than all possible actions."""
 
     def __init__(
         self, labels: Sequence[Label] | npt.NDArray[Any] | Actions, seen: bool = False
     ) -> None:
         if isinstance(labels, str):
             raise UsageError(
-                f"actions must be a list of labels, got the text {labels!r}; write [{labels!r}]"
+                f"{argument('actions')} is the text {labels!r}, expected a list of labels; write "
+                f"[{labels!r}]"
             )
         if isinstance(labels, set | frozenset | Mapping) or not hasattr(labels, "__iter__"):
             raise UsageError(
                 f"{argument('actions')} is a {type(labels).__name__}, expected a list of "
                 "labels: their order matters"
             )
-        listed = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
-        if not listed:
-            raise UsageError("actions is empty; give at least one label")
-        if all(isinstance(x, bool) for x in listed):
-            listed = tuple(str(x).lower() for x in listed)
-        if not (all(isinstance(x, str) for x in listed) or all(type(x) is int for x in listed)):
-            raise UsageError(
-                "action labels are text or whole numbers, all of one kind; got "
-                f"{sorted({type(x).__name__ for x in listed})}"
-            )
-        if len(set(listed)) != len(listed):
-            doubled = next(label for label, count in Counter(listed).items() if count > 1)
-            raise UsageError(
-                f"action label {doubled!r} is listed twice; each action needs one label of its own"
-            )
-        object.__setattr__(self, "labels", listed)
+        object.__setattr__(self, "labels", _checked_labels(labels))
         object.__setattr__(self, "seen", seen)
 
     @cached_property
     def _array(self) -> npt.NDArray[Any]:
-        """The labels as an array that keeps every digit, whose size is that of all texts."""
+        """The labels as an array that keeps every digit, no larger than the texts."""
         numbers = [x for x in self.labels if isinstance(x, int)]
         limits = np.iinfo(np.int64)
         if numbers and limits.min <= min(numbers) and max(numbers) <= limits.max:
             return np.array(numbers, np.int64)
-        if not numbers and max(len(str(x)) for x in self.labels) <= _SHORT:
+        # NumPy pads every text to the length of the longest.
+        if not numbers and max(map(len, self._position)) <= _SHORT:
             return np.array(self.labels)
         labels = np.empty(len(self.labels), object)
         labels[:] = self.labels
@@ -224,8 +239,10 @@ class Actions:
         >>> Actions(range(9)).preview()
         '0, 1, 2, 3, 4, ...'
         """
-        shown = ", ".join(repr(x) for x in self.labels[:5])
-        return shown + (", ..." if len(self) > 5 else "")
+        shown = ", ".join(map(repr, self.labels[:5]))
+        if len(self) > 5:
+            shown += ", ..."
+        return shown
 
     def codes(self, values: Any, column: str = "action") -> npt.NDArray[np.int32]:
         """Return the code of every value, -1 if a value is null or not in the list.
@@ -235,13 +252,14 @@ class Actions:
             column: the name to use in errors.
 
         Returns:
-            (n,) int32 codes. Callers treat -1 as an error; raw labels are never used as indices.
+            (n,) int32 codes. Callers handle -1 as an error; raw labels are never used as indices.
 
         >>> Actions(["a", "b"]).codes(["b", "z"]).tolist()
         [1, -1]
         """
         array = label_array(values, column)
         if pa.types.is_dictionary(array.type):
+            # One search for each distinct text, and an index lookup for each row.
             table = self.codes(array.dictionary, column)
             indices = pc.fill_null(array.indices, len(table)).to_numpy(zero_copy_only=False)
             coded: npt.NDArray[np.int32] = np.append(table, np.int32(-1))[indices]
@@ -252,7 +270,7 @@ class Actions:
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int32)
 
     def _looked_up(self, array: pa.Array) -> npt.NDArray[np.int32]:
-        """Return the codes of whole numbers without nulls, by a table if the labels are close."""
+        """Return the codes of whole numbers without nulls, from a table for close labels."""
         numbers = array.to_numpy(zero_copy_only=False)
         table, low = self._table
         if (
@@ -271,6 +289,7 @@ class Actions:
         """Codes by (label - lowest label), -1 in the gaps; None if the labels are too far apart."""
         numbers = [x for x in self.labels if isinstance(x, int)]
         low, high = min(numbers), max(numbers)
+        # The table must stay small next to the batches, whatever the labels are.
         if high - low > 64 * len(numbers) + 1024 or low < 0:
             return None, low
         table = np.full(high - low + 1, -1, np.int32)
@@ -278,19 +297,22 @@ class Actions:
         return table, low
 
     def _comparable(self, array: pa.Array) -> pa.Array:
-        return array if self._numbers(array.type) else array.cast(pa.string())
+        if self._numbers(array.type):
+            return array
+        return array.cast(pa.string())
 
     def _values(self, kind: pa.DataType) -> pa.Array:
         if self._numbers(kind):
             return pa.array(self.labels, kind)
-        return pa.array([str(x) for x in self.labels], pa.string())
+        return pa.array(list(self._position), pa.string())
 
     def _numbers(self, kind: pa.DataType) -> bool:
         """Whether whole numbers can be compared as numbers: all labels fit the column's type."""
         if not pa.types.is_integer(kind) or not isinstance(self.labels[0], int):
             return False
         limits = np.iinfo(kind.to_pandas_dtype())
-        return all(limits.min <= x <= limits.max for x in self.labels if isinstance(x, int))
+        numbers = [x for x in self.labels if isinstance(x, int)]
+        return int(limits.min) <= min(numbers) and max(numbers) <= int(limits.max)
 
     def take(self, codes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Any]:
         """Return the labels of the given codes as a NumPy array.
@@ -302,7 +324,7 @@ class Actions:
         return taken
 
     def positions_in(self, other: Actions) -> npt.NDArray[np.int32]:
-        """Return, for each of these labels, its code in `other`, -1 where `other` lacks it.
+        """Return, for each of these labels, its code in `other`, or -1 if `other` lacks it.
 
         >>> Actions(["a", "b"]).positions_in(Actions(["b", "c"])).tolist()
         [-1, 0]

@@ -1,4 +1,4 @@
-"""One batch of a log: validated arrays, the only form in which data reaches the statistics."""
+"""One batch of a log: validated arrays, the only input of the statistics."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Batch:
-    """n rows of a log, validated (`piwo.logs.validation`); code that gets a batch trusts it.
+    """n rows of a log, validated by `piwo.logs.validation`; its users do not check it again.
 
     Rewards are on the unit scale: (R - lo) / (hi - lo) for a declared range [lo, hi], R - lo where
-    hi is infinite. Actions are codes 0..K-1. A field is None where the log has no such column.
+    hi is infinite. Actions are codes 0..K-1. A field is None if the log has no such column.
     `propensity` may be 0 (underflow) only if `log_propensity` is given.
 
     >>> rows = Batch(10, np.array([0, 1], np.int32), np.array([1.0, 0.0]), np.array([0.5, 0.5]))
@@ -56,12 +56,15 @@ class Batch:
     @property
     def row_numbers(self) -> npt.NDArray[np.int64]:
         """The (n,) row numbers in the log."""
-        return np.arange(self.start, self.start + len(self)) if self.rows is None else self.rows
+        if self.rows is not None:
+            return self.rows
+        return np.arange(self.start, self.start + len(self))
 
     def sampled(self, values: Floats) -> Floats:
         """Return values, (n,) or (n, S), times the sampling weights of their rows."""
         if self.weight is None:
             return values
+        # Weights are by row; other axes of the values get axes of length 1.
         return values * self.weight.reshape(-1, *([1] * (values.ndim - 1)))
 
     def losses(self) -> Batch:
@@ -73,7 +76,7 @@ class Batch:
         return replace(self, reward=reward)
 
     def take(self, keep: npt.NDArray[Any] | slice) -> Batch:
-        """Return the rows that a mask, an index array or a slice keeps, with their row numbers."""
+        """Return the rows of a mask, an index array or a slice, with their row numbers."""
         kept: dict[str, Any] = {}
         if isinstance(keep, slice) and self.rows is None:
             kept["start"] = self.start + (keep.start or 0)
@@ -81,11 +84,13 @@ class Batch:
             kept["rows"] = self.row_numbers[keep]
         for item in fields(self):
             value = getattr(self, item.name)
-            if (
-                isinstance(value, np.ndarray)
-                and item.name != "rows"
-                and (len(value) or not len(self))
-            ):
+            if not isinstance(value, np.ndarray) or item.name == "rows":
+                continue
+            # The action codes are empty if they were not asked for.
+            if len(value) or not len(self):
                 kept[item.name] = value[keep]
-        kept["policies"] = {name: column[keep] for name, column in self.policies.items()}
+        policies: dict[str, Floats] = {}
+        for name, column in self.policies.items():
+            policies[name] = column[keep]
+        kept["policies"] = policies
         return replace(self, **kept)

@@ -1,11 +1,11 @@
-"""What one pass finds out about context columns: levels, lengths of lists, missing values."""
+"""One pass over context columns: their levels, lengths of lists, and missing values."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,17 +35,17 @@ _MOST_LEVELS = 2**20
 
 @dataclass(frozen=True)
 class Encoding:
-    """How context columns become numbers, if there is a choice.
+    """Options for the encoding of context columns.
 
     Args:
-        max_levels: a text column of at most so many distinct values becomes one column a value
-            (one-hot); of more, it is hashed. The default is that of `hash_size`: one-hot is exact,
-            so it is used as long as it is no wider.
-        hash_size: columns that a hashed text fills; a power of two. Two values share a column with
-            probability 1 / hash_size; what rows and gains cost grows with the width, what ridge
-            costs with its square.
+        max_levels: a text column with at most this many distinct values becomes one column a value
+            (one-hot); with more, it is hashed. The default is that of `hash_size`: one-hot is
+            exact, so it is used as long as it is not wider.
+        hash_size: number of columns of a hashed text; a power of two. Two values share a column
+            with probability 1 / hash_size. The cost of rows and gains grows with the width, the
+            cost of ridge regression with its square.
         missing: "refuse" rows without a value; or "indicator": a column with missing values gets
-            one more, which is 1 in those rows, where all others of the value are 0.
+            one more, which is 1 in those rows, and the value's other columns are 0 there.
 
     Raises:
         UsageError: for other values.
@@ -72,12 +72,12 @@ class Encoding:
 
 
 DEFAULT_ENCODING = Encoding()
-"""Missing values are refused, a text of many values is hashed."""
+"""Missing values are refused; text with many values is hashed."""
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What some rows say about one context column."""
+    """Facts about one context column in some rows."""
 
     nulls: int = 0
     nans: int = 0
@@ -94,58 +94,67 @@ class _Facts:
 
     def merge(self, other: _Facts, most: int) -> _Facts:
         """Return the facts of both parts together; levels are counted up to `most` + 1."""
-        levels = (
-            pc.unique(pa.chunked_array([self.levels, other.levels]))
-            if len(other.levels)
-            else self.levels
-        )
+        levels, marks, size = self.levels, self.marks, self.size
+        if len(other.levels):
+            levels = pc.unique(pa.chunked_array([levels, other.levels]))
+        if marks is None or (other.marks is not None and other.marks < marks):
+            marks = other.marks
+        if size is None:
+            size = other.size
         return _Facts(
-            self.nulls + other.nulls,
-            self.nans + other.nans,
-            levels.slice(0, most + 1),
-            min((x for x in (self.marks, other.marks) if x is not None), default=None),
-            self.numbers or other.numbers,
-            self.words or other.words,
-            other.size if self.size is None else self.size,
+            nulls=self.nulls + other.nulls,
+            nans=self.nans + other.nans,
+            levels=levels.slice(0, most + 1),
+            marks=marks,
+            numbers=self.numbers or other.numbers,
+            words=self.words or other.words,
+            size=size,
         )
 
 
 @dataclass(frozen=True)
 class _Look(Task[Found]):
-    """Task: what the rows say about context columns, as far as it matters for their encoding."""
+    """Task: facts about context columns, as far as their encoding depends on them."""
 
     reader: Reader
     kinds: dict[str, pa.DataType]
     encoding: Encoding
 
     def empty(self) -> Found:
-        """Return what no rows say."""
+        """Return the facts of no rows."""
         return {name: _Facts() for name in self.kinds}
 
     def of_fragment(self, fragment: Fragment) -> Found:
-        """Return what the rows of a fragment say, up to the first that settle everything."""
+        """Return the facts of a fragment; reading stops once the encoding is known."""
         found = self.empty()
         for record, _ in self.reader.records(fragment):
             if self.settled(found):
                 break
-            seen = {name: self._look(record[name], facts) for name, facts in found.items()}
+            seen: Found = {}
+            for name, facts in found.items():
+                seen[name] = self._look(record[name], facts)
             found = self.merge(found, seen)
         return found
 
     def merge(self, one: Found, other: Found) -> Found:
         """Return the facts of both parts together."""
-        most = self.encoding.max_levels
-        return {name: facts.merge(other[name], most) for name, facts in one.items()}
+        merged: Found = {}
+        for name, facts in one.items():
+            merged[name] = facts.merge(other[name], self.encoding.max_levels)
+        return merged
 
     def settled(self, state: Found) -> bool:
         """Whether more rows would change nothing."""
-        if self.encoding.missing == "indicator":  # missing values are counted
+        if self.encoding.missing == "indicator":
+            # Every missing value is counted.
             return False
         return all(self._known(name, state[name]) for name in self.kinds)
 
     def to_bytes(self, state: Found) -> bytes:
         """Return the facts as JSON."""
-        plain = {name: {**vars(x), "levels": x.levels.to_pylist()} for name, x in state.items()}
+        plain: dict[str, Any] = {}
+        for name, facts in state.items():
+            plain[name] = {**vars(facts), "levels": facts.levels.to_pylist()}
         return json.dumps(plain).encode()
 
     def from_bytes(self, data: bytes) -> Found:
@@ -157,10 +166,14 @@ class _Look(Task[Found]):
         return found
 
     def _known(self, name: str, facts: _Facts) -> bool:
-        """Whether the kind of a column is known, whatever more rows say."""
+        """Whether the kind of a column is known, whatever more rows hold."""
         if is_list(self.kinds[name]):
             return facts.size is not None
-        # numbers with a mark for missing ones must not be hashed for being many
+        return self._hashed(facts)
+
+    def _hashed(self, facts: _Facts) -> bool:
+        """Whether a text column is hashed, whatever more rows hold."""
+        # Many numbers with a mark for missing ones are an error, not a text to hash.
         return len(facts.levels) > self.encoding.max_levels and facts.words
 
     def _look(self, values: pa.Array, known: _Facts) -> _Facts:
@@ -170,19 +183,17 @@ class _Look(Task[Found]):
             found = _Facts(int(nulls.sum()), int(nans.sum()))
         if is_list(kind) and known.size is None:
             lengths = pc.drop_null(pc.list_value_length(values))
-            return replace(found, size=int(lengths[0].as_py()) if len(lengths) else None)
-        if _is_categorical(kind) and not (
-            len(known.levels) > self.encoding.max_levels and known.words
-        ):
+            if len(lengths):
+                found = replace(found, size=int(lengths[0].as_py()))
+        elif _is_categorical(kind) and not self._hashed(known):
+            # Distinct values first: a dictionary or few levels make the rest cheap.
             return _of_texts(pc.unique(pc.drop_null(texts(pc.unique(values)))), found)
         return found
 
 
 def _of_texts(levels: pa.Array, facts: _Facts) -> _Facts:
-    marks = pc.is_in(
-        pc.utf8_lower(pc.utf8_trim_whitespace(levels)),
-        value_set=pa.array(_MARKS, pa.large_string()),
-    )
+    plain = pc.utf8_lower(pc.utf8_trim_whitespace(levels))
+    marks = pc.is_in(plain, value_set=pa.array(_MARKS, pa.large_string()))
     numbers = pc.match_substring_regex(levels, _NUMBER)
     return replace(
         facts,
@@ -220,15 +231,15 @@ def learn_features(
     encoding: Encoding,
     also: Sequence[str] = (),
 ) -> Features:
-    """Return how context columns are encoded; one pass over those that their types do not decide.
+    """Return how context columns are encoded; one pass over columns whose type does not decide it.
 
-    Memory does not grow with the number of levels: above `max_levels` they are no longer counted.
+    Memory does not grow with the number of levels: they are counted up to `max_levels` + 1.
 
     Args:
         columns: names of context columns.
         source: the rows.
-        reader: gives the rows that count.
-        encoding: what the user asked for.
+        reader: selects the rows.
+        encoding: the options.
         also: other columns that the reader needs.
 
     Raises:
@@ -240,32 +251,37 @@ def learn_features(
         PiwoWarning: naming the columns that are hashed, and those with missing values.
     """
     kinds = context_kinds(columns, source)
-    unknown = {
-        name: kind
-        for name, kind in kinds.items()
-        if encoding.missing == "indicator"
-        or not (is_number(kind) or pa.types.is_fixed_size_list(kind))
-    }
+    unknown: dict[str, pa.DataType] = {}
+    for name, kind in kinds.items():
+        by_type = is_number(kind) or pa.types.is_fixed_size_list(kind)
+        # Missing values are found in the rows only.
+        if encoding.missing == "indicator" or not by_type:
+            unknown[name] = kind
     facts: Found = {}
     if unknown:
         facts = fold(source, [*unknown, *also], _Look(reader, unknown, encoding))
-    items = tuple(
-        _feature(name, kind, facts.get(name, _Facts()), encoding) for name, kind in kinds.items()
-    )
+    items: list[Feature] = []
+    for name, kind in kinds.items():
+        items.append(_feature(name, kind, facts.get(name, _Facts()), encoding))
     hashed = _hashed_note(items, encoding)
     if hashed:
         warn(hashed)
-    gaps = {name: (x.nulls + x.nans, x.nans) for name, x in facts.items() if x.nulls + x.nans}
+    gaps: dict[str, tuple[int, int]] = {}
+    for name, one in facts.items():
+        if one.nulls + one.nans:
+            gaps[name] = (one.nulls + one.nans, one.nans)
     if gaps:
-        # one kind: parts of the rows lack some in the columns in which the whole log does
+        # One kind for the log and its parts: the same columns lack values, in fewer rows.
         warn(_missing_note(gaps), kind=f"missing values of {', '.join(gaps)}")
-    return Features(items)
+    return Features(tuple(items))
 
 
 def _feature(name: str, kind: pa.DataType, facts: _Facts, encoding: Encoding) -> Feature:
     missing = facts.nulls + facts.nans > 0
     if is_list(kind):
-        size = kind.list_size if pa.types.is_fixed_size_list(kind) else facts.size
+        size = facts.size
+        if pa.types.is_fixed_size_list(kind):
+            size = kind.list_size
         if size is None:
             raise DataError(
                 f"context column {name!r} holds no lists at all, expected one in every row"
@@ -296,12 +312,16 @@ def _hashed_note(items: Iterable[Feature], encoding: Encoding) -> str:
 
 def _missing_note(found: dict[str, tuple[int, int]]) -> str:
     """Return the warning for columns with missing values: their count, and how many are NaN."""
-    shown = ", ".join(
-        f"{name!r} in {count} {'row' if count == 1 else 'rows'}"
-        + (f" ({nans} of them NaN)" if nans else "")
-        for name, (count, nans) in found.items()
-    )
+    listed: list[str] = []
+    for name, (count, nans) in found.items():
+        text = f"{name!r} in {count} rows"
+        if count == 1:
+            text = f"{name!r} in 1 row"
+        if nans:
+            text += f" ({nans} of them NaN)"
+        listed.append(text)
     return (
-        f"context values are missing: {shown}; there a column such as '{next(iter(found))} is "
-        f"missing' is 1 and the value's own columns are 0 ({argument('missing', 'indicator')})"
+        f"context values are missing: {', '.join(listed)}; there a column such as "
+        f"'{next(iter(found))} is missing' is 1 and the value's own columns are 0 "
+        f"({argument('missing', 'indicator')})"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -18,6 +18,7 @@ from piwo.logs.columns import match_names
 from piwo.logs.hashing import check_hash_size, hashed_places
 from piwo.messages import argument
 from piwo.sources.frames import is_frame, refuse_twice, to_table, unmasked
+from piwo.sources.source import decoded
 
 __all__ = [
     "MISSING_ADVICE",
@@ -37,20 +38,18 @@ MISSING_ADVICE = (
     "fill or drop such rows yourself first, or learn from a log read with "
     f"{argument('missing', 'indicator')}"
 )
-"""What to do about a missing context value that a policy or a log is not made for."""
+"""The advice for a missing context value, if the policy or the log has no column for it."""
 
 
 @dataclass(frozen=True)
 class Feature:
     """One context column: a number, a level (one-hot), a hashed text, or a list of numbers.
 
-    A "gap" says in three columns, of which at most one is 1, that a value is missing, NaN or
-    infinite.
+    A "gap" has three indicator columns: the value is missing, NaN, or infinite.
 
     A hashed text fills `size` columns: MurmurHash3 of "column=value" chooses one of them and the
-    sign of the 1 that is put there, as in `sklearn.feature_extraction.FeatureHasher(size)`. Where
-    values may be `missing`, one more column is 1 in the rows without a value, and all others are 0
-    there.
+    sign of the 1 in it, as in `sklearn.feature_extraction.FeatureHasher(size)`. If values may be
+    `missing`, one more column is 1 in the rows without a value, and all others are 0 there.
 
     Source of the signs: Weinberger, Dasgupta, Langford, Smola, Attenberg 2009 (arXiv 0902.2206),
     Section 2.
@@ -68,45 +67,40 @@ class Feature:
 
     @property
     def width(self) -> int:
-        """How many matrix columns it fills."""
-        return (len(self.levels) if self.kind == "levels" else self.size) + self.missing
+        """The number of its matrix columns."""
+        if self.kind == "levels":
+            return len(self.levels) + self.missing
+        return self.size + self.missing
 
     def names(self) -> tuple[str, ...]:
         """Return the names of those matrix columns."""
-        names = [self.column + mark for mark in _KINDS[self.kind].marks(self)]
-        return (*names, f"{self.column} is missing") if self.missing else tuple(names)
+        if self.kind == "number":
+            names = [self.column]
+        elif self.kind == "levels":
+            names = [f"{self.column}={level}" for level in self.levels]
+        else:
+            mark = "[{}]"
+            if self.kind == "hashed":
+                mark = "#{}"
+            names = [self.column + mark.format(i) for i in range(self.size)]
+        if self.missing:
+            names.append(f"{self.column} is missing")
+        return tuple(names)
 
     def fill(self, values: pa.Array, out: npt.NDArray[np.float64]) -> int:
         """Write the (n, width) block of this column into `out`; return the count of unseen levels.
 
-        A missing value is written as NaN where `missing` is not set; the caller refuses it by name.
+        Without `missing`, a missing value is written as NaN, and the caller raises for it.
         """
         if not self.missing:
-            return _KINDS[self.kind].fill(self, values, out)
+            return _FILLS[self.kind](self, values, out)
         block = out[:, :-1]
-        unseen = _KINDS[self.kind].fill(self, values, block)
+        unseen = _FILLS[self.kind](self, values, block)
         absent = np.logical_or(*missing_rows(values))
-        # a list may miss one entry and have an infinite one, which is refused
+        # A list may lack one entry and hold an infinite one; such a row must be refused.
         block[absent] = np.where(np.isinf(block[absent]), np.inf, 0.0)
         out[:, -1] = absent
         return unseen
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """What is done with the columns of one kind."""
-
-    marks: Callable[[Feature], Iterable[str]]
-    """What follows the column's name in the names of its matrix columns."""
-    fill: Callable[[Feature, pa.Array, Matrix], int]
-    """Writes the block of the column, NaN for what is missing; returns the count of unseen
-    levels."""
-    of_policies: bool = True
-    """Whether policies are made from it; else it only says what is wrong with a column."""
-
-
-def _places(mark: str) -> Callable[[Feature], Iterable[str]]:
-    return lambda item: map(mark.format, range(item.size))
 
 
 def _fill_number(item: Feature, values: pa.Array, out: Matrix) -> int:
@@ -148,21 +142,19 @@ def _fill_gap(item: Feature, values: pa.Array, out: Matrix) -> int:  # noqa: ARG
     return 0
 
 
-_KINDS: Mapping[str, _Kind] = {
-    "number": _Kind(lambda _: ("",), _fill_number),
-    "levels": _Kind(lambda item: (f"={level}" for level in item.levels), _fill_levels),
-    "hashed": _Kind(_places("#{}"), _fill_hashed),
-    "vector": _Kind(_places("[{}]"), _fill_vector),
-    "gap": _Kind(_places("[{}]"), _fill_gap, of_policies=False),
+_FILLS: Mapping[str, Callable[[Feature, pa.Array, Matrix], int]] = {
+    "number": _fill_number,
+    "levels": _fill_levels,
+    "hashed": _fill_hashed,
+    "vector": _fill_vector,
+    "gap": _fill_gap,
 }
-"""Every kind of column; a new one is its place here."""
+"""Kind of a column -> what writes its block, NaN for a missing value, and counts unseen levels."""
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """Return a column as plain text; text in all may be longer than 2 GB."""
-    return (values.dictionary_decode() if pa.types.is_dictionary(values.type) else values).cast(
-        pa.large_string()
-    )
+    """Return a column as plain text with 64-bit offsets, for more than 2 GB of text."""
+    return decoded(values).cast(pa.large_string())
 
 
 def missing_rows(values: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
@@ -179,16 +171,15 @@ def missing_rows(values: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[n
     nans = np.zeros(len(values), np.bool_)
     if is_list(values.type):
         lists = values.filter(pa.array(~nulls))
-        rows = np.repeat(
-            np.flatnonzero(~nulls), pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-        )
+        lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+        rows = np.repeat(np.flatnonzero(~nulls), lengths)
         null_entries, nan_entries = missing_rows(lists.flatten())
         nulls[rows[null_entries]] = True
         nans[rows[nan_entries]] = True
     elif pa.types.is_floating(values.type):
-        nans |= pc.fill_null(pc.is_nan(values.cast(pa.float64())), fill_value=False).to_numpy(
-            zero_copy_only=False
-        )
+        # Arrow has no is_nan for half floats.
+        found = pc.fill_null(pc.is_nan(values.cast(pa.float64())), fill_value=False)
+        nans |= found.to_numpy(zero_copy_only=False)
     return nulls, nans & ~nulls
 
 
@@ -200,9 +191,8 @@ def _infinite_rows(values: pa.Array) -> npt.NDArray[np.bool_]:
         rows = np.repeat(np.arange(len(values)), np.where(pc.is_null(values), 0, lengths))
         found[rows[_infinite_rows(values.flatten())]] = True
     elif pa.types.is_floating(values.type):
-        found |= pc.fill_null(pc.is_inf(values.cast(pa.float64())), fill_value=False).to_numpy(
-            zero_copy_only=False
-        )
+        infinite = pc.fill_null(pc.is_inf(values.cast(pa.float64())), fill_value=False)
+        found |= infinite.to_numpy(zero_copy_only=False)
     return found
 
 
@@ -214,12 +204,11 @@ def _numbers(values: pa.Array, column: str) -> npt.NDArray[np.float64]:
             f"context column {column!r} has type {values.type}, expected numbers as when it was "
             "first read"
         )
-    filled = (
-        values.cast(pa.float64(), safe=False)
-        if not pa.types.is_boolean(values.type)
-        else values.cast(pa.int8()).cast(pa.float64())
-    )
-    return np.asarray(filled.to_numpy(zero_copy_only=False), np.float64)
+    if pa.types.is_boolean(values.type):
+        # Arrow does not cast booleans to floats directly.
+        values = values.cast(pa.int8())
+    numbers = values.cast(pa.float64(), safe=False)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
 
 
 def list_matrix(
@@ -238,40 +227,41 @@ def list_matrix(
     kind = values.type
     if not (is_list(kind) and (is_number(kind.value_type) or pa.types.is_null(kind.value_type))):
         raise DataError(f"column {column!r} has type {kind}, expected lists of {size} numbers")
-    # a missing fixed-size list has its length all the same in some versions of Arrow
+    # Some versions of Arrow give a missing fixed-size list its length nevertheless.
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(values), -1).to_numpy(zero_copy_only=False)
     wrong = np.asarray(missing | (lengths != size), np.bool_)
     matrix = np.full((len(values), size), np.nan)
-    right = values.filter(pa.array(~wrong)) if wrong.any() else values
-    matrix[~wrong] = _numbers(right.flatten(), column).reshape(-1, size)
+    if wrong.any():
+        values = values.filter(pa.array(~wrong))
+    matrix[~wrong] = _numbers(values.flatten(), column).reshape(-1, size)
     return matrix, wrong
 
 
 def is_list(kind: pa.DataType) -> bool:
     """Whether an Arrow type is a list, of fixed size or not."""
-    return any(
-        test(kind)
-        for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    )
+    types = pa.types
+    variable = types.is_list(kind) or types.is_large_list(kind)
+    return bool(variable or types.is_fixed_size_list(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is a number, or true and false."""
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    return any(test(kind) for test in tests)
+    """Whether an Arrow type is a number or a boolean."""
+    types = pa.types
+    real = types.is_floating(kind) or types.is_decimal(kind)
+    return bool(real or types.is_integer(kind) or types.is_boolean(kind))
 
 
 @dataclass(frozen=True)
 class Features:
-    """The context of a log or a policy: which columns, in which order, encoded how.
+    """The context of a log or a policy: its columns, their order and their encoding.
 
     Numbers are used as they are; text becomes one column a level (one-hot, every level kept), or is
-    hashed if its levels are many; a list column becomes one column an entry. If values may be
+    hashed if it has many levels; a list column becomes one column an entry. If values may be
     missing, a column such as "age is missing" follows. Data frames are matched by column name, so
-    their order does not matter; plain arrays are taken as (n, d) in this order, unchecked; or,
-    where all columns are numbers of which some may be missing, as one column each, with NaN where
-    missing.
+    their order does not matter. Plain arrays have the shape (n, d), columns in this order, and are
+    taken as encoded; or, if all columns are numbers and some may be missing, they have one column
+    each, with NaN for missing values.
 
     >>> features = Features((Feature("age"), Feature("color", "levels", ("blue", "red"))))
     >>> features.names
@@ -289,8 +279,9 @@ class Features:
         >>> Features.numeric(2).names
         ('x0', 'x1')
         """
-        listed = [f"x{i}" for i in range(names)] if isinstance(names, int) else names
-        return cls(tuple(Feature(str(name)) for name in listed))
+        if isinstance(names, int):
+            names = [f"x{i}" for i in range(names)]
+        return cls(tuple(Feature(str(name)) for name in names))
 
     @classmethod
     def gaps(cls, names: Sequence[str]) -> Features:
@@ -303,13 +294,16 @@ class Features:
 
     @cached_property
     def width(self) -> int:
-        """D, the number of matrix columns."""
+        """The number d of matrix columns."""
         return sum(item.width for item in self.items)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the matrix columns."""
-        return tuple(name for item in self.items for name in item.names())
+        names: list[str] = []
+        for item in self.items:
+            names += item.names()
+        return tuple(names)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -323,18 +317,17 @@ class Features:
             DataError: for a missing column, a missing or infinite value, or an array of another
                 width.
 
-        Warns: PiwoWarning: if a text column holds levels never seen before; such a row gets
-            zeros for that
-                column.
+        Warns:
+            PiwoWarning: if a text column holds levels never seen before; the columns of such a
+                value are 0.
         """
         if not is_frame(context):
             return self._checked_array(context)
         table = to_table(context)
         match_names(self.columns, table.column_names, "context")
         refuse_twice([x for x in table.column_names if x in self.columns])
-        matrix, unseen = self.encode_columns(
-            {name: table[name] for name in self.columns}, table.num_rows
-        )
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        matrix, unseen = self.encode_columns(columns, table.num_rows)
         if unseen:
             warn(
                 f"{unseen} context values were never seen when the levels were learned; their "
@@ -343,29 +336,34 @@ class Features:
         bad = ~np.isfinite(matrix)
         if bad.any():
             row, column = (int(x[0]) for x in np.nonzero(bad))
-            infinite = np.isinf(matrix[row, column])
+            state, advice = "missing", MISSING_ADVICE
+            if np.isinf(matrix[row, column]):
+                state, advice = "infinite", "fill or drop such rows yourself first"
             raise DataError(
-                f"context column {self._sources[column]!r} is "
-                f"{'infinite' if infinite else 'missing'} at row {row} "
-                f"({int(bad.any(axis=1).sum())} rows in all); "
-                + ("fill or drop such rows yourself first" if infinite else MISSING_ADVICE)
+                f"context column {self._sources[column]!r} is {state} at row {row} "
+                f"({int(bad.any(axis=1).sum())} rows in all); {advice}"
             )
         return matrix
 
     @property
     def _sources(self) -> tuple[str, ...]:
-        """Return, for each matrix column, the source column that it is made from."""
-        return tuple(item.column for item in self.items for _ in range(item.width))
+        """For each matrix column, the source column that it is made from."""
+        sources: list[str] = []
+        for item in self.items:
+            sources += [item.column] * item.width
+        return tuple(sources)
 
     def encode_columns(
         self, columns: dict[str, Any], rows: int
     ) -> tuple[npt.NDArray[np.float64], int]:
         """Return the (n, d) matrix of Arrow columns and the count of unseen levels."""
-        matrix = np.empty((self.width, rows)).T  # by column, as they come and are filled
+        # In column-major order, because whole columns are written.
+        matrix = np.empty((self.width, rows)).T
         at = unseen = 0
         for item in self.items:
             values = columns[item.column]
-            values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+            if isinstance(values, pa.ChunkedArray):
+                values = values.combine_chunks()
             unseen += item.fill(values, matrix[:, at : at + item.width])
             at += item.width
         return matrix, unseen
@@ -421,16 +419,19 @@ class Features:
             raise FileError(
                 f"the description of the context is damaged ({cause!r}); save the policy again"
             ) from None
-        known = [name for name, kind in _KINDS.items() if kind.of_policies]
-        if any(x.kind not in known for x in items):
-            raise FileError(
-                "the description of the context has a kind this version does not know; update piwo"
-            )
+        for item in items:
+            # Policies are never made from "gap": these columns only describe damage in a log.
+            if item.kind not in _FILLS or item.kind == "gap":
+                raise FileError(
+                    "the description of the context has a kind this version does not know; update "
+                    "piwo"
+                )
         return cls(items)
 
 
 def _feature(spec: Any) -> Feature:
-    missing = spec.get("missing", False)  # version 1 had none
+    # Policy files of version 1 have no such entry.
+    missing = spec.get("missing", False)
     if type(missing) is not bool:
         raise TypeError(f"missing is {missing!r}")
     made = Feature(

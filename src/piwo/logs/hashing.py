@@ -30,6 +30,7 @@ def scramble(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     >>> hex(int(scramble(np.zeros(1, np.uint64))[0]))
     '0xe220a8397b1dcdaf'
     """
+    # The steps of SplitMix64: add the golden ratio, then two rounds of shift, xor and multiply.
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -51,18 +52,19 @@ def uniform(seed: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """
     key = scramble(np.array([seed & (2**64 - 1)], np.uint64))
     bits = scramble(scramble(rows.astype(np.uint64) ^ key) + key)
+    # The upper 53 bits fill the significand of a float64.
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
-    """Return a number for every key (whole numbers or text), the same wherever it is read.
+    """Return a number for every key (whole numbers or text), the same on every machine.
 
     Args:
         values: n keys.
-        column: their name.
+        column: the name of their column.
 
     Returns:
-        (n,) whole numbers from 0 to 2^63 - 1; the same key, the same number.
+        (n,) whole numbers from 0 to 2^63 - 1; equal keys have equal numbers.
 
     Raises:
         DataError: for other types, and for missing keys.
@@ -81,17 +83,20 @@ def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
             f"key column {column!r} is missing in some rows, expected a value of its own in each"
         )
     if pa.types.is_integer(values.type):
-        whole = values.cast(pa.uint64() if values.type == pa.uint64() else pa.int64()).to_numpy(
-            zero_copy_only=False
-        )
+        # Numbers above 2^63 - 1 do not fit into int64; smaller ones have the same 64 bits in both.
+        if values.type != pa.uint64():
+            values = values.cast(pa.int64())
+        whole = values.to_numpy(zero_copy_only=False)
         bits = np.ascontiguousarray(whole).view(np.uint64)
     elif is_text(values.type):
+        # A 64-bit number of two 32-bit hashes.
         bits = _half("low:", values) | (_half("top:", values) << np.uint64(32))
     else:
         raise DataError(
             f"key column {column!r} has type {values.type}, expected whole numbers or text; cast "
             "it first"
         )
+    # 63 bits are a non-negative int64, as row numbers are.
     return (scramble(bits) >> np.uint64(1)).astype(np.int64)
 
 
@@ -100,7 +105,7 @@ def _half(prefix: str, values: pa.Array) -> npt.NDArray[np.uint64]:
 
 
 def check_hash_size(size: int) -> None:
-    """Refuse a number of columns that texts cannot be hashed into.
+    """Raise unless texts can be hashed into this number of columns.
 
     Raises:
         UsageError: if it is not a power of two from 2 to 2^20.
@@ -117,7 +122,7 @@ def check_hash_size(size: int) -> None:
 def hashed_places(
     column: str, values: pa.Array, size: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the column, of `size`, and the sign of each text, as scikit-learn's hasher does.
+    """Return the column, out of `size`, and the sign of each text, as in scikit-learn's hasher.
 
     Formula: with h the signed 32-bit MurmurHash3 (seed 0) of the UTF-8 bytes of "column=value", the
     place is |h| mod size and the sign is that of h (+ for 0).
@@ -140,7 +145,8 @@ def hashed_places(
 
 
 def _murmur3(prefix: str, values: pa.Array) -> npt.NDArray[np.int32]:
-    """Return the MurmurHash3 (seed 0) of each text behind a prefix, (n,)."""
+    """Return the MurmurHash3 (seed 0) of a prefix and each text, (n,)."""
+    # Imported here because Numba is slow to import and most logs have no hashed text.
     from piwo.logs.kernels import murmur3
 
     hashes = np.empty(len(values), np.int32)
