@@ -151,7 +151,7 @@ class _Fit:
             source=self._source(found),
             columns=columns,
             propensity_error=error,
-            estimated_by=self,
+            reestimated=self.divided,
         )
 
     def divided(self, train: Log, test: Log) -> tuple[Log, Log]:
@@ -176,7 +176,7 @@ class _Fit:
             side,
             source=source,
             propensity_error=replace(side.propensity_error, calibration=bins.table()),
-            estimated_by=None,
+            reestimated=None,
         )
 
     @property

@@ -157,6 +157,7 @@ class Arrays(TypedDict, total=False):
 
 
 def _table(kind: type) -> dict[str, Any]:
+    # The annotations hold the entries, so that types and table cannot differ.
     hints = get_type_hints(kind, include_extras=True)
     return {name: hint.__metadata__[0] for name, hint in hints.items()}
 
@@ -170,7 +171,7 @@ ARRAYS: Mapping[str, str] = _table(Arrays)
 NUMBERS = tuple(name for name, role in ROLES.items() if role.holds == "number" and name != "cost")
 """Roles with one number a row; the column of a cost is that of the reward."""
 STATES_PROPENSITIES = ("propensity", "log_propensity", "propensities")
-"""Roles of which a log needs one, unless the behavior policy is given as an object."""
+"""A log needs one of these roles, unless the behavior policy is given as an object."""
 
 
 def _label(name: str) -> str:
@@ -185,13 +186,16 @@ def documents_roles(texts: Mapping[str, Role | str]) -> Callable[[FunctionT], Fu
     """
 
     def documented(function: FunctionT) -> FunctionT:
-        if function.__doc__ is None:  # python -OO
+        if function.__doc__ is None:
+            # Python runs with -OO.
             return function
         head, entry, rest = inspect.cleandoc(function.__doc__).partition("    **")
         first, _, after = rest.partition("\n")
         lines = [f"{head}{entry}{first}"]
         for name, text in texts.items():
-            meaning = text.help if isinstance(text, Role) else text
+            meaning = text
+            if isinstance(text, Role):
+                meaning = text.help
             lines += textwrap.wrap(
                 f"{name}: {meaning}.",
                 width=96,
@@ -207,12 +211,12 @@ def documents_roles(texts: Mapping[str, Role | str]) -> Callable[[FunctionT], Fu
 def refuse_unknown(
     function: Callable[..., Any], given: Iterable[str], roles: Iterable[str]
 ) -> None:
-    """Raise for names of arguments that a function does not have.
+    """Raise for keyword arguments that a function does not have.
 
     Args:
-        function: takes roles as keywords, besides its own arguments.
-        given: the names of the keywords that it got.
-        roles: the roles that it takes.
+        function: takes roles as keywords, in addition to its own arguments.
+        given: the names of the keywords.
+        roles: the roles that the function takes.
 
     Raises:
         UsageError: with near names.
@@ -234,7 +238,7 @@ def refuse_unknown(
 
 
 def match_names(patterns: Iterable[str], available: Sequence[str], role: str) -> tuple[str, ...]:
-    """Return the column names that names and globs mean, in the log's order for a glob.
+    """Return the columns that match names and globs; those of a glob in the order of the log.
 
     Raises:
         DataError: if a name or glob matches nothing; near names are shown.
@@ -244,26 +248,27 @@ def match_names(patterns: Iterable[str], available: Sequence[str], role: str) ->
     """
     found: list[str] = []
     for pattern in patterns:
-        if pattern in available:
-            hits = [pattern]
-        else:
+        hits = [pattern]
+        # A name that looks like a glob is a name first.
+        if pattern not in available:
             hits = [x for x in available if fnmatchcase(x, pattern)]
         if not hits:
             raise DataError(
                 f"no column {pattern!r} for the {role}; {_nearest(pattern, available, 'columns')}"
             )
-        found += [x for x in hits if x not in found]
-    return tuple(found)
+        found += hits
+    # Several globs may match one column.
+    return tuple(dict.fromkeys(found))
 
 
 def _nearest(name: str, available: Sequence[str], what: str) -> str:
     near = difflib.get_close_matches(name, available, n=3, cutoff=0.5)
-    shown = ", ".join(repr(x) for x in available[:20])
+    shown = ", ".join(map(repr, available[:20]))
     if len(available) > 20:
         shown += ", ..."
     if not near:
         return f"the {what} are {shown}"
-    return f"did you mean {' or '.join(repr(x) for x in near)}? the {what} are {shown}"
+    return f"did you mean {' or '.join(map(repr, near))}? the {what} are {shown}"
 
 
 @dataclass(frozen=True)
@@ -291,14 +296,14 @@ class Columns:
 
     @classmethod
     def of_roles(cls, roles: Roles, behavior: bool = False) -> Columns:
-        """Return the columns that roles name, as `piwo.read` takes them.
+        """Return the columns for roles as `piwo.read` takes them.
 
         Args:
             roles: by name.
             behavior: whether the behavior policy is given as an object, instead of propensities.
 
         Raises:
-            UsageError: for what does not name columns, and for a reward and a cost together.
+            UsageError: for values that are not column names, and for both a reward and a cost.
 
         >>> Columns.of_roles({"cost": "latency", "context": "hour"}).context
         ('hour',)
@@ -319,7 +324,8 @@ class Columns:
         cost = given.pop("cost", None)
         if cost is not None:
             given["reward"] = cost
-        if behavior or any(name in given for name in STATES_PROPENSITIES):
+        # The default propensity column is read only if propensities come in no other way.
+        if behavior or not given.keys().isdisjoint(STATES_PROPENSITIES):
             given.setdefault("propensity", None)
         given["policies"] = given.pop("policy_columns", ())
         return cls(cost=cost is not None, **given)
@@ -341,16 +347,18 @@ class Columns:
         return {role: own[role] for role in ROLES}
 
     def numbers(self) -> dict[str, str]:
-        """Return what messages call a role -> its column, for every role with one number a row."""
+        """Return the name of a role in messages -> its column, for roles with one number a row."""
         found: dict[str, str] = {}
         for name in NUMBERS:
-            column = getattr(self, name)
+            label, column = _label(name), getattr(self, name)
+            if name == "reward" and self.cost:
+                label = "cost"
             if column is not None:
-                found["cost" if name == "reward" and self.cost else _label(name)] = column
+                found[label] = column
         return found
 
     def checked_alone(self) -> list[tuple[str, str, str]]:
-        """Return role, column and `Role.check` of numbers that are validated by themselves."""
+        """Return role, column and `Role.check` of numbers that are validated on their own."""
         found: list[tuple[str, str, str]] = []
         for name in NUMBERS:
             column, check = getattr(self, name), ROLES[name].check
@@ -360,8 +368,10 @@ class Columns:
 
     def scalars(self) -> tuple[str, ...]:
         """Return the columns with one value a row, but for context columns."""
-        keys = [] if self.key is None else [self.key]
-        return (self.action, *self.numbers().values(), *self.policies, *keys)
+        names = [self.action, *self.numbers().values(), *self.policies]
+        if self.key is not None:
+            names.append(self.key)
+        return tuple(names)
 
     def resolve(self, available: Sequence[str]) -> Columns:
         """Return the same roles with context globs replaced by names; every column must exist.

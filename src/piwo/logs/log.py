@@ -1,12 +1,12 @@
-"""The log: rows of decisions, what their columns mean, and how they are read."""
+"""The log: rows of decisions, the meaning of their columns, and how they are read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, Protocol, Unpack, runtime_checkable
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -31,16 +31,7 @@ from piwo.sources.query import QuerySource
 from piwo.sources.source import Fragment, Source
 from piwo.sources.spool import spooled
 
-__all__ = ["Log", "PropensityFit"]
-
-
-@runtime_checkable
-class PropensityFit(Protocol):
-    """How the propensities of a log were estimated; a split estimates each side on its own rows."""
-
-    def divided(self, train: Log, test: Log) -> tuple[Log, Log]:
-        """Return both sides with propensities estimated anew, those of `train` without `test`."""
-        ...
+__all__ = ["Log"]
 
 
 class ReadOptions(Roles, total=False):
@@ -61,12 +52,12 @@ class Log:
     """Logged decisions: context, action, reward, and the probability of the action.
 
     Made by `piwo.read`, `Log.from_arrays`, `Log.from_frame` or `Log.from_sql`. A log is a
-    description: rows are read, validated and folded batch by batch each time something is asked of
-    it, and are never all in memory (unless they were to begin with).
+    description: each computation reads and validates the rows again, batch by batch. They are never
+    all in memory, unless the source is in memory.
 
     Attributes:
-        actions: the action list. Given explicitly, or the distinct labels of the action column,
-            sorted.
+        actions: the action list: the declared one, or the sorted distinct labels of the action
+            column.
         features: how context columns become a matrix; None without context.
         reward_range: the declared (lo, hi). Inside piwo rewards are (R - lo) / (hi - lo).
 
@@ -87,27 +78,31 @@ class Log:
     selector: Selector | None = None
     propensity_error: PropensityErrorBound | None = None
     encoding: Encoding = DEFAULT_ENCODING
-    estimated_by: PropensityFit | None = None
+    reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
+    """Returns the sides of a split, learned from and held out, each with propensities estimated
+    from its own rows; None if the propensities were logged."""
 
     def __post_init__(self) -> None:
         try:
-            good = all(isinstance(x, Real) for x in self.reward_range)
-            low, high = (float(x) for x in self.reward_range)
-            good = good and bool(np.isfinite(low) and low < high)
+            low, high = map(float, self.reward_range)
+            numbers = all(isinstance(x, Real) for x in self.reward_range)
         except (TypeError, ValueError, OverflowError):
-            good = False
-        if not good:
+            numbers, low, high = False, 0.0, 1.0
+        if not (numbers and np.isfinite(low) and low < high):
             raise UsageError(
                 f"{argument('reward_range')} is {self.reward_range!r}, expected (lo, hi) with "
                 "finite lo < hi; hi may be inf"
             )
+        # Rewards are divided by the width.
         if np.isfinite(high) and not np.isfinite(high - low):
             raise UsageError(
                 f"{argument('reward_range')} is {self.reward_range!r}, whose width is beyond "
                 "float64; rescale the reward"
             )
         if self.columns.policies and len(set(self.columns.policies)) != len(self.columns.policies):
-            raise UsageError("a policy column is named twice; name each once")
+            raise UsageError(
+                f"{argument('policy_columns')} names a column twice; name each column once"
+            )
 
     def __repr__(self) -> str:
         """Return the source and the roles in one line, without rows.
@@ -117,8 +112,11 @@ class Log:
         Log('the arrays', action='action', reward='reward', ..., reward_range=(0.0, 1.0))
         """
         roles = {**self.columns.by_role(), "reward_range": tuple(self.reward_range)}
-        shown = [f"{role}={value!r}" for role, value in roles.items() if value not in (None, ())]
-        return f"Log({', '.join([repr(self.name), *shown])})"
+        shown = [repr(self.name)]
+        for role, value in roles.items():
+            if value not in (None, ()):
+                shown.append(f"{role}={value!r}")
+        return f"Log({', '.join(shown)})"
 
     # --- making one
 
@@ -133,9 +131,9 @@ class Log:
             )
         if options.get("normalize") and columns.propensities is None:
             raise UsageError(
-                f"{argument('normalize', value=True)} divides each row of propensities by its sum, and "
-                f"there are none; name their column ({argument('propensities')}), or leave "
-                "normalize out"
+                f"{argument('normalize', value=True)} divides each row of propensities by its "
+                f"sum, and there are none; name their column ({argument('propensities')}), or "
+                f"leave {argument('normalize')} out"
             )
         if actions is not None and not isinstance(actions, Actions):
             actions = Actions(actions)
@@ -160,12 +158,11 @@ class Log:
 
     @classmethod
     def from_sql(cls, sql: str, *, connection: Any = None, **options: Unpack[ReadOptions]) -> Log:
-        """Return a log over the answer to a DuckDB query, which is run again at each pass.
+        """Return a log over the result of a DuckDB query, which is run again at each pass.
 
         Args:
             sql: any DuckDB query.
-            connection: a DuckDB connection that knows the tables; None: a new one, which can read
-                files.
+            connection: a DuckDB connection with the tables; None: a new one, which can read files.
             **options: the arguments of `piwo.read`.
 
         >>> log = Log.from_sql("select 'a' as action, 1 as reward, 0.5 as propensity")
@@ -263,12 +260,12 @@ class Log:
 
     @property
     def has_context(self) -> bool:
-        """Whether there is a context; how it is encoded stays unknown."""
+        """Whether there is a context; this does not look at the rows."""
         return self.declared_features is not None or bool(self.columns.context)
 
     @cached_property
     def features(self) -> Features | None:
-        """How the context is encoded; levels and missing values are learned in one pass."""
+        """How the context is encoded; one pass finds its levels and missing values."""
         if self.declared_features is not None or not self.has_context:
             return self.declared_features
         reader, also = self._unlabeled_reader, self._choosing
@@ -276,39 +273,40 @@ class Log:
 
     @property
     def schema(self) -> Schema:
-        """What validation needs to know."""
+        """What validation needs: roles, action list, encoding, reward range."""
         return replace(self.unlabeled, actions=self.actions, features=self.features)
 
     @property
     def name(self) -> str:
-        """How to call it in messages."""
-        return self.source.name if self.selector is None else f"this part of {self.source.name}"
+        """The name of the log in messages."""
+        if self.selector is None:
+            return self.source.name
+        return f"this part of {self.source.name}"
 
     @property
     def unlabeled(self) -> Schema:
-        """What is known without reading: no action list, no context levels."""
+        """The schema before any pass: no action list, no context levels."""
         return Schema(
             self.columns,
-            None,
-            None,
-            self.reward_range,
-            self.normalize,
-            self.behavior,
-            self.propensity_error,
+            actions=None,
+            reward_range=self.reward_range,
+            normalize=self.normalize,
+            behavior=self.behavior,
+            propensity_error=self.propensity_error,
         )
 
     @property
     def origin(self) -> float:
-        """Lo / (hi - lo): where 0 of the unit scale lies, in units of the span."""
+        """The quotient lo / (hi - lo): where 0 of the unit scale is, in units of the span."""
         return self.reward_range[0] / self.span
 
     @property
     def span(self) -> float:
-        """Hi - lo of the reward range, 1 if hi is infinite."""
+        """The width hi - lo of the reward range, 1 if hi is infinite."""
         return self.unlabeled.span
 
     def __len__(self) -> int:
-        """Return the number of rows; a pass over the log if the source does not know it."""
+        """Return the number of rows; takes a pass if the source does not know it."""
         return self._rows
 
     @cached_property
@@ -330,17 +328,17 @@ class Log:
     def with_propensity_error(
         self, propensity_factor: float = 1.0, sensitivity: float = 1.0
     ) -> Log:
-        """Return the same rows with propensities that may be too small; every bound allows for it.
+        """Return the same rows, with bounds that allow for propensities that are too small.
 
         Args:
             propensity_factor: the true propensity is at most this times the logged one; at least 1.
-            sensitivity: Gamma: a hidden cause may have changed the odds of an action by this
-                factor; at least 1.
+            sensitivity: Gamma, the largest factor by which a hidden cause changed the odds of an
+                action; at least 1.
 
         Returns:
-            A log whose weights are made from the largest propensities allowed. Bounds on values and
-            improvements made from the logged propensities stay valid; what needs full propensity
-            vectors is refused.
+            A log whose weights are computed from the largest possible propensities. Bounds on
+            values and improvements hold for all propensities within these limits; methods that
+            need full propensity vectors raise an error.
 
         Raises:
             UsageError: for numbers below 1.
@@ -351,32 +349,36 @@ class Log:
         """
         if PropensityErrorBound(propensity_factor, sensitivity).exact:
             return self
-        known = PropensityErrorBound() if self.propensity_error is None else self.propensity_error
+        # Factors of several calls multiply.
+        known = self.propensity_error or PropensityErrorBound()
         factor, gamma = known.factor * propensity_factor, known.sensitivity * sensitivity
         return replace(self, propensity_error=replace(known, factor=factor, sensitivity=gamma))
 
     @property
     def gives_full_distribution(self) -> bool:
-        """Whether the probability of every action is known, and known exactly."""
+        """Whether the probability of every action is known exactly."""
         given = self.columns.propensities is not None or self.behavior is not None
         return given and (self.propensity_error is None or self.propensity_error.exact)
 
     @property
     def propensity_caveats(self) -> tuple[str, ...]:
         """Caveats about the propensities, to be shown with every result."""
-        return () if self.propensity_error is None else self.propensity_error.notes
+        if self.propensity_error is None:
+            return ()
+        return self.propensity_error.notes
 
     @property
     def assumption(self) -> str | None:
-        """What results assume of its propensities, beyond that they are as logged; or None."""
-        return None if self.propensity_error is None else self.propensity_error.assumption
+        """What results assume about the propensities besides correct logging; None: nothing."""
+        if self.propensity_error is None:
+            return None
+        return self.propensity_error.assumption
 
     def where(self, selector: Selector) -> Log:
-        """Return the rows that a selector keeps; row numbers stay those of the whole log.
+        """Return the rows of a selector; row numbers stay those of the whole log.
 
-        What is not declared, the action list and the levels of text columns, is found out from
-        these rows alone. Estimated propensities stay as they are; `split` estimates them anew on
-        each side.
+        An action list and levels of text columns that are not declared are learned from these rows
+        alone. Estimated propensities stay as they are; `split` estimates them anew on each side.
         """
         if self.selector is not None:
             raise UsageError("this log is already part of a split; split the whole log instead")
@@ -387,30 +389,30 @@ class Log:
     ) -> Split[Log]:
         """Return the log in two parts, one to learn from and one to certify with.
 
-        Which rows are held out depends on seed and row number alone, or on seed and key where the
-        log has one (`piwo.read(key=)`): not on batches, threads, files, or anything else in the
-        rows. It must not depend on the actions either: what is learned would then reveal which
-        actions to expect among the held-out rows, and certificates would fail (docs/theory.md,
-        section "A held-out split must not look at the actions"). For the same reason estimated
-        propensities (`piwo.estimate_propensities`) are estimated anew on each side. Actions that
-        were logged too rarely to be on both sides are named in `notes` and in a warning.
+        Which rows are held out depends on seed and row number alone, or on seed and key if the log
+        has one (`piwo.read(key=)`): not on batches, threads, files, or other contents of the rows.
+        It must not depend on the actions: the rows to learn from would then reveal which actions
+        are among the held-out rows, and certificates would be invalid (docs/theory.md, section "A
+        held-out split must not look at the actions"). For the same reason estimated propensities
+        (`piwo.estimate_propensities`) are estimated anew on each side. Actions that were logged too
+        rarely to be on both sides are listed in `notes` and in a warning.
 
         Args:
             holdout: fraction of the rows to hold out, above 0 and below 1.
             seed: chooses the rows; choose it before seeing any result.
             min_rows: least number of rows on each side.
-            tail: hold out the last rows instead, as adaptive logging needs: what is certified comes
-                after what was learned from. Keyed on row numbers, even if there is a key.
+            tail: hold out the last rows instead, as adaptive logging needs: the certified rows come
+                after the rows to learn from. Uses row numbers, even if there is a key.
 
         Returns:
-            A `Split` with `train` and `test`. Row numbers stay those of the whole log. The answer
-            to a query is read into memory first, because a query may give its rows in another order
-            at each pass.
+            A `Split` with `train` and `test`. Row numbers stay those of the whole log. The result
+            of a query is stored first, because a query may give its rows in another order at each
+            pass.
 
         Raises:
             DataError: if a side has fewer than `min_rows` rows.
-            UsageError: for a fraction that is none, a log that is already part of a split, a log in
-                a cluster without a key, and a key whose values are in many rows.
+            UsageError: for a fraction outside (0, 1), a log that is already part of a split, a log
+                in a cluster without a key, and a key whose values are in many rows.
 
         >>> log = Log.from_arrays(
         ...     action=["a", "b"] * 50, reward=[0, 1] * 50, propensity=[0.5] * 100
@@ -436,17 +438,17 @@ class Log:
         notes = tally.one_sided(log.actions)
         for note in notes:
             warn(note)
-        # What is learned may know the rows to learn from and no others: their actions and levels,
-        # not those of all rows.
+        # Learning may depend on the rows to learn from alone: the action list and levels of
+        # `train` come from these rows, those of `test` from the whole log.
         train = log.where(replace(held_out, test=False))
         test = replace(log.where(held_out), declared_actions=log.actions)
-        if log.estimated_by is not None:
-            # nor propensities that were estimated from what was done in the others
-            train, test = log.estimated_by.divided(train, test)
+        if log.reestimated is not None:
+            # Propensities that were estimated from all rows would carry over held-out actions.
+            train, test = log.reestimated(train, test)
         return Split(train, test, train_rows, test_rows, notes)
 
     def _in_fixed_order(self, tail: bool) -> Log:
-        """Return the same rows with numbers, or keys, that every pass gives them."""
+        """Return the same rows with row numbers, or keys, that are the same at every pass."""
         log = self
         if tail:
             self.require_order("the last part of a log")
@@ -461,7 +463,7 @@ class Log:
         return replace(log, source=spooled(log.source, log.columns.used()))
 
     def encoded_by(self, features: Features) -> Log:
-        """Return the same rows with the context encoded as a policy's features ask.
+        """Return the same rows with the context encoded by a policy's features.
 
         Raises:
             DataError: if the log lacks a column that the features need.
@@ -476,12 +478,14 @@ class Log:
 
     @property
     def _choosing(self) -> list[str]:
-        """The column that rows are chosen by, if they are chosen by one."""
-        return [] if self.selector is None or self.columns.key is None else [self.columns.key]
+        """The key column, if rows are selected by their key."""
+        if self.selector is None or self.columns.key is None:
+            return []
+        return [self.columns.key]
 
     @property
     def _unlabeled_reader(self) -> Reader:
-        """Reads the rows of this log raw, without an action list and context levels."""
+        """A reader of raw rows, without an action list and context levels."""
         return Reader(self.unlabeled, self.selector)
 
     @property
@@ -492,16 +496,18 @@ class Log:
     @property
     def _cluster(self) -> Cluster | None:
         """The source, if it is a cluster."""
-        return self.source if isinstance(self.source, Cluster) else None
+        if isinstance(self.source, Cluster):
+            return self.source
+        return None
 
     def require_order(
         self, what: str, instead: str = "put what belongs to a row into a column of the log"
     ) -> None:
-        """Raise if rows have no numbers that every pass over the log gives them.
+        """Raise unless rows have the same numbers at every pass over the log.
 
         Args:
-            what: uses row numbers.
-            instead: what to do.
+            what: the caller in words, which uses row numbers.
+            instead: the advice.
 
         Raises:
             UsageError: for logs in clusters.
@@ -513,10 +519,10 @@ class Log:
             )
 
     def require_one_machine(self, what: str) -> None:
-        """Raise if rows do not leave the machines that hold them; called before anything is read.
+        """Raise if the rows stay in a cluster; called before anything is read.
 
         Args:
-            what: needs all rows at once.
+            what: the caller in words, which needs all rows at once.
 
         Raises:
             UsageError: for logs in clusters.
@@ -544,38 +550,42 @@ class Log:
         return tuple(dict.fromkeys(wanted))
 
     def reader(self, labels: bool = True, context: bool = True) -> Reader:
-        """Return what a worker needs to read fragments; what is not asked for is not found out.
+        """Return what a worker needs to read fragments; only what is asked for takes a pass.
 
         Args:
-            labels: whether action codes are asked for; if not, an action list that is not declared
+            labels: whether action codes are needed; if not, an action list that is not declared
                 stays unknown.
-            context: whether the context is asked for; if not, the levels of its text columns stay
+            context: whether the context is needed; if not, the levels of its text columns stay
                 unknown.
         """
+        schema = self.unlabeled
+        # Propensity vectors are in the order of the action list.
         vectors = self.behavior is not None or self.columns.propensities is not None
-        known = labels or vectors or self.declared_actions is not None
-        features = self.features if context or self.behavior is not None else None
-        schema = replace(self.unlabeled, actions=self.actions if known else None, features=features)
+        if labels or vectors or self.declared_actions is not None:
+            schema = replace(schema, actions=self.actions)
+        # A behavior policy computes propensities from the context.
+        if context or self.behavior is not None:
+            schema = replace(schema, features=self.features)
         return Reader(schema, self.selector)
 
     def counted(self, refused: Refused) -> DataError:
         """Return the error for a refusal, with counts over the whole log."""
         if self.selector is not None:
-            # the user has to correct the whole log, not only this part
+            # The user has to correct the whole log, not only this part.
             return replace(self, selector=None).counted(refused)
         columns = self.wanted(context=True, propensities=True)
         found = fold(self.source, columns, FindRefused(self.reader()))
         return DataError(str(Refused(found or refused.findings)))
 
     def passed(self, rows: int) -> None:
-        """Take note of how many rows a whole pass had.
+        """Record the number of rows of a whole pass, and compare it with earlier passes.
 
         Args:
-            rows: of this log, without those that a selector leaves out.
+            rows: the number of selected rows.
 
         Raises:
-            DataError: if an earlier pass had another number of rows: what several passes say
-                together, such as a policy and its certificate, would be about different rows.
+            DataError: if an earlier pass had another number of rows: results of several passes,
+                such as a policy and its certificate, would be about different rows.
         """
         before = vars(self).setdefault("_rows_passed", rows)
         if before != rows:
@@ -586,11 +596,11 @@ class Log:
             )
 
     def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:
-        """Yield the validated batches in order, in this thread; harmless findings are warnings."""
+        """Yield the validated batches in order, in this thread; warn of harmless findings."""
         return self._batches(self.fragments(context, propensities), self.reader(context=context))
 
     def first_batch(self, context: bool = False) -> Batch | None:
-        """Return a few validated rows, the first ones if there is an order; None without rows."""
+        """Return a few validated rows, the first ones if rows are ordered; None without rows."""
         cluster = self._cluster
         if cluster is None:
             return next(self.each_batch(context), None)

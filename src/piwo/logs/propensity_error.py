@@ -17,7 +17,7 @@ __all__ = ["CalibrationBin", "ErrorBoundRows", "PropensityErrorBound"]
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """Pairs of row and action with an estimated propensity in a range, and the actions taken.
+    """Pairs of a row and an action with an estimated propensity in a range, and the actions taken.
 
     >>> round(CalibrationBin(0.0, 0.5, 100.0, 0.25, 0.31).z, 2)
     1.39
@@ -26,15 +26,16 @@ class CalibrationBin:
     least: float
     most: float
     pairs: float
-    """How many pairs of a row and an action."""
+    """The number of pairs of a row and an action."""
     predicted: float
     """Their mean estimated propensity."""
     observed: float
-    """The share of them in which the action was taken."""
+    """The share of pairs in which the action was taken."""
 
     @property
     def z(self) -> float:
         """(observed - predicted) / its standard error, as if the pairs were independent."""
+        # The variance of a mean of Bernoulli variables, p (1 - p) / n.
         spread = max(self.predicted * (1.0 - self.predicted), 1e-12) / max(self.pairs, 1.0)
         return float((self.observed - self.predicted) / np.sqrt(spread))
 
@@ -43,9 +44,9 @@ class CalibrationBin:
 class PropensityErrorBound:
     """How far the true propensities may exceed the logged ones.
 
-    Weights are made from the largest possible propensity; then pi/mu is at most its true value, and
-    so is every lower bound on a mean of pi R / mu. Bounds on value, losses and w R + 1 - R hold.
-    Statements that need the probability of every action do not, so the vectors are removed.
+    Weights use the largest possible propensity. Then pi/mu is at most its true value, and so is
+    every lower bound on a mean of pi R / mu. Bounds on the value, on losses and on w R + 1 - R
+    hold. Results that need the probability of every action do not hold, so the vectors are removed.
 
     Formula: mu <= min(1, factor p) for a logged p; or, with a hidden cause that changes the odds of
     an action by at most `sensitivity` = Gamma, 1/mu >= 1 + (1/p - 1)/Gamma, that is mu <= Gamma p /
@@ -55,7 +56,7 @@ class PropensityErrorBound:
     Args:
         factor: the true propensity is at most this times the logged one; at least 1.
         sensitivity: Gamma, at least 1; 1 is no hidden cause.
-        estimated: what the propensities were fitted with, in words; None: they were logged.
+        estimated: the model of the propensities, in words; None: they were logged.
         calibration: how estimated propensities compare with the actions taken, on rows that the
             fit did not see.
 
@@ -109,7 +110,9 @@ class PropensityErrorBound:
         """Return the rows with the largest possible propensities, and without vectors."""
         if self.exact:
             return batch
-        log_p = None if batch.log_propensity is None else self.upper_log(batch.log_propensity)
+        log_p = batch.log_propensity
+        if log_p is not None:
+            log_p = self.upper_log(log_p)
         upper = self.upper(batch.propensity)
         return replace(
             batch, propensity=upper, log_propensity=log_p, propensities=None, log_propensities=None
@@ -124,8 +127,10 @@ class PropensityErrorBound:
         >>> PropensityErrorBound(factor=1.25).assumption
         'the true propensities are at most 1.25 times the logged ones'
         """
-        kind = "logged" if self.estimated is None else "estimated"
-        if self.exact and self.estimated is None:
+        kind = "logged"
+        if self.estimated is not None:
+            kind = "estimated"
+        elif self.exact:
             return None
         if self.exact:
             return f"the estimated propensities are right{self._worst(' (', ')')}"
@@ -204,10 +209,11 @@ class ErrorBoundRows:
         for one, rows in other.each.items():
             both[one] = both.get(one, 0) + rows
         order = sorted(both, key=lambda one: (one.estimated or "", one.factor, one.sensitivity))
+        # The order must not depend on which log was first: files and notes would differ.
         return ErrorBoundRows({one: both[one] for one in order})
 
     def notes(self, total: int) -> tuple[Note, ...]:
-        """Return caveats of the sums, with the number of rows unless it is all of them."""
+        """Return caveats of the sums, with the number of rows if it is not all of them."""
         found: list[Note] = []
         for one, rows in self.each.items():
             for note in one.notes:

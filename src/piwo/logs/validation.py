@@ -1,8 +1,8 @@
-"""Validation: raw columns become batches, or an error that names what is wrong with them.
+"""Validation: raw columns become batches, or an error that lists the broken rules.
 
 Nothing is clipped, filled, dropped or normalized here, with two stated exceptions: a probability
-above 1 by no more than `TOLERANCE` is taken as 1 and counted, and rows of full propensity vectors
-are divided by their sum if the user asks for it (`normalize=True`).
+above 1 by at most `TOLERANCE` is taken as 1 and counted, and full propensity vectors are divided by
+their sum if the user asks for it (`normalize=True`).
 """
 
 from __future__ import annotations
@@ -21,24 +21,35 @@ from piwo.errors import DataError
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
-from piwo.logs.features import MISSING_ADVICE, Feature, Features, list_matrix, missing_rows
+from piwo.logs.features import (
+    MISSING_ADVICE,
+    Feature,
+    Features,
+    is_number,
+    list_matrix,
+    missing_rows,
+)
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.messages import argument
 from piwo.sources.row_labels import places
+from piwo.sources.source import decoded
 
 __all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "merge_findings", "validate"]
 
 TOLERANCE = 1e-4
-"""How far above 1 a probability, and how far from 1 the sum of a vector may be (float32
-writers)."""
+"""Largest excess of a probability over 1, and of the sum of a vector from 1: the rounding of
+writers of float32."""
 
 _SHOWN = 5
 _LEAST_LOG = -1e6
+"""Smaller logarithms are sentinels such as -1e30, not probabilities."""
+_DROP = "drop such rows yourself first, or give the action a label"
+_IN_UNIT = "probabilities lie in [0, 1]"
 
 
 @runtime_checkable
 class Behavior(Protocol):
-    """The behavior policy as an object: gives the full propensity vector of every context."""
+    """The behavior policy as an object, which gives the propensity vector of every context."""
 
     def probabilities(self, X: Any) -> Floats:
         """Return (n, K) probabilities mu(a | X), columns in the order of the action list."""
@@ -47,7 +58,7 @@ class Behavior(Protocol):
 
 @dataclass(frozen=True)
 class Schema:
-    """What the columns of a log mean: roles, action list, context encoding, reward range."""
+    """The meaning of the columns of a log: roles, actions, context encoding, reward range."""
 
     columns: Columns
     actions: Actions | None
@@ -60,20 +71,22 @@ class Schema:
 
     @property
     def count(self) -> int:
-        """The number of actions K, which must be known to read propensity vectors."""
+        """The number K of actions, which must be known to read propensity vectors."""
         assert self.actions is not None
         return len(self.actions)
 
     @property
     def span(self) -> float:
-        """Hi - lo, or 1 if hi is infinite."""
+        """The width hi - lo, or 1 if hi is infinite."""
         low, high = self.reward_range
-        return high - low if np.isfinite(high) else 1.0
+        if np.isfinite(high):
+            return high - low
+        return 1.0
 
 
 @dataclass(frozen=True)
 class Finding(State):
-    """One broken rule: its column, how often, the first rows; if `fatal`, the batch is refused."""
+    """One broken rule: its column, its count and first rows; if `fatal`, the batch is refused."""
 
     column: str
     rule: str
@@ -83,9 +96,11 @@ class Finding(State):
     fatal: bool = True
 
     def __str__(self) -> str:
-        rows = "row" if self.count == 1 else "rows"
-        where = f"in {self.count} {rows} ({places(self.rows, self.count > len(self.rows))})"
-        return f"column {self.column!r} {self.rule} {where}; {self.advice}"
+        count = f"{self.count} rows"
+        if self.count == 1:
+            count = "1 row"
+        where = places(self.rows, self.count > len(self.rows))
+        return f"column {self.column!r} {self.rule} in {count} ({where}); {self.advice}"
 
     def merge(self, other: Finding) -> Finding:
         """Return the same rule broken in the rows of both."""
@@ -94,11 +109,11 @@ class Finding(State):
 
 
 class Refused(DataError):  # noqa: N818 - named after what happens to the batch
-    """A batch breaks a rule; `findings` holds every broken rule."""
+    """A batch breaks a rule; `findings` has every broken rule."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = tuple(findings)
-        super().__init__(" | ".join(str(x) for x in self.findings))
+        super().__init__(" | ".join(map(str, self.findings)))
 
     def __reduce__(self) -> tuple[type[Refused], tuple[tuple[Finding, ...]]]:
         """Keep the findings when pickled, as errors of worker processes are."""
@@ -110,7 +125,9 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     merged: dict[tuple[str, str], Finding] = {}
     for one in findings:
         key = (one.column, one.rule)
-        merged[key] = merged[key].merge(one) if key in merged else one
+        if key in merged:
+            one = merged[key].merge(one)  # noqa: PLW2901 - the finding of all rows so far
+        merged[key] = one
     return tuple(merged.values())
 
 
@@ -141,12 +158,11 @@ class _Findings:
 def validate(
     record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]
 ) -> tuple[Batch, tuple[Finding, ...]]:
-    """Return a validated batch and the harmless findings (each counted, none silent).
+    """Return a validated batch and its harmless findings, which become warnings with counts.
 
     Args:
-        record: the columns that the schema names; context and propensity vectors may be left out
-            where unused.
-        schema: what the columns mean.
+        record: the columns of the schema; context and propensity vectors may be absent if unused.
+        schema: the meaning of the columns.
         rows: (n,) row numbers in the log.
 
     Raises:
@@ -166,6 +182,7 @@ def validate(
     optional: dict[str, Floats] = {}
     for role, name, check in columns.checked_alone():
         optional[role] = _CHECKS[check](record[name], name, findings)
+    # Propensities come last: a behavior policy needs a valid context, and some checks need actions.
     vectors, log_vectors = None, None
     if columns.propensities and columns.propensities in present:
         vectors = _vectors(record[columns.propensities], columns.propensities, schema, findings)
@@ -175,8 +192,11 @@ def validate(
     propensity, log_propensity = _propensity(record, schema, findings, vectors, action)
     if findings.fatal:
         raise Refused(findings.fatal)
+    start = 0
+    if len(rows):
+        start = int(rows[0])
     batch = Batch(
-        start=int(rows[0]) if len(rows) else 0,
+        start=start,
         action=action,
         reward=reward,
         propensity=propensity,
@@ -203,7 +223,7 @@ def _of_behavior(behavior: Behavior, context: Floats) -> tuple[Floats, Floats | 
 
 
 def _read_only(matrix: Floats) -> Floats:
-    """Return a read-only view, for code that is not ours."""
+    """Return a read-only view, for policies of users."""
     view = matrix.view()
     view.flags.writeable = False
     return view
@@ -213,17 +233,13 @@ def _action(values: pa.Array, schema: Schema, findings: _Findings) -> npt.NDArra
     name = schema.columns.action
     if schema.actions is None:
         missing = pc.is_null(label_array(values, name)).to_numpy(zero_copy_only=False)
-        findings.note(
-            name, "is missing", "drop such rows yourself first, or give the action a label", missing
-        )
+        findings.note(name, "is missing", _DROP, missing)
         return np.empty(0, np.int32)
     codes = schema.actions.codes(values, name)
     unknown = codes < 0
     if unknown.any():
         missing = pc.is_null(values).to_numpy(zero_copy_only=False)
-        findings.note(
-            name, "is missing", "drop such rows yourself first, or give the action a label", missing
-        )
+        findings.note(name, "is missing", _DROP, missing)
         unknown &= ~missing
         if unknown.any():
             label = values[int(np.flatnonzero(unknown)[0])].as_py()
@@ -239,37 +255,34 @@ def _action(values: pa.Array, schema: Schema, findings: _Findings) -> npt.NDArra
 
 def _number(values: pa.Array, name: str, findings: _Findings) -> Floats | None:
     """Return finite float64 numbers, or None after noting what is wrong with them."""
-    kind, wrong = values.type, False
-    if pa.types.is_dictionary(kind):
-        values, kind = values.dictionary_decode(), kind.value_type
+    values, wrong = decoded(values), False
+    kind = values.type
     if pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
     elif is_text(kind):
         values, wrong = _number_of_text(values.cast(pa.string()), name, findings)
-    elif not (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    ):
+    elif not (is_number(kind) or pa.types.is_null(kind)):
         raise DataError(f"column {name!r} has type {kind}, expected numbers; cast it first")
-    numbers = np.asarray(
-        values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64
-    )
+    real = values.cast(pa.float64(), safe=False)
+    numbers = np.asarray(real.to_numpy(zero_copy_only=False), np.float64)
+    # Minimum and maximum are NaN or infinite if any number is, and need no mask.
     if len(numbers) == 0 or (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
-        return None if wrong else numbers
+        if wrong:
+            return None
+        return numbers
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)
-    bad = findings.note(
-        name, "is missing", "drop such rows yourself first; nothing is filled in", missing
-    )
+    advice = "drop such rows yourself first; nothing is filled in"
+    bad = findings.note(name, "is missing", advice, missing)
     nan = np.isnan(numbers) & ~missing
     bad |= findings.note(name, "is NaN", "find out why; nothing is dropped or filled in", nan)
     bad |= findings.note(name, "is infinite", "find out why; nothing is clipped", np.isinf(numbers))
-    return None if bad or wrong else numbers
+    if bad or wrong:
+        return None
+    return numbers
 
 
 def _number_of_text(values: pa.Array, name: str, findings: _Findings) -> tuple[pa.Array, bool]:
-    """Return numbers that are written as text, and whether other texts were found, and noted."""
+    """Return numbers that are written as text, and whether there are other texts (noted)."""
     trimmed = pc.utf8_trim_whitespace(values)
     truth = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(["false", "true"]))
     trimmed = pc.coalesce(truth.cast(pa.string()), trimmed)
@@ -291,17 +304,19 @@ def _reward(values: pa.Array, schema: Schema, findings: _Findings) -> Floats:
     if schema.columns.cost:
         reward = -reward
     if reward.min() < low or reward.max() > high:
-        what = "reward (the negative cost)" if schema.columns.cost else "reward"
+        what = "reward"
+        if schema.columns.cost:
+            what = "reward (the negative cost)"
         outside = (reward < low) | (reward > high)
         example = reward[int(np.argmax(outside))]
         advice = f"such as {example:g}; declare {argument('reward_range', '(lo, hi)')}"
         if reward.min() < 0 <= low and not schema.columns.cost:
             advice += f"; if these are costs, say so ({argument('cost')})"
-        findings.note(
-            name, f"has a {what} outside the declared range [{low:g}, {high:g}]", advice, outside
-        )
+        rule = f"has a {what} outside the declared range [{low:g}, {high:g}]"
+        findings.note(name, rule, advice, outside)
     if (low, high) == (0.0, 1.0):
         return reward
+    # The unit scale: (R - lo) / (hi - lo), or R - lo for an infinite hi.
     return (reward - low) / schema.span
 
 
@@ -311,105 +326,84 @@ def _probability(values: pa.Array, name: str, findings: _Findings, zero_allowed:
         return np.zeros(len(values))
     low, high = p.min(), p.max()
     if low < 0 or (low == 0 and not zero_allowed):
-        findings.note(name, "is negative", "probabilities lie in [0, 1]", p < 0)
+        findings.note(name, "is negative", _IN_UNIT, p < 0)
         if not zero_allowed:
             rule = "is 0, which cannot happen for an action that was taken,"
-            findings.note(
-                name,
-                rule,
-                f"correct the log (see {argument('log_propensity')} if it underflowed)",
-                p == 0,
-            )
+            advice = f"correct the log (see {argument('log_propensity')} if it underflowed)"
+            findings.note(name, rule, advice, p == 0)
     if high > 1:
-        findings.note(
-            name,
-            f"is above 1 by more than {TOLERANCE:g}",
-            "probabilities lie in [0, 1]",
-            p > 1 + TOLERANCE,
-        )
-        hair = (p > 1) & (p <= 1 + TOLERANCE)
-        findings.note(
-            name, f"is above 1 by no more than {TOLERANCE:g}", "taken as 1", hair, fatal=False
-        )
+        findings.note(name, f"is above 1 by more than {TOLERANCE:g}", _IN_UNIT, p > 1 + TOLERANCE)
+        rule = f"is above 1 by no more than {TOLERANCE:g}"
+        slightly = (p > 1) & (p <= 1 + TOLERANCE)
+        findings.note(name, rule, "taken as 1", slightly, fatal=False)
         p = np.minimum(p, 1.0)
     return p
 
 
 def _finite(values: pa.Array, name: str, findings: _Findings) -> Floats:
     numbers = _number(values, name, findings)
-    return np.zeros(len(values)) if numbers is None else numbers
+    if numbers is None:
+        return np.zeros(len(values))
+    return numbers
 
 
 def _sampling_weight(values: pa.Array, name: str, findings: _Findings) -> Floats:
     weight = _number(values, name, findings)
     if weight is None or len(weight) == 0:
         return np.ones(len(values))
-    findings.note(
-        name,
-        "is not positive",
-        "a sampling weight is 1 / (rate at which rows were kept), above 0",
-        weight <= 0,
-    )
+    advice = "a sampling weight is 1 / (rate at which rows were kept), above 0"
+    findings.note(name, "is not positive", advice, weight <= 0)
     return weight
 
 
 _CHECKS = {"finite": _finite, "sampling weight": _sampling_weight}
-"""`Role.check` -> what validates such a column."""
+"""`Role.check` -> the function that validates such a column."""
 
 
 def _context(record: pa.RecordBatch, schema: Schema, findings: _Findings) -> Floats:
     assert schema.features is not None
     features = schema.features
-    matrix, unseen = features.encode_columns(
-        {x: record[x] for x in features.columns}, record.num_rows
-    )
+    columns = {x: record[x] for x in features.columns}
+    matrix, unseen = features.encode_columns(columns, record.num_rows)
     whole = not matrix.size or bool(np.isfinite(matrix.min()) and np.isfinite(matrix.max()))
     if whole and not unseen:
         return matrix
+    # Something is wrong: find out in which columns and rows.
     at = 0
     for item in features.items:
         block = matrix[:, at : at + item.width]
         at += item.width
         _note_context(item, record[item.column], block, findings)
         if item.kind == "levels":
-            findings.note(
-                item.column,
-                "has context values unseen in training",
-                'they are treated as "other"',
-                ~block.any(axis=1),
-                fatal=False,
-            )
+            rule, advice = "has context values unseen in training", 'they are treated as "other"'
+            findings.note(item.column, rule, advice, ~block.any(axis=1), fatal=False)
     return matrix
 
 
 def _note_context(item: Feature, values: pa.Array, block: Floats, findings: _Findings) -> None:
-    """Note why rows of one context column cannot be used, each row for one reason."""
+    """Note the rows of a context column that cannot be used, each row under one rule."""
     bad = ~np.isfinite(block).all(axis=1)
     if not bad.any():
         return
-    nulls, nans = (mask & bad for mask in missing_rows(values))
+    nulls, nans = missing_rows(values)
+    nulls, nans = nulls & bad, nans & bad
     infinite = np.isinf(block).any(axis=1) & ~nulls & ~nans
     findings.note(item.column, "has missing context values", MISSING_ADVICE, nulls)
     findings.note(item.column, "has context values that are NaN", MISSING_ADVICE, nans)
-    findings.note(
-        item.column, "has infinite context values", "find out why; nothing is clipped", infinite
-    )
+    advice = "find out why; nothing is clipped"
+    findings.note(item.column, "has infinite context values", advice, infinite)
     rule = f"does not hold lists of {item.size} numbers"
-    findings.note(
-        item.column,
-        rule,
-        "correct or drop such rows yourself first",
-        bad & ~(nulls | nans | infinite),
-    )
+    other = bad & ~(nulls | nans | infinite)
+    findings.note(item.column, rule, "correct or drop such rows yourself first", other)
 
 
 def _vectors(values: pa.Array, name: str, schema: Schema, findings: _Findings) -> Floats | None:
     size = schema.count
     matrix, wrong = list_matrix(values, name, size)
-    findings.note(
-        name, f"does not hold exactly {size} numbers, one for each action", "correct the log", wrong
-    )
-    return None if wrong.any() else _checked_vectors(matrix, name, schema, findings)
+    rule = f"does not hold exactly {size} numbers, one for each action"
+    if findings.note(name, rule, "correct the log", wrong):
+        return None
+    return _checked_vectors(matrix, name, schema, findings)
 
 
 def _checked_vectors(
@@ -421,32 +415,29 @@ def _checked_vectors(
             f"{schema.count} actions"
         )
     sums = matrix.sum(axis=1)
-    wrong = findings.note(
-        name, "has missing or infinite probabilities", "correct the log", ~np.isfinite(sums)
-    )
-    wrong |= findings.note(
-        name, "has negative probabilities", "probabilities lie in [0, 1]", (matrix < 0).any(axis=1)
-    )
+    rule, negative = "has missing or infinite probabilities", (matrix < 0).any(axis=1)
+    wrong = findings.note(name, rule, "correct the log", ~np.isfinite(sums))
+    wrong |= findings.note(name, "has negative probabilities", _IN_UNIT, negative)
     if wrong:
         return None
+    rule = f"does not sum to 1 within {TOLERANCE:g}"
     if schema.normalize:
         rescaled = np.abs(sums - 1.0) > TOLERANCE
         asked = argument("normalize", value=True)
         advice = f"divided by its sum as asked ({asked}); results depend on these propensities"
-        findings.note(
-            name, f"does not sum to 1 within {TOLERANCE:g}", advice, rescaled, fatal=False
-        )
-        findings.note(
-            name, "sums to 0", "a propensity vector needs at least one positive entry", sums <= 0
-        )
+        findings.note(name, rule, advice, rescaled, fatal=False)
+        advice = "a propensity vector needs at least one positive entry"
+        findings.note(name, "sums to 0", advice, sums <= 0)
         return matrix / np.where(sums > 0, sums, 1.0)[:, None]
     off = np.abs(sums - 1.0)
-    example = float(sums[int(np.argmax(off))]) if len(sums) else 1.0
+    if not len(sums):
+        return matrix
+    example = float(sums[int(np.argmax(off))])
     advice = (
         f"such as a sum of {example:.6g}; correct the log, or pass "
         f"{argument('normalize', value=True)} to divide by the sum"
     )
-    findings.note(name, f"does not sum to 1 within {TOLERANCE:g}", advice, off > TOLERANCE)
+    findings.note(name, rule, advice, off > TOLERANCE)
     return matrix
 
 
@@ -457,7 +448,7 @@ def _propensity(
     vectors: Floats | None,
     action: npt.NDArray[np.int32],
 ) -> tuple[Floats, Floats | None]:
-    """Return mu(A_t | X_t) from the columns that give it, and its logarithm if it was logged."""
+    """Return mu(A_t | X_t) from the columns that hold it, and its logarithm if it was logged."""
     columns, log_p, p = schema.columns, None, None
     if columns.log_propensity is not None:
         log_p = _log_probability(record[columns.log_propensity], columns.log_propensity, findings)
@@ -468,12 +459,8 @@ def _propensity(
         )
         if log_p is not None and p is not None:
             rule = f"disagrees with the log-propensity in column {columns.log_propensity!r}"
-            findings.note(
-                columns.propensity,
-                rule,
-                "one of the two is wrong",
-                _disagrees_in_logs(linear, log_p),
-            )
+            wrong = _disagrees_in_logs(linear, log_p)
+            findings.note(columns.propensity, rule, "one of the two is wrong", wrong)
         p = linear
     if vectors is not None and len(action) and action.min() >= 0:
         name = columns.propensities or "behavior"
@@ -483,23 +470,23 @@ def _propensity(
             findings.note(name, rule, "correct the log", of_action <= 0)
         if p is not None:
             rule = "disagrees with the propensity of the logged action"
+            # The tolerance for the rounding of float32, but at most 1 % of a small probability.
             allowed = np.minimum(TOLERANCE, 0.01 * np.maximum(of_action, p))
-            positive = of_action > 0
-            findings.note(
-                name,
-                rule,
-                "check the order of the action list",
-                positive & (np.abs(of_action - p) > allowed),
-            )
-        p = of_action if p is None else p
-    return (np.ones(record.num_rows) if p is None else p), log_p
+            wrong = (of_action > 0) & (np.abs(of_action - p) > allowed)
+            findings.note(name, rule, "check the order of the action list", wrong)
+        else:
+            p = of_action
+    if p is None:
+        # Another rule is broken, or nothing asked for propensities.
+        p = np.ones(record.num_rows)
+    return p, log_p
 
 
 def _disagrees_in_logs(p: Floats, log_p: Floats) -> npt.NDArray[np.bool_]:
-    """Return a mask: p is not exp(log_p) to float32 accuracy; a p of 0 must be an underflow."""
+    """Return the mask of p that is not exp(log_p) to float32 accuracy; 0 must be an underflow."""
     with np.errstate(divide="ignore"):
         off = np.abs(np.log(p) - log_p) > TOLERANCE * np.maximum(1.0, np.abs(log_p))
-    # below the normal float32 numbers p has few digits or none
+    # Below 1e-37, float32 numbers are subnormal: p has few correct digits or none.
     return np.where(p < 1e-37, log_p > -80.0, off)
 
 
@@ -508,16 +495,14 @@ def _log_probability(values: pa.Array, name: str, findings: _Findings) -> Floats
     if log_p is None or len(log_p) == 0:
         return np.zeros(len(values))
     if log_p.max() > 0:
-        findings.note(
-            name,
+        rule, advice = (
             f"is above 0 by more than {TOLERANCE:g}",
             "logarithms of probabilities are at most 0",
-            log_p > TOLERANCE,
         )
-        hair = (log_p > 0) & (log_p <= TOLERANCE)
-        findings.note(
-            name, f"is above 0 by no more than {TOLERANCE:g}", "taken as 0", hair, fatal=False
-        )
+        findings.note(name, rule, advice, log_p > TOLERANCE)
+        rule = f"is above 0 by no more than {TOLERANCE:g}"
+        slightly = (log_p > 0) & (log_p <= TOLERANCE)
+        findings.note(name, rule, "taken as 0", slightly, fatal=False)
         log_p = np.minimum(log_p, 0.0)
     if log_p.min() < _LEAST_LOG:
         rule = f"is below {_LEAST_LOG:g}, which no logarithm of a logged probability is,"
