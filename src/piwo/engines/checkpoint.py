@@ -113,13 +113,13 @@ class Checkpoint:
             if name != known.name:
                 was = f" ({known.name!r}, not {name!r})"
             return FileError(
-                f"{str(self.path)!r} is a checkpoint of another log{was}, or the log has changed "
-                "since; remove it to begin anew, or name another file"
+                f"{str(self.path)!r} is a checkpoint of another log{was}, or the log "
+                "has changed since; remove it to begin anew, or name another file"
             )
         return FileError(
-            f"{str(self.path)!r} is a checkpoint of another computation on this log: other "
-            "policies, options or engine; ask for the same again, remove it to begin anew, or "
-            "name another file"
+            f"{str(self.path)!r} is a checkpoint of another computation on this log: "
+            "other policies, options or engine; ask for the same again, remove it to "
+            "begin anew, or name another file"
         )
 
     def keep(self, passed: Passed[Any]) -> None:
@@ -163,13 +163,13 @@ class Checkpoint:
                 passes.append(Passed(state, rows, pieces, done, name, source, work))
         except (FileError, LookupError, TypeError, ValueError):
             raise FileError(
-                f"{str(self.path)!r} is not a checkpoint, or cut short or damaged; name another "
-                "file, or remove it"
+                f"{str(self.path)!r} is not a checkpoint, or cut short or damaged; "
+                "name another file, or remove it"
             ) from None
         if version != __version__:
             raise FileError(
-                f"{str(self.path)!r} is a checkpoint of piwo {version}, this is {__version__}; "
-                "go on with that version, or remove it to begin anew"
+                f"{str(self.path)!r} is a checkpoint of piwo {version}, this is "
+                f"{__version__}; go on with that version, or remove it to begin anew"
             )
         self.passes = passes
 

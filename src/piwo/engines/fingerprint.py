@@ -45,8 +45,8 @@ def fingerprint(value: Any) -> str:
         return _digest(value).hex()
     except RecursionError:
         raise UsageError(
-            f"a checkpoint cannot describe a {type(value).__name__} that contains itself; compute "
-            "without a checkpoint"
+            f"a checkpoint cannot describe a {type(value).__name__} that contains "
+            "itself; compute without a checkpoint"
         ) from None
 
 
@@ -97,8 +97,8 @@ def _taken_apart(value: Any) -> Iterator[Any]:
         reduced = value.__reduce_ex__(4)
     except (TypeError, ValueError, NotImplementedError, AttributeError) as cause:
         raise UsageError(
-            f"a checkpoint cannot describe what a {type(value).__name__} holds ({cause}); compute "
-            "without a checkpoint"
+            f"a checkpoint cannot describe what a {type(value).__name__} holds "
+            f"({cause}); compute without a checkpoint"
         ) from None
     yield getattr(value, "__wrapped__", None)  # what functools.cache has wrapped
     if isinstance(reduced, str):
@@ -129,8 +129,8 @@ def _source(value: Any) -> str:
         return f"{name}\n{inspect.getsource(value)}"
     except (OSError, TypeError):
         raise UsageError(
-            f"a checkpoint cannot describe what {name} does, whose source text is not available; "
-            "define it in a file, or compute without a checkpoint"
+            f"a checkpoint cannot describe what {name} does, whose source text is not "
+            "available; define it in a file, or compute without a checkpoint"
         ) from None
 
 

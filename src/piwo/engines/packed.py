@@ -71,8 +71,8 @@ def unpacked(data: bytes) -> Any:
             return _state(json.loads(arrays["tree"].tobytes()), arrays)
     except _UNREADABLE:
         raise FileError(
-            "the saved sums cannot be read: they are cut short, damaged, or of another version; "
-            "make them anew"
+            "the saved sums cannot be read: they are cut short, damaged, or of "
+            "another version; make them anew"
         ) from None
 
 

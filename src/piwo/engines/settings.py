@@ -22,7 +22,12 @@ Progress = Callable[[int, int | None], None]
 class Mapper(Protocol):
     """Anything that maps a function over fragments, such as an executor or a Dask client."""
 
-    def map(self, fn: Callable[[Any], Any], fragments: Iterable[Any], /) -> Iterable[Any]:
+    def map(
+        self,
+        fn: Callable[[Any], Any],
+        fragments: Iterable[Any],
+        /,
+    ) -> Iterable[Any]:
         """Return fn of every fragment, in order."""
         ...
 
@@ -71,8 +76,8 @@ def reporting(progress: Progress) -> AbstractContextManager[None]:
     """
     if not callable(progress):
         raise UsageError(
-            f"{argument('progress')} is {shown(progress)}, expected a function of (rows done, "
-            "rows in all)"
+            f"{argument('progress')} is {shown(progress)}, expected a function of "
+            "(rows done, rows in all)"
         )
     return _set(_progress, progress)
 

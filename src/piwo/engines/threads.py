@@ -23,7 +23,12 @@ S = TypeVar("S")
 
 @contextmanager
 def on_threads(
-    task: Task[S], fragments: list[Fragment], *, total: int | None, pieces: int, rows: int
+    task: Task[S],
+    fragments: list[Fragment],
+    *,
+    total: int | None,
+    pieces: int,
+    rows: int,
 ) -> Iterator[Iterable[tuple[S, int]]]:
     """Give the states and row counts of the pieces, in order; all work stops at the end.
 

@@ -5,7 +5,11 @@ from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
 from piwo.logs.features import Feature, Features
 from piwo.logs.log import Log
-from piwo.logs.propensity_error import CalibrationBin, ErrorBoundRows, PropensityErrorBound
+from piwo.logs.propensity_error import (
+    CalibrationBin,
+    ErrorBoundRows,
+    PropensityErrorBound,
+)
 from piwo.logs.read import read, read_dsjson
 from piwo.logs.split import Split
 

@@ -54,8 +54,9 @@ def label_array(values: Any, column: str = "action") -> pa.Array:
         return array.cast(pa.string())
     if pa.types.is_floating(kind):
         raise DataError(
-            f"column {column!r} holds floating-point numbers, expected text or whole numbers; "
-            "convert it yourself (to integer or to text), so that 1.75 cannot become 1"
+            f"column {column!r} holds floating-point numbers, expected text or whole "
+            "numbers; convert it yourself (to integer or to text), so that 1.75 "
+            "cannot become 1"
         )
     raise DataError(f"column {column!r} has type {kind}, expected text or whole numbers")
 
@@ -168,13 +169,13 @@ class Actions:
     ) -> None:
         if isinstance(labels, str):
             raise UsageError(
-                f"{argument('actions')} is the text {labels!r}, expected a list of labels; write "
-                f"[{labels!r}]"
+                f"{argument('actions')} is the text {labels!r}, expected a list of "
+                f"labels; write [{labels!r}]"
             )
         if isinstance(labels, set | frozenset | Mapping) or not hasattr(labels, "__iter__"):
             raise UsageError(
-                f"{argument('actions')} is a {type(labels).__name__}, expected a list of "
-                "labels: their order matters"
+                f"{argument('actions')} is a {type(labels).__name__}, expected a list "
+                "of labels: their order matters"
             )
         object.__setattr__(self, "labels", _checked_labels(labels))
         object.__setattr__(self, "seen", seen)

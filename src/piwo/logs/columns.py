@@ -178,7 +178,9 @@ def _label(name: str) -> str:
     return ROLES[name].label or name
 
 
-def documents_roles(texts: Mapping[str, Role | str]) -> Callable[[FunctionT], FunctionT]:
+def documents_roles(
+    texts: Mapping[str, Role | str],
+) -> Callable[[FunctionT], FunctionT]:
     """Return a decorator that lists roles in a docstring, after its `**` argument.
 
     Args:
@@ -237,7 +239,11 @@ def refuse_unknown(
         )
 
 
-def match_names(patterns: Iterable[str], available: Sequence[str], role: str) -> tuple[str, ...]:
+def match_names(
+    patterns: Iterable[str],
+    available: Sequence[str],
+    role: str,
+) -> tuple[str, ...]:
     """Return the columns that match names and globs; those of a glob in the order of the log.
 
     Raises:
@@ -318,8 +324,9 @@ class Columns:
                 raise UsageError(f"{argument(name)}={value!r} is not a column name, expected text")
         if "reward" in given and "cost" in given:
             raise UsageError(
-                f"got {argument('reward')}={given['reward']!r} and {argument('cost')}="
-                f"{given['cost']!r}, expected one of the two; a cost is minus the reward"
+                f"got {argument('reward')}={given['reward']!r} and "
+                f"{argument('cost')}={given['cost']!r}, expected one of the two; a "
+                "cost is minus the reward"
             )
         cost = given.pop("cost", None)
         if cost is not None:
@@ -394,8 +401,9 @@ class Columns:
             match_names([self.key], available, "key")
             if self.key in (*roles.values(), *self.policies):
                 raise UsageError(
-                    f"key column {self.key!r} has another role too, expected a column that does "
-                    "not depend on the decision, such as the number of an event"
+                    f"key column {self.key!r} has another role too, expected a column "
+                    "that does not depend on the decision, such as the number of an "
+                    "event"
                 )
         names = list(roles.values())
         doubled = next((x for i, x in enumerate(names) if x in names[:i]), None)
@@ -407,16 +415,16 @@ class Columns:
         clash = [x for x in self.context if x in names]
         if clash:
             raise UsageError(
-                f"column {clash[0]!r} is context and has another role too; leave it out of the "
-                "context"
+                f"column {clash[0]!r} is context and has another role too; leave it "
+                "out of the context"
             )
         context = tuple(x for x in context if x not in names and x not in self.policies)
         policies = match_names(self.policies, available, _label("policy_columns"))
         taken = next((x for x in policies if x in names and x != self.propensity), None)
         if taken is not None:
             raise UsageError(
-                f"column {taken!r} is a target policy and has another role too, expected a column "
-                "of probabilities of the logged action"
+                f"column {taken!r} is a target policy and has another role too, "
+                "expected a column of probabilities of the logged action"
             )
         return replace(self, context=context, policies=policies)
 
@@ -435,7 +443,7 @@ def _names(role: str, value: Any) -> tuple[str, ...]:
     ordered = hasattr(value, "__iter__") and not isinstance(value, set | frozenset | Mapping)
     if not ordered or not all(isinstance(x, str) for x in value):
         raise UsageError(
-            f"{argument(role)}={value!r} is not a list of column names, expected text or a list "
-            "of texts"
+            f"{argument(role)}={value!r} is not a list of column names, expected text "
+            "or a list of texts"
         )
     return tuple(value)

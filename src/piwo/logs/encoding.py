@@ -15,7 +15,14 @@ from piwo.engines.engine import fold
 from piwo.engines.task import Task
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import is_text
-from piwo.logs.features import Feature, Features, is_list, is_number, missing_rows, texts
+from piwo.logs.features import (
+    Feature,
+    Features,
+    is_list,
+    is_number,
+    missing_rows,
+    texts,
+)
 from piwo.logs.hashing import check_hash_size
 from piwo.logs.reader import Reader
 from piwo.messages import argument
@@ -61,8 +68,8 @@ class Encoding:
     def __post_init__(self) -> None:
         if type(self.max_levels) is not int or not 0 <= self.max_levels <= _MOST_LEVELS:
             raise UsageError(
-                f"{argument('max_levels')} is {shown(self.max_levels)}, expected a whole number "
-                f"from 0 (hash every text) to {_MOST_LEVELS}"
+                f"{argument('max_levels')} is {shown(self.max_levels)}, expected a "
+                f"whole number from 0 (hash every text) to {_MOST_LEVELS}"
             )
         check_hash_size(self.hash_size)
         if self.missing not in get_args(Missing):
@@ -218,8 +225,8 @@ def context_kinds(columns: Sequence[str], source: Source) -> dict[str, pa.DataTy
     for name, kind in kinds.items():
         if not (is_number(kind) or _is_categorical(kind) or is_list(kind)):
             raise UsageError(
-                f"context column {name!r} has type {kind}, expected numbers, text or lists of "
-                "numbers"
+                f"context column {name!r} has type {kind}, expected numbers, text or "
+                "lists of numbers"
             )
     return kinds
 
@@ -276,7 +283,12 @@ def learn_features(
     return Features(tuple(items))
 
 
-def _feature(name: str, kind: pa.DataType, facts: _Facts, encoding: Encoding) -> Feature:
+def _feature(
+    name: str,
+    kind: pa.DataType,
+    facts: _Facts,
+    encoding: Encoding,
+) -> Feature:
     missing = facts.nulls + facts.nans > 0
     if is_list(kind):
         size = facts.size
@@ -291,8 +303,8 @@ def _feature(name: str, kind: pa.DataType, facts: _Facts, encoding: Encoding) ->
         return Feature(name, missing=missing)
     if facts.marks is not None and facts.numbers and not facts.words:
         raise DataError(
-            f"context column {name!r} holds numbers and {facts.marks!r}; fill or drop such rows "
-            "yourself first, or turn the column into text labels"
+            f"context column {name!r} holds numbers and {facts.marks!r}; fill or drop "
+            "such rows yourself first, or turn the column into text labels"
         )
     if len(facts.levels) > encoding.max_levels:
         return Feature(name, "hashed", size=encoding.hash_size, missing=missing)
@@ -304,9 +316,10 @@ def _hashed_note(items: Iterable[Feature], encoding: Encoding) -> str:
     if not names:
         return ""
     return (
-        f"context columns with more than {encoding.max_levels} levels: {', '.join(names)}; each is "
-        f"hashed into {encoding.hash_size} columns, which some levels share "
-        f"({argument('max_levels')} and {argument('hash_size')} change that)"
+        f"context columns with more than {encoding.max_levels} levels: "
+        f"{', '.join(names)}; each is hashed into {encoding.hash_size} columns, which "
+        f"some levels share ({argument('max_levels')} and {argument('hash_size')} "
+        "change that)"
     )
 
 

@@ -201,8 +201,8 @@ def _numbers(values: pa.Array, column: str) -> npt.NDArray[np.float64]:
         return np.full(len(values), np.nan)
     if not is_number(values.type):
         raise DataError(
-            f"context column {column!r} has type {values.type}, expected numbers as when it was "
-            "first read"
+            f"context column {column!r} has type {values.type}, expected numbers as "
+            "when it was first read"
         )
     if pa.types.is_boolean(values.type):
         # Arrow does not cast booleans to floats directly.
@@ -330,8 +330,8 @@ class Features:
         matrix, unseen = self.encode_columns(columns, table.num_rows)
         if unseen:
             warn(
-                f"{unseen} context values were never seen when the levels were learned; their "
-                "columns are all 0"
+                f"{unseen} context values were never seen when the levels were "
+                "learned; their columns are all 0"
             )
         bad = ~np.isfinite(matrix)
         if bad.any():
@@ -373,8 +373,8 @@ class Features:
             matrix = real_array(unmasked(context))
         except (TypeError, ValueError):
             raise DataError(
-                "the context array holds text, times or complex numbers, expected numbers; give a "
-                "data frame with named columns"
+                "the context array holds text, times or complex numbers, expected "
+                "numbers; give a data frame with named columns"
             ) from None
         if (
             matrix.ndim == 2
@@ -390,8 +390,8 @@ class Features:
         if not np.isfinite(matrix).all():
             row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
             raise DataError(
-                f"the context is NaN or infinite at row {row}; fill or drop such rows yourself "
-                "first"
+                f"the context is NaN or infinite at row {row}; fill or drop such rows "
+                "yourself first"
             )
         return matrix
 
@@ -423,8 +423,8 @@ class Features:
             # Policies are never made from "gap": these columns only describe damage in a log.
             if item.kind not in _FILLS or item.kind == "gap":
                 raise FileError(
-                    "the description of the context has a kind this version does not know; update "
-                    "piwo"
+                    "the description of the context has a kind this version does not "
+                    "know; update piwo"
                 )
         return cls(items)
 

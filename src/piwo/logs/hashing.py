@@ -93,8 +93,8 @@ def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
         bits = _half("low:", values) | (_half("top:", values) << np.uint64(32))
     else:
         raise DataError(
-            f"key column {column!r} has type {values.type}, expected whole numbers or text; cast "
-            "it first"
+            f"key column {column!r} has type {values.type}, expected whole numbers or "
+            "text; cast it first"
         )
     # 63 bits are a non-negative int64, as row numbers are.
     return (scramble(bits) >> np.uint64(1)).astype(np.int64)

@@ -17,11 +17,25 @@ from piwo.engines.engine import fold
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch
-from piwo.logs.columns import ARRAYS, Arrays, Columns, Roles, documents_roles, refuse_unknown
+from piwo.logs.columns import (
+    ARRAYS,
+    Arrays,
+    Columns,
+    Roles,
+    documents_roles,
+    refuse_unknown,
+)
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.propensity_error import PropensityErrorBound
-from piwo.logs.reader import CountRows, DistinctValues, FindRefused, Reader, Selector, warn_of
+from piwo.logs.reader import (
+    CountRows,
+    DistinctValues,
+    FindRefused,
+    Reader,
+    Selector,
+    warn_of,
+)
 from piwo.logs.split import CountSides, HeldOut, Split, check_split
 from piwo.logs.validation import Behavior, Finding, Refused, Schema
 from piwo.messages import argument
@@ -90,14 +104,14 @@ class Log:
             numbers, low, high = False, 0.0, 1.0
         if not (numbers and np.isfinite(low) and low < high):
             raise UsageError(
-                f"{argument('reward_range')} is {self.reward_range!r}, expected (lo, hi) with "
-                "finite lo < hi; hi may be inf"
+                f"{argument('reward_range')} is {self.reward_range!r}, expected (lo, "
+                "hi) with finite lo < hi; hi may be inf"
             )
         # Rewards are divided by the width.
         if np.isfinite(high) and not np.isfinite(high - low):
             raise UsageError(
-                f"{argument('reward_range')} is {self.reward_range!r}, whose width is beyond "
-                "float64; rescale the reward"
+                f"{argument('reward_range')} is {self.reward_range!r}, whose width is "
+                "beyond float64; rescale the reward"
             )
         if self.columns.policies and len(set(self.columns.policies)) != len(self.columns.policies):
             raise UsageError(
@@ -121,19 +135,25 @@ class Log:
     # --- making one
 
     @classmethod
-    def of(cls, source: Source, columns: Columns, actions: Any = None, **options: Any) -> Log:
+    def of(
+        cls,
+        source: Source,
+        columns: Columns,
+        actions: Any = None,
+        **options: Any,
+    ) -> Log:
         """Return a log over a source; see `piwo.read` for the options."""
         columns = columns.resolve(source.schema.names)
         if not columns.states_propensities and options.get("behavior") is None:
             raise UsageError(
-                "a log needs a propensity column, a log-propensity column, propensity vectors, or "
-                f"{argument('behavior')}"
+                "a log needs a propensity column, a log-propensity column, "
+                f"propensity vectors, or {argument('behavior')}"
             )
         if options.get("normalize") and columns.propensities is None:
             raise UsageError(
-                f"{argument('normalize', value=True)} divides each row of propensities by its "
-                f"sum, and there are none; name their column ({argument('propensities')}), or "
-                f"leave {argument('normalize')} out"
+                f"{argument('normalize', value=True)} divides each row of "
+                "propensities by its sum, and there are none; name their column "
+                f"({argument('propensities')}), or leave {argument('normalize')} out"
             )
         if actions is not None and not isinstance(actions, Actions):
             actions = Actions(actions)
@@ -157,7 +177,13 @@ class Log:
         return read(frame, **options)
 
     @classmethod
-    def from_sql(cls, sql: str, *, connection: Any = None, **options: Unpack[ReadOptions]) -> Log:
+    def from_sql(
+        cls,
+        sql: str,
+        *,
+        connection: Any = None,
+        **options: Unpack[ReadOptions],
+    ) -> Log:
         """Return a log over the result of a DuckDB query, which is run again at each pass.
 
         Args:
@@ -501,7 +527,9 @@ class Log:
         return None
 
     def require_order(
-        self, what: str, instead: str = "put what belongs to a row into a column of the log"
+        self,
+        what: str,
+        instead: str = "put what belongs to a row into a column of the log",
     ) -> None:
         """Raise unless rows have the same numbers at every pass over the log.
 
@@ -514,8 +542,8 @@ class Log:
         """
         if self.in_cluster:
             raise UsageError(
-                f"{what} uses row numbers, and rows of {self.name} come in no fixed order; "
-                f"{instead}, or read the rows from files"
+                f"{what} uses row numbers, and rows of {self.name} come in no fixed "
+                f"order; {instead}, or read the rows from files"
             )
 
     def require_one_machine(self, what: str) -> None:
@@ -529,16 +557,24 @@ class Log:
         """
         if self.in_cluster:
             raise UsageError(
-                f"{what} needs all rows on one machine, and rows of {self.name} stay in the "
-                "cluster; use what works on sums (evaluate, check, certify, the Ridge and "
-                "Exhaustive oracles), or read a sample that fits"
+                f"{what} needs all rows on one machine, and rows of {self.name} stay "
+                "in the cluster; use what works on sums (evaluate, check, certify, "
+                "the Ridge and Exhaustive oracles), or read a sample that fits"
             )
 
-    def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:
+    def fragments(
+        self,
+        context: bool = False,
+        propensities: bool = False,
+    ) -> list[Fragment]:
         """Return the parts of the log; context and propensity vectors only if asked for."""
         return self.source.fragments(self.wanted(context, propensities))
 
-    def wanted(self, context: bool = False, propensities: bool = False) -> tuple[str, ...]:
+    def wanted(
+        self,
+        context: bool = False,
+        propensities: bool = False,
+    ) -> tuple[str, ...]:
         """Return the columns to read; context and full propensity vectors only when asked for."""
         columns = self.columns
         wanted = [columns.action, *columns.numbers().values(), *columns.policies]
@@ -590,12 +626,16 @@ class Log:
         before = vars(self).setdefault("_rows_passed", rows)
         if before != rows:
             raise DataError(
-                f"{self.name} had {before} rows at one pass and {rows} at another, expected the "
-                "same rows every time; write the rows to a file once, or read when nothing writes "
-                "there"
+                f"{self.name} had {before} rows at one pass and {rows} at another, "
+                "expected the same rows every time; write the rows to a file once, "
+                "or read when nothing writes there"
             )
 
-    def each_batch(self, context: bool = False, propensities: bool = False) -> Iterator[Batch]:
+    def each_batch(
+        self,
+        context: bool = False,
+        propensities: bool = False,
+    ) -> Iterator[Batch]:
         """Yield the validated batches in order, in this thread; warn of harmless findings."""
         return self._batches(self.fragments(context, propensities), self.reader(context=context))
 
@@ -608,7 +648,11 @@ class Log:
         reader = replace(self.reader(context=context), selector=None)
         return next(self._batches([head], reader), None)
 
-    def _batches(self, fragments: Sequence[Fragment], reader: Reader) -> Iterator[Batch]:
+    def _batches(
+        self,
+        fragments: Sequence[Fragment],
+        reader: Reader,
+    ) -> Iterator[Batch]:
         notes: list[Finding] = []
         for fragment in fragments:
             try:

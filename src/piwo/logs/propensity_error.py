@@ -83,8 +83,9 @@ class PropensityErrorBound:
                 or not 1.0 <= number < np.inf
             ):
                 raise UsageError(
-                    f"{argument(name)} is {value!r}, expected a finite number of at least 1: by "
-                    "how much the true propensities may exceed the logged ones"
+                    f"{argument(name)} is {value!r}, expected a finite number of at "
+                    "least 1: by how much the true propensities may exceed the "
+                    "logged ones"
                 )
 
     @property
@@ -157,8 +158,8 @@ class PropensityErrorBound:
         if self.estimated is not None:
             how = self.estimated + self._worst("; ")
             text = (
-                f"the propensities were estimated ({how}): bounds hold only as far as the "
-                "estimates do, and too small ones make every value too high; "
+                f"the propensities were estimated ({how}): bounds hold only as far as "
+                "the estimates do, and too small ones make every value too high; "
                 f"{argument('propensity_factor')} allows for their error"
             )
             found.append(Note(text, kind="estimated-propensities"))
@@ -170,8 +171,8 @@ class PropensityErrorBound:
                 far.append(f"odds changed by up to {self.sensitivity:g} by a hidden cause")
             text = (
                 "true propensities are allowed to be larger than the logged ones "
-                f"({' and '.join(far)}): intervals and improvements hold if so; the estimate is "
-                "low, as if every propensity were the largest"
+                f"({' and '.join(far)}): intervals and improvements hold if so; the "
+                "estimate is low, as if every propensity were the largest"
             )
             found.append(Note(text, kind="allowed-error"))
         return tuple(found)
@@ -197,7 +198,11 @@ class ErrorBoundRows:
     """Error bound, without its calibration table -> rows; sorted."""
 
     @classmethod
-    def of(cls, propensity_error: PropensityErrorBound | None, rows: int) -> ErrorBoundRows:
+    def of(
+        cls,
+        propensity_error: PropensityErrorBound | None,
+        rows: int,
+    ) -> ErrorBoundRows:
         """Return the rows of one log."""
         if propensity_error is None or propensity_error.assumption is None or not rows:
             return cls()

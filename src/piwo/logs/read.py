@@ -12,7 +12,14 @@ import numpy as np
 from piwo.checks import real_array
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions
-from piwo.logs.columns import ARRAYS, ROLES, Columns, Roles, documents_roles, refuse_unknown
+from piwo.logs.columns import (
+    ARRAYS,
+    ROLES,
+    Columns,
+    Roles,
+    documents_roles,
+    refuse_unknown,
+)
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
 from piwo.logs.log import Log
 from piwo.logs.source_of import paths_of, source_of
@@ -98,8 +105,8 @@ def read(
         if redundant or replace(columns, context=()) != Columns():
             takes = ", ".join(argument(x) for x in ("context", "actions", "reward_range"))
             raise UsageError(
-                f"{paths[0]!r} is a dsjson log, whose lines state action, cost and propensity; "
-                f"give at most {takes}"
+                f"{paths[0]!r} is a dsjson log, whose lines state action, cost and "
+                f"propensity; give at most {takes}"
             )
         log = read_dsjson(
             paths, context=columns.context, actions=actions, reward_range=reward_range
@@ -204,8 +211,8 @@ def log_of_arrays(
     """Return the log of arrays, one entry a row; see `Log.from_arrays`."""
     if not isinstance(policies, Mapping):
         raise UsageError(
-            f"{argument('policies')} is a {type(policies).__name__}, expected a mapping from name "
-            "to probabilities"
+            f"{argument('policies')} is a {type(policies).__name__}, expected a "
+            "mapping from name to probabilities"
         )
     _refuse_taken("policy", policies, ARRAYS, "a role")
     present = {name: values for name, values in given.items() if values is not None}
@@ -233,7 +240,12 @@ def log_of_arrays(
     return Log.of(TableSource(to_table(table), "the arrays"), columns, known, **options)
 
 
-def _refuse_taken(what: str, names: Iterable[Any], taken: Iterable[str], owner: str) -> None:
+def _refuse_taken(
+    what: str,
+    names: Iterable[Any],
+    taken: Iterable[str],
+    owner: str,
+) -> None:
     """Raise if one of the names belongs to another column."""
     known = set(taken)
     for name in names:
@@ -266,8 +278,8 @@ def _context_columns(context: Any) -> dict[str, Any]:
     matrix = _matrix(context, "the context")
     if matrix.ndim != 2:
         raise UsageError(
-            f"the context has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for "
-            "one column"
+            f"the context has shape {matrix.shape}, expected (n, d); write "
+            "x.reshape(-1, 1) for one column"
         )
     return {f"x{i}": np.ascontiguousarray(matrix[:, i]) for i in range(matrix.shape[1])}
 
@@ -281,9 +293,9 @@ def _matrix(values: Any, name: str) -> Any:
         return real_array(matrix)
     except (TypeError, ValueError):
         raise DataError(
-            f"{name} cannot be read as an (n, d) array of numbers: it holds text, times, complex "
-            "numbers or rows of different lengths; give numbers, or a data frame with named "
-            "columns"
+            f"{name} cannot be read as an (n, d) array of numbers: it holds text, "
+            "times, complex numbers or rows of different lengths; give numbers, or a "
+            "data frame with named columns"
         ) from None
 
 
@@ -291,8 +303,8 @@ def _vector_columns(vectors: Any, known: Actions | None) -> Any:
     """Return (n, K) propensities in the order of the actions; data frames are matched by name."""
     if known is None:
         raise UsageError(
-            f"full propensity vectors need {argument('actions', '[...]')}, the labels of their "
-            "columns in order"
+            f"full propensity vectors need {argument('actions', '[...]')}, the labels "
+            "of their columns in order"
         )
     if is_frame(vectors):
         table = to_table(vectors)
@@ -300,14 +312,14 @@ def _vector_columns(vectors: Any, known: Actions | None) -> Any:
         order = known.positions_in(named)
         if len(named) != len(known) or (order < 0).any():
             raise DataError(
-                f"the propensity columns are {named.preview()}, expected exactly the actions "
-                f"{known.preview()}"
+                f"the propensity columns are {named.preview()}, expected exactly the "
+                f"actions {known.preview()}"
             )
         vectors = np.column_stack([table[int(i)].to_numpy() for i in order])
     matrix = _matrix(vectors, "propensities").astype(np.float64, copy=False)
     if matrix.ndim != 2 or matrix.shape[1] != len(known):
         raise DataError(
-            f"propensities have shape {matrix.shape}, expected (n, {len(known)}), one column an "
-            "action"
+            f"propensities have shape {matrix.shape}, expected (n, {len(known)}), one "
+            "column an action"
         )
     return matrix

@@ -19,7 +19,14 @@ from piwo.logs.hashing import key_numbers
 from piwo.logs.validation import Finding, Refused, Schema, merge_findings, validate
 from piwo.sources.source import Fragment, cut, decoded
 
-__all__ = ["CountRows", "DistinctValues", "FindRefused", "Reader", "Selector", "warn_of"]
+__all__ = [
+    "CountRows",
+    "DistinctValues",
+    "FindRefused",
+    "Reader",
+    "Selector",
+    "warn_of",
+]
 
 Numbers = npt.NDArray[np.int64]
 
@@ -58,7 +65,10 @@ class Reader:
                 keep = self.selector.keep(numbers)
                 yield record.filter(pa.array(keep)), rows[keep]
 
-    def numbered(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
+    def numbered(
+        self,
+        fragment: Fragment,
+    ) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
         """Yield raw rows, their numbers in the log, and the numbers of their keys for selection."""
         start, key = fragment.start, self.schema.columns.key
         for whole in fragment.records():
@@ -170,7 +180,11 @@ class FindRefused(Task[tuple[Finding, ...]]):
                 found += refused.findings
         return merge_findings(found)
 
-    def merge(self, one: tuple[Finding, ...], other: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    def merge(
+        self,
+        one: tuple[Finding, ...],
+        other: tuple[Finding, ...],
+    ) -> tuple[Finding, ...]:
         """Return one finding for each rule."""
         return merge_findings((*one, *other))
 

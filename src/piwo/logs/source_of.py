@@ -35,7 +35,10 @@ _SQL = re.compile(
 
 
 def source_of(
-    source: Any, columns: Columns, where: str | None = None, paths: list[str] | None = None
+    source: Any,
+    columns: Columns,
+    where: str | None = None,
+    paths: list[str] | None = None,
 ) -> Source:
     """Return the source of a path, address, glob, list of paths, query or data frame.
 
@@ -85,8 +88,8 @@ def _unfiltered(source: Any, paths: list[str] | None) -> Source:
             return database_source(source)
         return QuerySource(source)
     message = (
-        f"cannot read a log from {type(source).__name__}, expected a path, a glob, a query or a "
-        "data frame"
+        f"cannot read a log from {type(source).__name__}, expected a path, a glob, a "
+        "query or a data frame"
     )
     if hasattr(source, "collect"):
         message += "; call .collect() on it first"
@@ -146,14 +149,19 @@ def _each_once(paths: list[str]) -> list[str]:
         real = os.path.realpath(path)
         if real in seen:
             raise UsageError(
-                f"file {path!r} is given twice (as {seen[real]!r} before); its rows would count "
-                "twice"
+                f"file {path!r} is given twice (as {seen[real]!r} before); its rows "
+                "would count twice"
             )
         seen[real] = path
     return paths
 
 
-def _text_source(paths: Sequence[str], kind: str, columns: Columns, where: str | None) -> Source:
+def _text_source(
+    paths: Sequence[str],
+    kind: str,
+    columns: Columns,
+    where: str | None,
+) -> Source:
     """Return a source over CSV or JSON lines: columns with a role as text, the context as typed.
 
     Read as text, a label keeps its zeros and digits, and validation counts and names a word in a

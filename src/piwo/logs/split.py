@@ -83,8 +83,8 @@ def check_split(holdout: Any, seed: Any, min_rows: Any, tail: Any) -> None:
     """
     if not (is_number(holdout) and 0 < holdout < 1):
         raise UsageError(
-            f"{argument('holdout')} is {shown(holdout)}, expected a fraction of the rows, above 0 "
-            "and below 1"
+            f"{argument('holdout')} is {shown(holdout)}, expected a fraction of the "
+            "rows, above 0 and below 1"
         )
     check_seed("seed", seed)
     check_count("min_rows", min_rows, 0)
@@ -120,16 +120,17 @@ class Sides(State):
         each = self.rows.sum() / max(1, len(self.keys))
         if each > _MOST_ROWS_A_KEY:
             raise UsageError(
-                f"key column {key!r} has about {each:.3g} rows a value, which a split would not "
-                "part; name a column with another value in every row, such as the number of an "
-                "event"
+                f"key column {key!r} has about {each:.3g} rows a value, which a split "
+                "would not part; name a column with another value in every row, such "
+                "as the number of an event"
             )
         train, test = self.counts.sum(axis=1).tolist()
         least = max(1, min_rows)
         if min(train, test) < least:
             raise DataError(
-                f"the split has {train} rows to learn from and {test} held out, expected at least "
-                f"{least} on each side; give more rows or another {argument('holdout')}"
+                f"the split has {train} rows to learn from and {test} held out, "
+                f"expected at least {least} on each side; give more rows or another "
+                f"{argument('holdout')}"
             )
         return train, test
 
@@ -154,8 +155,8 @@ def _only(here: Any, there: Any, actions: Actions, meaning: str) -> tuple[str, .
     if len(lacking) == 1:
         what = "1 action has"
     note = (
-        f"{what} {meaning} (rows in brackets: {listed}); it was logged too rarely to be on both "
-        "sides"
+        f"{what} {meaning} (rows in brackets: {listed}); it was logged too rarely to "
+        "be on both sides"
     )
     return (note,)
 

@@ -34,7 +34,15 @@ from piwo.messages import argument
 from piwo.sources.row_labels import places
 from piwo.sources.source import decoded
 
-__all__ = ["TOLERANCE", "Behavior", "Finding", "Refused", "Schema", "merge_findings", "validate"]
+__all__ = [
+    "TOLERANCE",
+    "Behavior",
+    "Finding",
+    "Refused",
+    "Schema",
+    "merge_findings",
+    "validate",
+]
 
 TOLERANCE = 1e-4
 """Largest excess of a probability over 1, and of the sum of a vector from 1: the rounding of
@@ -144,7 +152,12 @@ class _Findings:
         return [x for x in self.noted if x.fatal]
 
     def note(
-        self, column: str, rule: str, advice: str, bad: npt.ArrayLike, fatal: bool = True
+        self,
+        column: str,
+        rule: str,
+        advice: str,
+        bad: npt.ArrayLike,
+        fatal: bool = True,
     ) -> bool:
         """Note the rows of a mask; return whether there were any."""
         places = np.flatnonzero(bad)
@@ -229,7 +242,11 @@ def _read_only(matrix: Floats) -> Floats:
     return view
 
 
-def _action(values: pa.Array, schema: Schema, findings: _Findings) -> npt.NDArray[np.int32]:
+def _action(
+    values: pa.Array,
+    schema: Schema,
+    findings: _Findings,
+) -> npt.NDArray[np.int32]:
     name = schema.columns.action
     if schema.actions is None:
         missing = pc.is_null(label_array(values, name)).to_numpy(zero_copy_only=False)
@@ -246,8 +263,8 @@ def _action(values: pa.Array, schema: Schema, findings: _Findings) -> npt.NDArra
             listed = f"{len(schema.actions)} actions ({schema.actions.preview()})"
             rule = f"holds labels that are not among the {listed}"
             advice = (
-                f"such as {label!r}; add them to {argument('actions', '[...]')} or correct the "
-                "column"
+                f"such as {label!r}; add them to {argument('actions', '[...]')} or "
+                "correct the column"
             )
             findings.note(name, rule, advice, unknown)
     return codes
@@ -281,7 +298,11 @@ def _number(values: pa.Array, name: str, findings: _Findings) -> Floats | None:
     return numbers
 
 
-def _number_of_text(values: pa.Array, name: str, findings: _Findings) -> tuple[pa.Array, bool]:
+def _number_of_text(
+    values: pa.Array,
+    name: str,
+    findings: _Findings,
+) -> tuple[pa.Array, bool]:
     """Return numbers that are written as text, and whether there are other texts (noted)."""
     trimmed = pc.utf8_trim_whitespace(values)
     truth = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(["false", "true"]))
@@ -320,7 +341,12 @@ def _reward(values: pa.Array, schema: Schema, findings: _Findings) -> Floats:
     return (reward - low) / schema.span
 
 
-def _probability(values: pa.Array, name: str, findings: _Findings, zero_allowed: bool) -> Floats:
+def _probability(
+    values: pa.Array,
+    name: str,
+    findings: _Findings,
+    zero_allowed: bool,
+) -> Floats:
     p = _number(values, name, findings)
     if p is None or len(p) == 0:
         return np.zeros(len(values))
@@ -380,7 +406,12 @@ def _context(record: pa.RecordBatch, schema: Schema, findings: _Findings) -> Flo
     return matrix
 
 
-def _note_context(item: Feature, values: pa.Array, block: Floats, findings: _Findings) -> None:
+def _note_context(
+    item: Feature,
+    values: pa.Array,
+    block: Floats,
+    findings: _Findings,
+) -> None:
     """Note the rows of a context column that cannot be used, each row under one rule."""
     bad = ~np.isfinite(block).all(axis=1)
     if not bad.any():
@@ -397,7 +428,12 @@ def _note_context(item: Feature, values: pa.Array, block: Floats, findings: _Fin
     findings.note(item.column, rule, "correct or drop such rows yourself first", other)
 
 
-def _vectors(values: pa.Array, name: str, schema: Schema, findings: _Findings) -> Floats | None:
+def _vectors(
+    values: pa.Array,
+    name: str,
+    schema: Schema,
+    findings: _Findings,
+) -> Floats | None:
     size = schema.count
     matrix, wrong = list_matrix(values, name, size)
     rule = f"does not hold exactly {size} numbers, one for each action"
