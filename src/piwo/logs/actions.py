@@ -88,6 +88,7 @@ def _arrow(values: Any, column: str) -> pa.Array:
     try:
         array = pa.array(values)
     except OverflowError:
+        # A number above 2^63 - 1; Arrow tries signed numbers only.
         return _large(values, column)
     except (pa.ArrowException, TypeError, ValueError) as cause:
         line = " ".join(str(cause).split())[:200]
@@ -262,13 +263,22 @@ class Actions:
         if pa.types.is_dictionary(array.type):
             # One search for each distinct text, and an index lookup for each row.
             table = self.codes(array.dictionary, column)
-            indices = pc.fill_null(array.indices, len(table)).to_numpy(zero_copy_only=False)
-            coded: npt.NDArray[np.int32] = np.append(table, np.int32(-1))[indices]
+            # A null has an index past the table, where -1 is appended.
+            indices = pc.fill_null(array.indices, len(table))
+            table = np.append(table, np.int32(-1))
+            coded: npt.NDArray[np.int32] = table[indices.to_numpy(zero_copy_only=False)]
             return coded
         if self._numbers(array.type) and array.null_count == 0:
             return self._looked_up(array)
-        found = pc.index_in(self._comparable(array), value_set=self._values(array.type))
-        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int32)
+        return self._searched(array)
+
+    def _searched(self, array: pa.Array) -> npt.NDArray[np.int32]:
+        """Return the codes of labels by a search in the list."""
+        if not self._numbers(array.type):
+            array = array.cast(pa.string())
+        found = pc.index_in(array, value_set=self._values(array.type))
+        found = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+        return np.asarray(found, np.int32)
 
     def _looked_up(self, array: pa.Array) -> npt.NDArray[np.int32]:
         """Return the codes of whole numbers without nulls, from a table for close labels."""
@@ -280,8 +290,8 @@ class Actions:
             or numbers.min() < low
             or numbers.max() - low >= len(table)
         ):
-            found = pc.index_in(array, value_set=self._values(array.type))
-            return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int32)
+            return self._searched(array)
+        # The subtraction stays in the type of the column, which may be unsigned.
         coded: npt.NDArray[np.int32] = table[numbers - numbers.dtype.type(low)]
         return coded
 
@@ -296,11 +306,6 @@ class Actions:
         table = np.full(high - low + 1, -1, np.int32)
         table[np.array(numbers) - low] = np.arange(len(numbers), dtype=np.int32)
         return table, low
-
-    def _comparable(self, array: pa.Array) -> pa.Array:
-        if self._numbers(array.type):
-            return array
-        return array.cast(pa.string())
 
     def _values(self, kind: pa.DataType) -> pa.Array:
         if self._numbers(kind):
@@ -330,4 +335,5 @@ class Actions:
         >>> Actions(["a", "b"]).positions_in(Actions(["b", "c"])).tolist()
         [-1, 0]
         """
-        return np.array([other._position.get(key, -1) for key in self._position], np.int32)
+        codes = [other._position.get(key, -1) for key in self._position]
+        return np.array(codes, np.int32)

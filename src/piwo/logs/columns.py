@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -168,7 +169,7 @@ UNLOGGED_ROLES: Mapping[str, Role] = _table(UnloggedRoles)
 """Those of a log without propensities."""
 ARRAYS: Mapping[str, str] = _table(Arrays)
 """Every optional array of numbers by name, and what it must be."""
-NUMBERS = tuple(name for name, role in ROLES.items() if role.holds == "number" and name != "cost")
+NUMBERS = tuple(x for x, role in ROLES.items() if role.holds == "number" and x != "cost")
 """Roles with one number a row; the column of a cost is that of the reward."""
 STATES_PROPENSITIES = ("propensity", "log_propensity", "propensities")
 """A log needs one of these roles, unless the behavior policy is given as an object."""
@@ -331,7 +332,7 @@ class Columns:
         cost = given.pop("cost", None)
         if cost is not None:
             given["reward"] = cost
-        # The default propensity column is read only if propensities come in no other way.
+        # The default propensity column is read only without other propensities.
         if behavior or not given.keys().isdisjoint(STATES_PROPENSITIES):
             given.setdefault("propensity", None)
         given["policies"] = given.pop("policy_columns", ())
@@ -387,11 +388,7 @@ class Columns:
             DataError: if a column is missing; a missing propensity never becomes a default.
             UsageError: if two roles claim one column.
         """
-        doubled = next((x for x in self.used() if list(available).count(x) > 1), None)
-        if doubled is not None:
-            raise DataError(
-                f"column {doubled!r} is in the log twice; give each column a name of its own"
-            )
+        self._require_one_each(available)
         roles = {"action": self.action, **self.numbers()}
         if self.propensities is not None:
             roles[_label("propensities")] = self.propensities
@@ -406,12 +403,13 @@ class Columns:
                     "event"
                 )
         names = list(roles.values())
-        doubled = next((x for i, x in enumerate(names) if x in names[:i]), None)
-        if doubled is not None:
-            raise UsageError(
-                f"column {doubled!r} was given two roles; each role needs a column of its own"
-            )
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise UsageError(
+                    f"column {name!r} was given two roles; each role needs a column of its own"
+                )
         context = match_names(self.context, available, "context")
+        # A glob may match columns of roles, which are left out; a name is a mistake.
         clash = [x for x in self.context if x in names]
         if clash:
             raise UsageError(
@@ -428,6 +426,15 @@ class Columns:
             )
         return replace(self, context=context, policies=policies)
 
+    def _require_one_each(self, available: Sequence[str]) -> None:
+        """Raise if two columns have one name: only one of them would be read."""
+        counts = Counter(available)
+        for name in self.used():
+            if counts[name] > 1:
+                raise DataError(
+                    f"column {name!r} is in the log twice; give each column a name of its own"
+                )
+
     def used(self) -> tuple[str, ...]:
         """Return every column that is read, each once."""
         names = [*self.scalars(), *self.context]
@@ -440,8 +447,9 @@ def _names(role: str, value: Any) -> tuple[str, ...]:
     """Return the names of several columns, given as text or as a list of texts."""
     if isinstance(value, str):
         return (value,)
-    ordered = hasattr(value, "__iter__") and not isinstance(value, set | frozenset | Mapping)
-    if not ordered or not all(isinstance(x, str) for x in value):
+    # The order of columns is that of the matrix, so sets are refused.
+    unordered = isinstance(value, set | frozenset | Mapping)
+    if unordered or not hasattr(value, "__iter__") or not all(isinstance(x, str) for x in value):
         raise UsageError(
             f"{argument(role)}={value!r} is not a list of column names, expected text "
             "or a list of texts"

@@ -221,8 +221,10 @@ def context_kinds(columns: Sequence[str], source: Source) -> dict[str, pa.DataTy
     Raises:
         UsageError: for a type that is neither number, text nor list of numbers.
     """
-    kinds: dict[str, pa.DataType] = {name: source.schema.field(name).type for name in columns}
-    for name, kind in kinds.items():
+    kinds: dict[str, pa.DataType] = {}
+    for name in columns:
+        kind = source.schema.field(name).type
+        kinds[name] = kind
         if not (is_number(kind) or _is_categorical(kind) or is_list(kind)):
             raise UsageError(
                 f"context column {name!r} has type {kind}, expected numbers, text or "
@@ -278,7 +280,7 @@ def learn_features(
         if one.nulls + one.nans:
             gaps[name] = (one.nulls + one.nans, one.nans)
     if gaps:
-        # One kind for the log and its parts: the same columns lack values, in fewer rows.
+        # One kind for the log and its parts: the same columns lack values.
         warn(_missing_note(gaps), kind=f"missing values of {', '.join(gaps)}")
     return Features(tuple(items))
 
@@ -308,7 +310,9 @@ def _feature(
         )
     if len(facts.levels) > encoding.max_levels:
         return Feature(name, "hashed", size=encoding.hash_size, missing=missing)
-    return Feature(name, "levels", tuple(sorted(facts.levels.to_pylist())), missing=missing)
+    # Sorted, so that the encoding does not depend on the order of the rows.
+    levels = tuple(sorted(facts.levels.to_pylist()))
+    return Feature(name, "levels", levels, missing=missing)
 
 
 def _hashed_note(items: Iterable[Feature], encoding: Encoding) -> str:

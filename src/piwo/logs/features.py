@@ -34,6 +34,7 @@ __all__ = [
 
 Kind = Literal["number", "levels", "hashed", "vector", "gap"]
 Matrix: TypeAlias = npt.NDArray[np.float64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 MISSING_ADVICE = (
     "fill or drop such rows yourself first, or learn from a log read with "
     f"{argument('missing', 'indicator')}"
@@ -97,7 +98,7 @@ class Feature:
         block = out[:, :-1]
         unseen = _FILLS[self.kind](self, values, block)
         absent = np.logical_or(*missing_rows(values))
-        # A list may lack one entry and hold an infinite one; such a row must be refused.
+        # A list may lack an entry and hold an infinite one; this row is an error.
         block[absent] = np.where(np.isinf(block[absent]), np.inf, 0.0)
         out[:, -1] = absent
         return unseen
@@ -157,7 +158,7 @@ def texts(values: pa.Array) -> pa.Array:
     return decoded(values).cast(pa.large_string())
 
 
-def missing_rows(values: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def missing_rows(values: pa.Array) -> tuple[Mask, Mask]:
     """Return the (n,) masks of rows that are null and of rows that are NaN; lists by their entries.
 
     >>> [mask.tolist() for mask in missing_rows(pa.array([1.0, None, float("nan")]))]
@@ -187,8 +188,10 @@ def _infinite_rows(values: pa.Array) -> npt.NDArray[np.bool_]:
     """Return the (n,) mask of rows that are infinite; a list is what its entries are."""
     found = np.zeros(len(values), np.bool_)
     if is_list(values.type):
-        lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
-        rows = np.repeat(np.arange(len(values)), np.where(pc.is_null(values), 0, lengths))
+        lengths = pc.fill_null(pc.list_value_length(values), 0)
+        # The entries of a null list of fixed size are not in the flattened values.
+        counts = np.where(pc.is_null(values), 0, lengths)
+        rows = np.repeat(np.arange(len(values)), counts)
         found[rows[_infinite_rows(values.flatten())]] = True
     elif pa.types.is_floating(values.type):
         infinite = pc.fill_null(pc.is_inf(values.cast(pa.float64())), fill_value=False)
@@ -225,12 +228,15 @@ def list_matrix(
     [False, True]
     """
     kind = values.type
-    if not (is_list(kind) and (is_number(kind.value_type) or pa.types.is_null(kind.value_type))):
+    # Lists without any entry have the null type.
+    entry = getattr(kind, "value_type", pa.string())
+    if not is_list(kind) or not (is_number(entry) or pa.types.is_null(entry)):
         raise DataError(f"column {column!r} has type {kind}, expected lists of {size} numbers")
     # Some versions of Arrow give a missing fixed-size list its length nevertheless.
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)
-    lengths = pc.fill_null(pc.list_value_length(values), -1).to_numpy(zero_copy_only=False)
-    wrong = np.asarray(missing | (lengths != size), np.bool_)
+    lengths = pc.fill_null(pc.list_value_length(values), -1)
+    other = lengths.to_numpy(zero_copy_only=False) != size
+    wrong = np.asarray(missing | other, np.bool_)
     matrix = np.full((len(values), size), np.nan)
     if wrong.any():
         values = values.filter(pa.array(~wrong))
@@ -335,7 +341,7 @@ class Features:
             )
         bad = ~np.isfinite(matrix)
         if bad.any():
-            row, column = (int(x[0]) for x in np.nonzero(bad))
+            row, column = np.argwhere(bad)[0].tolist()
             state, advice = "missing", MISSING_ADVICE
             if np.isinf(matrix[row, column]):
                 state, advice = "infinite", "fill or drop such rows yourself first"
@@ -381,7 +387,7 @@ class Features:
             and matrix.shape[1] == len(self.items) != self.width
             and self._all_numbers
         ):
-            return self.encode({name: matrix[:, i] for i, name in enumerate(self.columns)})
+            return self.encode(dict(zip(self.columns, matrix.T, strict=True)))
         if matrix.ndim != 2 or matrix.shape[1] != self.width:
             raise DataError(
                 f"the context has shape {matrix.shape}, expected (n, {self.width}): "
@@ -420,7 +426,7 @@ class Features:
                 f"the description of the context is damaged ({cause!r}); save the policy again"
             ) from None
         for item in items:
-            # Policies are never made from "gap": these columns only describe damage in a log.
+            # Policies are not made from "gap", which only describes damage in a log.
             if item.kind not in _FILLS or item.kind == "gap":
                 raise FileError(
                     "the description of the context has a kind this version does not "

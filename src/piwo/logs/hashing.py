@@ -30,7 +30,7 @@ def scramble(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     >>> hex(int(scramble(np.zeros(1, np.uint64))[0]))
     '0xe220a8397b1dcdaf'
     """
-    # The steps of SplitMix64: add the golden ratio, then two rounds of shift, xor and multiply.
+    # SplitMix64: add the golden ratio, then rounds of shift, xor and multiply.
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -83,7 +83,7 @@ def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
             f"key column {column!r} is missing in some rows, expected a value of its own in each"
         )
     if pa.types.is_integer(values.type):
-        # Numbers above 2^63 - 1 do not fit into int64; smaller ones have the same 64 bits in both.
+        # Numbers up to 2^63 - 1 have the same 64 bits in both types; larger ones are uint64.
         if values.type != pa.uint64():
             values = values.cast(pa.int64())
         whole = values.to_numpy(zero_copy_only=False)
@@ -101,7 +101,8 @@ def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
 
 
 def _half(prefix: str, values: pa.Array) -> npt.NDArray[np.uint64]:
-    return _murmur3(prefix, values.cast(pa.large_string())).view(np.uint32).astype(np.uint64)
+    hashes = _murmur3(prefix, values.cast(pa.large_string()))
+    return hashes.view(np.uint32).astype(np.uint64)
 
 
 def check_hash_size(size: int) -> None:
@@ -154,7 +155,9 @@ def _murmur3(prefix: str, values: pa.Array) -> npt.NDArray[np.int32]:
         joined = pc.binary_join_element_wise(
             pa.scalar(prefix, pa.large_string()), values, pa.scalar("", pa.large_string())
         )
+        # An Arrow array of text is a buffer of n + 1 offsets and one of bytes.
         _, ends, data = joined.buffers()
-        offsets = np.frombuffer(ends, np.int64)[joined.offset : joined.offset + len(values) + 1]
+        offsets = np.frombuffer(ends, np.int64)
+        offsets = offsets[joined.offset : joined.offset + len(values) + 1]
         murmur3(np.frombuffer(data, np.uint8), offsets, hashes)
     return hashes

@@ -113,7 +113,8 @@ class Log:
                 f"{argument('reward_range')} is {self.reward_range!r}, whose width is "
                 "beyond float64; rescale the reward"
             )
-        if self.columns.policies and len(set(self.columns.policies)) != len(self.columns.policies):
+        policies = self.columns.policies
+        if len(set(policies)) != len(policies):
             raise UsageError(
                 f"{argument('policy_columns')} names a column twice; name each column once"
             )
@@ -295,7 +296,8 @@ class Log:
         if self.declared_features is not None or not self.has_context:
             return self.declared_features
         reader, also = self._unlabeled_reader, self._choosing
-        return learn_features(self.columns.context, self.source, reader, self.encoding, also)
+        names, encoding = self.columns.context, self.encoding
+        return learn_features(names, self.source, reader, encoding, also)
 
     @property
     def schema(self) -> Schema:
@@ -377,8 +379,12 @@ class Log:
             return self
         # Factors of several calls multiply.
         known = self.propensity_error or PropensityErrorBound()
-        factor, gamma = known.factor * propensity_factor, known.sensitivity * sensitivity
-        return replace(self, propensity_error=replace(known, factor=factor, sensitivity=gamma))
+        error = replace(
+            known,
+            factor=known.factor * propensity_factor,
+            sensitivity=known.sensitivity * sensitivity,
+        )
+        return replace(self, propensity_error=error)
 
     @property
     def gives_full_distribution(self) -> bool:
@@ -464,12 +470,12 @@ class Log:
         notes = tally.one_sided(log.actions)
         for note in notes:
             warn(note)
-        # Learning may depend on the rows to learn from alone: the action list and levels of
-        # `train` come from these rows, those of `test` from the whole log.
+        # Learning may depend on the rows to learn from alone: the action list and levels
+        # of `train` come from these rows, the action list of `test` from the whole log.
         train = log.where(replace(held_out, test=False))
         test = replace(log.where(held_out), declared_actions=log.actions)
         if log.reestimated is not None:
-            # Propensities that were estimated from all rows would carry over held-out actions.
+            # Propensities estimated from all rows depend on the held-out actions.
             train, test = log.reestimated(train, test)
         return Split(train, test, train_rows, test_rows, notes)
 
@@ -580,7 +586,9 @@ class Log:
         wanted = [columns.action, *columns.numbers().values(), *columns.policies]
         if (context or self.behavior is not None) and self.features is not None:
             wanted += self.features.columns
-        if columns.propensities is not None and (propensities or columns.propensity is None):
+        # Without a propensity column, mu(A_t | X_t) is taken from the vectors.
+        vectors = propensities or columns.propensity is None
+        if columns.propensities is not None and vectors:
             wanted.append(columns.propensities)
         wanted += self._choosing
         return tuple(dict.fromkeys(wanted))
@@ -623,6 +631,7 @@ class Log:
             DataError: if an earlier pass had another number of rows: results of several passes,
                 such as a policy and its certificate, would be about different rows.
         """
+        # Kept in the instance like a cached property; the dataclass itself is frozen.
         before = vars(self).setdefault("_rows_passed", rows)
         if before != rows:
             raise DataError(
@@ -637,13 +646,15 @@ class Log:
         propensities: bool = False,
     ) -> Iterator[Batch]:
         """Yield the validated batches in order, in this thread; warn of harmless findings."""
-        return self._batches(self.fragments(context, propensities), self.reader(context=context))
+        fragments = self.fragments(context, propensities)
+        return self._batches(fragments, self.reader(context=context))
 
     def first_batch(self, context: bool = False) -> Batch | None:
         """Return a few validated rows, the first ones if rows are ordered; None without rows."""
         cluster = self._cluster
         if cluster is None:
             return next(self.each_batch(context), None)
+        # A selection could leave none of these few rows.
         head = cluster.head(self.wanted(context))
         reader = replace(self.reader(context=context), selector=None)
         return next(self._batches([head], reader), None)

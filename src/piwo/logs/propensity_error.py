@@ -75,7 +75,8 @@ class PropensityErrorBound:
     calibration: tuple[CalibrationBin, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, value in (("propensity_factor", self.factor), ("sensitivity", self.sensitivity)):
+        given = {"propensity_factor": self.factor, "sensitivity": self.sensitivity}
+        for name, value in given.items():
             number: Any = value
             if (
                 isinstance(number, bool)
@@ -97,15 +98,15 @@ class PropensityErrorBound:
         """Return the largest possible true propensities, (n,)."""
         # mu <= min(1, factor p), then mu <= Gamma p / (1 + (Gamma - 1) p)
         scaled = np.minimum(1.0, self.factor * p)
-        return np.asarray(self.sensitivity * scaled / (1.0 + (self.sensitivity - 1.0) * scaled))
+        gamma = self.sensitivity
+        return np.asarray(gamma * scaled / (1.0 + (gamma - 1.0) * scaled))
 
     def upper_log(self, log_p: Floats) -> Floats:
         """Return the logarithms of the largest possible propensities, (n,), from logarithms."""
         # log mu <= log Gamma + log p - log(1 + (Gamma - 1) p)
         scaled = np.minimum(0.0, np.log(self.factor) + log_p)
-        return np.asarray(
-            np.log(self.sensitivity) + scaled - np.log1p((self.sensitivity - 1.0) * np.exp(scaled))
-        )
+        gamma = self.sensitivity
+        return np.asarray(np.log(gamma) + scaled - np.log1p((gamma - 1.0) * np.exp(scaled)))
 
     def applied(self, batch: Batch) -> Batch:
         """Return the rows with the largest possible propensities, and without vectors."""
@@ -116,7 +117,11 @@ class PropensityErrorBound:
             log_p = self.upper_log(log_p)
         upper = self.upper(batch.propensity)
         return replace(
-            batch, propensity=upper, log_propensity=log_p, propensities=None, log_propensities=None
+            batch,
+            propensity=upper,
+            log_propensity=log_p,
+            propensities=None,
+            log_propensities=None,
         )
 
     @property
@@ -213,9 +218,12 @@ class ErrorBoundRows:
         both = dict(self.each)
         for one, rows in other.each.items():
             both[one] = both.get(one, 0) + rows
-        order = sorted(both, key=lambda one: (one.estimated or "", one.factor, one.sensitivity))
-        # The order must not depend on which log was first: files and notes would differ.
-        return ErrorBoundRows({one: both[one] for one in order})
+        # Sorted, so that files and notes do not depend on which log was first.
+        rows_of = sorted(
+            both.items(),
+            key=lambda item: (item[0].estimated or "", item[0].factor, item[0].sensitivity),
+        )
+        return ErrorBoundRows(dict(rows_of))
 
     def notes(self, total: int) -> tuple[Note, ...]:
         """Return caveats of the sums, with the number of rows if it is not all of them."""

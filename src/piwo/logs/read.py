@@ -103,7 +103,7 @@ def read(
         # Every line of such a log names its action, cost and propensity itself.
         redundant = behavior is not None or normalize or where is not None
         if redundant or replace(columns, context=()) != Columns():
-            takes = ", ".join(argument(x) for x in ("context", "actions", "reward_range"))
+            takes = ", ".join(map(argument, ("context", "actions", "reward_range")))
             raise UsageError(
                 f"{paths[0]!r} is a dsjson log, whose lines state action, cost and "
                 f"propensity; give at most {takes}"
@@ -188,16 +188,19 @@ def read_dsjson(
         labels = known.labels
     source = dsjson_source(files, context, labels, skip_broken=on_error == "skip")
     if source.skipped:
-        left_out = ", ".join(f"{reason} {count}" for reason, count in source.skipped.items())
+        reasons = [f"{reason} {count}" for reason, count in source.skipped.items()]
         skipped = sum(source.skipped.values())
         warn(
-            f"{source.name}: {skipped} of {skipped + source.rows} lines are not events ({left_out})"
+            f"{source.name}: {skipped} of {skipped + source.rows} lines are not events "
+            f"({', '.join(reasons)})"
         )
     columns = Columns(reward="cost", cost=True, propensities="propensities", context=context)
     if "weight" in source.schema.names:
         columns = replace(columns, weight="weight")
     if known is None:
-        known = Actions(range(1, source.schema.field("propensities").type.list_size + 1))
+        # `_label_Action` counts from 1.
+        count = source.schema.field("propensities").type.list_size
+        known = Actions(range(1, count + 1))
     return Log.of(source, columns, known, reward_range=reward_range)
 
 
@@ -234,7 +237,7 @@ def log_of_arrays(
     _require_one_length(table)
     # An array becomes a column with the name of its role.
     optional: dict[str, Any] = {role: role for role in ARRAYS if role in present}
-    names = tuple(str(x) for x in policies)
+    names = tuple(map(str, policies))
     columns = Columns(propensity=None, context=tuple(extra), policies=names)
     columns = replace(columns, **optional)
     return Log.of(TableSource(to_table(table), "the arrays"), columns, known, **options)

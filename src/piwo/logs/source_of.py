@@ -98,7 +98,7 @@ def _unfiltered(source: Any, paths: list[str] | None) -> Source:
 
 def _clustered(source: Any) -> Source | None:
     """Return the source of a frame or table of a cluster; None for everything else."""
-    # The modules of the clusters are optional and slow to import, so types are known by name.
+    # Types are known by name: the modules are optional and slow to import.
     home = type(source).__module__
     if isinstance(source, str) and source.startswith(_SPARK):
         from piwo.sources.spark import SparkSource
@@ -202,7 +202,8 @@ def _text_source(
     if where is None:
         return made
     numbers = {*columns.numbers().values(), *columns.policies}
-    return filtered(made, where, dict.fromkeys(sorted(numbers.intersection(seen)), "DOUBLE"))
+    numbers &= set(seen)
+    return filtered(made, where, dict.fromkeys(sorted(numbers), "DOUBLE"))
 
 
 def _mentioned(where: str | None, names: Sequence[str]) -> Sequence[str]:

@@ -104,7 +104,8 @@ class Sides(State):
 
     def merge(self, other: Sides) -> Sides:
         """Return the counts of both parts together."""
-        keys, place = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
+        both = np.concatenate([self.keys, other.keys])
+        keys, place = np.unique(both, return_inverse=True)
         rows = np.bincount(place, np.concatenate([self.rows, other.rows]), len(keys))
         counts = self.counts + other.counts
         return Sides(counts, keys[:_SAMPLE], rows.astype(np.int64)[:_SAMPLE])
@@ -138,8 +139,18 @@ class Sides(State):
         """Return a note on the actions that only one side has, for each side that lacks some."""
         train, test = self.counts[:, :-1]
         return (
-            *_only(test, train, actions, "held-out rows only: nothing is learned about it there"),
-            *_only(train, test, actions, "rows to learn from only: nothing is certified about it"),
+            *_only(
+                test,
+                train,
+                actions,
+                "held-out rows only: nothing is learned about it there",
+            ),
+            *_only(
+                train,
+                test,
+                actions,
+                "rows to learn from only: nothing is certified about it",
+            ),
         )
 
 
@@ -180,7 +191,7 @@ class CountSides(Task[Sides]):
         column, size = schema.columns.action, schema.count + 1
         keys = rows = found.keys
         for record, _, numbers in self.reader.numbered(fragment):
-            # A row without a known action has code -1 and is counted in the last column.
+            # Rows without a known action have code -1, counted in the last column.
             codes = schema.actions.codes(record[column], column) % size
             held = self.held_out.held(numbers)
             train = np.bincount(codes[~held], minlength=size)

@@ -51,6 +51,7 @@ writers of float32."""
 _SHOWN = 5
 _LEAST_LOG = -1e6
 """Smaller logarithms are sentinels such as -1e30, not probabilities."""
+_NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
 _DROP = "drop such rows yourself first, or give the action a label"
 _IN_UNIT = "probabilities lie in [0, 1]"
 
@@ -163,7 +164,7 @@ class _Findings:
         places = np.flatnonzero(bad)
         if not len(places):
             return False
-        shown = tuple(int(self.rows[x]) for x in places[:_SHOWN])
+        shown = tuple(self.rows[places[:_SHOWN]].tolist())
         self.noted.append(Finding(column, rule, advice, len(places), shown, fatal))
         return True
 
@@ -195,10 +196,11 @@ def validate(
     optional: dict[str, Floats] = {}
     for role, name, check in columns.checked_alone():
         optional[role] = _CHECKS[check](record[name], name, findings)
-    # Propensities come last: a behavior policy needs a valid context, and some checks need actions.
+    # Propensities come last: a behavior policy needs a valid context.
     vectors, log_vectors = None, None
-    if columns.propensities and columns.propensities in present:
-        vectors = _vectors(record[columns.propensities], columns.propensities, schema, findings)
+    column = columns.propensities
+    if column is not None and column in present:
+        vectors = _vectors(record[column], column, schema, findings)
     elif schema.behavior is not None and context is not None and not findings.fatal:
         vectors, log_vectors = _of_behavior(schema.behavior, _read_only(context))
         vectors = _checked_vectors(vectors, "behavior", schema, findings)
@@ -291,8 +293,10 @@ def _number(values: pa.Array, name: str, findings: _Findings) -> Floats | None:
     advice = "drop such rows yourself first; nothing is filled in"
     bad = findings.note(name, "is missing", advice, missing)
     nan = np.isnan(numbers) & ~missing
-    bad |= findings.note(name, "is NaN", "find out why; nothing is dropped or filled in", nan)
-    bad |= findings.note(name, "is infinite", "find out why; nothing is clipped", np.isinf(numbers))
+    advice = "find out why; nothing is dropped or filled in"
+    bad |= findings.note(name, "is NaN", advice, nan)
+    advice = "find out why; nothing is clipped"
+    bad |= findings.note(name, "is infinite", advice, np.isinf(numbers))
     if bad or wrong:
         return None
     return numbers
@@ -307,8 +311,10 @@ def _number_of_text(
     trimmed = pc.utf8_trim_whitespace(values)
     truth = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(["false", "true"]))
     trimmed = pc.coalesce(truth.cast(pa.string()), trimmed)
-    looks = pc.match_substring_regex(trimmed, r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
-    wrong = pc.invert(pc.fill_null(looks, fill_value=True)).to_numpy(zero_copy_only=False)
+    # Arrow would also parse "nan" and "inf".
+    number = pc.match_substring_regex(trimmed, _NUMBER)
+    wrong = pc.invert(pc.fill_null(number, fill_value=True))
+    wrong = wrong.to_numpy(zero_copy_only=False)
     if wrong.any():
         text = values[int(np.flatnonzero(wrong)[0])].as_py()
         advice = f"such as {text!r}; correct or drop such rows yourself"
@@ -358,7 +364,8 @@ def _probability(
             advice = f"correct the log (see {argument('log_propensity')} if it underflowed)"
             findings.note(name, rule, advice, p == 0)
     if high > 1:
-        findings.note(name, f"is above 1 by more than {TOLERANCE:g}", _IN_UNIT, p > 1 + TOLERANCE)
+        rule = f"is above 1 by more than {TOLERANCE:g}"
+        findings.note(name, rule, _IN_UNIT, p > 1 + TOLERANCE)
         rule = f"is above 1 by no more than {TOLERANCE:g}"
         slightly = (p > 1) & (p <= 1 + TOLERANCE)
         findings.note(name, rule, "taken as 1", slightly, fatal=False)
@@ -391,7 +398,10 @@ def _context(record: pa.RecordBatch, schema: Schema, findings: _Findings) -> Flo
     features = schema.features
     columns = {x: record[x] for x in features.columns}
     matrix, unseen = features.encode_columns(columns, record.num_rows)
-    whole = not matrix.size or bool(np.isfinite(matrix.min()) and np.isfinite(matrix.max()))
+    # As for numbers: minimum and maximum find NaN and infinities without a mask.
+    whole = not matrix.size
+    if not whole:
+        whole = bool(np.isfinite(matrix.min()) and np.isfinite(matrix.max()))
     if whole and not unseen:
         return matrix
     # Something is wrong: find out in which columns and rows.
@@ -401,7 +411,9 @@ def _context(record: pa.RecordBatch, schema: Schema, findings: _Findings) -> Flo
         at += item.width
         _note_context(item, record[item.column], block, findings)
         if item.kind == "levels":
-            rule, advice = "has context values unseen in training", 'they are treated as "other"'
+            # All columns of the value are 0 for such a row.
+            rule = "has context values unseen in training"
+            advice = 'they are treated as "other"'
             findings.note(item.column, rule, advice, ~block.any(axis=1), fatal=False)
     return matrix
 
@@ -487,7 +499,8 @@ def _propensity(
     """Return mu(A_t | X_t) from the columns that hold it, and its logarithm if it was logged."""
     columns, log_p, p = schema.columns, None, None
     if columns.log_propensity is not None:
-        log_p = _log_probability(record[columns.log_propensity], columns.log_propensity, findings)
+        name = columns.log_propensity
+        log_p = _log_probability(record[name], name, findings)
         p = np.exp(log_p)
     if columns.propensity is not None:
         linear = _probability(
@@ -506,7 +519,7 @@ def _propensity(
             findings.note(name, rule, "correct the log", of_action <= 0)
         if p is not None:
             rule = "disagrees with the propensity of the logged action"
-            # The tolerance for the rounding of float32, but at most 1 % of a small probability.
+            # The rounding of float32, but at most 1 % of a small probability.
             allowed = np.minimum(TOLERANCE, 0.01 * np.maximum(of_action, p))
             wrong = (of_action > 0) & (np.abs(of_action - p) > allowed)
             findings.note(name, rule, "check the order of the action list", wrong)
@@ -542,5 +555,6 @@ def _log_probability(values: pa.Array, name: str, findings: _Findings) -> Floats
         log_p = np.minimum(log_p, 0.0)
     if log_p.min() < _LEAST_LOG:
         rule = f"is below {_LEAST_LOG:g}, which no logarithm of a logged probability is,"
-        findings.note(name, rule, "find out what it means; nothing is clipped", log_p < _LEAST_LOG)
+        advice = "find out what it means; nothing is clipped"
+        findings.note(name, rule, advice, log_p < _LEAST_LOG)
     return log_p
