@@ -1,4 +1,4 @@
-"""Engines: where a pass over a source runs. They know columns and tasks, not what a log means."""
+"""Engines: they run a pass over a source. They handle columns and tasks, not the roles of a log."""
 
 from piwo.engines.checkpoint import checkpointing
 from piwo.engines.engine import fold

@@ -35,7 +35,7 @@ def in_cluster(source: Cluster, columns: Sequence[str], task: Task[S]) -> S:
     Raises:
         PiwoError: the error of a partition; of several, that of the first partition.
     """
-    # Partial applications of module functions can be pickled and sent to other machines.
+    # Partial applications of module functions can be pickled.
     one, merge = partial(_fold_partition, task), partial(_merge_parts, task)
     state, rows, failure = unpacked(source.fold(columns, one, merge))
     if failure is not None:

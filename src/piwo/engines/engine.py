@@ -92,5 +92,6 @@ def _states(
     """Give the states of the pieces that are not merged yet."""
     mapper = mapping()
     if mapper is not None:
-        return nullcontext(mapper.map(partial(fold_fragment, task), fragments[passed.pieces :]))
+        left = fragments[passed.pieces :]
+        return nullcontext(mapper.map(partial(fold_fragment, task), left))
     return on_threads(task, fragments, total=source.rows, pieces=passed.pieces, rows=passed.rows)

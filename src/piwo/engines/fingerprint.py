@@ -1,4 +1,4 @@
-"""Whether two values are the same, also in another process: a digest of what they hold."""
+"""A digest of the contents of a value, the same in every process."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _NAMED = (type, BuiltinFunctionType, np.ufunc, ModuleType)
 
 
 def fingerprint(value: Any) -> str:
-    """Return 32 hexadecimal digits that depend on what a value holds, and on nothing else.
+    """Return 32 hexadecimal digits that depend on the contents of a value alone.
 
-    Numbers count bit by bit, records and objects by their class and contents. Functions and
-    classes of a library count by name and version, those of the user by name and source text;
-    functions also by their defaults and what they have closed over. Caches do not count. Nothing
-    depends on the seed of Python's hashes, on addresses, or on the order of sets and mappings.
+    Numbers are compared bit by bit, records and objects by their class and contents. Functions
+    and classes of a library are compared by name and version, those of the user by name and source
+    text; functions also by their defaults and closures. Caches are ignored. The digest does not
+    depend on the seed of Python's hashes, on addresses, or on the order of sets and mappings.
 
     Args:
-        value: a task, or anything else that pickle could take apart. Nothing is pickled.
+        value: a task, or any other object that pickle could handle. Nothing is pickled.
 
     Raises:
-        UsageError: for what cannot be looked into: an open connection, or a function without
+        UsageError: for contents that are not accessible: an open connection, or a function without
             source text.
 
     >>> fingerprint({"a": 1, "b": {2, 3}}) == fingerprint({"b": {3, 2}, "a": 1})
@@ -69,13 +69,15 @@ def _digest(value: Any) -> bytes:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Yield what a value is made of."""
+    """Yield the parts of a value."""
     if isinstance(value, tuple | list | range):
         yield from value
     elif isinstance(value, _NAMED):
         yield _source(value)
-        if isinstance(value, BuiltinFunctionType) and not isinstance(value.__self__, ModuleType):
-            yield value.__self__
+        owner = getattr(value, "__self__", None)
+        # A bound method of a built-in type depends on its object, too.
+        if isinstance(value, BuiltinFunctionType) and not isinstance(owner, ModuleType):
+            yield owner
     elif isinstance(value, FunctionType):
         yield _source(value)
         yield from (value.__defaults__, value.__kwdefaults__)
@@ -92,7 +94,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _taken_apart(value: Any) -> Iterator[Any]:
-    """Yield what an object would be made of again."""
+    """Yield the parts from which pickle would make an object again."""
     try:
         reduced = value.__reduce_ex__(4)
     except (TypeError, ValueError, NotImplementedError, AttributeError) as cause:
@@ -100,14 +102,18 @@ def _taken_apart(value: Any) -> Iterator[Any]:
             f"a checkpoint cannot describe what a {type(value).__name__} holds "
             f"({cause}); compute without a checkpoint"
         ) from None
-    yield getattr(value, "__wrapped__", None)  # what functools.cache has wrapped
+    # The function inside functools.cache.
+    yield getattr(value, "__wrapped__", None)
     if isinstance(reduced, str):
         yield reduced
         return
     made, arguments, state, *items = (*reduced, None, None, None)[:5]
     if isinstance(state, dict):
-        cached = {x for x, y in vars(type(value)).items() if isinstance(y, cached_property)}
-        state = {x: y for x, y in state.items() if x not in cached}
+        # Whether a cached property was computed already must not matter.
+        state = dict(state)
+        for name, kind in vars(type(value)).items():
+            if isinstance(kind, cached_property):
+                state.pop(name, None)
     yield from (made, arguments, state)
     for part in items:
         if part is not None:
@@ -117,8 +123,10 @@ def _taken_apart(value: Any) -> Iterator[Any]:
 @cache
 def _source(value: Any) -> str:
     """Return the name of a function, class or module, and its source text or library version."""
-    module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-    name = module if isinstance(value, ModuleType) else _name(value)
+    if isinstance(value, ModuleType):
+        module = name = value.__name__
+    else:
+        module, name = getattr(value, "__module__", ""), _name(value)
     library = str(module or "builtins").partition(".")[0]
     version = getattr(sys.modules.get(library), "__version__", None)
     if library in sys.stdlib_module_names and library != "__main__":

@@ -31,17 +31,17 @@ _UNREADABLE: tuple[type[Exception], ...] = (
     SyntaxError,
     TokenError,
 )
-"""What damaged files raise, and arrays and a tree with wrong bytes."""
+"""Errors that damaged files, arrays and trees raise."""
 
 
 def packed(state: Any) -> bytes:
-    """Return a state as bytes that hold every bit of it: its arrays as npz, the rest as JSON.
+    """Return a state as bytes without loss: its arrays as npz, the rest as JSON.
 
     Args:
-        state: a `State`, a number, a text, None, an array, or a tuple of such.
+        state: a `State`, a number, a text, None, an array, or a tuple of these.
 
     Returns:
-        What `unpacked` reads.
+        The bytes for `unpacked`.
 
     >>> from piwo.reductions import DigestState
     >>> unpacked(packed((DigestState(2, 2**64 - 1), np.arange(2.0), float("inf"))))
@@ -56,16 +56,17 @@ def packed(state: Any) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """Return the state that `packed` made these bytes of. Nothing is executed, nothing imported.
+    """Return the state in bytes of `packed`. Nothing is executed or imported.
 
     Raises:
-        FileError: if the bytes are damaged, or hold a state that this version does not know.
+        FileError: if the bytes are damaged, or hold a state that this version does not have.
 
     >>> unpacked(packed((1, None, "a")))
     (1, None, 'a')
     """
     try:
-        if not data.startswith(_ZIP):  # NumPy would take it for a pickle, and advise to trust it
+        if not data.startswith(_ZIP):
+            # NumPy would take the bytes for a pickle, and advise to trust them.
             raise ValueError("no zip file")
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             return _state(json.loads(arrays["tree"].tobytes()), arrays)
@@ -77,7 +78,7 @@ def unpacked(data: bytes) -> Any:
 
 
 def _tree(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
-    """Return a value as JSON can hold it; arrays are put aside, their places stay."""
+    """Return a value for JSON; arrays are collected in a list and replaced by their index."""
     if isinstance(value, State):
         parts = {}
         for item in fields(value):  # type: ignore[arg-type]
@@ -86,7 +87,8 @@ def _tree(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
     if isinstance(value, tuple):
         return [_tree(x, arrays) for x in value]
     if isinstance(value, np.ndarray):
-        assert value.dtype.kind in "biuf", value.dtype  # an array of objects would be pickled
+        # NumPy would pickle an array of objects.
+        assert value.dtype.kind in "biuf", value.dtype
         arrays.append(value)
         return {"array": len(arrays) - 1}
     if isinstance(value, np.generic):
@@ -102,12 +104,16 @@ def _state(tree: Any, arrays: Any) -> Any:
         return tree
     if "array" in tree:
         return arrays[str(tree["array"])]
-    kind = {_name(x): x for x in _kinds(State)}[tree["state"]]
-    return kind(**{name: _state(part, arrays) for name, part in tree["fields"].items()})
+    kinds = {_name(x): x for x in _kinds(State)}
+    parts: dict[str, Any] = {}
+    for name, part in tree["fields"].items():
+        parts[name] = _state(part, arrays)
+    # Types are looked up among imported states: the bytes cannot name other code.
+    return kinds[tree["state"]](**parts)
 
 
 def _kinds(root: type[State]) -> Iterator[type[State]]:
-    """Yield the states that are known by now: the holder of a reduction has imported them."""
+    """Yield the states that are imported; every process with a reduction has imported its state."""
     for kind in root.__subclasses__():
         yield kind
         yield from _kinds(kind)

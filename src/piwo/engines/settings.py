@@ -1,4 +1,4 @@
-"""What passes over a log run with: another mapper, and a function that gets their progress."""
+"""Settings of passes over a log: another mapper, and a function for their progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Progress = Callable[[int, int | None], None]
 
 @runtime_checkable
 class Mapper(Protocol):
-    """Anything that maps a function over fragments, such as an executor or a Dask client."""
+    """An object that maps a function over fragments, such as an executor or a Dask client."""
 
     def map(
         self,
@@ -83,7 +83,7 @@ def reporting(progress: Progress) -> AbstractContextManager[None]:
 
 
 def current_progress() -> Progress | None:
-    """Return the function that `reporting` set, also for work that is not a pass; None outside.
+    """Return the function that `reporting` has set; None outside. Other long work uses it too.
 
     >>> current_progress() is None
     True
@@ -92,7 +92,7 @@ def current_progress() -> Progress | None:
 
 
 def mapping() -> Mapper | None:
-    """Return the mapper that `using` set; None outside.
+    """Return the mapper that `using` has set; None outside.
 
     >>> mapping() is None
     True
@@ -102,7 +102,7 @@ def mapping() -> Mapper | None:
 
 @contextmanager
 def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Have a variable hold a value inside the block."""
+    """Set a context variable inside the block."""
     token = variable.set(value)
     try:
         yield

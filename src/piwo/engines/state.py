@@ -30,7 +30,8 @@ class State:
         """Return the state of both parts together."""
         merged = {}
         for part in fields(self):  # type: ignore[arg-type]
-            merged[part.name] = _merge(part, getattr(self, part.name), getattr(other, part.name))
+            mine, theirs = getattr(self, part.name), getattr(other, part.name)
+            merged[part.name] = _merge(part, mine, theirs)
         return replace(self, **merged)  # type: ignore[type-var]
 
 
@@ -39,4 +40,7 @@ def _merge(item: Field[Any], mine: Any, theirs: Any) -> Any:
         return mine.merge(theirs)
     combine = item.metadata.get("merge", np.add)
     result = combine(mine, theirs)
-    return result if isinstance(mine, np.ndarray) else type(mine)(result)
+    if isinstance(mine, np.ndarray):
+        return result
+    # NumPy returns a scalar of its own type for Python numbers.
+    return type(mine)(result)

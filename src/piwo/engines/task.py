@@ -90,6 +90,6 @@ class _Watched:
                 return
             self.rows += record.num_rows
             yield record
-            # This line is reached when the next batch is asked for: these rows are done.
+            # Reached when the next batch is asked for: these rows are done.
             if self.report is not None:
                 self.report(record.num_rows)

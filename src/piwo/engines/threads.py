@@ -33,7 +33,7 @@ def on_threads(
     """Give the states and row counts of the pieces, in order; all work stops at the end.
 
     Args:
-        task: what is made of each piece.
+        task: what is computed from each piece.
         fragments: of the source.
         total: rows of the source, None if unknown.
         pieces: how many pieces were merged before; these are skipped.
@@ -53,7 +53,7 @@ def on_threads(
             report(rows)
     waiting = islice(_pieces(fragments), pieces, None)
     worker = partial(fold_fragment, task, stop=stop, report=report)
-    # The threads of this pool use all cores; a BLAS with threads of its own would compete.
+    # The pool uses all cores; a BLAS with threads of its own would compete.
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
             yield _in_order(pool, worker, waiting)

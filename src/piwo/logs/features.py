@@ -185,7 +185,7 @@ def missing_rows(values: pa.Array) -> tuple[Mask, Mask]:
 
 
 def _infinite_rows(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return the (n,) mask of rows that are infinite; a list is what its entries are."""
+    """Return the (n,) mask of rows that are infinite; for a list, rows with an infinite entry."""
     found = np.zeros(len(values), np.bool_)
     if is_list(values.type):
         lengths = pc.fill_null(pc.list_value_length(values), 0)
