@@ -263,7 +263,7 @@ def test_paths_that_not_all_machines_share_are_read_by_spark(
         sparkContext=None, conf=SimpleNamespace(get=lambda name, value: value)
     )
     scan = spark_files.scan_of(SimpleNamespace(sparkSession=session))
-    assert (scan and sorted(scan.paths)) == (path and sorted([path, "/c"]))
+    assert (scan and sorted(scan[0])) == (path and sorted([path, "/c"]))
 
 
 def test_sessions_that_show_no_plans_read_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

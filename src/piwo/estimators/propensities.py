@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -139,11 +139,11 @@ class _Fit:
         """Return the log of all rows that have a propensity."""
         rows = self.rows
         found, bins = self.estimated(np.ones(len(self.table), bool))
-        cut = (
-            f"{self.folds} parts, each from those before" if self.forward else f"{self.folds} folds"
-        )
+        cut = f"{self.folds} folds"
+        if self.forward:
+            cut = f"{self.folds} parts, each from those before"
         error = PropensityErrorBound(
-            estimated=f"{_name(self.model, rows)}, {cut}", calibration=bins.table()
+            estimated=f"{_name(self.model, rows)}, {cut}", calibration=_calibration(bins)
         )
         columns = replace(rows.columns, propensity=COLUMN)
         return replace(
@@ -164,26 +164,33 @@ class _Fit:
         learned = np.ones(len(self.table), bool)
         learned[self._left_out :] = train.selector.keep(np.arange(len(self.table) - self._left_out))
         held = ~learned
-        after = self.forward and not learned[held.argmax() :].any()
-        held[: len(held) if after else self._left_out] = True
-        (of_train, train_bins), (of_test, test_bins) = self.estimated(learned), self.estimated(held)
+        held[: self._left_out] = True
+        if self.forward and not learned[(~learned).argmax() :].any():
+            # The held-out rows are the last ones: all rows before them are in their past.
+            held[:] = True
+        of_train, train_bins = self.estimated(learned)
+        of_test, test_bins = self.estimated(held)
         source = self._source(np.where(learned, of_train, of_test))
         return self._side(train, source, train_bins), self._side(test, source, test_bins)
 
-    def _side(self, side: Log, source: TableSource, bins: _Bins) -> Log:
+    def _side(self, side: Log, source: TableSource, bins: Floats) -> Log:
         assert side.propensity_error is not None
         return replace(
             side,
             source=source,
-            propensity_error=replace(side.propensity_error, calibration=bins.table()),
+            propensity_error=replace(side.propensity_error, calibration=_calibration(bins)),
             reestimated=None,
         )
 
     @property
     def _left_out(self) -> int:
-        return int(np.count_nonzero(self._part() == 0)) if self.forward else 0
+        """The number of rows that are in no log: the first part, if `forward`."""
+        if not self.forward:
+            return 0
+        return int(np.count_nonzero(self._part() == 0))
 
     def _part(self) -> Codes:
+        """Return the part of each row if rows are cut in their order, (n,)."""
         n = len(self.table)
         return np.arange(n) * self.folds // n
 
@@ -191,8 +198,8 @@ class _Fit:
         made = self.table.append_column(COLUMN, pa.array(propensity)).slice(self._left_out)
         return TableSource(made, self.rows.source.name)
 
-    def estimated(self, kept: npt.NDArray[np.bool_]) -> tuple[Floats, _Bins]:
-        """Return propensities of the kept rows, from these alone, (n,), and their calibration.
+    def estimated(self, kept: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Return propensities of the kept rows, from these alone, (n,), and their `_bins`.
 
         Args:
             kept: (n,) mask. Actions and levels that are not declared are taken from these rows
@@ -204,19 +211,24 @@ class _Fit:
                 f"{len(places)} rows are to be cut into {self.folds} folds, expected at least 2 "
                 "folds and a row in each"
             )
-        seen = _seen(self.rows.where(_Kept(kept)))
+        log = self.rows.where(_Kept(kept))
+        context, action = _examples(log)
+        count = len(log.actions)
         part = self._part()[places]
         if not self.forward:
             part = np.random.default_rng(self.random_state).permutation(
                 np.arange(len(places)) * self.folds // len(places)
             )
-        propensity, bins = np.zeros(len(kept)), _Bins.empty()
-        for fold in range(1 if self.forward else 0, self.folds):
-            fitted = _fitted(self.model, seen, part < fold if self.forward else part != fold)
-            for rows in _blocks(np.flatnonzero(part == fold), seen.count):
-                p = fitted.probabilities(seen.rows(rows))
-                propensity[places[rows]] = p[np.arange(len(rows)), seen.action[rows]]
-                bins = bins.added(p, seen.action[rows])
+        propensity, bins = np.zeros(len(kept)), np.zeros((3, len(EDGES) - 1))
+        for fold in range(int(self.forward), self.folds):
+            train = part != fold
+            if self.forward:
+                train = part < fold
+            probabilities = _fitted(self.model, context[train], action[train], count)
+            for rows in _blocks(np.flatnonzero(part == fold), count):
+                p = probabilities(context[rows])
+                propensity[places[rows]] = p[np.arange(len(rows)), action[rows]]
+                bins += _bins(p, action[rows])
         return propensity, bins
 
 
@@ -242,7 +254,9 @@ class _Unknown:
 def _table(log: Log) -> pa.Table:
     """Return the raw rows, in the columns that the log uses."""
     reader = log.reader()
-    records = [record for part in log.fragments(context=True) for record, _ in reader.records(part)]
+    records = []
+    for part in log.fragments(context=True):
+        records += [record for record, _ in reader.records(part)]
     if not records:
         raise DataError(f"no rows in {log.name}, expected at least one logged decision")
     table = pa.Table.from_batches(records)
@@ -251,71 +265,61 @@ def _table(log: Log) -> pa.Table:
     return table
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What classifiers learn from: (n, d) context or None, (n,) action codes, K."""
+def _examples(log: Log) -> tuple[Floats, npt.NDArray[np.int32]]:
+    """Return what classifiers learn from: (n, d) context and (n,) action codes.
 
-    context: Floats | None
-    action: npt.NDArray[np.int32]
-    count: int
-
-    def rows(self, rows: npt.NDArray[Any]) -> Floats:
-        """Return the contexts of some rows; without context a matrix without columns."""
-        return np.zeros((len(self.action[rows]), 0)) if self.context is None else self.context[rows]
-
-
-def _seen(log: Log) -> _Seen:
-    batches = list(log.each_batch(context=True))
-    context = (
-        None
-        if log.features is None
-        else np.concatenate([x.context for x in batches if x.context is not None])
-    )
-    return _Seen(context, np.concatenate([x.action for x in batches]), len(log.actions))
+    Without context the matrix has no columns.
+    """
+    contexts, actions = [], []
+    for batch in log.each_batch(context=True):
+        actions.append(batch.action)
+        if batch.context is not None:
+            contexts.append(batch.context)
+    action = np.concatenate(actions)
+    if log.features is None:
+        return np.zeros((len(action), 0)), action
+    return np.concatenate(contexts), action
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """p(a | x), from a classifier of some of K actions, or from frequencies."""
+def _fitted(
+    model: Any, context: Floats, action: npt.NDArray[np.int32], count: int
+) -> Callable[[Floats], Floats]:
+    """Return p(a | x) as a function of (m, d) contexts, (m, K), fitted on some rows.
 
-    model: Any
-    classes: Codes
-    frequency: Floats
-    rows: int
-
-    def probabilities(self, context: Floats) -> Floats:
-        """Return (m, K) probabilities, none of them 0."""
-        p = np.zeros((len(context), len(self.frequency)))
-        if self.model is None:
-            p[:] = self.frequency
-        else:
-            p[:, self.classes] = self.model.predict_proba(context)
-        return (self.rows * p + 1.0 / p.shape[1]) / (self.rows + 1.0)
-
-
-def _fitted(model: Any, seen: _Seen, train: npt.NDArray[np.bool_]) -> _Fitted:
+    It comes from a classifier, which knows the actions of these rows only, or from frequencies.
+    """
     from sklearn.base import clone
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    action = seen.action[train]
-    frequency = np.bincount(action, minlength=seen.count) / len(action)
+    rows = len(action)
+    frequency = np.bincount(action, minlength=count) / rows
     classes = np.flatnonzero(frequency)
-    if seen.context is None or len(classes) == 1:
-        return _Fitted(None, classes, frequency, len(action))
-    if model is not None and not hasattr(model, "predict_proba"):
-        raise UsageError(
-            f"{type(model).__name__} has no predict_proba, expected a classifier that gives "
-            "probabilities"
-        )
-    made = (
-        make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-        if model is None
-        else clone(model)
-    )
-    made = fitted_model(made, seen.context[train], action)
-    return _Fitted(made, np.asarray(made.classes_, np.int64), frequency, len(action))
+    made = None
+    if context.shape[1] and len(classes) > 1:
+        if model is None:
+            made = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        elif hasattr(model, "predict_proba"):
+            made = clone(model)
+        else:
+            raise UsageError(
+                f"{type(model).__name__} has no predict_proba, expected a classifier that gives "
+                "probabilities"
+            )
+        made = fitted_model(made, context, action)
+        classes = np.asarray(made.classes_, np.int64)
+
+    def probabilities(context: Floats) -> Floats:
+        f = np.zeros((len(context), count))
+        if made is None:
+            f[:] = frequency
+        else:
+            f[:, classes] = made.predict_proba(context)
+        # p(a | x) = (m f(a | x) + 1/K) / (m + 1): never 0
+        return (rows * f + 1.0 / count) / (rows + 1.0)
+
+    return probabilities
 
 
 def _blocks(rows: Codes, count: int) -> Iterator[Codes]:
@@ -323,39 +327,30 @@ def _blocks(rows: Codes, count: int) -> Iterator[Codes]:
         yield rows[block]
 
 
-@dataclass(frozen=True)
-class _Bins:
-    """Pairs, sums of estimated propensities, and actions taken, by bin; each (B,)."""
+def _bins(p: Floats, action: npt.NDArray[np.int32]) -> Floats:
+    """Return (3, B) pairs (row, action), sums of p over them, and actions taken, by bin of p.
 
-    pairs: Floats
-    predicted: Floats
-    taken: Floats
+    Args:
+        p: (m, K) estimated propensities.
+        action: (m,) codes.
+    """
+    size = len(EDGES) - 1
+    place = np.clip(np.searchsorted(EDGES, p, side="right") - 1, 0, size - 1)
+    flat = place.ravel()
+    pairs = np.bincount(flat, minlength=size)
+    sums = np.bincount(flat, p.ravel(), minlength=size)
+    taken = np.bincount(place[np.arange(len(p)), action], minlength=size)
+    return np.stack([pairs, sums, taken])
 
-    @classmethod
-    def empty(cls) -> _Bins:
-        """Return the bins of no rows."""
-        return cls(*np.zeros((3, len(EDGES) - 1)))
 
-    def added(self, p: Floats, action: npt.NDArray[np.int32]) -> _Bins:
-        """Return the bins with some rows added, p (m, K)."""
-        size = len(EDGES) - 1
-        place = np.clip(np.searchsorted(EDGES, p, side="right") - 1, 0, size - 1)
-        taken = np.bincount(place[np.arange(len(p)), action], minlength=size)
-        flat = place.ravel()
-        pairs, sums = (
-            np.bincount(flat, minlength=size),
-            np.bincount(flat, p.ravel(), minlength=size),
-        )
-        return _Bins(self.pairs + pairs, self.predicted + sums, self.taken + taken)
-
-    def table(self) -> tuple[CalibrationBin, ...]:
-        """Return the bins that have pairs."""
-        rows = zip(EDGES[:-1], EDGES[1:], self.pairs, self.predicted, self.taken, strict=True)
-        return tuple(
-            CalibrationBin(float(least), float(most), float(n), float(p / n), float(k / n))
-            for least, most, n, p, k in rows
-            if n > 0
-        )
+def _calibration(bins: Floats) -> tuple[CalibrationBin, ...]:
+    """Return the bins that have pairs as a table."""
+    table = []
+    for i, (n, p, k) in enumerate(bins.T):
+        if n > 0:
+            least, most = float(EDGES[i]), float(EDGES[i + 1])
+            table.append(CalibrationBin(least, most, float(n), float(p / n), float(k / n)))
+    return tuple(table)
 
 
 def _name(model: Any, log: Log) -> str:

@@ -100,9 +100,9 @@ class Classifier(Policy):
         predicted = np.asarray(self.model.predict(self._matrix(context)))
         classes = np.asarray(self.model.classes_)
         order = np.argsort(classes)
-        place = order[
-            np.minimum(np.searchsorted(classes, predicted, sorter=order), len(classes) - 1)
-        ]
+        # A label after the last class has no place; the check below finds such labels.
+        found = np.searchsorted(classes, predicted, sorter=order)
+        place = order[np.minimum(found, len(classes) - 1)]
         strange = classes[place] != predicted
         if strange.any():
             raise UsageError(
@@ -190,8 +190,8 @@ def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]
         named = argument("classes", "[...]")
         raise UsageError(
             f"the model's class {unknown!s:.80} is not one of the {len(actions)} actions "
-            f"({actions.preview()}); "
-            f"fit it on the log's labels, or name the label of each class: {named}"
+            f"({actions.preview()}); fit it on the log's labels, or name the label of each class: "
+            f"{named}"
         )
     if len(set(places.tolist())) != len(places):
         raise UsageError("two of the model's classes are the same action; give each its own label")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -86,7 +85,7 @@ class LinearStack:
         """
         context = self.policies[0].context(X)
         assert context is not None
-        single = _SinglePrecision.of(self.coef, self.intercept, context)
+        single = _single_precision(self.coef, self.intercept, context)
         step = max(256, _CHOICES // len(self))
         return spread(
             len(context), step, lambda rows: use(rows, self._choices(context[rows], single))
@@ -158,69 +157,49 @@ class LinearStack:
         total = sum(self.each(X, credit), np.zeros(len(self)))
         return np.asarray(total / max(len(X), 1))
 
-    def _choices(self, x: Floats, single: _SinglePrecision) -> npt.NDArray[np.int32]:
+    def _choices(self, x: Floats, single: tuple[Any, ...]) -> npt.NDArray[np.int32]:
         from piwo.policies.kernels import choose_many
 
         codes = np.empty((len(self), len(x)), np.int32)
-        s = single
-        choose_many(
-            x,
-            self.coef,
-            self.intercept,
-            s.size,
-            s.shift,
-            s.scale,
-            s.coef,
-            s.intercept,
-            s.slack,
-            s.drift,
-            codes,
-        )
+        arguments = (x, self.coef, self.intercept, *single, codes)
+        choose_many(*arguments)
         if codes.size and codes.min() < 0:
-            p, row = (int(place[0]) for place in np.nonzero(codes < 0))
+            p, row = np.argwhere(codes < 0)[0].tolist()
             self.policies[p].decide(x[row : row + 1], 1)  # raises an error that describes the row
         return codes
 
 
-@dataclass(frozen=True)
-class _SinglePrecision:
-    """P policies in coordinates for single precision: no overflow, little cancellation.
+def _single_precision(coef: Floats, intercept: Floats, context: Floats) -> tuple[Any, ...]:
+    """Return P policies in coordinates for single precision: no overflow, little cancellation.
 
     Context columns are shifted and scaled to about [-1, 1]; from each policy the mean over its
     actions is subtracted, and it is divided by its largest coefficient. No argmax changes.
+
+    Returns:
+        The arguments size, shift, scale, coef, intercept, slack and drift of
+        `piwo.policies.kernels.choose_many`.
     """
+    from piwo.policies.kernels import drifts
 
-    size: Floats
-    shift: Floats
-    scale: Floats
-    coef: npt.NDArray[np.float32]
-    intercept: npt.NDArray[np.float32]
-    slack: npt.NDArray[np.float32]
-    drift: npt.NDArray[np.float32]
-
-    @classmethod
-    def of(cls, coef: Floats, intercept: Floats, context: Floats) -> _SinglePrecision:
-        from piwo.policies.kernels import drifts
-
-        shift, scale = _frame(context)
-        weights, constant, first = _divided(coef * scale, intercept + coef @ shift)
-        weights, constant, second = _divided(*_centered(weights, constant))
-        # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps (|w| |x| + |b|), for each of two actions, and
-        # |b| <= 1
-        norms = np.sqrt((weights * weights).sum(axis=2)).max(axis=1)
-        slack = 2.0 * (len(shift) + 4) * np.finfo(np.float32).eps * np.maximum(norms, 1.0)
-        drift = np.full((len(coef), min(_WINDOW, len(coef))), np.inf)
-        drifts(weights, constant, drift)
-        spare = np.full((len(coef), 1), -np.inf)
-        return cls(
-            size=first * second,
-            shift=shift,
-            scale=scale,
-            coef=np.ascontiguousarray(weights, np.float32),
-            intercept=np.ascontiguousarray(np.hstack([constant, spare]), np.float32),
-            slack=np.ascontiguousarray(slack, np.float32),
-            drift=np.ascontiguousarray(drift, np.float32),
-        )
+    shift, scale = _frame(context)
+    weights, constant, first = _divided(coef * scale, intercept + coef @ shift)
+    weights, constant, second = _divided(*_centered(weights, constant))
+    # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps (|w| |x| + |b|), for each of two actions, and
+    # |b| <= 1
+    norms = np.sqrt((weights * weights).sum(axis=2)).max(axis=1)
+    slack = 2.0 * (len(shift) + 4) * np.finfo(np.float32).eps * np.maximum(norms, 1.0)
+    drift = np.full((len(coef), min(_WINDOW, len(coef))), np.inf)
+    drifts(weights, constant, drift)
+    spare = np.full((len(coef), 1), -np.inf)
+    return (
+        first * second,
+        shift,
+        scale,
+        np.ascontiguousarray(weights, np.float32),
+        np.ascontiguousarray(np.hstack([constant, spare]), np.float32),
+        np.ascontiguousarray(slack, np.float32),
+        np.ascontiguousarray(drift, np.float32),
+    )
 
 
 def _divided(coef: Floats, intercept: Floats) -> tuple[Floats, Floats, Floats]:

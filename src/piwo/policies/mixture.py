@@ -160,7 +160,6 @@ def _same_actions(policy: Policy, actions: Actions) -> Policy:
     if policy.listed is not None and set(map(str, policy.listed)) != set(map(str, actions)):
         raise UsageError(
             f"the policies of a mixture have different actions ({policy.listed.preview()} and "
-            f"{actions.preview()}); "
-            "use aligned(policy, log.actions) on each first"
+            f"{actions.preview()}); use aligned(policy, log.actions) on each first"
         )
     return policy.onto(actions)

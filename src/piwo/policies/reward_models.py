@@ -85,10 +85,10 @@ class RewardModels(DeterministicPolicy):
         codes = np.empty(n, np.int32)
         for block in row_blocks(n, len(self.models), _BLOCK_BYTES):
             scores = np.tile(self.offset, (block.stop - block.start, 1))
-            for a in np.flatnonzero([model is not None for model in self.models]):
-                scores[:, a] += self.scale[a] * np.asarray(
-                    self.models[a].predict(context[block]), np.float64
-                )
+            for a, model in enumerate(self.models):
+                if model is not None:
+                    predicted = np.asarray(model.predict(context[block]), np.float64)
+                    scores[:, a] += self.scale[a] * predicted
             codes[block], _ = best(scores, block.start)
         return codes
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from piwo._version import __version__
 from piwo.errors import UsageError
@@ -16,7 +16,7 @@ from piwo.messages import argument
 from piwo.policies.models import model_bytes
 from piwo.policies.state import State
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "MAX_DEPTH", "Saved", "save", "sklearn_version"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "MAX_DEPTH", "save", "sklearn_version"]
 
 FORMAT = "piwo-policy"
 FORMAT_VERSION = 2
@@ -25,19 +25,10 @@ MAX_DEPTH = 20
 """How deep policies may be nested: deeper than anyone needs, and shallower than Python's stack."""
 
 
-class Saved(Protocol):
-    """The part of a policy that is written: `Policy` itself imports this file."""
-
-    kind: ClassVar[str]
-
-    def state(self) -> State:
-        """Return what the file must hold, or raise UsageError."""
-        ...
+# `Policy` itself imports this file, so policies have no type here.
 
 
-def save(
-    policy: Saved, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None
-) -> None:
+def save(policy: Any, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
     """Write a policy to one file; see `Policy.save`."""
     members: dict[str, bytes] = {}
     page = {
@@ -57,9 +48,9 @@ def save(
     write_file(Path(path), pack({"policy.json": text.encode()} | members))
 
 
-def _entry(policy: Saved, place: str, members: dict[str, bytes]) -> dict[str, Any]:
+def _entry(policy: Any, place: str, members: dict[str, bytes]) -> dict[str, Any]:
     """Return a policy's part of `policy.json`; add its arrays and models to `members` by place."""
-    state = policy.state()
+    state: State = policy.state()
     if place.count("/") > MAX_DEPTH:
         raise UsageError(
             f"the policy holds policies more than {MAX_DEPTH} deep; write it as one mixture"

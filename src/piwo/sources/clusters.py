@@ -1,8 +1,8 @@
-"""Logs whose rows lie on other machines: what is asked of every one of their partitions, there.
+"""Logs whose rows are on other machines, which reduce each partition in place.
 
-A cluster source folds: `fold(columns, one, merge)` hands every partition to `one` where its rows
-lie, and what comes back, a few bytes each, to `merge`, level by level. Rows are numbered within
-their partition alone, because no pass promises another one's order.
+`fold(columns, one, merge)` calls `one` on every partition, on the machine that has its rows, and
+merges the results, a few bytes each, level by level. Rows are numbered within their partition,
+because the order of the partitions may differ between passes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from piwo.sources.source import BATCH_BYTES, BATCH_ROWS, Fragment
 __all__ = ["Cluster", "Merge", "One", "Partition"]
 
 One = Callable[[Fragment], bytes]
-"""What is made of a partition."""
+"""The state of a partition."""
 Merge = Callable[[Iterable[bytes]], bytes]
-"""What is made of several of these; of none, too."""
+"""The state of several partitions from the state of each; there may be none."""
 
 
 class Cluster(ABC):
-    """Base of every source whose rows lie on other machines, which map and fold by themselves. It knows no formula."""
+    """Base of every source whose rows are on other machines, which reduce them there."""
 
     name: str
     rows: ClassVar[int | None] = None
@@ -40,14 +40,14 @@ class Cluster(ABC):
 
     @abstractmethod
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
-        """Return the merge of what one makes of every partition, reading only these columns.
+        """Return the merged states of all partitions, reading only these columns.
 
         Raises:
-            DataError: in one line, where the cluster gives up.
+            DataError: if the cluster gives up.
         """
 
     def source_id(self) -> tuple[Any, ...]:
-        """Tell nothing: a cluster repeats what fails by itself.
+        """Raise: no checkpoint is kept, as a cluster repeats by itself what fails.
 
         Raises:
             UsageError: always.
@@ -59,10 +59,10 @@ class Cluster(ABC):
 
     @abstractmethod
     def head(self, columns: Sequence[str]) -> Fragment:
-        """Return a few rows, here; none only where there are no rows at all."""
+        """Return a few rows on this machine; none only if the source has no rows."""
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (as every source)
-        """Refuse: rows do not leave the cluster.
+        """Raise: rows do not leave the cluster.
 
         Raises:
             UsageError: always.
@@ -76,12 +76,12 @@ class Cluster(ABC):
 
 @dataclass(frozen=True)
 class Partition:
-    """Fragment: the rows of one partition, where they lie; they can be read once.
+    """Fragment: the rows of one partition, on its machine; they can be read once.
 
     Args:
         number: of the partition.
-        columns: how its columns are called.
-        batches: its rows; the names in them do not count.
+        columns: the names of its columns.
+        batches: its rows; the names in them are replaced.
     """
 
     number: int
@@ -94,23 +94,27 @@ class Partition:
         return first_of(self.number)
 
     def records(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as Arrow batches of about `BATCH_ROWS` rows, whatever the cluster sends at once."""
+        """Yield the rows as Arrow batches of about `BATCH_ROWS` rows."""
+        # Clusters send batches of any size; many small ones would be slow to reduce.
         held: list[pa.RecordBatch] = []
+        rows = size = 0
         for batch in self.batches:
             held.append(pa.RecordBatch.from_arrays(batch.columns, names=list(self.columns)))
-            if (
-                sum(len(x) for x in held) >= BATCH_ROWS
-                or sum(x.nbytes for x in held) >= BATCH_BYTES
-            ):
+            rows += len(batch)
+            size += batch.nbytes
+            if rows >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield from _joined(held)
                 held = []
+                rows = size = 0
         yield from _joined(held)
 
 
 def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if len(batches) > 1:
-        yield from (
-            pa.Table.from_batches(batches).combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
-        )
-    else:
-        yield from (x.slice(at, BATCH_ROWS) for x in batches for at in range(0, len(x), BATCH_ROWS))
+        table = pa.Table.from_batches(batches).combine_chunks()
+        yield from table.to_batches(max_chunksize=BATCH_ROWS)
+        return
+    # A single batch is cut without a copy.
+    for batch in batches:
+        for at in range(0, len(batch), BATCH_ROWS):
+            yield batch.slice(at, BATCH_ROWS)

@@ -48,9 +48,8 @@ def header_of(path: str) -> Header:
         opened = gzip.open if path.lower().endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             line = file.readline()
-            tabs = ".tsv" in (x.lower() for x in Path(path).suffixes[-2:])
-            widths = {x: len(next(csv.reader([line], delimiter=x), [])) for x in _DELIMITERS}
-            delimiter = "\t" if tabs else max(widths, key=lambda x: widths[x])
+            delimiter = _delimiter(path, line)
+            # From the start: a quoted name may go over several lines.
             file.seek(0)
             listed = next(csv.reader(file, delimiter=delimiter), [])
     except UnicodeDecodeError:
@@ -68,6 +67,18 @@ def header_of(path: str) -> Header:
     names = tuple(x.strip() or f"column{i}" for i, x in enumerate(listed))
     refuse_doubled(names, f"the header of {path!r}")
     return Header(names, delimiter)
+
+
+def _delimiter(path: str, line: str) -> str:
+    """Return the delimiter of a file with this first line."""
+    if ".tsv" in map(str.lower, Path(path).suffixes[-2:]):
+        return "\t"
+    best, most = _DELIMITERS[0], -1
+    for delimiter in _DELIMITERS:
+        names = next(csv.reader([line], delimiter=delimiter), [])
+        if len(names) > most:
+            best, most = delimiter, len(names)
+    return best
 
 
 def csv_source(
@@ -93,9 +104,11 @@ def csv_source(
     _refuse_other_columns(headers)
     first = headers[paths[0]]
     written = {x.casefold() for x in first.names}
+    # A column in the file hides a folder of the same name.
     added = [x for x in partitions if x.name.casefold() not in written]
-    names = [*first.names, *(x.name for x in added)]
-    listed = ", ".join(quoted(x) for x in names)
+    names = list(first.names)
+    names += [x.name for x in added]
+    listed = ", ".join(map(quoted, names))
     parts = []
     for header, group in groupby(paths, lambda path: headers[path]):
         parts.append(
@@ -145,13 +158,13 @@ def _kinds(sql: str, file: str, names: Sequence[str]) -> dict[str, str]:
     asked = []
     for name in map(quoted, names):
         # DuckDB takes 1_000 for a number.
-        fits = [
-            f"(try_cast({name} as {kind}) is not null and not contains({name}, '_'))"
-            for kind in _KINDS
-        ]
+        plain = f"not contains({name}, '_')"
         asked.append(f"count({name})")
-        asked += [f"count(*) filter ({test})" for test in fits]
-        asked.append(f"min({name}) filter (not {fits[0]})")
+        for kind in _KINDS:
+            fits = f"try_cast({name} as {kind}) is not null and {plain}"
+            asked.append(f"count(*) filter ({fits})")
+        is_number = f"(try_cast({name} as {_KINDS[0]}) is not null and {plain})"
+        asked.append(f"min({name}) filter (not {is_number})")
     answer = first_row(f"select {', '.join(asked)} from ({sql})", file)
     found: dict[str, str] = {}
     for i, name in enumerate(names):

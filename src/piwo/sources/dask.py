@@ -1,4 +1,4 @@
-"""A Dask DataFrame as a source: its partitions are folded where they are, sixteen at a time."""
+"""A Dask DataFrame as a source: its workers reduce the partitions and merge the states."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from piwo.sources.source import Fragment
 __all__ = ["DaskSource"]
 
 _AT_ONCE = 16
+"""States that one task merges."""
 _RETRIES = 3
 
 
 @dataclass(frozen=True, eq=False)
 class DaskSource(Cluster):
-    """A `dask.dataframe.DataFrame`, on the current scheduler: a client's, or this machine's threads."""
+    """A `dask.dataframe.DataFrame`, computed by the current client or on this machine."""
 
     frame: Any
     name: str = "the Dask DataFrame"
@@ -42,20 +43,24 @@ class DaskSource(Cluster):
             return Partition(0, tuple(columns), self._first().select(list(columns)).to_batches())
 
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
-        """Return the merge of what `one` makes of every partition."""
+        """Return the merged states of all partitions."""
         import dask
 
         names = list(columns)
         parts = self.frame[names].to_delayed()
         # Each function travels once, not once for every partition.
-        mapped, merged = (
-            dask.delayed(x, pure=False, traverse=False) for x in (_Held(one), _Held(merge))
-        )
+        mapped = dask.delayed(_Held(one), pure=False, traverse=False)
+        merged = dask.delayed(_Held(merge), pure=False, traverse=False)
         with _dask_errors(self.name), dask.annotate(retries=_RETRIES):
-            level = [dask.delayed(_mapped)(mapped, part, i, names) for i, part in enumerate(parts)]
+            level = []
+            for number, part in enumerate(parts):
+                level.append(dask.delayed(_mapped)(mapped, part, number, names))
             while len(level) > 1:
-                groups = [level[i : i + _AT_ONCE] for i in range(0, len(level), _AT_ONCE)]
-                level = [dask.delayed(_merged)(merged, group) for group in groups]
+                above = []
+                for at in range(0, len(level), _AT_ONCE):
+                    group = level[at : at + _AT_ONCE]
+                    above.append(dask.delayed(_merged)(merged, group))
+                level = above
             (found,) = dask.compute(*level)
         return merge([found])
 

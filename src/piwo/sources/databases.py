@@ -87,18 +87,25 @@ def _table(asked: str, file: str, setup: Sequence[str]) -> tuple[str, str, str]:
             setup,
         )
         tables += [(x["schema"], x["name"], kind) for x in found or ()]
-    short = {}
+    plain = asked.casefold()
+    names: dict[str, tuple[str, str, str]] = {}
+    other_fits = []
     for table in tables:
         schema, name, _ = table
-        short[name if schema == "main" else f"{schema}.{name}"] = table
-    plain = asked.casefold()
-    fits = [table for name, table in short.items() if name.casefold() == plain]
-    if not fits:
-        # A name without its schema, or with "main".
-        fits = [x for x in tables if plain in {x[1].casefold(), f"{x[0]}.{x[1]}".casefold()}]
+        full = f"{schema}.{name}"
+        short = full
+        if schema == "main":
+            short = name
+        names[short] = table
+        if plain in {name.casefold(), full.casefold()}:
+            # A name without its schema, or with "main".
+            other_fits.append(table)
+    fits = [table for name, table in names.items() if name.casefold() == plain] or other_fits
     if len(fits) != 1:
-        near = difflib.get_close_matches(asked, short, n=3, cutoff=0.0)
-        what = f"{len(fits)} tables are called" if fits else "no table"
+        near = difflib.get_close_matches(asked, names, n=3, cutoff=0.0)
+        what = "no table"
+        if fits:
+            what = f"{len(fits)} tables are called"
         raise FileError(
             f"{what} {asked!r} in {file!r}, expected one of its tables, such as "
             f"{', '.join(map(repr, near)) or 'none'}"

@@ -101,7 +101,11 @@ def dsjson_source(
             reader.add(file, number, lines)
     name = name_of(files)
     table = reader.table(name, labels)
-    return TableSource(table, name, {x: reader.counts[x] for x in _SKIPPED if reader.counts[x]})
+    skipped = {}
+    for kind in _SKIPPED:
+        if reader.counts[kind]:
+            skipped[kind] = reader.counts[kind]
+    return TableSource(table, name, skipped)
 
 
 def _chunks(path: str) -> Iterator[tuple[int, list[str]]]:
@@ -125,6 +129,7 @@ def _chunks(path: str) -> Iterator[tuple[int, list[str]]]:
 
 def _text(data: bytes, path: str, number: int) -> str:
     try:
+        # Only the start of a file may have a byte order mark.
         return data.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as cause:
         line = number + data.count(b"\n", 0, cause.start)
@@ -147,10 +152,12 @@ class _Reader:
         self._parts: list[pa.Table] = []
         self._k: int | None = None
         self._connection = duckdb.connect()
-        rules = " ".join(f"when {broken} then '{rule}'" for rule, broken in _RULES.items())
-        pointers = [quoted("/c/" + path.strip("/"), "'") for path in context]
+        rules = ""
+        for rule, broken in _RULES.items():
+            rules += f" when {broken} then '{rule}'"
         extra = ""
-        for i, at in enumerate(pointers):
+        for i, path in enumerate(context):
+            at = quoted("/c/" + path.strip("/"), "'")
             extra += (
                 f", case when e is not null then json_extract_string(line, {at}) end as v{i}"
                 f", case when e is not null then json_type(line, {at}) end as t{i}"
@@ -251,7 +258,9 @@ class _Reader:
             return
         broken = []
         for rule, count in self._faults.items():
-            lines = "1 line" if count == 1 else f"{count} lines"
+            lines = f"{count} lines"
+            if count == 1:
+                lines = "1 line"
             broken.append(f"{rule} in {lines} ({'; '.join(self._fault_lines[rule][:_SHOWN])})")
         hint = ""
         if "is broken JSON" in self._faults:
@@ -267,4 +276,6 @@ class _Reader:
             )
         numbers = set(kinds) <= {"UBIGINT", "BIGINT", "HUGEINT", "UHUGEINT", "DOUBLE", "NULL"}
         values = events[f"v{i}"]
-        return values.cast(pa.float64()) if numbers else values
+        if numbers:
+            return values.cast(pa.float64())
+        return values

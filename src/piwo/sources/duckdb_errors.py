@@ -1,4 +1,4 @@
-"""DuckDB's errors in one line each: its own fill pages and quote queries that piwo wrote."""
+"""DuckDB's errors in one line each: its own are long and quote queries that piwo wrote."""
 
 from __future__ import annotations
 
@@ -110,10 +110,13 @@ def _csv_fault(text: str) -> str:
         hit = re.search(pattern, text)
         if hit:
             found[fact] = hit[1].strip()
-    place = repr(found["file"]) if "file" in found else ""
+    place = row = ""
+    if "file" in found:
+        place = repr(found["file"])
     if "line" in found:
         place = f"line {found['line']} of {place}"
-    row = f": {found['row'][:80]!r}" if found.get("row") else ""
+    if found.get("row"):
+        row = f": {found['row'][:80]!r}"
     if "fields" in found and "names" in found:
         return (
             f"{place} has {found['fields']} fields, but the header names {found['names']} "

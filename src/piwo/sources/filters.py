@@ -60,8 +60,9 @@ def mentioned(text: str, names: Collection[str]) -> tuple[str, ...]:
     """
     plain = set()
     for word in words_of(text):
-        name = word[1:-1].replace('""', '"') if word.startswith('"') else word
-        plain.add(name.casefold())
+        if word.startswith('"'):
+            word = word[1:-1].replace('""', '"')  # noqa: PLW2901 (the name without quotes)
+        plain.add(word.casefold())
     return tuple(x for x in names if x.casefold() in plain)
 
 
@@ -99,8 +100,9 @@ def filtered(source: Source, where: str, numbers: Mapping[str, str] | None = Non
             sql, name, source.connection, source.steady, files=source.files, setup=source.setup
         )
     if isinstance(source, Cluster):
+        # Each worker runs a query of its own, but the clocks are stopped here, for all of them.
         with _decisions(source.schema.empty_table(), text, name) as probe:
-            return FilteredCluster(source, name, _Condition(text, probe.setup, name))
+            return FilteredCluster(source, name, text, probe.setup)
     raise UsageError(
         f"got {argument('where')}={where!r} for {source.name}, expected files, a query or a data "
         "frame; leave rows out first"
@@ -119,15 +121,17 @@ def _sql_with_numbers(
     seen, back = [], []
     for name in columns:
         column = quoted(name)
-        seen.append(f"cast({column} as {numbers[name]}) as {column}" if name in numbers else column)
         back.append(f"{row}.{column} as {column}")
+        if name in numbers:
+            column = f"cast({column} as {numbers[name]}) as {column}"
+        seen.append(column)
     inner = f"select {row}, {', '.join(seen)} from ({rows}) as {row}"
     return f"select {', '.join(back)} from ({inner}) where (\n{where}\n)"
 
 
 @contextmanager
 def _decisions(table: pa.Table, where: str, name: str) -> Iterator[QuerySource]:
-    """Give the query that says for each row of a table whether the condition holds."""
+    """Open a query that gives, for each row of a table, whether the condition holds."""
     import duckdb
 
     with duckdb.connect() as connection:
@@ -150,23 +154,21 @@ def _answer(fragment: Fragment) -> pa.ChunkedArray:
     return pa.chunked_array([record["keep"] for record in fragment.records()], pa.bool_())
 
 
-@dataclass(frozen=True)
-class _Condition:
-    """What workers need to decide on rows."""
-
-    where: str
-    setup: tuple[str, ...]
-    """Statements that stop the clocks that the condition reads."""
-    name: str
-
-
 @dataclass(frozen=True, eq=False)
 class FilteredCluster(Cluster):
-    """The rows of a cluster for which a condition holds; DuckDB decides on the workers."""
+    """The rows of a cluster for which a condition holds; DuckDB decides on the workers.
+
+    Args:
+        source: all rows.
+        name: of the source in messages.
+        where: the condition.
+        setup: statements that stop the clocks that the condition reads.
+    """
 
     source: Cluster
     name: str
-    condition: _Condition
+    where: str
+    setup: tuple[str, ...]
 
     @property
     def schema(self) -> pa.Schema:
@@ -174,13 +176,14 @@ class FilteredCluster(Cluster):
         return self.source.schema
 
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
-        """Return the merge of what `one` makes of the rows kept in every partition."""
-        of_kept = partial(_of_kept, self.condition, tuple(columns), one)
+        """Return the merged states of the rows kept in every partition."""
+        of_kept = partial(_of_kept, tuple(columns), self.where, self.setup, self.name, one)
         return self.source.fold(self._read(columns), of_kept, merge)
 
     def head(self, columns: Sequence[str]) -> Fragment:
         """Return a few kept rows: of the source's head, or of the first partition with any."""
-        kept = _Kept(self.source.head(self._read(columns)), tuple(columns), self.condition)
+        rows = self.source.head(self._read(columns))
+        kept = _Kept(rows, tuple(columns), self.where, self.setup, self.name)
         first = [x for x in kept.records() if x.num_rows]
         if not first:
             found = self.fold(columns, _first_batch, _first_filled)
@@ -189,10 +192,11 @@ class FilteredCluster(Cluster):
 
     def _read(self, columns: Sequence[str]) -> list[str]:
         """Return these columns and those that the condition reads."""
-        names, where = self.schema.names, self.condition.where
-        # columns(*) means all of them.
-        more = names if "columns" in where.casefold() else mentioned(where, names)
-        return list(dict.fromkeys((*columns, *more)))
+        read = list(self.schema.names)
+        # COLUMNS(*) in DuckDB's SQL means all of them.
+        if "columns" not in self.where.casefold():
+            read = list(mentioned(self.where, read))
+        return list(dict.fromkeys((*columns, *read)))
 
 
 @dataclass(frozen=True)
@@ -201,7 +205,9 @@ class _Kept:
 
     fragment: Fragment
     columns: tuple[str, ...]
-    of: _Condition
+    where: str
+    setup: tuple[str, ...]
+    name: str
 
     @property
     def start(self) -> int:
@@ -216,19 +222,26 @@ class _Kept:
             with duckdb.connect() as connection:
                 connection.register("piwo_rows", pa.Table.from_batches([record]))
                 decision = QueryFragment(
-                    _decision_sql(self.of.where),
+                    _decision_sql(self.where),
                     ("keep",),
                     connection,
-                    setup=self.of.setup,
-                    name=self.of.name,
+                    setup=self.setup,
+                    name=self.name,
                 )
                 keep = _answer(decision).combine_chunks()
             yield record.select(list(self.columns)).filter(keep)
 
 
-def _of_kept(of: _Condition, columns: tuple[str, ...], one: One, fragment: Fragment) -> bytes:
-    """Return what `one` makes of the rows that are kept; this runs on workers."""
-    return one(_Kept(fragment, columns, of))
+def _of_kept(
+    columns: tuple[str, ...],
+    where: str,
+    setup: tuple[str, ...],
+    name: str,
+    one: One,
+    fragment: Fragment,
+) -> bytes:
+    """Return the state of the rows that are kept; this runs on workers."""
+    return one(_Kept(fragment, columns, where, setup, name))
 
 
 def _first_batch(fragment: Fragment) -> bytes:

@@ -90,17 +90,18 @@ def _column(values: Any) -> Any:
 
 def _refuse_unclear(columns: Mapping[Any, Any]) -> None:
     """Raise for two names that are one text, and for columns whose values have no order."""
-    names = [str(x) for x in columns]
-    doubled = next((x for i, x in enumerate(names) if x in names[:i]), None)
-    if doubled is not None:
-        raise UsageError(
-            f"two columns have the name {doubled!r} as text; give each a name of its own"
-        )
+    seen = set()
     for name, values in columns.items():
+        text = str(name)
+        if text in seen:
+            raise UsageError(
+                f"two columns have the name {text!r} as text; give each a name of its own"
+            )
+        seen.add(text)
         if isinstance(values, set | frozenset | Mapping):
             raise UsageError(
-                f"{argument(name)} is a {type(values).__name__}, expected an array or a list with one entry "
-                "a row"
+                f"{argument(name)} is a {type(values).__name__}, expected an array or a list "
+                "with one entry a row"
             )
 
 
@@ -110,11 +111,13 @@ def refuse_twice(names: Sequence[str]) -> None:
     Raises:
         DataError: naming it.
     """
-    doubled = next((x for x in names if names.count(x) > 1), None)
-    if doubled is not None:
-        raise DataError(
-            f"two columns have the name {doubled!r}; give each column a name of its own"
-        )
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise DataError(
+                f"two columns have the name {name!r}; give each column a name of its own"
+            )
+        seen.add(name)
 
 
 def unmasked(values: Any) -> Any:
@@ -144,11 +147,13 @@ def _polars_table(frame: Any) -> pa.Table:
     import narwhals as nw
 
     wrapped = nw.from_native(frame)
-    texts = [
-        name for name, kind in wrapped.collect_schema().items() if kind in (nw.Categorical, nw.Enum)
-    ]
-    plain = wrapped.with_columns(nw.col(*texts).cast(nw.String)) if texts else wrapped
-    table: pa.Table = plain.to_arrow()
+    texts = []
+    for name, kind in wrapped.collect_schema().items():
+        if kind in (nw.Categorical, nw.Enum):
+            texts.append(name)
+    if texts:
+        wrapped = wrapped.with_columns(nw.col(*texts).cast(nw.String))
+    table: pa.Table = wrapped.to_arrow()
     return table
 
 
@@ -176,4 +181,5 @@ def same_index(columns: Mapping[str, Any]) -> None:
 
 
 def _first_line(cause: Exception) -> str:
-    return str(cause).splitlines()[0] if str(cause) else type(cause).__name__
+    lines = str(cause).splitlines()
+    return lines[0] if lines else type(cause).__name__

@@ -47,8 +47,13 @@ def partitions_of(paths: Sequence[str]) -> tuple[Partition, ...]:
     found = [_keys(path) for path in paths]
     if not found:
         return ()
-    names = [x for x in found[0] if all(x in keys for keys in found)]
-    return tuple(_partition(name, [keys[name] for keys in found]) for name in names)
+    partitions = []
+    for name in found[0]:
+        texts = [keys[name] for keys in found if name in keys]
+        # A folder column that some files lack is not a column of the log.
+        if len(texts) == len(found):
+            partitions.append(_partition(name, texts))
+    return tuple(partitions)
 
 
 def hive_options(partitions: Sequence[Partition]) -> str:
@@ -59,13 +64,20 @@ def hive_options(partitions: Sequence[Partition]) -> str:
     """
     if not partitions:
         return "hive_partitioning=false"
-    types = ", ".join("'" + x.name.replace("'", "''") + f"': {x.sql}" for x in partitions)
-    return f"hive_partitioning=true, hive_types={{{types}}}"
+    types = []
+    for part in partitions:
+        name = part.name.replace("'", "''")
+        types.append(f"'{name}': {part.sql}")
+    return f"hive_partitioning=true, hive_types={{{', '.join(types)}}}"
 
 
 def _keys(path: str) -> dict[str, str]:
-    hits = [_FOLDER.fullmatch(x) for x in PurePath(path).parts[:-1]]
-    return {unquote(hit[1]): unquote(hit[2]) for hit in hits if hit}
+    keys = {}
+    for folder in PurePath(path).parts[:-1]:
+        hit = _FOLDER.fullmatch(folder)
+        if hit:
+            keys[unquote(hit[1])] = unquote(hit[2])
+    return keys
 
 
 def _partition(name: str, texts: Sequence[str]) -> Partition:

@@ -32,6 +32,7 @@ def remote_parquet(addresses: Sequence[str]) -> QuerySource:
     Traceback (most recent call last):
     piwo.errors.FileError: ...
     """
+    # Not `file_list`: addresses may be globs.
     listed = ", ".join(quoted(x, "'") for x in addresses)
     return QuerySource(f"select * from read_parquet([{listed}])", name_of(addresses), steady=True)
 
@@ -87,13 +88,18 @@ def _rows_at_once(file: Any, groups: Sequence[int], columns: Sequence[str]) -> i
     lists = tuple(f"{x}." for x in columns if type_family(schema.field(x).type) == "list")
     if not lists:
         return rows_within(0)
-    leaves = [
-        i for i in range(metadata.num_columns) if metadata.schema.column(i).path.startswith(lists)
-    ]
+    # Parquet stores the entries of a list column "p" as a column with the path "p.list.element".
+    leaves = []
+    for i in range(metadata.num_columns):
+        path = metadata.schema.column(i).path
+        if path.startswith(lists):
+            leaves.append(i)
     widest = 0.0
     for number in groups:
         group = metadata.row_group(number)
-        entries = sum(group.column(i).num_values for i in leaves)
+        entries = 0
+        for i in leaves:
+            entries += group.column(i).num_values
         widest = max(widest, entries / max(group.num_rows, 1))
     return rows_within(widest)
 
@@ -109,7 +115,7 @@ class ParquetSource:
     def __init__(self, paths: Sequence[str]) -> None:
         import pyarrow.parquet as pq
 
-        self._dictionaries: tuple[str, ...] = ()
+        self.dictionaries: tuple[str, ...] = ()
         self.paths = tuple(paths)
         self.name = name_of(paths)
         self._metadata = []
@@ -121,7 +127,7 @@ class ParquetSource:
         self._schemas = [x.schema.to_arrow_schema() for x in self._metadata]
         written: set[str] = set()
         for schema in self._schemas:
-            written.update(name.casefold() for name in schema.names)
+            written.update(map(str.casefold, schema.names))
         self.partitions = tuple(
             x for x in partitions_of(self.paths) if x.name.casefold() not in written
         )
@@ -136,7 +142,7 @@ class ParquetSource:
         Batches are cut differently, so this is for passes that do not depend on the cut.
         """
         made = copy(self)
-        made._dictionaries = (column,)
+        made.dictionaries = (column,)
         return made
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
@@ -148,7 +154,7 @@ class ParquetSource:
             inside = self._schemas[0].names[:1]
         self.require_same(inside)
         # A partition column is in no file.
-        dictionaries = tuple(set(self._dictionaries).intersection(inside))
+        dictionaries = tuple(set(self.dictionaries).intersection(inside))
         made: list[Fragment] = []
         row = 0
         for i, (path, metadata) in enumerate(zip(self.paths, self._metadata, strict=True)):

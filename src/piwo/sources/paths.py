@@ -91,12 +91,12 @@ def kind_of(paths: Sequence[str]) -> str:
     """
     if not paths:
         raise UsageError("got an empty list of files, expected at least one")
-    kinds = sorted({_kind(path) for path in paths})
+    kinds = sorted(set(map(_kind, paths)))
     if len(kinds) > 1:
         raise UsageError(
             f"files of several types in one log ({', '.join(kinds)}); read one type at a time"
         )
-    far = [path for path in paths if is_remote(path)]
+    far = list(filter(is_remote, paths))
     if far and (len(far) < len(paths) or kinds != ["parquet"]):
         raise UsageError(
             f"{without_secrets(far[0])!r} is an address, and addresses are read as Parquet and "
@@ -112,7 +112,11 @@ def kind_of(paths: Sequence[str]) -> str:
 
 
 def _kind(path: str) -> str:
-    ending = _ending(path.partition("?")[0] if is_remote(path) else path)
+    file = path
+    if is_remote(path):
+        # A signed address goes on after the path.
+        file = path.partition("?")[0]
+    ending = _ending(file)
     if ending is None:
         raise UsageError(
             f"{without_secrets(path)!r} has an unknown ending; known are "

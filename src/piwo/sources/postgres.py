@@ -274,7 +274,9 @@ class _Session:
             f"'.' || relname = {name} or (relname = {name} and pg_table_is_visible(c.oid)))"
         )
         if len(found) != 1:
-            what = f"{len(found)} tables are called" if found else "no table"
+            what = "no table"
+            if found:
+                what = f"{len(found)} tables are called"
             raise FileError(
                 f"{what} {asked!r} in {_place(self.address)!r}, expected #TABLE or #SCHEMA.TABLE"
             )
@@ -326,14 +328,13 @@ class PostgresSource:
         self.name, self.steady, self._session, self._asked = name, steady, session, sql
         _refuse_chance(session, sql, name)
         names = session.schema(f"select * from ({sql}\n) as piwo_rows").names
-        columns = zip(names, session.kinds(sql, names), strict=True)
-        chosen = ", ".join(_column(column, kind) for column, kind in columns)
+        chosen = ", ".join(map(_column, names, session.kinds(sql, names)))
         self._sql = f"select {chosen} from ({sql}\n) as piwo_rows"
         self.schema: pa.Schema = session.schema(self._sql)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return one fragment."""
-        listed = ", ".join(quoted(x) for x in columns)
+        listed = ", ".join(map(quoted, columns))
         sql = f"select {listed} from ({self._sql}) as piwo_rows"
         return [PostgresFragment(self._session.snapshot, self.name, sql)]
 
@@ -364,7 +365,8 @@ def _refuse_chance(session: _Session, sql: str, name: str) -> None:
     instead = "abs(hashtext(id::text)) % 10 < 9"
     if re.search(r"\btablesample\b(?!.*\brepeatable\b)", code, re.IGNORECASE | re.DOTALL):
         raise UsageError(chance("a sample without a seed", name, instead))
-    called = {x.lower() for x in re.findall(r'(\w+)"?\s*\(', code)}
+    # PostgreSQL's functions have lower-case names.
+    called = set(re.findall(r'(\w+)"?\s*\(', code.lower()))
     volatile = session.volatile(sorted(called))
     if volatile:
         raise UsageError(chance(f"{volatile[0]}()", name, instead))

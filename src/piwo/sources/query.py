@@ -178,7 +178,7 @@ def first_row(sql: str, name: str, setup: Sequence[str] = ()) -> tuple[Any, ...]
 
 
 def _columns(relation: Any, names: Sequence[str]) -> Any:
-    return relation.project(", ".join(quoted(x) for x in names))
+    return relation.project(", ".join(map(quoted, names)))
 
 
 def _reader(relation: Any) -> Any:
@@ -196,8 +196,12 @@ def file_list(paths: Sequence[str]) -> str:
     >>> file_list(["a[1].csv"])
     "['a[[]1].csv']"
     """
-    escaped = (re.sub(r"[\[*?]", r"[\g<0>]", path) for path in paths)
-    return "[" + ", ".join(quoted(path, "'") for path in escaped) + "]"
+    listed = []
+    for path in paths:
+        # In a glob, [*] is the character * itself.
+        escaped = re.sub(r"[\[*?]", r"[\g<0>]", path)
+        listed.append(quoted(escaped, "'"))
+    return "[" + ", ".join(listed) + "]"
 
 
 def quoted(name: str, mark: str = '"') -> str:

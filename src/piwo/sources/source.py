@@ -133,8 +133,12 @@ def cut(record: pa.RecordBatch, width: int = 0) -> Iterator[pa.RecordBatch]:
 
 def _list_entries(record: pa.RecordBatch) -> int:
     """Return how many entries the lists of some rows have."""
-    lists = [x for x in record.columns if type_family(x.type) == "list"]
-    return sum(pc.sum(pc.list_value_length(x)).as_py() or 0 for x in lists)
+    entries = 0
+    for column in record.columns:
+        if type_family(column.type) == "list":
+            # The sum of no rows is null.
+            entries += pc.sum(pc.list_value_length(column)).as_py() or 0
+    return entries
 
 
 def rows_within(width: float) -> int:

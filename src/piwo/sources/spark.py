@@ -47,7 +47,7 @@ class SparkSource(Cluster):
             return Partition(0, tuple(columns), rows.to_batches())
 
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
-        """Return the merge of what `one` makes of every partition."""
+        """Return the merged states of all partitions."""
         with spark_errors(self.name), canceled_by_interrupts(self.frame.sparkSession):
             states = self._states(columns, one, merge)
             # Without a given number of groups, Spark makes as few as the size of the states needs.
@@ -76,8 +76,11 @@ class SparkSource(Cluster):
         """Return these columns as c0, c1, ...: a dot in a name would mean a field of a struct."""
         from pyspark.sql.functions import col
 
-        escaped = ("`" + name.replace("`", "``") + "`" for name in columns)
-        return self.frame.select([col(name).alias(f"c{i}") for i, name in enumerate(escaped)])
+        chosen = []
+        for i, name in enumerate(columns):
+            escaped = name.replace("`", "``")
+            chosen.append(col(f"`{escaped}`").alias(f"c{i}"))
+        return self.frame.select(chosen)
 
 
 def _mapped(
@@ -98,6 +101,7 @@ def _mapped_files(
 
 
 def _merged(merge: Merge, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    # One after the other: all states of a group might not fit into memory.
     full = (batch for batch in batches if batch.num_rows)
     first = next(full, None)
     if first is not None:  # a group may be empty

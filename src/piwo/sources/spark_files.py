@@ -100,24 +100,25 @@ class ParquetFiles:
             schema: its columns.
         """
         scan = scan_of(frame)
-        if scan is None or not scan.paths:
+        if scan is None or not scan[0]:
             return cls((), pa.schema([]), 1)
-        session, count = frame.sparkSession, len(scan.paths)
+        paths, folders = scan
+        session, count = frame.sparkSession, len(paths)
         cores = session.sparkContext.defaultParallelism
         job = session.range(0, count, 1, min(count, cores)).mapInArrow(
-            partial(_footers, scan.paths, schema), "number long, footer string"
+            partial(_footers, paths, schema), "number long, footer string"
         )
         files: list[File] = []
         elsewhere: set[str] = set()
         for row in sorted(job.collect(), key=lambda x: x["number"]):
             size, rows, lacking = json.loads(row["footer"])
-            files.append(File(scan.paths[row["number"]], size, tuple(rows)))
+            files.append(File(paths[row["number"]], size, tuple(rows)))
             elsewhere.update(lacking)
-        own = [
-            pa.field(x.name, x.type)
-            for x in schema
-            if x.name not in elsewhere and x.name.casefold() not in scan.folders
-        ]
+        own = []
+        for field in schema:
+            name = field.name
+            if name not in elsewhere and name.casefold() not in folders:
+                own.append(pa.field(name, field.type))
         return cls(tuple(files), pa.schema(own), cores)
 
     def tasks(self, columns: Sequence[str]) -> list[list[RowGroups]]:
@@ -134,7 +135,10 @@ class ParquetFiles:
         if not columns or not set(columns) <= set(self.schema.names):
             return []
         schema = pa.schema([self.schema.field(x) for x in columns])
-        total = sum(sum(x.rows) for x in self.files)
+        total = 0
+        for file in self.files:
+            total += sum(file.rows)
+        # As many tasks for each core, so that none of them waits for the others.
         count = self.cores * max(1, -(-total // (self.cores * _ROWS_A_TASK)))
         # Task -> file -> its row groups, as many rows in each task.
         tasks: dict[int, dict[int, list[int]]] = {}
@@ -173,24 +177,15 @@ _FRAME_OPTIONS = ("ignoreCorruptFiles", "ignoreMissingFiles", "datetimeRebaseMod
 """The same settings as options of one frame."""
 
 
-@dataclass(frozen=True)
-class Scan:
-    """Files whose rows are those of a frame.
-
-    Args:
-        paths: of all files, in the order of their addresses.
-        folders: columns that the names of folders hold, in lower case.
-    """
-
-    paths: tuple[str, ...]
-    folders: frozenset[str]
-
-
-def scan_of(frame: Any) -> Scan | None:
-    """Return the Parquet files that a frame is; None if it is anything else, or they have no paths.
+def scan_of(frame: Any) -> tuple[tuple[str, ...], frozenset[str]] | None:
+    """Return the Parquet files whose rows are those of a frame; None if there are no such files.
 
     Args:
         frame: a `pyspark.sql.DataFrame`.
+
+    Returns:
+        The paths of all files in the order of their addresses, and, in lower case, the columns that
+        the names of folders hold.
     """
     from py4j.protocol import Py4JError, Py4JNetworkError
 
@@ -206,18 +201,23 @@ def scan_of(frame: Any) -> Scan | None:
         raise
     except Py4JError:  # a cluster that keeps Python from the JVM shows none either
         return None
-    places = [urlsplit(x) for x in files]
-    local = all((x.scheme, x.netloc) == ("file", "") for x in places)
-    if not local or len(set(files)) < len(files):
+    if len(set(files)) < len(files):
         return None
+    paths = []
+    for address in files:
+        place = urlsplit(address)
+        if (place.scheme, place.netloc) != ("file", ""):
+            return None
+        paths.append(unquote(place.path))
     # Spark takes names in any case.
-    return Scan(tuple(unquote(x.path) for x in places), frozenset(x.casefold() for x in folders))
+    return tuple(paths), frozenset(map(str.casefold, folders))
 
 
 def _relation(frame: Any) -> Any:
     """Return the one scan of Parquet files that a frame is, of all or some columns; else None."""
     # A plan made now: that of the frame itself may be older than its cache.
-    plan = frame.select("*")._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 (no other way to a plan)
+    selected = frame.select("*")._jdf  # noqa: SLF001 (no other way to a plan)
+    plan = selected.queryExecution().optimizedPlan()
     if _kind(plan) == _PROJECT:
         columns = plan.projectList()
         if not all(_kind(columns.apply(i)) == _COLUMN for i in range(columns.size())):
@@ -231,7 +231,9 @@ def _relation(frame: Any) -> Any:
         return None
     if _kind(relation.fileFormat()) != _SOURCES + "parquet.ParquetFileFormat":
         return None
-    return relation if _kind(relation.location()) in _LISTED else None
+    if _kind(relation.location()) not in _LISTED:
+        return None
+    return relation
 
 
 def _as_they_are(session: Any, options: Any) -> bool:
@@ -277,7 +279,7 @@ def _footer(path: str, schema: pa.Schema) -> tuple[int, list[int], list[str]]:
         b"org.apache.spark.legacyDateTime" in facts
         or facts.get(b"org.apache.spark.version", b"3") < b"3"
     )
-    cases = Counter(x.casefold() for x in written.names)
+    cases = Counter(map(str.casefold, written.names))
 
     def is_same(field: pa.Field) -> bool:
         if field.name not in written.names or cases[field.name.casefold()] > 1:
@@ -287,7 +289,8 @@ def _footer(path: str, schema: pa.Schema) -> tuple[int, list[int], list[str]]:
         return bool(_in_spark(written.field(field.name).type) == _in_spark(field.type))
 
     lacking = [x.name for x in schema if not is_same(x)]
-    return size, [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], lacking
+    rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    return size, rows, lacking
 
 
 def _in_spark(kind: pa.DataType) -> pa.DataType:

@@ -1,4 +1,4 @@
-"""A private copy of rows that another pass might give differently: in memory while it is small, else on disk."""
+"""Copies of rows that may come in another order at the next pass, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,23 +20,23 @@ __all__ = ["IN_MEMORY", "spooled"]
 
 IN_MEMORY = 256 * 2**20
 """Bytes of rows that are kept in memory; more are written to a temporary file."""
+_RECORDS_A_WRITE = 16
 
 
 def spooled(source: Source, columns: Sequence[str], in_memory: int = IN_MEMORY) -> Source:
-    """Return a source with the same rows in the same order at every pass, read from another in one pass.
+    """Return a copy of a source, read in one pass, with the same rows and order at every pass.
 
     What is larger than `in_memory` bytes goes to a Parquet file in the folder for temporary files
     (`TMPDIR` moves it), which is removed with the returned source.
 
     Args:
-        source: a query, say, which may give its rows in another order, or other rows, when it runs
-            again.
-        columns: what is needed of it.
+        source: such as a query, which may give other rows, or another order, when it runs again.
+        columns: those that are copied.
         in_memory: bytes up to which the rows stay in memory.
 
     Raises:
-        DataError: where there are no rows.
-        FileError: where the temporary file cannot be written.
+        DataError: if there are no rows.
+        FileError: if the temporary file cannot be written.
 
     >>> frame = TableSource(pa.table({"x": [1, 2], "y": [3, 4]}))
     >>> spooled(frame, ["x"]).schema.names
@@ -43,7 +44,7 @@ def spooled(source: Source, columns: Sequence[str], in_memory: int = IN_MEMORY) 
     """
     held: list[pa.RecordBatch] = []
     size = 0
-    records = (record for part in source.fragments(columns) for record in part.records())
+    records = chain.from_iterable(x.records() for x in source.fragments(columns))
     for record in records:
         held.append(record)
         size += record.nbytes
@@ -63,7 +64,7 @@ def _on_disk(source: Source, held: list[pa.RecordBatch], more: Iterator[pa.Recor
         with pq.ParquetWriter(path, held[0].schema) as writer:
             while held:
                 writer.write_table(pa.Table.from_batches(held), row_group_size=4 * BATCH_ROWS)
-                held = [record for record, _ in zip(more, range(16), strict=False)]
+                held = list(islice(more, _RECORDS_A_WRITE))
         copy = ParquetSource([str(path)])
     except BaseException as cause:
         shutil.rmtree(folder, ignore_errors=True)
