@@ -522,7 +522,9 @@ def test_nothing_is_trusted_by_prefix() -> None:
     functions = []
     for name in TRUSTED:
         module, _, last = name.rpartition(".")
-        if not inspect.isclass(getattr(importlib.import_module(module), last)):
+        # a name of another version of scikit-learn trusts nothing here
+        known = getattr(importlib.import_module(module), last, None)
+        if known is not None and not inspect.isclass(known):
             functions.append(name)
     assert functions == ["sklearn.utils.validation.check_array"]
 

@@ -107,10 +107,8 @@ def test_files_with_columns_in_another_order_are_matched_by_name(tmp_path: Path)
     written(tmp_path / "1.csv", HEAD + "a,1,0.5\n")
     written(tmp_path / "2.csv", "propensity;action;reward\n0.25;b;0\n")
     batches = list(read(str(tmp_path / "*.csv")).each_batch())
-    assert [(x.propensity.tolist(), x.reward.tolist()) for x in batches] == [
-        ([0.5], [1]),
-        ([0.25], [0]),
-    ]
+    rows = [(p, r) for x in batches for p, r in zip(x.propensity, x.reward, strict=True)]
+    assert rows == [(0.5, 1), (0.25, 0)]
     written(tmp_path / "3.csv", "propensity,action\n0.25,b\n")
     with pytest.raises(DataError, match="'reward' is in"):
         read(str(tmp_path / "*.csv"))

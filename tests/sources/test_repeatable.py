@@ -97,9 +97,13 @@ def test_a_query_that_tosses_coins_is_refused(
     query: str, what: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    with pytest.raises(UsageError, match="at every pass") as caught:
+    with pytest.raises(UsageError) as caught:
         read(query)
-    assert str(caught.value).startswith(f"{what} in ")
+    if "pivot" in query and duckdb.__version__ < "2":  # two statements there, refused for that
+        assert str(caught.value).startswith("got 2 SQL statements")
+    else:
+        assert "at every pass" in str(caught.value)
+        assert str(caught.value).startswith(f"{what} in ")
 
 
 def test_functions_of_a_connection_are_known(folder: Path) -> None:

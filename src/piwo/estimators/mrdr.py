@@ -178,6 +178,7 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
     # Without data an action keeps the mean. Dividing by W_a does not move the minimum.
     for action in np.flatnonzero(sums.weight > 0):
         one = sums.weight[action]
-        fitted[action] = np.linalg.lstsq(sums.xx[action] / one + penalty, sums.xr[action] / one)[0]
+        squares, moments = sums.xx[action] / one + penalty, sums.xr[action] / one
+        fitted[action] = np.linalg.lstsq(squares, moments, rcond=None)[0]
     low, span = log.reward_range[0], log.span
     return LinearRewards(span * fitted[:, :-1], low + span * fitted[:, -1])

@@ -94,7 +94,9 @@ class Classifier(Policy):
         if self.names is None:
             return context
         columns = [np.ascontiguousarray(column) for column in context.T]
-        return pa.table(columns, names=list(self.names))
+        table = pa.table(columns, names=list(self.names))
+        # before 1.7, scikit-learn picks columns by name from pandas frames only
+        return table.to_pandas() if _before_arrow() else table
 
     def _decided(self, context: Floats) -> Codes:
         predicted = np.asarray(self.model.predict(self._matrix(context)))
@@ -215,3 +217,11 @@ def _columns(
             f"they make {', '.join(features.names[:8])}"
         )
     return width, np.array([features.names.index(x) for x in names], np.intp)
+
+
+def _before_arrow() -> bool:
+    """Whether the installed scikit-learn does not take Arrow tables."""
+    import sklearn
+
+    major, minor = (int(part) for part in sklearn.__version__.split(".")[:2])
+    return (major, minor) < (1, 7)
