@@ -13,6 +13,7 @@ from piwo.checks import check_positive
 from piwo.errors import UsageError, warn
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import argument
 from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.oracles.oracle import Oracle, shared_by_neighbors
 from piwo.policies import Classifier as ClassifierPolicy
@@ -68,10 +69,10 @@ class Classifier(Oracle):
         if self.model is not None:
             _weight_key(self.model)
         check_positive("C", self.C)
-        if self.C < 1e-300:
+        if not 1e-300 <= self.C <= 1e300:
             raise UsageError(
-                f"C is {self.C!r}, expected a number of at least 1e-300: its inverse is beyond "
-                "float64"
+                f"{argument('C')} is {self.C!r}, expected a number from 1e-300 to 1e300: its "
+                "inverse, or its product with weights, is beyond float64"
             )
 
     def needs_rows(self) -> bool:
