@@ -61,9 +61,17 @@ def _finished(
     source: Source, task: Task[S], fragments: list[Fragment], passed: Passed[S]
 ) -> Passed[S]:
     """Return the completed pass, continued after the pieces that are merged already."""
-    kept = current()
+    kept, mapper = current(), mapping()
     if not task.settled(passed.state):
-        with _states(source, task, fragments, passed) as parts:
+        states: AbstractContextManager[Iterable[tuple[S, int]]]
+        if mapper is None:
+            pieces, rows = passed.pieces, passed.rows
+            states = on_threads(task, fragments, total=source.rows, pieces=pieces, rows=rows)
+        else:
+            states = nullcontext(
+                mapper.map(partial(fold_fragment, task), fragments[passed.pieces :])
+            )
+        with states as parts:
             for part, rows in parts:
                 state = task.merge(passed.state, part)
                 done, pieces = passed.rows + rows, passed.pieces + 1
@@ -84,14 +92,3 @@ def _cut(fragments: list[Fragment]) -> str:
     if mapping() is None and any(isinstance(x, Streamed) for x in fragments):
         kind = "streams"
     return f"{len(fragments)} {kind}"
-
-
-def _states(
-    source: Source, task: Task[S], fragments: list[Fragment], passed: Passed[S]
-) -> AbstractContextManager[Iterable[tuple[S, int]]]:
-    """Give the states of the pieces that are not merged yet."""
-    mapper = mapping()
-    if mapper is not None:
-        left = fragments[passed.pieces :]
-        return nullcontext(mapper.map(partial(fold_fragment, task), left))
-    return on_threads(task, fragments, total=source.rows, pieces=passed.pieces, rows=passed.rows)

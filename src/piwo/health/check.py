@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from piwo import bounds
 from piwo.engines.state import State
-from piwo.evaluation.unsupported_mass import unsupported_masses
+from piwo.evaluation.evaluate import unsupported_masses
 from piwo.health.record import (
     TABLE_ROWS,
     ActionRow,

@@ -80,8 +80,14 @@ class Joint(Reduction[tuple[Any, ...]]):
 
     def update(self, state: tuple[Any, ...], batch: Batch) -> tuple[Any, ...]:
         """Return the states with the rows of a batch added."""
-        return tuple(part.update(one, batch) for part, one in zip(self.parts, state, strict=True))
+        states = []
+        for part, one in zip(self.parts, state, strict=True):
+            states.append(part.update(one, batch))
+        return tuple(states)
 
     def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the merged states."""
-        return tuple(part.merge(a, b) for part, a, b in zip(self.parts, one, other, strict=True))
+        states = []
+        for part, a, b in zip(self.parts, one, other, strict=True):
+            states.append(part.merge(a, b))
+        return tuple(states)
