@@ -231,6 +231,17 @@ def test_what_is_better_than_the_incumbent_replaces_it():
     )
 
 
+def test_an_incumbent_that_was_learned_from_these_rows_is_reported():
+    log = make_log()
+    learned = piwo.Auto(QUICK, exchange=False).fit(log).policy_
+    with pytest.warns(piwo.PiwoWarning, match="the incumbent was learned from part of this log"):
+        again = piwo.Auto(QUICK, incumbent=learned, exchange=False).fit(log)
+    assert again.incumbent_in_sample_
+    assert again.describe().in_sample
+    other = piwo.Auto(QUICK, incumbent=learned, exchange=False).fit(make_log(seed=7))
+    assert not other.incumbent_in_sample_
+
+
 def test_gains_over_an_incumbent_hold():
     """Of 40 logs about half replace an incumbent that is hard to beat, and at most delta of them
     claim too much."""

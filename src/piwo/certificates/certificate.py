@@ -183,16 +183,12 @@ class Certificate(SavedRecord):
         if isinstance(kl, int | float) and -math.inf < kl < 0.0 and record.get("log_ratio") is None:
             # what draws pay was called by the name of a divergence, which is never negative
             made.update(kl=None, log_ratio=kl)
-        about = next(
-            (
-                x
-                for x in record.get("notes") or ()
-                if isinstance(x, str) and x.startswith(_OF_ANOTHER)
-            ),
-            None,
-        )
-        if about is not None and "about" not in record:
-            made.update(about=about.removeprefix("the certificate is of "), certified=None)
+        if "about" not in record:
+            # Files have no kinds of notes, and the files of that version had no other trace of it.
+            for note in record.get("notes") or ():
+                _, found, rows = str(note).partition(_OF_ANOTHER)
+                if found:
+                    made.update(about=f"the policy learned from {rows}", certified=None)
         return made
 
     def __repr__(self) -> str:
@@ -254,7 +250,7 @@ class Certificate(SavedRecord):
 
 
 _OF_ANOTHER = "the certificate is of the policy learned from "
-"""How notes of older files say what `about` says now: those notes have no kind."""
+"""The text in files from before `about` that says what `about` says now."""
 
 
 def _text(number: float | None) -> str:

@@ -19,12 +19,9 @@ from piwo.cli.shared_options import (
     DEFAULT_RUN,
     OutputOptions,
     RunOptions,
-    named_policy,
 )
-from piwo.errors import UsageError, warn
-from piwo.evaluation.provenance import overlaps
+from piwo.errors import UsageError
 from piwo.learners.report import CandidateReport, LearningReport
-from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
 from piwo.sources.addresses import without_secrets
@@ -65,7 +62,6 @@ def learn(
     learner = learning.learner(rows, gate)
     if not rows.columns.context:
         raise UsageError(f"the {oracle} oracle needs the context; name it: --context 'user_*,hour'")
-    in_sample = _incumbent_learned_here(learning.incumbent, rows)
 
     certificate = learner.fit(rows).certificate_
     assert certificate is not None
@@ -85,7 +81,7 @@ def learn(
         "propensities": facts["propensities"],
     }
     kept = {"certificate": certificate.to_dict(), "training": training}
-    refused = gate and (in_sample or not certificate.certified)
+    refused = gate and (report.in_sample or not certificate.certified)
     kept_old = refused and out.exists()
     if not kept_old:
         learner.policy_.save(out, metadata=kept)
@@ -102,20 +98,6 @@ def learn(
         },
         code=int(refused),
     )
-
-
-def _incumbent_learned_here(incumbent: str | None, log: Log) -> bool:
-    """Whether the incumbent was learned from these rows; warn if so: gains over it are biased."""
-    if incumbent is None:
-        return False
-    policy = named_policy(incumbent).make(log.actions)
-    found = overlaps(log, {incumbent: policy})[incumbent]
-    if found.certain:
-        warn(
-            f"{incumbent} was learned from part of this log ({found.how}), so no gain over it is "
-            "certified, whatever the certificate says; learn from other rows"
-        )
-    return found.certain
 
 
 def _after(

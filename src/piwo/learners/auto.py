@@ -14,8 +14,8 @@ from typing import Any, Self
 from piwo.certificates.certificate import Certificate
 from piwo.certificates.certify import CertificateRequest
 from piwo.checks import check_flag
-from piwo.errors import NothingToLearnError, PiwoWarning, UsageError
-from piwo.evaluation.provenance import learned_from
+from piwo.errors import NothingToLearnError, PiwoWarning, UsageError, warn
+from piwo.evaluation.provenance import learned_from, overlaps
 from piwo.intervals.point import self_normalized
 from piwo.learners.learner import SplitLearner, check_certifiable, check_log
 from piwo.learners.pool import Candidate, candidates, default_pool
@@ -126,6 +126,8 @@ class Auto(SplitLearner):
             policy), "incumbent" for the incumbent.
         score_: the score that it was learned with; None for those, and for candidates without a
             score.
+        incumbent_in_sample_: whether the incumbent is known to be learned from these rows: then no
+            gain over it is certified, whatever the certificate says, and `fit` warns.
         rule_: how it was chosen, in words.
         path_: name -> `PoolPoint`.
 
@@ -189,6 +191,7 @@ class Auto(SplitLearner):
             directions.append(directions[0].exchanged())
         share = 1.0 / len(directions)
         outcomes = [self._outcomes(log, rows, pool, fallback, today, share) for rows in directions]
+        self.incumbent_in_sample_ = fallback == INCUMBENT and _in_sample(log, today)
         # rows that contradict their propensities in one direction are not trusted in the other
         trusted = [each for each in outcomes if _contradicted(each)] or outcomes
         self.path_ = {name: _point(log, [each[name] for each in trusted]) for name in outcomes[0]}
@@ -224,6 +227,7 @@ class Auto(SplitLearner):
             tried=tuple(tried),
             columns=_COLUMNS,
             facts={"chosen": self.chosen_, "refitted": self.refitted_},
+            in_sample=self.incumbent_in_sample_,
             stays=None if point.candidate is not None else _STAYS[self.chosen_],
         )
 
@@ -363,6 +367,17 @@ def _incumbent(log: Log, given: Policy | None) -> tuple[str, Policy]:
         # one that can act, if the log has it
         return LOGGING, log.behavior if isinstance(log.behavior, Policy) else Logging(log.actions)
     return INCUMBENT, given
+
+
+def _in_sample(log: Log, incumbent: Policy) -> bool:
+    """Whether the incumbent was learned from these rows; warn if so: gains over it are biased."""
+    found = overlaps(log, {INCUMBENT: incumbent})[INCUMBENT]
+    if found.certain:
+        warn(
+            f"the incumbent was learned from part of this log ({found.how}), so no gain over it is "
+            "certified, whatever the certificate says; learn from other rows"
+        )
+    return found.certain
 
 
 def _encoded_for(today: Policy, log: Log) -> Log:

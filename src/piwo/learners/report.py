@@ -49,6 +49,8 @@ class LearningReport:
     stays: str | None = None
     """What to keep running if nothing better was found: "the logging policy" or "the incumbent";
     None if something was."""
+    in_sample: bool = False
+    """Whether improvements are over a policy that was learned from these rows, so none counts."""
 
 
 @runtime_checkable
