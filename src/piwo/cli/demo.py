@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import pyarrow as pa
 from cyclopts import Parameter
@@ -23,6 +22,8 @@ from piwo.simulate import ClassificationBandit
 __all__ = ["activation", "demo"]
 
 ROWS, ETA, SEED = 20_000, 3.0, 0
+_Show: TypeAlias = Callable[..., None]
+"""Prints a section, its title and lines, and keeps its facts."""
 
 
 def demo(
@@ -30,44 +31,35 @@ def demo(
     out: Annotated[
         Path,
         Parameter(
-            help="File for the learned policy; the log goes beside it. Old ones are replaced."
+            help="File for the learned policy; the log is written next to it. "
+            "Old files are replaced."
         ),
     ] = Path("digits.piwo"),
     output: OutputOptions = DEFAULT_OUTPUT,
 ) -> Answer:
-    """The whole story on bundled data: check a log, value policies, learn one, certify it, act with it."""
+    """Show the whole story on bundled data: check, evaluate, learn, certify, act."""
     writable(out)
-    story = _Story(out, out.with_name(f"{out.stem}-log.parquet"), silent=output.json)
-    writable(story.log)
+    path = out.with_name(f"{out.stem}-log.parquet")
+    writable(path)
     bandit = _digits()
-    log, greedy = _write_log(story, bandit)
-    _check(story, log)
-    _evaluate(story, log, bandit, greedy)
-    _learn(story, log, bandit)
-    _act(story, bandit)
-    return Answer("\n".join(_commands(story)), story.document)
+    document: dict[str, Any] = {"policy": str(out), "log": str(path)}
 
-
-@dataclass
-class _Story:
-    """Where the demo writes, and what it has found so far."""
-
-    out: Path
-    log: Path
-    silent: bool
-
-    def __post_init__(self) -> None:
-        self.document: dict[str, Any] = {"policy": str(self.out), "log": str(self.log)}
-
-    def tell(self, title: str, *lines: str, **facts: Any) -> None:
+    def show(title: str, *lines: str, **facts: Any) -> None:
         """Print one section as soon as it is known, unless the answer is to be a document."""
-        self.document.update(facts)
-        if not self.silent:
+        document.update(facts)
+        if not output.json:
             say("\n".join([title, *(f"   {line}" for line in lines), ""]))
+
+    log, greedy = _write_log(show, path, bandit)
+    _check(show, log)
+    _evaluate(show, log, bandit, greedy)
+    _learn(show, log, bandit, out, path)
+    _act(show, bandit, out)
+    return Answer("\n".join(_commands(out, path)), document)
 
 
 def _digits() -> ClassificationBandit:
-    """Return the digits as a bandit: see an image, name a digit, earn 1 where it is the right one."""
+    """Return the digits as a bandit: see an image, name a digit, earn 1 if it is right."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -75,8 +67,13 @@ def _digits() -> ClassificationBandit:
     return ClassificationBandit(pixels, digits.target)
 
 
-def _write_log(story: _Story, bandit: ClassificationBandit) -> tuple[piwo.Log, Policy]:
-    """Simulate a softmax logger and write its log; return the log as read, and the logger's greedy policy."""
+def _write_log(
+    show: _Show, path: Path, bandit: ClassificationBandit
+) -> tuple[piwo.Log, LinearGreedy]:
+    """Simulate a softmax logger and write its log; return the log as read, and the greedy policy.
+
+    The greedy policy always plays the logger's most probable action.
+    """
     import pyarrow.parquet as pq
 
     logger = bandit.softmax_logger(ETA)
@@ -90,108 +87,98 @@ def _write_log(story: _Story, bandit: ClassificationBandit) -> tuple[piwo.Log, P
         "greedy": greedy.logged(batch),
     }
     pixels = dict(zip(bandit.features.names, batch.context.T, strict=True))
-    pq.write_table(pa.table({**roles, **pixels}), story.log)
-    log = piwo.read(story.log, context="pixel_*", policy_columns="greedy")
-    story.tell(
+    pq.write_table(pa.table({**roles, **pixels}), path)
+    log = piwo.read(path, context="pixel_*", policy_columns="greedy")
+    show(
         "1. A log of decisions",
-        f"A program was shown {ROWS} images, of {len(bandit)} different ones; each time it named a digit,",
-        "drawn at random, earned 1 where it was right, and logged the probability of what it had drawn.",
-        f"Written to {story.log}: action, reward, propensity, 64 pixels.",
+        f"A program was shown {ROWS} images, of {len(bandit)} different ones. Each time it drew a",
+        "digit at random, earned 1 if it was right, and logged the probability of its draw.",
+        f"Written to {path}: action, reward, propensity, 64 pixels.",
         rows=ROWS,
         true_logging_value=bandit.value(logger),
     )
     return log, greedy
 
 
-def _check(story: _Story, log: piwo.Log) -> None:
+def _check(show: _Show, log: piwo.Log) -> None:
     health = piwo.check(log)
-    story.tell(
+    mean, ess, least = health.mean_weight, health.ess or 0, health.propensity_min
+    show(
         "2. Is the log fit for use?  (piwo check)",
-        _fact("verdict", health.verdict, "and what makes it so:"),
-        _fact(
-            "mean weight", f"{health.mean_weight:.3f}", "expected 1: propensities and actions agree"
-        ),
-        _fact(
-            "effective sample",
-            f"{health.ess or 0:.0f}",
-            f"of {health.rows} rows, for the uniform policy",
-        ),
-        _fact("smallest propensity", f"{health.propensity_min:.4f}", "of the decisions taken"),
+        _fact("verdict", health.verdict, "and the reasons:"),
+        _fact("mean weight", f"{mean:.3f}", "expected 1: propensities and actions agree"),
+        _fact("effective sample", f"{ess:.0f}", f"of {health.rows} rows, for the uniform policy"),
+        _fact("smallest propensity", f"{least:.4f}", "of the decisions taken"),
         verdict=health.verdict,
     )
 
 
-def _evaluate(story: _Story, log: piwo.Log, bandit: ClassificationBandit, greedy: Policy) -> None:
+def _evaluate(
+    show: _Show, log: piwo.Log, bandit: ClassificationBandit, greedy: LinearGreedy
+) -> None:
     policies: Mapping[str, Policy] = {
         "uniform": Uniform(log.actions),
         "constant:1": Constant(1, log.actions),
         "greedy": greedy,
     }
     found = piwo.compare(log, {**policies, "greedy": piwo.policies.Column("greedy")})
-    truth = {name: bandit.value(policy) for name, policy in policies.items()}
-    rows = [
-        [name, *(f"{x or 0:.3f}" for x in (one.value, one.lower, one.upper)), f"{truth[name]:.3f}"]
-        for name, one in found.items()
-    ]
-    lines = table(["policy", "value", "lower", "upper", "truth"], rows)
-    story.tell(
+    rows, evaluations = [], []
+    for name, one in found.items():
+        truth = bandit.value(policies[name])
+        numbers = (one.value or 0, one.lower or 0, one.upper or 0, truth)
+        rows.append([name, *(f"{x:.3f}" for x in numbers)])
+        evaluations.append({**one.to_dict(), "truth": truth})
+    show(
         "3. What would other policies have earned?  (piwo evaluate)",
-        *lines,
-        "value is the estimate; the true value lies between lower and upper, for all three at once, with",
-        "probability at least 95 %, at this number of rows. Truth is known here, because we made the log.",
-        evaluations=[{**one.to_dict(), "truth": truth[name]} for name, one in found.items()],
+        *table(["policy", "value", "lower", "upper", "truth"], rows),
+        "value is the estimate. With probability at least 95 %, at this number of rows, all three",
+        "true values lie between lower and upper. Truth is known here, because we made the log.",
+        evaluations=evaluations,
     )
 
 
-def _learn(story: _Story, log: piwo.Log, bandit: ClassificationBandit) -> None:
+def _learn(show: _Show, log: piwo.Log, bandit: ClassificationBandit, out: Path, path: Path) -> None:
     learner = piwo.PIWOGrid().fit(log)
     certificate, score = learner.certificate_, learner.score_
     assert certificate is not None
     kept = {
         "certificate": certificate.to_dict(),
-        "training": {"log": str(story.log), "rule": learner.rule_},
+        "training": {"log": str(path), "rule": learner.rule_},
     }
-    learner.policy_.save(story.out, metadata=kept)
-    truth, today = bandit.value(learner.policy_), story.document["true_logging_value"]
-    gain = certificate.improvement_lower or 0.0
-    story.tell(
+    learner.policy_.save(out, metadata=kept)
+    truth, today = bandit.value(learner.policy_), bandit.value(bandit.softmax_logger(ETA))
+    least, gain = certificate.value_lower or 0.0, certificate.improvement_lower or 0.0
+    estimate, trained = certificate.value or 0.0, certificate.training_rows
+    chosen = f"how cautious; certified best of {len(learner.path_)} values"
+    show(
         "4. Which policy should run, and is it better?  (piwo learn)",
-        f"Learned by PIWO-Grid on {certificate.training_rows} rows, certified on the other {certificate.rows}.",
-        _fact(
-            "lambda",
-            f"{score.value:.3g}",
-            f"how cautious; certified best of {len(learner.path_)} values",
-        ),
-        _fact(
-            "certified value",
-            f"{certificate.value_lower or 0:.3f}",
-            "at least this, with probability 95 %",
-        ),
+        f"Learned by PIWO-Grid on {trained} rows, certified on the other {certificate.rows}.",
+        _fact("lambda", f"{score.value:.3g}", chosen),
+        _fact("certified value", f"{least:.3f}", "at least this, with probability 95 %"),
         _fact("certified gain", f"{gain:+.3f}", "at least this over the logging policy, likewise"),
-        _fact("estimate", f"{certificate.value or 0:.3f}", "on the rows that learning never saw"),
+        _fact("estimate", f"{estimate:.3f}", "on the rows that learning never saw"),
         _fact("truth", f"{truth:.3f}", f"known here; the logging policy earns {today:.3f}"),
-        f"Saved to {story.out}, certificate included.",
+        f"Saved to {out}, certificate included.",
         certificate=certificate.to_dict(),
         truth=truth,
     )
 
 
-def _act(story: _Story, bandit: ClassificationBandit) -> None:
-    policy = piwo.load(story.out)
+def _act(show: _Show, bandit: ClassificationBandit, out: Path) -> None:
+    policy = piwo.load(out)
     images, right = bandit.context[:3], bandit.actions.take(bandit.classes[:3])
-    actions, propensities = policy.act(images, random_state=SEED)
-    rows = [
-        [f"image {i}", *row] for i, row in enumerate(zip(actions, propensities, right, strict=True))
-    ]
-    story.tell(
+    made = policy.act(images, random_state=SEED)
+    rows: list[list[Any]] = []
+    decisions: list[dict[str, Any]] = []
+    for action, propensity, best in zip(*made, right, strict=True):
+        rows.append([f"image {len(rows)}", action, propensity, best])
+        decisions.append({"action": action.item(), "propensity": propensity.item()})
+    show(
         "5. Act with the saved policy  (piwo policy act)",
         *table(["", "action", "propensity", "right"], rows),
-        "It is always sure, so its log would teach nothing new; piwo.policies.EpsilonGreedy(policy, 0.1)",
-        "explores. Log the propensity with every action.",
-        decisions=[
-            {"action": a, "propensity": p}
-            for a, p in zip(actions.tolist(), propensities.tolist(), strict=True)
-        ],
+        "It is always sure, so a log of it would show nothing new. To explore, use",
+        "piwo.policies.EpsilonGreedy(policy, 0.1). Log the propensity with every action.",
+        decisions=decisions,
     )
 
 
@@ -209,23 +196,23 @@ def activation() -> list[str]:
     found = shutil.which("piwo")
     if found is not None and Path(found).samefile(installed):
         return []
-    near = activate.is_relative_to(Path.cwd())
-    shown = activate.relative_to(Path.cwd()) if near else activate
-    return [f". {shlex.quote(str(shown))}"]
+    if activate.is_relative_to(Path.cwd()):
+        activate = activate.relative_to(Path.cwd())
+    return [f". {shlex.quote(str(activate))}"]
 
 
-def _commands(story: _Story) -> list[str]:
+def _commands(out: Path, path: Path) -> list[str]:
     """Return the commands that do the same, on the files just written and on the user's own log."""
-    log, out = shlex.quote(str(story.log)), shlex.quote(str(story.out))
+    log, policy = shlex.quote(str(path)), shlex.quote(str(out))
     named = "--action ITEM --reward CLICK --propensity P"
     return [
         "The same by hand:",
         *(f"   {line}" for line in activation()),
         f"   piwo check {log}",
         f"   piwo evaluate {log} --policy uniform --policy constant:1 --policy-column greedy",
-        f"   piwo learn {log} --context 'pixel_*' --oracle classifier --out {out} --gate",
-        f"   piwo policy show {out}",
-        f"   piwo policy act {out} {log} --epsilon 0.05 --seed 0",
+        f"   piwo learn {log} --context 'pixel_*' --oracle classifier --out {policy} --gate",
+        f"   piwo policy show {policy}",
+        f"   piwo policy act {policy} {log} --epsilon 0.05 --seed 0",
         "",
         "On your own log (Parquet, CSV, JSON lines or SQL), with the names of its columns:",
         f"   piwo check LOG {named}",

@@ -67,30 +67,25 @@ def evaluate(
     if gate:
         columns.check_gate()
     rows, found = evaluated(log, policies.named(), policies, columns, estimate, baseline)
-    refused = [
-        name for name, one in found.items() if gate and name != baseline and not _better(one)
-    ]
     first = next(iter(found.values()))
-    kept = settings_of("learn")
+    lines = _shown(rows, found, _called(rows, log, columns.where))
+    refused: list[str] = []
+    if gate:
+        refused = [x for x, one in found.items() if x != baseline and not _better(one)]
+        lines.append(visible(_gate_result(refused, first.over, baseline in found)))
+    kept, chosen = settings_of("learn"), _selection(found)
     step = ["piwo", "learn", *columns.words(log, "learn")]
     if not columns.context and "--context" not in kept:
         step += ["--context", "..."]
     if "--out" not in kept:
         step += ["--out", "policy.piwo"]
     return Answer(
-        text="\n".join(
-            [
-                *_told(rows, found, _called(rows, log, columns.where)),
-                *map(visible, _gated(refused, first.over, baseline in found) if gate else ()),
-                "",
-                f"next: {typed(step)}",
-            ]
-        ),
+        text="\n".join([*lines, "", f"next: {typed(step)}"]),
         document={
             "log": log_facts(rows, first.rows),
             "policies": records(found),
-            "selection": None if (chosen := _selection(found)) is None else chosen.to_dict(),
-            "notes": _together(found, rows.assumption),
+            "selection": chosen and chosen.to_dict(),
+            "notes": [_together(found, rows.assumption)],
         },
         code=int(bool(refused)),
     )
@@ -131,7 +126,7 @@ def evaluated(
         gamma=gamma,
         interval=estimate.interval,
         q=estimate.reward_model,
-        baseline=None if baseline is None else known[baseline].make(log.actions),
+        baseline=baseline and known[baseline].make(log.actions),
         delta=estimate.delta,
         horizon=horizon_of(estimate.horizon),
     )
@@ -157,11 +152,13 @@ def _better(one: piwo.Evaluation) -> bool:
     return one.improvement_lower is not None and one.improvement_lower > 0
 
 
-def _gated(refused: list[str], over: str, itself: bool) -> list[str]:
+def _gate_result(refused: list[str], over: str, itself: bool) -> str:
     """Return the result of the gate; a baseline among the policies is exempt."""
     if refused:
-        return [f"gate: not certified better than {over}: {', '.join(refused)}"]
-    return [f"gate: passed{f' ({over} itself is exempt)' if itself else ''}"]
+        return f"gate: not certified better than {over}: {', '.join(refused)}"
+    if itself:
+        return f"gate: passed ({over} itself is exempt)"
+    return "gate: passed"
 
 
 def _called(log: piwo.Log, paths: list[str], where: str | None) -> str:
@@ -169,24 +166,24 @@ def _called(log: piwo.Log, paths: list[str], where: str | None) -> str:
     files = files_named(paths)
     if len(files) < 2:
         return log.source.name
-    return f"{files[0]} and {len(files) - 1} more{'' if where is None else f' where {where}'}"
+    called = f"{files[0]} and {len(files) - 1} more"
+    return called if where is None else f"{called} where {where}"
 
 
-def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> list[str]:
+def _shown(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> list[str]:
+    """Return the log in a few numbers, the table of policies, the selection and the notes."""
     first = next(iter(found.values()))
-    called_too = f"-{log.columns.reward}" if log.columns.cost else log.columns.reward
-    reward = "reward" if called_too == "reward" else f"reward {visible(called_too)}"
+    column = log.columns.reward
+    if log.columns.cost:
+        column = f"-{column}"
+    reward = "reward" if column == "reward" else f"reward {visible(column)}"
     low, high = log.reward_range
     lines = [
         f"{visible(called)}: {first.rows} rows, {len(log.actions)} actions",
         f"{reward} in [{low:g}, {high:g}]; logged: {number(first.logging_value)} a row",
-        *(
-            []
-            if first.baseline is None
-            else [f"{visible(first.over)}: {number(first.baseline_value)} a row"]
-        ),
-        "",
     ]
+    if first.baseline is not None:
+        lines.append(f"{visible(first.over)}: {number(first.baseline_value)} a row")
     header = [
         "policy",
         f"value ({_method(first)})",
@@ -197,60 +194,57 @@ def _told(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> l
         "mean weight",
         "unsupported",
     ]
-    cells = [
-        [
-            name,
-            number(one.value),
-            number(one.lower),
-            number(one.upper),
-            number(one.improvement_lower),
-            number(one.ess),
-            number(one.mean_weight),
-            number(one.unsupported_mass),
-        ]
-        for name, one in found.items()
-    ]
-    lines += [*table(header, cells), "", *map(visible, _together(found, log.assumption))]
+    cells = []
+    for name, one in found.items():
+        numbers = (
+            one.value,
+            one.lower,
+            one.upper,
+            one.improvement_lower,
+            one.ess,
+            one.mean_weight,
+            one.unsupported_mass,
+        )
+        cells.append([name, *map(number, numbers)])
+    lines += ["", *table(header, cells), "", visible(_together(found, log.assumption))]
     chosen = _selection(found)
-    lines += [] if chosen is None else map(visible, chosen.lines())
-    return lines + [f"note: {visible(line)}" for line in notes_together(list(found.values()))]
+    if chosen is not None:
+        lines += map(visible, chosen.lines())
+    return lines + [f"note: {visible(note)}" for note in notes_together(list(found.values()))]
 
 
 def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
     """Return the selection among several policies; None for one, or for asymptotic ones."""
     fair = {name: one for name, one in found.items() if not one.in_sample}
-    sound = all(one.guarantee in {"finite-sample", "none"} for one in fair.values())
-    sound = sound and any(one.guarantee == "finite-sample" for one in fair.values())
-    return (
-        piwo.Selection.of(fair, rate=next(iter(fair.values())).delta)
-        if sound and len(fair) > 1
-        else None
-    )
+    guarantees = {one.guarantee for one in fair.values()}
+    sound = "finite-sample" in guarantees and guarantees <= {"finite-sample", "none"}
+    if not sound or len(fair) < 2:
+        return None
+    return piwo.Selection.of(fair, rate=next(iter(fair.values())).delta)
 
 
 def _method(one: piwo.Evaluation) -> str:
     return one.estimator if one.gamma is None else f"{one.estimator}, gamma {one.gamma:.4g}"
 
 
-def _looks(one: piwo.Evaluation) -> str:
-    return "" if one.horizon is None else f", at all looks together (horizon {one.horizon})"
-
-
-def _together(found: Mapping[str, piwo.Evaluation], assumption: str | None) -> list[str]:
-    """Say what the intervals claim, if the propensities are what they are taken for."""
+def _together(found: Mapping[str, piwo.Evaluation], assumption: str | None) -> str:
+    """Return what the intervals claim, and under which assumption on the propensities."""
     first = next((one for one in found.values() if one.guarantee != "none"), None)
     if first is None:
-        return ["no interval"]
-    level, many = f"{100 * (1 - first.delta):.6g} %{_looks(first)}", len(found)
-    level += "" if assumption is None else f", if {assumption}"
+        return "no interval"
+    level, many = f"{100 * (1 - first.delta):.6g} %", len(found)
+    if first.horizon is not None:
+        level += f", at all looks together (horizon {first.horizon})"
+    if assumption is not None:
+        level += f", if {assumption}"
     if first.guarantee != "finite-sample":
-        return [f"{first.interval} intervals at {level}: {first.guarantee} guarantee"]
+        return f"{first.interval} intervals at {level}: {first.guarantee} guarantee"
     held = [name for name, one in found.items() if one.guarantee == first.guarantee]
     kinds = " and ".join(dict.fromkeys(found[name].interval for name in held))
     if len(held) == 1:
         whose = "" if many == 1 else f" of {held[0]}"
-        return [
-            f"{kinds} interval{whose}: contains the true value with probability at least {level}"
-        ]
-    which = f"all {many} hold" if len(held) == many else f"of {', '.join(held)} alone: hold"
-    return [f"{kinds} intervals, simultaneous: {which} with probability at least {level}"]
+        return f"{kinds} interval{whose}: contains the true value with probability at least {level}"
+    which = f"of {', '.join(held)} alone: hold"
+    if len(held) == many:
+        which = f"all {many} hold"
+    return f"{kinds} intervals, simultaneous: {which} with probability at least {level}"
