@@ -32,7 +32,7 @@ SHARED_RULES: Mapping[str, Rule] = {
 
 @dataclass(frozen=True)
 class Certificate(SavedRecord):
-    """Lower bounds on the value of one policy and on its improvement over a baseline.
+    """Lower bounds on the value of a policy, and on its improvement over a baseline.
 
     Stored with a policy: on a learner, in a file. It usually certifies that policy; otherwise
     `about` names the one that it certifies. The baseline is the logging policy unless `baseline`
@@ -67,8 +67,8 @@ class Certificate(SavedRecord):
     """Which policy it is about, in words, if that is not the one that it is stored with, such as
     one that was learned again from all rows; None: that one."""
     assumes: str | None = None
-    """What it takes for granted of the propensities beyond that they are as logged, such as that
-    estimated ones are right; None: nothing."""
+    """What it assumes of the propensities besides that they are as logged, such as that estimated
+    ones are right; None: nothing."""
     baseline: str | None = None
     """What it is compared with; None: the logging policy."""
     baseline_value: float | None = None
@@ -136,10 +136,9 @@ class Certificate(SavedRecord):
 
         That is: improvement_lower > 0, and the rows used do not contradict their own propensities.
         """
-        contradicted = self.propensity_p is not None and self.propensity_p < SUSPICIOUS
-        return (
-            self.improvement_lower is not None and self.improvement_lower > 0 and not contradicted
-        )
+        if self.propensity_p is not None and self.propensity_p < SUSPICIOUS:
+            return False
+        return self.improvement_lower is not None and self.improvement_lower > 0
 
     @property
     def over(self) -> str:
@@ -181,7 +180,7 @@ class Certificate(SavedRecord):
         """Return a record of an earlier version as it would be written now."""
         made, kl = dict(record), record.get("kl")
         if isinstance(kl, int | float) and -math.inf < kl < 0.0 and record.get("log_ratio") is None:
-            # what draws pay was called by the name of a divergence, which is never negative
+            # what draws pay was once saved as `kl`; a divergence is never negative
             made.update(kl=None, log_ratio=kl)
         if "about" not in record:
             # Files have no kinds of notes, and the files of that version had no other trace of it.
@@ -198,55 +197,75 @@ class Certificate(SavedRecord):
         )
 
     def __str__(self) -> str:
-        whose = "" if self.about is None else "that one is "
-        so = "" if self.assumes is None or not self.improves else ", if so"
-        verdict = f"{whose}{'certified better' if self.improves else 'not certified'}{so}"
-        given = "" if self.assumes is None else f", if {self.assumes}"
-        least, gain = (
-            "no bound" if x is None else f"at least {x:.4g}"
-            for x in (self.value_lower, self.improvement_lower)
-        )
-        vacuous = " (vacuous)" if self._vacuous else ""
-        compared = self.logging_value if self.baseline is None else self.baseline_value
-        over = f"{self.over} ({_text(compared)})"
-        unbounded = ", as rewards have no upper end" if math.isinf(self.reward_range[1]) else ""
-        size = f"(effective sample size {_text(self.ess)}), {self.paid_for}"
-        lines = [
-            f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}{given}",
-            *([] if self.about is None else [f"  about        {self.about}"]),
-            f"  value        {_text(self.value)} estimated, {least}{vacuous}",
-            f"  improvement  {gain} over {over}{unbounded}: {verdict}",
-            f"  rests on     {self.rows} rows {size}",
+        head = f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}"
+        if self.assumes is not None:
+            head += f", if {self.assumes}"
+        lines = [head]
+        if self.about is not None:
+            lines.append(f"  about        {self.about}")
+        value = f"{_text(self.value)} estimated, {_at_least(self.value_lower)}"
+        if self.value_lower is not None and self.value_lower <= self.reward_range[0]:
+            value += " (vacuous)"
+        size = f"(effective sample size {_text(self.ess)})"
+        lines += [
+            f"  value        {value}",
+            f"  improvement  {self._improvement}: {self._verdict}",
+            f"  rests on     {self.rows} rows {size}, {self.paid_for}",
         ]
         return visible_lines(lines + [f"  note         {note}" for note in self.notes])
+
+    @property
+    def _improvement(self) -> str:
+        """The bound on the improvement, and what it is over."""
+        compared = self.logging_value
+        if self.baseline is not None:
+            compared = self.baseline_value
+        line = f"{_at_least(self.improvement_lower)} over {self.over} ({_text(compared)})"
+        if math.isinf(self.reward_range[1]):
+            line += ", as rewards have no upper end"
+        return line
+
+    @property
+    def _verdict(self) -> str:
+        """Whether the policy that it is about is certified better, in words."""
+        verdict = "not certified"
+        if self.improves:
+            verdict = "certified better"
+            if self.assumes is not None:
+                verdict += ", if so"
+        return verdict if self.about is None else f"that one is {verdict}"
 
     @property
     def paid_for(self) -> str:
         """What the bounds pay for, in words: candidates, or a declared class."""
         if self.kind == "held-out":
-            call = "" if self.series is None else f"call {self.series} of a series, "
-            spent = "" if self.share is None else f", a share of {self.share:.4g} of delta"
-            return f"{call}{self.candidates} candidate{'' if self.candidates == 1 else 's'}{spent}"
+            return self._paid_for_candidates
         if self.bound == "PAC-Bayes":
             return self._paid_for_prior
         if self.log_class_size > math.log(1e6):
             return f"a class of e^{self.log_class_size:.4g} policies"
         size = round(math.exp(self.log_class_size))
-        return f"a class of {size} polic{'y' if size == 1 else 'ies'}"
+        return "a class of 1 policy" if size == 1 else f"a class of {size} policies"
+
+    @property
+    def _paid_for_candidates(self) -> str:
+        paid = "1 candidate"
+        if self.candidates != 1:
+            paid = f"{self.candidates} candidates"
+        if self.series is not None:
+            paid = f"call {self.series} of a series, {paid}"
+        if self.share is not None:
+            paid += f", a share of {self.share:.4g} of delta"
+        return paid
 
     @property
     def _paid_for_prior(self) -> str:
         if self.log_ratio is not None:
-            expected = "" if self.kl is None else f" (the divergence is {_text(self.kl)})"
-            return (
-                f"a mean log-ratio of {_text(self.log_ratio)} to the prior in its draws{expected}"
-            )
-        far = "an infinite divergence" if self.kl is None else f"a divergence of {_text(self.kl)}"
-        return f"{far} from the prior"
-
-    @property
-    def _vacuous(self) -> bool:
-        return self.value_lower is not None and self.value_lower <= self.reward_range[0]
+            paid = f"a mean log-ratio of {_text(self.log_ratio)} to the prior in its draws"
+            return paid if self.kl is None else f"{paid} (the divergence is {_text(self.kl)})"
+        if self.kl is None:
+            return "an infinite divergence from the prior"
+        return f"a divergence of {_text(self.kl)} from the prior"
 
 
 _OF_ANOTHER = "the certificate is of the policy learned from "
@@ -255,3 +274,7 @@ _OF_ANOTHER = "the certificate is of the policy learned from "
 
 def _text(number: float | None) -> str:
     return "?" if number is None else f"{number:.4g}"
+
+
+def _at_least(bound: float | None) -> str:
+    return "no bound" if bound is None else f"at least {bound:.4g}"

@@ -203,26 +203,25 @@ class CertificateRequest:
         check_named(log, policies)
         method = _certifying(interval)
         check_not_thinned(log)
+        # the same policy under two names is one candidate
         first: dict[str, Any] = {}
-        same_as = {
-            key: first.setdefault(policy_digest(policy), key) for key, policy in policies.items()
-        }
+        same_as: dict[Any, Any] = {}
+        for key, policy in policies.items():
+            same_as[key] = first.setdefault(policy_digest(policy), key)
         distinct = {key: policies[key] for key in first.values()}
-        check_kind("facts", facts, (Mapping, type(None)))
-        unknown = next((x for x in facts or () if x not in _FIELDS), None)
-        if unknown is not None:
-            raise UsageError(
-                f"{argument('facts')} names {shown(unknown)}, which is not a field of Certificate"
-            )
+        _check_facts(facts)
         place = _place(earlier, series, within, delta)
         if within is not None:
             check_declared(within, distinct)
+        # the key that names the baseline may be of a policy that is the same as another
+        named = isinstance(baseline, str) and baseline in policies
+        given = policies[baseline] if named else baseline
         request = Request.of(
             log,
             distinct,
             method=method,
             q=q,
-            baseline=policies[baseline] if _names(baseline, policies) else baseline,
+            baseline=given,
             delta=delta,
             horizon=horizon,
             one_sided=True,
@@ -231,40 +230,34 @@ class CertificateRequest:
         for key, overlap in request.overlaps.items():
             if overlap.certain:
                 raise UsageError(in_sample(key, overlap))
-        if _names(baseline, policies) and request.baseline is not None:
+        if named and request.baseline is not None:
             request = replace(request, baseline=replace(request.baseline, name=baseline))
-        # on held-out rows the test of the propensities sees such a policy
-        exposed = [] if request.baseline is None else [request.baseline.policy]
-        if within is not None or price is not None:
-            exposed += request.policies.values()
-        check_actions_known(request.log, exposed)
+        held_out = within is None and price is None
+        _check_lists(request, held_out)
         if horizon is not None and horizon != "universal" and earlier:
             raise UsageError(
                 "the bets of a horizon depend on how many candidates pay, so "
                 f"{argument('earlier')} must be 0 with one"
             )
         fixed = within is None and not earlier
-        before = earlier.candidates if isinstance(earlier, Certificate) else earlier
-        size = 0.0 if within is None else within.log_class_size() or 0.0
-        candidates = before + len(distinct)
-        part = 1.0 if place is None else _spent(place)
+        candidates, part, size = _count(earlier) + len(distinct), _spent(place), 0.0
+        if within is not None:
+            size = within.log_class_size() or 0.0
         if price is not None:
             union = max(0.0, price)
-        elif place is not None:
-            union = math.log(len(distinct)) - math.log(part)
+        elif within is not None:
+            # the union over the whole class, log |Pi|, covers every candidate in it
+            union = size
         else:
-            # the union over a whole class covers every candidate in it; held-out rows pay for each
-            union = math.log(candidates) if within is None else size
-        budget = ErrorBudget(
-            delta,
-            union=union,
-            shares=_shares(shares, same_as, fixed=fixed, place=place),
-            part=part,
-        )
+            # held-out rows pay for every candidate; a series, log(N / part) with its part of delta
+            paying = candidates if place is None else len(distinct)
+            union = math.log(paying) - math.log(part)
+        kept = _shares(shares, same_as, fixed=fixed, place=place)
+        budget = ErrorBudget(delta, union=union, shares=kept, part=part)
         return cls(
             request=replace(request, budget=budget),
             same_as=same_as,
-            kind="held-out" if within is None and price is None else "in-sample",
+            kind="held-out" if held_out else "in-sample",
             log_class_size=size,
             candidates=candidates,
             earlier=earlier,
@@ -292,17 +285,16 @@ class CertificateRequest:
             raw: key -> bounds that were computed elsewhere; None: those of the interval methods.
         """
         digest = states[1].text(self.log.actions)
-        before = self.earlier.log_digest if isinstance(self.earlier, Certificate) else None
+        before = None
+        if isinstance(self.earlier, Certificate):
+            before = self.earlier.log_digest
         if before is not None and before != digest:
             raise UsageError(
                 "the earlier certificate is of other rows, so they are not used again; leave "
                 f"{argument('earlier')} out"
             )
         result = self.request.finish(states[0], raw)
-        made = {
-            key: self._certificate(key, found, result, digest)
-            for key, found in result.policies.items()
-        }
+        made = {key: self._certificate(key, result, digest) for key in result.policies}
         return {key: made[one] for key, one in self.same_as.items()}
 
     def moments(self, states: tuple[Any, ...]) -> dict[Any, MomentState]:
@@ -314,33 +306,37 @@ class CertificateRequest:
         each = dict(zip(self.request.policies, states[0][0], strict=True))
         return {key: each[one][0].moments for key, one in self.same_as.items()}
 
-    def _certificate(
-        self, key: Any, found: PolicyResult, result: RequestResult, digest: str
-    ) -> Certificate:
-        """Return the certificate; bounds are withheld if something contradicts them."""
-        log, moments, n = self.log, found.evidence.state.moments, found.evidence.rows
-        low, gain = max(0.0, found.raw.interval.lower or 0.0), found.raw.gain
-        believed, budget, baseline = (
-            result.contradicted is None,
-            self.request.budget,
-            result.baseline,
-        )
-        return Certificate(
+    def _certificate(self, key: Any, result: RequestResult, digest: str) -> Certificate:
+        """Return one certificate; bounds are withheld if something contradicts them.
+
+        Args:
+            key: of the policy.
+            result: what the pass over the log found.
+            digest: of the rows.
+        """
+        found, log, budget = result.policies[key], self.log, self.request.budget
+        moments, n = found.evidence.state.moments, found.evidence.rows
+        low = max(0.0, found.raw.interval.lower or 0.0)
+        # without rows there is no mean
+        logged = mean_weight = None
+        if n:
+            logged, mean_weight = log.value(moments.reward / n), moments.w / n
+        made = Certificate(
             kind=self.kind,
             value=_point(log, moments),
-            value_lower=log.value(low) if believed else None,
-            improvement_lower=None if gain is None or not believed else log.span * max(-1.0, gain),
-            logging_value=log.value(moments.reward / n) if n else None,
-            baseline=None if baseline is None else baseline.baseline.name,
-            baseline_value=None if baseline is None else baseline.value(log),
+            value_lower=None,
+            improvement_lower=None,
+            logging_value=logged,
+            baseline=None,
+            baseline_value=None,
+            share=None,
             bound=found.method.name,
             delta=budget.delta,
             candidates=self.candidates,
-            share=None if budget.shares is None else budget.shares[key],
             log_class_size=self.log_class_size,
             rows=n,
             ess=effective_size(moments.w, moments.w2),
-            mean_weight=moments.w / n if n else None,
+            mean_weight=mean_weight,
             propensity_p=result.least_p,
             reward_range=log.reward_range,
             cost=log.columns.cost,
@@ -349,14 +345,55 @@ class CertificateRequest:
             assumes=log.assumption,
             log_digest=digest,
             created=now(),
-            notes=(
-                *as_notes(log.propensity_caveats, "propensity-error"),
-                *((_last_call(),) if self.earlier and not self.place else ()),
-                *_notes(moments, low, result.contradicted),
-                *(() if found.provenance is None else (found.provenance,)),
-            ),
+            notes=self._notes(found, low, result.contradicted),
             **self.facts,
         )
+        if budget.shares is not None:
+            made = replace(made, share=budget.shares[key])
+        if result.baseline is not None:
+            baseline = result.baseline
+            made = replace(
+                made, baseline=baseline.baseline.name, baseline_value=baseline.value(log)
+            )
+        if result.contradicted is None:
+            gain = found.raw.gain
+            if gain is not None:
+                # rewards are in [0, 1] on the unit scale, so no difference is below -1
+                gain = log.span * max(-1.0, gain)
+            made = replace(made, value_lower=log.value(low), improvement_lower=gain)
+        return made
+
+    def _notes(self, found: PolicyResult, low: float, why_not: Note | None) -> tuple[Note, ...]:
+        """Return what a reader of one certificate must know, most important first."""
+        notes = [*as_notes(self.log.propensity_caveats, "propensity-error")]
+        if self.earlier and not self.place:
+            notes.append(_last_call())
+        notes += _notes(found.evidence.state.moments, low, why_not)
+        if found.provenance is not None:
+            notes.append(found.provenance)
+        return tuple(notes)
+
+
+def _check_facts(facts: Any) -> None:
+    check_kind("facts", facts, (Mapping, type(None)))
+    for name in facts or ():
+        if name not in _FIELDS:
+            raise UsageError(
+                f"{argument('facts')} names {shown(name)}, which is not a field of Certificate"
+            )
+
+
+def _check_lists(request: Request, held_out: bool) -> None:
+    """Raise for policies that play whatever labels were logged, if nothing else notices them.
+
+    On held-out rows the test of the propensities does, but not for a baseline.
+    """
+    exposed: list[Policy] = []
+    if request.baseline is not None:
+        exposed.append(request.baseline.policy)
+    if not held_out:
+        exposed += request.policies.values()
+    check_actions_known(request.log, exposed)
 
 
 def _certifying(interval: str) -> IntervalMethod:
@@ -395,11 +432,6 @@ def check_not_thinned(log: Log) -> None:
         )
 
 
-def _names(baseline: Any, policies: Mapping[Any, Policy]) -> bool:
-    """Whether a baseline is the name of one of the policies."""
-    return isinstance(baseline, str) and baseline in policies
-
-
 def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
     """Raise for policies that are not of a declared class of known size.
 
@@ -429,8 +461,13 @@ def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
             )
 
 
+def _count(earlier: Any) -> Any:
+    """Return how many candidates were certified earlier."""
+    return earlier.candidates if isinstance(earlier, Certificate) else earlier
+
+
 def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
-    count = earlier.candidates if isinstance(earlier, Certificate) else earlier
+    count = _count(earlier)
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise UsageError(
             f"{argument('earlier')} is {earlier!r:.80}, expected a whole number of at least 0, or "
@@ -458,7 +495,9 @@ def _place(earlier: Any, series: Any, within: PolicyClass | None, delta: float) 
     """Return which call of a series it is, None outside of one."""
     _check_earlier(earlier, within)
     check_flag("series", series)
-    before = earlier.series if isinstance(earlier, Certificate) else None
+    before = None
+    if isinstance(earlier, Certificate):
+        before = earlier.series
     if before is None and not series:
         return None
     if within is not None:
@@ -479,8 +518,10 @@ def _place(earlier: Any, series: Any, within: PolicyClass | None, delta: float) 
     return 1 if before is None else before + 1
 
 
-def _spent(place: int) -> float:
+def _spent(place: int | None) -> float:
     """Return the share of delta that a call of a series spends: 1/2, 1/6, 1/12, ...; 1 in all."""
+    if place is None:
+        return 1.0
     return 1.0 / (place * (place + 1.0))
 
 
@@ -500,7 +541,8 @@ def _shares(
         each = dict.fromkeys(distinct, 1.0 / len(distinct))
     else:
         each = _joined_shares(shares, same_as)
-    return {key: share * (1.0 if place is None else _spent(place)) for key, share in each.items()}
+    # a call of a series has only its part of delta to share
+    return {key: share * _spent(place) for key, share in each.items()}
 
 
 def _joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
@@ -541,8 +583,9 @@ def _point(log: Log, sums: MomentState) -> float | None:
 def _notes(sums: MomentState, low: float, why_not: Note | None) -> list[Note]:
     notes = []
     if why_not is not None:
-        mean = sums.w / sums.rows
-        number = f"{mean:.4g}" if math.isfinite(mean) else "beyond float64"
+        mean, number = sums.w / sums.rows, "beyond float64"
+        if math.isfinite(mean):
+            number = f"{mean:.4g}"
         notes.append(
             Note(
                 f"{why_not.template}; mean weight here {number}, expected 1: no bound is given, "

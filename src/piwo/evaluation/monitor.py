@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -12,7 +12,7 @@ from piwo import bounds
 from piwo.checks import check_kind, check_path
 from piwo.errors import UsageError, warn
 from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
-from piwo.evaluation.monitor_file import MonitorRecord, read_monitor, write_monitor
+from piwo.evaluation.monitor_file import read_monitor, write_monitor
 from piwo.evaluation.notes import as_notes, refusal
 from piwo.evaluation.record import ends_text
 from piwo.intervals.matching import matched, name_of
@@ -66,17 +66,12 @@ class Look(Record):
 
     def __str__(self) -> str:
         value = "not defined" if self.value is None else f"{self.value:.4g}"
-        ends = (
-            "no interval"
-            if self.lower is None
-            else f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)}"
-        )
-        gain = (
-            ""
-            if self.improvement_lower is None
-            else f", better by at least {self.improvement_lower:.4g}"
-        )
-        line = f"{self.name}: {value} from {self.rows} rows, {ends}{gain} (horizon {self.horizon})"
+        ends = "no interval"
+        if self.lower is not None:
+            ends = f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)}"
+        if self.improvement_lower is not None:
+            ends += f", better by at least {self.improvement_lower:.4g}"
+        line = f"{self.name}: {value} from {self.rows} rows, {ends} (horizon {self.horizon})"
         return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
 
@@ -144,8 +139,8 @@ class Monitor:
         if self.horizon != "universal" and not counted:
             raise UsageError(
                 f"{argument('horizon')} is {self.horizon!r}, expected a number of rows or "
-                "'universal': a monitor "
-                "is looked at again and again, and its bets must be fixed before the first look"
+                "'universal': a monitor is looked at again and again, and its bets must be fixed "
+                "before the first look"
             )
         if not self.name:
             object.__setattr__(self, "name", name_of(self.policy))
@@ -167,8 +162,8 @@ class Monitor:
                 "the log was thinned (sampling weights), and the dropped rows are not counted: no "
                 "bound holds"
             )
-        for doubt in log.propensity_caveats:
-            warn(doubt)
+        for caveat in log.propensity_caveats:
+            warn(caveat)
         self._check_scale(log.reward_range, log.columns.cost)
         ready, made = matched(log, {self.name: self.policy})
         policy = made[self.name]
@@ -230,48 +225,52 @@ class Monitor:
             raise UsageError("the monitor has seen no rows; update it with a log first")
         moments, bets, n = self.state.moments, self.state.bets, self.state.moments.rows
         low, high = self.reward_range
-        bounded, span = math.isfinite(high), high - low if math.isfinite(high) else 1.0
+        bounded = math.isfinite(high)
+        span, most, losses, gain = 1.0, math.inf, None, None
         each = bounds.log_inv_delta(self.delta)
-        raw = bounds.value_interval(
-            bets.value, bets.loss if bounded else None, n, each, horizon=self.horizon
-        )
-        most = 1.0 if bounded else math.inf
-        gain = (
-            bounds.improvement_lower(bets.improvement, n, each, horizon=self.horizon)
-            if bounded
-            else None
-        )
+        if bounded:
+            span, most, losses = high - low, 1.0, bets.loss
+            gain = bounds.improvement_lower(bets.improvement, n, each, horizon=self.horizon)
+        raw = bounds.value_interval(bets.value, losses, n, each, horizon=self.horizon)
         too_small = weight_p(self.state, 0.0)
         why_not = contradiction(
             {self.name: too_small}, {self.name: RawBounds(raw, gain)}, self.reward_range
         )
-        shown = raw.reported(0.0, most) if why_not is None else bounds.Interval(None, None)
-        value = importance_weighted(moments, low / span).value
-        evidence = (
-            bounds.log_e_value(bets.improvement, n, 1.0) if bounded and why_not is None else None
-        )
+        notes = as_notes(self.propensity_errors.notes(n), "propensity-error")
+        if why_not is not None:
+            notes = (*notes, refusal(why_not))
 
         def scaled(unit: float | None) -> float | None:
-            return None if unit is None or not math.isfinite(unit) else low + span * unit
+            if unit is None or not math.isfinite(unit):
+                return None
+            return low + span * unit
 
-        return Look(
+        found = Look(
             name=self.name,
-            value=scaled(value),
-            lower=scaled(shown.lower),
-            upper=scaled(shown.upper),
-            improvement_lower=None
-            if gain is None or why_not is not None
-            else span * max(-1.0, gain),
-            better_p=None if evidence is None else math.exp(min(0.0, -evidence)),
+            value=scaled(importance_weighted(moments, low / span).value),
+            lower=None,
+            upper=None,
+            improvement_lower=None,
+            better_p=None,
             propensity_p=too_small,
             logging_value=scaled(moments.reward / n),
             rows=n,
             delta=self.delta,
             horizon=self.horizon,
-            notes=(
-                *as_notes(self.propensity_errors.notes(n), "propensity-error"),
-                *(() if why_not is None else (refusal(why_not),)),
-            ),
+            notes=notes,
+        )
+        if why_not is not None:
+            return found
+        shown = raw.reported(0.0, most)
+        found = replace(found, lower=scaled(shown.lower), upper=scaled(shown.upper))
+        if gain is None:
+            return found
+        # an e-value gives the p-value: its inverse, at most 1
+        log_e_better = bounds.log_e_value(bets.improvement, n, 1.0)
+        return replace(
+            found,
+            improvement_lower=span * max(-1.0, gain),
+            better_p=math.exp(min(0.0, -log_e_better)),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -281,20 +280,8 @@ class Monitor:
             path: where to.
         """
         check_path(path)
-        write_monitor(
-            MonitorRecord(
-                self.name,
-                self.policy.kind,
-                content_digest(self.policy),
-                self.delta,
-                self.horizon,
-                self.reward_range,
-                self.cost,
-                self.state,
-                self.propensity_errors,
-            ),
-            Path(path),
-        )
+        facts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "policy"}
+        write_monitor(Path(path), self.policy.kind, content_digest(self.policy), facts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], policy: Policy) -> Self:
@@ -317,10 +304,11 @@ class Monitor:
             raise UsageError(
                 f"got a {type(policy).__name__}, expected the policy that the monitor was made for"
             )
-        record, given = read_monitor(Path(path)), content_digest(policy)
-        if record.policy_digest != given or (given is None and record.kind != policy.kind):
+        kind, digest, facts = read_monitor(Path(path))
+        given = content_digest(policy)
+        if digest != given or (given is None and kind != policy.kind):
             raise UsageError(
-                f"the monitor {str(path)!r} is of another policy ({record.kind}) than the one "
+                f"the monitor {str(path)!r} is of another policy ({kind}) than the one "
                 f"given ({policy.kind}); give the one that it was made for"
             )
         if given is None:
@@ -328,16 +316,7 @@ class Monitor:
                 f"whether the monitor {str(path)!r} is of this {policy.kind} policy cannot be "
                 "seen; be sure that it is"
             )
-        return cls(
-            policy,
-            delta=record.delta,
-            horizon=record.horizon,
-            name=record.name,
-            reward_range=record.reward_range,
-            cost=record.cost,
-            state=record.state,
-            propensity_errors=record.propensity_errors,
-        )
+        return cls(policy, **facts)
 
     def _check_scale(self, reward_range: tuple[float, float], cost: bool) -> None:
         if self.reward_range is not None and (self.reward_range, self.cost) != (reward_range, cost):

@@ -6,9 +6,9 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,54 +19,40 @@ from piwo.logs.propensity_error import ErrorBoundRows, PropensityErrorBound
 from piwo.records import jsonable
 from piwo.reductions import BETS, BetState, MomentState, PolicyState
 
-__all__ = ["MonitorRecord", "read_monitor", "write_monitor"]
+__all__ = ["read_monitor", "write_monitor"]
 
 FORMAT, FORMAT_VERSION = "piwo-monitor", 3
 """3: holds the error bounds of the propensities ("doubted"), which older files lack."""
 
 
-@dataclass(frozen=True)
-class MonitorRecord:
-    """What a monitor's file holds.
+def write_monitor(path: Path, kind: str, digest: str | None, facts: Mapping[str, Any]) -> None:
+    """Write a monitor as JSON, complete or not at all.
 
-    >>> MonitorRecord("new", "constant", None, 0.05, "universal", None, False, PolicyState()).kind
-    'constant'
-    """
-
-    name: str
-    kind: str
-    """The kind of the policy."""
-    policy_digest: str | None
-    """`piwo.policies.sameness.content_digest` of the policy."""
-    delta: float
-    horizon: int | Literal["universal"]
-    reward_range: tuple[float, float] | None
-    cost: bool
-    state: PolicyState
-    propensity_errors: ErrorBoundRows = ErrorBoundRows()  # noqa: RUF009 (frozen)
-
-
-def write_monitor(record: MonitorRecord, path: Path) -> None:
-    """Write a record as JSON, complete or not at all.
+    Args:
+        path: where to.
+        kind: of the policy.
+        digest: `piwo.policies.sameness.content_digest` of the policy.
+        facts: the fields of the monitor by name, but for the policy.
 
     Raises:
         FileError: if the file cannot be written.
     """
-    bets = record.state.bets
+    state, errors = facts["state"], facts["propensity_errors"]
+    bets = {item.name: getattr(state.bets, item.name).tolist() for item in fields(BetState)}
     page = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "library": __version__,
-        "name": record.name,
-        "policy": record.kind,
-        "policy_digest": record.policy_digest,
-        "delta": record.delta,
-        "horizon": record.horizon,
-        "reward_range": jsonable(record.reward_range),
-        "cost": record.cost,
-        "moments": jsonable(asdict(record.state.moments)),
-        "bets": {item.name: getattr(bets, item.name).tolist() for item in fields(BetState)},
-        "doubted": [_error_bound_page(*one) for one in record.propensity_errors.each.items()],
+        "name": facts["name"],
+        "policy": kind,
+        "policy_digest": digest,
+        "delta": facts["delta"],
+        "horizon": facts["horizon"],
+        "reward_range": jsonable(facts["reward_range"]),
+        "cost": facts["cost"],
+        "moments": jsonable(asdict(state.moments)),
+        "bets": bets,
+        "doubted": [_error_bound_page(*one) for one in errors.each.items()],
     }
     page["checksum"] = _checksum(page)
     write_file(path, json.dumps(page, indent=1, allow_nan=False).encode())
@@ -81,19 +67,21 @@ def _error_bound_page(bound: PropensityErrorBound, rows: int) -> dict[str, Any]:
     }
 
 
-def read_monitor(path: Path) -> MonitorRecord:
-    """Return the record of a file. Reading it executes no code.
+def read_monitor(path: Path) -> tuple[str, str | None, dict[str, Any]]:
+    """Return what `write_monitor` was given. Reading it executes no code.
+
+    That is: the kind of the policy, its digest, and the fields of the monitor.
 
     Raises:
         FileError: for a file that is missing, damaged, of another version, or not a monitor.
     """
     page = _page(path)
     try:
-        # Sums that no rows give, or a field of another type, are not looked for: what the
-        # checksum covers is what `write_monitor` wrote.
+        # What the checksum covers is what `write_monitor` wrote, so impossible sums and wrong
+        # types are not looked for.
         if page.pop("checksum", None) != _checksum(page):
             raise ValueError("it was changed after it was written")
-        return _record(page)
+        return page["policy"], page["policy_digest"], _fields(page)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as cause:
         raise FileError(
             f"the monitor {str(path)!r} is damaged: {cause}; sum the logs again"
@@ -128,23 +116,20 @@ def _checksum(page: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _record(page: dict[str, Any]) -> MonitorRecord:
-    moments, bets = page["moments"], page["bets"]
-    return MonitorRecord(
-        name=page["name"],
-        kind=page["policy"],
-        policy_digest=page["policy_digest"],
-        delta=page["delta"],
-        horizon=page["horizon"],
-        reward_range=_range(page["reward_range"]),
-        cost=page["cost"],
-        state=PolicyState(
-            # JSON has no infinity, which sums of weights beyond float64 are
-            MomentState(**{name: _sum(value) for name, value in moments.items()}),
-            BetState(**{name: _bet_sums(name, values) for name, values in bets.items()}),
-        ),
-        propensity_errors=_error_bounds(page["doubted"]),
-    )
+def _fields(page: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the monitor by name, but for the policy."""
+    # JSON has no infinity, which sums of weights beyond float64 are
+    moments = {name: _sum(value) for name, value in page["moments"].items()}
+    bets = {name: _bet_sums(name, values) for name, values in page["bets"].items()}
+    return {
+        "name": page["name"],
+        "delta": page["delta"],
+        "horizon": page["horizon"],
+        "reward_range": _range(page["reward_range"]),
+        "cost": page["cost"],
+        "state": PolicyState(MomentState(**moments), BetState(**bets)),
+        "propensity_errors": _error_bounds(page["doubted"]),
+    }
 
 
 def _sum(value: float | None) -> Any:

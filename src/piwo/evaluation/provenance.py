@@ -6,10 +6,11 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -60,13 +61,24 @@ def overlaps(log: Log, policies: Mapping[Any, Any]) -> dict[Any, Overlap]:
     Raises:
         FileError: if what the file of a policy says of that is damaged.
     """
-    rows, found = _Rows(log), {}
+
+    # policies with one encoding share a sample of the rows
+    @cache
+    def sample(features: Features | None, with_propensity: bool) -> RowSampleState:
+        return _sampled(log, features, with_propensity)
+
+    found = {}
     for key, policy in policies.items():
-        provenances = policy.provenances if isinstance(policy, Policy) else ()
-        each = [rows.overlap(policy, one) for one in provenances]
-        certain = [one for one in each if one.certain]
-        noted = [one for one in each if one.note is not None]
-        found[key] = next(iter([*certain, *noted]), Overlap())
+        each = []
+        if isinstance(policy, Policy):
+            each = [_overlap(log, policy.features, one, sample) for one in policy.provenances]
+        found[key] = Overlap()
+        for one in each:
+            if one.certain:
+                found[key] = one
+                break
+            if one.note is not None and found[key].note is None:
+                found[key] = one
     return found
 
 
@@ -98,73 +110,77 @@ def learned_from(log: Log, policy: Policy) -> Policy:
     return policy.with_provenance(Provenance(facts, log))
 
 
+_Sample: TypeAlias = Callable[[Features | None, bool], RowSampleState]
+
 _IF_NEW = "statements about it are valid if it was made without these rows"
 
 
-class _Rows:
-    """The rows of a log, to be compared with those that policies were learned from."""
+def _overlap(
+    log: Log, features: Features | None, provenance: Provenance, sample: _Sample
+) -> Overlap:
+    """Return what is known of the rows that a policy was learned from.
 
-    def __init__(self, log: Log) -> None:
-        self.log = log
-        self._samples: dict[tuple[Features | None, bool], RowSampleState] = {}
+    Args:
+        log: the rows that it may have been learned from.
+        features: the encoding of the policy's context.
+        provenance: of the policy.
+        sample: samples the rows of the log.
+    """
+    if provenance.log is not None:
+        shared = _shared(log, provenance.log)
+        if shared is not None:
+            return Overlap(certain=shared, how="both are the same log")
+    # a mixture keeps the facts of each of its policies
+    records = provenance.facts.get("learned") or [provenance.facts]
+    each = [_overlap_by_facts(log, features, one, sample) for one in records]
+    return next((one for one in each if one.certain), each[0])
 
-    def overlap(self, policy: Policy, provenance: Provenance) -> Overlap:
-        """Return what is known of the rows that a policy was learned from."""
-        if provenance.log is not None:
-            shared = _shared(self.log, provenance.log)
-            if shared is not None:
-                return Overlap(certain=shared, how="both are the same log")
-        records = provenance.facts.get("learned") or [provenance.facts]
-        each = [self._overlap(policy.features, one) for one in records]
-        return next((one for one in each if one.certain), each[0])
 
-    def _overlap(self, features: Features | None, facts: Mapping[str, Any]) -> Overlap:
-        training, certificate = record_in(facts, "training"), record_in(facts, "certificate")
-        if not training:
-            unsaid = f"{_IF_NEW}; its file does not say what it was learned from"
-            return Overlap(note=Note(unsaid, kind="provenance"))
-        compared = self._compared(features, record_in(facts, "sample"))
-        if compared is None:
-            how = _look_alike(self.log, training, certificate)
-            certain = how is not None
-            shown = how or "whether these rows are among them is not known"
-        else:
-            certain, shown = compared
-        if certain:
-            return Overlap(certain=True, how=shown, certified=bool(certificate))
-        origin = _origin(training, certificate)
-        text = f"{_IF_NEW}: it was learned from {origin}; {shown}"
-        return Overlap(certified=bool(certificate), note=Note(text, kind="provenance"))
+def _overlap_by_facts(
+    log: Log, features: Features | None, facts: Mapping[str, Any], sample: _Sample
+) -> Overlap:
+    """Return what the facts in a policy file say: by a sample of the rows, else by names."""
+    training, certificate = record_in(facts, "training"), record_in(facts, "certificate")
+    if not training:
+        unsaid = f"{_IF_NEW}; its file does not say what it was learned from"
+        return Overlap(note=Note(unsaid, kind="provenance"))
+    compared = _compared(log, features, record_in(facts, "sample"), sample)
+    if compared is None:
+        how = _look_alike(log, training, certificate)
+        certain = how is not None
+        shown = how or "whether these rows are among them is not known"
+    else:
+        certain, shown = compared
+    if certain:
+        return Overlap(certain=True, how=shown, certified=bool(certificate))
+    origin = _origin(training, certificate)
+    text = f"{_IF_NEW}: it was learned from {origin}; {shown}"
+    return Overlap(certified=bool(certificate), note=Note(text, kind="provenance"))
 
-    def _compared(
-        self, features: Features | None, kept: Mapping[str, Any]
-    ) -> tuple[bool, str] | None:
-        """Return whether more rows are in the sample than chance allows, and how many, in words.
 
-        None if the sample says nothing.
-        """
-        if not kept:
-            return None
-        then, repeated, with_propensity = _read(kept)
-        # a share that the sample has never seen may still be up to about three in its size
-        chance = repeated + 3.0 / max(len(then.hashes), 1)
-        if chance > _MOSTLY_ALIKE or (with_propensity and _estimated(self.log)):
-            return None
-        looked, found = self._sample(features, with_propensity).within(then)
-        if not looked:
-            return None
-        # three standard deviations of the count by chance
-        expected = looked * chance
-        limit = expected + 3.0 * math.sqrt(expected)
-        number, verb = str(found) if found else "none", "is" if found < 2 else "are"
-        said = f"{number} of the {looked} rows that were compared {verb} among them"
-        return found > limit, said
+def _compared(
+    log: Log, features: Features | None, kept: Mapping[str, Any], sample: _Sample
+) -> tuple[bool, str] | None:
+    """Return whether more rows are in the sample than chance allows, and how many, in words.
 
-    def _sample(self, features: Features | None, with_propensity: bool) -> RowSampleState:
-        key = (features, with_propensity)
-        if key not in self._samples:
-            self._samples[key] = _sampled(self.log, features, with_propensity)
-        return self._samples[key]
+    None if the sample says nothing.
+    """
+    if not kept:
+        return None
+    then, repeated, with_propensity = _read(kept)
+    # a share that the sample has never seen may still be up to about three in its size
+    chance = repeated + 3.0 / max(len(then.hashes), 1)
+    if chance > _MOSTLY_ALIKE or (with_propensity and _estimated(log)):
+        return None
+    looked, found = sample(features, with_propensity).within(then)
+    if not looked:
+        return None
+    # three standard deviations of the count by chance
+    expected = looked * chance
+    limit = expected + 3.0 * math.sqrt(expected)
+    verb = "is" if found < 2 else "are"
+    said = f"{found or 'none'} of the {looked} rows that were compared {verb} among them"
+    return found > limit, said
 
 
 def _shared(log: Log, then: Log) -> bool | None:
@@ -175,8 +191,10 @@ def _shared(log: Log, then: Log) -> bool | None:
     if one is None or other is None or one == other:
         return True
     if isinstance(one, HeldOut) and isinstance(other, HeldOut):
+        # two parts of one split share no row, and two of the same part are equal
         same_split = replace(one, test=other.test) == other and log.columns.key == then.columns.key
-        return False if same_split else None
+        if same_split:
+            return False
     return None
 
 
@@ -194,7 +212,9 @@ def _look_alike(
         return None
     condition = training["where"]
     all_or_these = condition is None or log.source.name.endswith(f" where {condition}")
-    return f"{name} is read again" if all_or_these and (same or _reads(log, name)) else None
+    if all_or_these and (same or _reads(log, name)):
+        return f"{name} is read again"
+    return None
 
 
 def _reads(log: Log, name: str) -> bool:
@@ -222,8 +242,10 @@ def _estimated(log: Log) -> bool:
 
 
 def _sampled(log: Log, features: Features | None, with_propensity: bool) -> RowSampleState:
-    plain = replace(log, propensity_error=None)  # the propensities as they were logged
-    read = plain if features is None else plain.encoded_by(features)
+    # the propensities as they were logged, the context as the policy was given it
+    read = replace(log, propensity_error=None)
+    if features is not None:
+        read = read.encoded_by(features)
     return reduce(read, RowSample(tuple(log.actions), features is not None, with_propensity))
 
 
@@ -231,7 +253,8 @@ def _sample_record(log: Log, features: Features | None) -> dict[str, Any]:
     """Return what a file keeps of the rows of a log: hashes of a few, no row itself."""
     found = _sampled(log, features, with_propensity=False)
     needed = found.repeated > _RARELY_ALIKE and not _estimated(log)
-    if needed:  # a propensity may be read otherwise the next time, a context is what it is
+    if needed:
+        # propensities may be given differently the next time, so they count only if necessary
         found = _sampled(log, features, with_propensity=True)
     return {
         "rows": found.rows,
