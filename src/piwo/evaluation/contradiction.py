@@ -58,7 +58,9 @@ def union_penalty(paid: float, others: int) -> float:
     >>> round(union_penalty(math.log(4), 1), 4) == round(math.log(5), 4), union_penalty(0.5, 0)
     (True, 0.5)
     """
-    return float(np.logaddexp(paid, math.log(others))) if others else paid
+    if not others:
+        return paid
+    return float(np.logaddexp(paid, math.log(others)))
 
 
 def contradiction(
@@ -68,8 +70,8 @@ def contradiction(
 ) -> Note | None:
     """Return why no bound of a request can be believed; None if nothing speaks against its rows.
 
-    Either the weights of one policy reject the propensities at `SUSPICIOUS`, or a bound of one is
-    outside of what rewards can be, which happens by chance at most as often as a bound is wrong.
+    Either the weights of one policy reject the propensities at `SUSPICIOUS`, or a bound is outside
+    of what rewards can be, which happens by chance at most as often as a bound is wrong.
 
     Args:
         p_values: policy -> p-value by its weights, see `weight_p`; baselines too.
@@ -88,8 +90,8 @@ def contradiction(
     if suspect is not None and p_values[suspect] < SUSPICIOUS:
         evidence = p_value(p_values[suspect])
         whose = _whose(suspect, p_values, "by the weights of ")
-        # E w <= 1 supposes that policies were fixed beforehand: one that follows the actions of the
-        # rows fails it, too
+        # E w <= 1 holds for policies fixed beforehand. One that follows the actions of the rows
+        # violates it, too.
         return Note(
             "the logged propensities are too small for how often actions were taken "
             f"({evidence}{whose}), or a policy was learned from these very rows",
@@ -102,12 +104,12 @@ def contradiction(
     for key, raw in claimed.items():
         whose = _whose(key, claimed, "of ")
         if raw.interval.contradicts(most):
-            ends = ends_text(
-                *(
-                    None if x is None else low + span * x
-                    for x in (raw.interval.lower, raw.interval.upper)
-                )
-            )
+            least, greatest = raw.interval.lower, raw.interval.upper
+            if least is not None:
+                least = low + span * least
+            if greatest is not None:
+                greatest = low + span * greatest
+            ends = ends_text(least, greatest)
             return impossible(f"raw ends {ends}{whose}")
         if raw.gain is not None and raw.gain > 1.0:
             return impossible(f"an improvement of at least {span * raw.gain:.4g}{whose}")
@@ -131,4 +133,6 @@ def _whose(key: Any, among: Mapping[Any, Any], words: str) -> str:
     name = key
     if isinstance(key, tuple) and all(isinstance(x, str) for x in key):
         name = " ".join(key)
-    return f", {words}{name}" if len(among) > 1 and isinstance(name, str) else ""
+    if len(among) > 1 and isinstance(name, str):
+        return f", {words}{name}"
+    return ""

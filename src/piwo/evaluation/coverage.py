@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -124,15 +124,17 @@ class CoverageSums(PolicyReduction[CoverageState]):
     def update(self, state: CoverageState, batch: Batch) -> CoverageState:
         """Return the sums with a batch added."""
         score, pi = IX(self.gamma), self.policy.logged(batch)
-        free = (
-            self._all_actions(batch)
-            if self.full
-            else score.rho(batch.with_reward(np.ones(len(batch))), pi)
-        )
+        none = np.zeros(len(batch))
+        if self.full:
+            free = self._all_actions(batch)
+        else:
+            # coverage without rewards is that of rewards of 1
+            free = score.rho(batch.with_reward(np.ones(len(batch))), pi)
         shown = self.gamma * score.rho(batch, pi)
         earned = over_propensity(shown, batch)
-        none = np.zeros(len(batch))
-        lost = self.gamma * score.rho(batch.losses(), pi) if self.bounded else none
+        lost = none
+        if self.bounded:
+            lost = self.gamma * score.rho(batch.losses(), pi)
         return state.merge(
             CoverageState(
                 len(batch),
@@ -207,8 +209,7 @@ def coverage(
     if not (is_number(gamma) and 0.0 < gamma < math.inf):
         raise UsageError(
             f"{argument('gamma')} is {shown(gamma)}, expected a finite number above 0: no log "
-            "bounds the "
-            "coverage at 0"
+            "bounds the coverage at 0"
         )
     if log.columns.weight is not None:
         raise UsageError(
@@ -226,21 +227,22 @@ def coverage(
         Joint((CoverageSums(made, gamma, full, bounded), PolicySums(made, IW(), bounded=False))),
     )
     n = sums.rows
-    hidden = (
-        bounds.coverage_upper(sums.hidden_bets, n, gamma, each, horizon=horizon)
-        if bounded
-        else None
-    )
     low = bounds.coverage_lower(sums.shown_bets, n, gamma, each, horizon=horizon)
     free = bounds.coverage_upper(sums.free_bets, n, gamma, each, horizon=horizon)
-    most = free if hidden is None else min(free, hidden)
+    hidden, most = None, free
+    if bounded:
+        # actions that were never logged count as having the highest reward
+        hidden = bounds.coverage_upper(sums.hidden_bets, n, gamma, each, horizon=horizon)
+        most = min(free, hidden)
     why_not = contradiction({name: weight_p(own, 0.0)}, {}, log.reward_range)
     # no coverage is 0 by a bound that holds; pi/(mu + gamma) is at least pi/(1 + gamma)
     if why_not is None and (most < low or most <= 0.0 or free * (1.0 + gamma) < 1.0):
         why_not = impossible(
             f"a coverage of at least {low:.4g} and at most {most:.4g}, reward-free {free:.4g}"
         )
-    notes = [] if why_not is None else [refusal(why_not)]
+    notes = []
+    if why_not is not None:
+        notes.append(refusal(why_not))
     notes += as_notes(log.propensity_caveats, "propensity-error")
     if not full:
         notes.append(
@@ -250,17 +252,21 @@ def coverage(
                 kind="narrower",
             )
         )
-    believed = why_not is None
-    return CoverageEstimate(
+    found = CoverageEstimate(
         name=name,
         gamma=gamma,
-        coverage=sums.shown / n / gamma if math.isfinite(sums.shown) else None,
-        coverage_lower=low if believed else None,
-        coverage_upper=hidden if believed else None,
+        coverage=None,
+        coverage_lower=None,
+        coverage_upper=None,
         reward_free=(1.0 - sums.free / n) / gamma,
-        reward_free_upper=free if believed else None,
+        reward_free_upper=None,
         delta=delta,
         rows=n,
         full=full,
         notes=tuple(notes),
     )
+    if math.isfinite(sums.shown):
+        found = replace(found, coverage=sums.shown / n / gamma)
+    if why_not is not None:
+        return found
+    return replace(found, coverage_lower=low, coverage_upper=hidden, reward_free_upper=free)

@@ -207,16 +207,14 @@ def _evaluation(
         threshold: on the unit scale; None: none was asked for.
     """
     log, found = request.log, result.policies[name]
-    evidence, shown, raw = found.evidence, found.shown, found.raw
-    sums, estimate = evidence.state.moments, evidence.estimate
-    error = estimate.standard_error
-    baseline = result.baseline
+    shown, raw = found.shown, found.raw
+    sums, estimate = found.evidence.state.moments, found.evidence.estimate
     made = Evaluation(
         name=name,
         estimator=request.estimator.name,
         gamma=request.score.gamma_equivalent,
         value=_in_units(estimate.value, log),
-        standard_error=None if error is None else log.span * error,
+        standard_error=None,
         lower=_in_units(shown.lower, log),
         upper=_in_units(shown.upper, log),
         lower_raw=_in_units(raw.interval.lower, log),
@@ -226,8 +224,9 @@ def _evaluation(
         delta=request.budget.delta,
         simultaneous=request.budget.count,
         rows=sums.rows,
-        mean_weight=sums.w / sums.total if sums.total else 0.0,
-        mean_weight_z=weight_z(sums.w, sums.w2, sums.rows) if found.usable else None,
+        # the total is 0 if all sampling weights are
+        mean_weight=sums.w / (sums.total or 1.0),
+        mean_weight_z=None,
         ess=effective_size(sums.w, sums.w2),
         ess_used=effective_size(sums.u, sums.u2),
         changed_rows=sums.changed,
@@ -236,14 +235,20 @@ def _evaluation(
         missing_mass_upper=None,
         logging_value=log.value(sums.reward / sums.total),
         improvement_lower=None,
-        propensity_p=result.least_p if found.usable else None,
+        propensity_p=None,
         reward_range=log.reward_range,
         cost=log.columns.cost,
         horizon=request.horizon,
-        baseline=None if baseline is None else baseline.baseline.name,
-        baseline_value=None if baseline is None else baseline.value(log),
         no_interval=found.no_interval,
     )
+    if estimate.standard_error is not None:
+        made = replace(made, standard_error=log.span * estimate.standard_error)
+    if result.baseline is not None:
+        baseline = result.baseline
+        made = replace(made, baseline=baseline.baseline.name, baseline_value=baseline.value(log))
+    if found.usable:
+        z = weight_z(sums.w, sums.w2, sums.rows)
+        made = replace(made, mean_weight_z=z, propensity_p=result.least_p)
     if found.why_not is None:
         made = replace(made, **_statements(request, found, name, threshold))
     return replace(made, notes=notes_of(made, found))
@@ -262,14 +267,18 @@ def _statements(
         itself = request.policies[name].is_logger
     else:
         itself = name in request.baseline.twins
-    if itself and gain is not None:  # better than itself by exactly 0
-        gain = log_e_better = 0.0
+    if gain is not None:
+        # no policy is worth less than the whole range below another
+        gain = request.log.span * max(-1.0, gain)
+        # a policy is better than itself by exactly 0
+        if itself:
+            gain = log_e_better = 0.0
     above = None
     if threshold is not None:
         above = bounds.log_e_value(bets.value, evidence.rows, threshold)
     return {
         "missing_mass_upper": min(1.0, max(0.0, missing)),
-        "improvement_lower": None if gain is None else request.log.span * max(-1.0, gain),
+        "improvement_lower": gain,
         "log_e_better": log_e_better,
         "log_e_above": above,
     }

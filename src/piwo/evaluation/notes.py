@@ -58,8 +58,10 @@ def refusal(why: Note) -> Note:
 
 def _in_sample(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say that the policy or the baseline was learned from these rows."""
-    of_baseline = None if found.baseline is None else found.baseline.obstacle
-    for note in (found.obstacle, of_baseline):
+    notes = [found.obstacle]
+    if found.baseline is not None:
+        notes.append(found.baseline.obstacle)
+    for note in notes:
         if note is not None and note.kind in {"in-sample", "in-sample-baseline"}:
             yield note
 
@@ -81,9 +83,11 @@ def _mismatch(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
             evidence.append(f"z = {z:.3g}")
         if found.own_p is not None:
             evidence.append(p_value(found.own_p))
-        finite = math.isfinite(made.mean_weight)
-        mean = f"{made.mean_weight:.4g}" if finite else "beyond float64"
-        end = ", and no bound is given" if refuted else ""
+        mean, end = "beyond float64", ""
+        if math.isfinite(made.mean_weight):
+            mean = f"{made.mean_weight:.4g}"
+        if refuted:
+            end = ", and no bound is given"
         yield Note(
             "logged propensities do not match action frequencies: the mean weight is "
             f"{mean}, expected 1 ({', '.join(evidence)}); propensities that are too small make "
@@ -193,9 +197,11 @@ def _of_the_method(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
 
 def _of_the_baseline(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say why nothing is said of the improvement over the baseline."""
-    why = None if found.baseline is None else found.baseline.obstacle
-    if why is not None and found.baseline is not None and why.kind != "in-sample-baseline":
-        yield Note(f"baseline {found.baseline.baseline.name}: {why.template}", why.kind)
+    if found.baseline is None or found.baseline.obstacle is None:
+        return
+    name, why = found.baseline.baseline.name, found.baseline.obstacle
+    if why.kind != "in-sample-baseline":
+        yield Note(f"baseline {name}: {why.template}", why.kind)
 
 
 def _provenance(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001

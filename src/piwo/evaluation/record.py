@@ -26,8 +26,8 @@ high."""
 class Evaluation(Record):
     """The value of one policy on one log, with everything that the numbers rest on.
 
-    Values, bounds and standard errors are in the reward's own unit. None: not defined, or not to be
-    had.
+    Values, bounds and standard errors are in the reward's own unit. None: not defined, or not
+    known.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -65,8 +65,8 @@ class Evaluation(Record):
     """How many policies' intervals hold together with probability 1 - delta."""
     rows: int
     mean_weight: float
-    """Mean of pi/mu; its expectation is 1 where the propensities are right and the policy is
-    covered."""
+    """Mean of pi/mu; its expectation is 1 if the propensities are right and the logger takes every
+    action that the policy does."""
     mean_weight_z: float | None
     """(mean weight - 1) / its standard error."""
     ess: float | None
@@ -77,7 +77,7 @@ class Evaluation(Record):
     """Rows whose weight the estimator changed."""
     max_weight: float
     unsupported_mass: float | None
-    """Probability that the policy gives to actions never logged; None where only logged actions are
+    """Probability that the policy gives to actions never logged; None if only logged actions are
     known."""
     missing_mass_upper: float | None
     """Upper bound (at delta) on the policy's mass where the logger never goes."""
@@ -108,7 +108,7 @@ class Evaluation(Record):
     """Why there is no interval, and no other bound; None if there is one. Its `kind` is "in-sample"
     if the policy was learned from these rows."""
     notes: tuple[Note, ...] = ()
-    """What a reader must know, most important first."""
+    """What a reader must know, the most important first."""
 
     @property
     def bounds_hold(self) -> bool:
@@ -127,10 +127,13 @@ class Evaluation(Record):
         return compared_with(self.baseline)
 
     def __str__(self) -> str:
-        value = "not defined" if self.value is None else f"{self.value:.4g}"
+        value, said = "not defined", None
+        if self.value is not None:
+            value = f"{self.value:.4g}"
         line = f"{self.name}: {value} ({self.estimator}), {self._interval}"
         # the line itself says why there is no interval
-        said = None if self.no_interval is None else self.no_interval.kind
+        if self.no_interval is not None:
+            said = self.no_interval.kind
         notes = [f"  note: {note}" for note in self.notes if note.kind != said]
         return visible_lines([line, *notes])
 
@@ -148,11 +151,12 @@ def ends_text(lower: float | None, upper: float | None) -> str:
     >>> ends_text(0.25, 0.5), ends_text(0.25, None)
     ('[0.25, 0.5]', '[0.25, no upper end]')
     """
-    ends = (
-        "no lower end" if lower is None else f"{lower:.4g}",
-        "no upper end" if upper is None else f"{upper:.4g}",
-    )
-    return f"[{', '.join(ends)}]"
+    first, last = "no lower end", "no upper end"
+    if lower is not None:
+        first = f"{lower:.4g}"
+    if upper is not None:
+        last = f"{upper:.4g}"
+    return f"[{first}, {last}]"
 
 
 def notes_together(evaluations: Sequence[Evaluation]) -> list[Note]:

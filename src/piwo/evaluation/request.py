@@ -172,7 +172,8 @@ class Request:
             UsageError: for arguments out of range, and those that do not go together.
         """
         check_named(log, policies)
-        estimator = estimator_named("iw") if estimator is None else estimator
+        if estimator is None:
+            estimator = estimator_named("iw")
         base = Baseline.of(log, policies, baseline)
         given = dict(policies)
         if base is not None:
@@ -194,7 +195,9 @@ class Request:
                 _check_anytime(one, gamma, horizon)
         score: Score = IW()
         if estimator.smoothed:
-            planned = horizon if isinstance(horizon, int) else len(ready_log)
+            planned = len(ready_log)
+            if isinstance(horizon, int):
+                planned = horizon
             score = estimator.score(resolve_gamma(gamma, planned, delta))
         known = overlaps(log, given) if provenance else {}
         # policies that may have bounds pay for each other
@@ -222,14 +225,14 @@ class Request:
     @property
     def sums(self) -> Joint:
         """What must be summed over the log: of policies, of the baseline itself, of actions."""
-        base, count = self.baseline, ActionCount(len(self.log.actions))
-        return Joint(
-            (
-                Joint(tuple(self._policy_sums(key) for key in self.policies)),
-                Joint(() if base is None else base.sums),
-                Joint((count,) if self._counts_actions else ()),
-            )
-        )
+        policies = tuple(self._policy_sums(key) for key in self.policies)
+        baseline: tuple[PolicySums, ...] = ()
+        counts: tuple[ActionCount, ...] = ()
+        if self.baseline is not None:
+            baseline = self.baseline.sums
+        if self._counts_actions:
+            counts = (ActionCount(len(self.log.actions)),)
+        return Joint((Joint(policies), Joint(baseline), Joint(counts)))
 
     @property
     def _counts_actions(self) -> bool:
@@ -248,8 +251,9 @@ class Request:
         policy, difference = self.policies[key], self._difference(key)
         credit = PolicySums(policy, self.score, bounded=self.bounded)
         own = self.methods[key].sums(self.log, policy)
-        pair = () if difference is None else (difference.sums,)
-        return SharedPolicy(policy, (credit, *own, *pair))
+        if difference is not None:
+            own = (*own, difference.sums)
+        return SharedPolicy(policy, (credit, *own))
 
     def _difference(self, key: Any) -> Difference | None:
         """Return the difference from the baseline; None if that is the logging policy."""
@@ -271,10 +275,10 @@ class Request:
         count = counts[0].count if counts else np.empty(0)
         once = int((count == 1).sum())
         baseline = self._baseline_result(own, base_states, once)
-        found = {
-            key: self._policy_result(key, some, once, baseline, None if raw is None else raw[key])
-            for key, some in own.items()
-        }
+        given: Mapping[Any, RawBounds | None] = dict.fromkeys(own) if raw is None else raw
+        found = {}
+        for key, some in own.items():
+            found[key] = self._policy_result(key, some, once, baseline, given[key])
         result = RequestResult(found, baseline, never_logged=np.flatnonzero(count == 0))
         tested = self.p_values(result)
         why_not = contradiction(tested, result.claimed, self.log.reward_range)
@@ -308,6 +312,7 @@ class Request:
         base = self.baseline
         if base is None:
             return None
+        # a baseline that is one of the policies is summed once, with that policy
         state = own[base.twins[0]][0] if base.twins else states[0]
         return BaselineResult(base, state, self._obstacle(base.key, base.policy, once))
 

@@ -42,7 +42,7 @@ class Selection:
     """
 
     best: str | None
-    """The candidate with the highest lower bound on its value; None where none has a bound."""
+    """The candidate with the highest lower bound on its value; None if none has a bound."""
     best_lower: float | None
     """Its lower bound, which holds although it was picked by it."""
     certified: tuple[str, ...]
@@ -97,15 +97,24 @@ class Selection:
         believed = {name: one for name, one in fair.items() if one.bounds_hold}
         lowers = {name: one.lower for name, one in believed.items() if one.lower is not None}
         best = max(lowers, key=lambda name: lowers[name], default=None)
-        gains = {name: one.improvement_lower for name, one in believed.items()}
+        best_lower = None
+        if best is not None:
+            best_lower = lowers[best]
+        certified = []
+        for name, one in believed.items():
+            if one.improvement_lower is not None and one.improvement_lower > 0:
+                certified.append(name)
         above: tuple[str, ...] | None = None
         if threshold is not None:
             above = _found({name: one.log_e_above for name, one in fair.items()}, believed, rate)
         better = _found({name: one.log_e_better for name, one in fair.items()}, believed, rate)
+        shared = list(first.notes)
+        for one in evaluations.values():
+            shared = [note for note in shared if note in one.notes]
         return cls(
             best=best,
-            best_lower=None if best is None else lowers[best],
-            certified=tuple(name for name, gain in gains.items() if gain is not None and gain > 0),
+            best_lower=best_lower,
+            certified=tuple(certified),
             better=better,
             above=above,
             candidates=len(fair),
@@ -113,11 +122,7 @@ class Selection:
             rate=rate,
             threshold=threshold,
             evaluations=dict(evaluations),
-            notes=tuple(
-                note
-                for note in first.notes
-                if all(note in one.notes for one in evaluations.values())
-            ),
+            notes=tuple(shared),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,11 +133,9 @@ class Selection:
 
     def lines(self) -> list[str]:
         """Return the selection in words, a line each statement."""
-        picked = (
-            "none has a bound"
-            if self.best is None
-            else f"{self.best}, at least {self.best_lower:.4g}"
-        )
+        picked = "none has a bound"
+        if self.best is not None:
+            picked = f"{self.best}, at least {self.best_lower:.4g}"
         rate = f"at a false discovery rate of {100 * self.rate:.4g} %"
         over = next(iter(self.evaluations.values())).over
         lines = [
@@ -243,9 +246,12 @@ def _found(
         return ()
     evidence = []
     for name, log_e_value in log_e.items():
-        unusable = log_e_value is None or name not in believed
-        evidence.append(-np.inf if unusable else log_e_value)
-    kept = bounds.e_bh(evidence, rate)  # type: ignore[arg-type]
+        # an e-value of 0: nothing speaks for the candidate, which e-BH counts all the same
+        if log_e_value is None or name not in believed:
+            evidence.append(-np.inf)
+        else:
+            evidence.append(log_e_value)
+    kept = bounds.e_bh(evidence, rate)
     return tuple(name for name, keep in zip(log_e, kept, strict=True) if keep)
 
 
