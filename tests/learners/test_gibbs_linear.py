@@ -119,7 +119,7 @@ def test_a_normal_density_is_drawn_from():
     assert chains.ess > 300
     assert chains.divergences == 0
     assert chains.gradients >= 900
-    assert chains.doubts(300) == ()
+    assert chains.caveats(300) == ()
 
 
 def test_diagnostics_by_hand_for_chains_that_disagree():
@@ -139,7 +139,7 @@ def test_diagnostics_by_hand_for_chains_that_disagree():
     )
     assert made.ess < 5
     assert (made.divergences, made.gradients) == (2, 7)
-    assert [doubt.split()[0] for doubt in made.doubts(100)] == ["the", "the", "2"]
+    assert [caveat.split()[0] for caveat in made.caveats(100)] == ["the", "the", "2"]
 
 
 def test_a_seed_gives_the_same_draws_on_any_number_of_cores(monkeypatch):

@@ -141,7 +141,9 @@ def _path(report: LearningReport) -> list[dict[str, Any]]:
 
 def _candidates(report: LearningReport) -> list[str]:
     """Return the table of candidates, with marks after the rows."""
-    cells = [[_cell(one.facts[x]) for x in report.columns] for one in report.tried]
+    cells = []
+    for one in report.tried:
+        cells.append([_cell(one.facts[name]) for name in report.columns])
     head, *lines = table(report.columns.values(), cells)
     shown = [f"  {head}"]
     for one, line, before in zip(report.tried, lines, _same(report.tried), strict=True):

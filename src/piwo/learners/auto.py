@@ -194,7 +194,9 @@ class Auto(SplitLearner):
         self.incumbent_in_sample_ = fallback == INCUMBENT and _in_sample(log, today)
         # rows that contradict their propensities in one direction are not trusted in the other
         trusted = [each for each in outcomes if _contradicted(each)] or outcomes
-        self.path_ = {name: _point(log, [each[name] for each in trusted]) for name in outcomes[0]}
+        self.path_ = {}
+        for name in outcomes[0]:
+            self.path_[name] = _point(log, [each[name] for each in trusted])
         self.chosen_ = _best(self.path_, fallback)
         best = self.path_[self.chosen_]
         if best.candidate is None:

@@ -35,7 +35,7 @@ class CoverageScaled(Learner):
     Answers: how good can pessimistic learning be if coverage is known? For simulations and
     comparisons only: it cannot be run on real data. C_0(pi) = E sum_a pi(a|X) r(X,a)/mu(a|X)
     depends on the distribution of contexts and on the mean rewards, which are unknown; an estimate
-    of it from the log would be worst where it matters most, and the guarantee would be lost. The
+    of it from the log would be worst when it matters most, and the guarantee would be lost. The
     maximum cannot be found by an oracle either: the penalty differs from policy to policy.
     `PIWOGrid` has the same regret up to a factor 1.06 and a log log n, without knowing the
     coverage, and works with any oracle.

@@ -112,10 +112,10 @@ class GibbsLinear(SplitLearner):
             seed=int(self.random_state) % 2**64,
             rows=len(density.gains.action),
         )
-        for doubt in self.chains_.doubts(self.draws):
+        for caveat in self.chains_.caveats(self.draws):
             warn(
-                f"{doubt}; the certificate is valid all the same; for better draws raise warmup or "
-                "samples"
+                f"{caveat}; the certificate is valid all the same; for better draws raise warmup "
+                "or samples"
             )
         every = self.chains_.draws.reshape(-1, self.prior_.mean.size)
         chosen = every[np.linspace(0, len(every) - 1, self.draws).round().astype(int)]

@@ -31,7 +31,7 @@ class Chains:
     Diagnostics are rank-normalized R-hat and bulk effective sample size, the worst over all D
     coordinates. Source: Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021 (arXiv 1903.08008).
 
-    >>> Chains(np.zeros((2, 10, 1)), rhat=1.3, ess=3.0, divergences=0, gradients=90).doubts(100)[0]
+    >>> Chains(np.zeros((2, 10, 1)), rhat=1.3, ess=3.0, divergences=0, gradients=90).caveats(100)[0]
     'the chains have not mixed (R-hat 1.3, expected at most 1.05)'
     """
 
@@ -46,7 +46,7 @@ class Chains:
     gradients: int
     """How often the density was evaluated after the warm-up."""
 
-    def doubts(self, wanted: int) -> tuple[str, ...]:
+    def caveats(self, wanted: int) -> tuple[str, ...]:
         """Return the reasons, in words, not to treat the draws as `wanted` independent ones."""
         found = []
         if not self.rhat <= _MIXED:

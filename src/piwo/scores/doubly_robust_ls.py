@@ -84,7 +84,8 @@ class DoublyRobustLS(DenseBetScore):
             if isinstance(value, str):
                 also = f", or {FORWARD!r}" if name == "q" else ""
                 raise UsageError(
-                    f"{argument(name)} of {self.label} is {value!r}, expected a number, or several{also}"
+                    f"{argument(name)} of {self.label} is {value!r}, expected a number, or "
+                    f"several{also}"
                 )
             check_parameter(name, value, positive=positive)
 

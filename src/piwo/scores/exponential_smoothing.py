@@ -53,7 +53,7 @@ class ExponentialSmoothing(Score):
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return pi R / mu^alpha, (n,); 0 if pi is 0, however large the gain."""
-        # pi R first: the gain alone may be infinite where pi is 0
+        # pi R first: the gain alone may be infinite if pi is 0
         return over(pi * batch.reward, _power(batch, self.number))
 
 

@@ -42,5 +42,5 @@ class IW(Score):
 
     def rho(self, batch: Batch, pi: Floats) -> Floats:
         """Return pi R / mu, (n,); 0 if pi is 0, however large the gain."""
-        # pi R first: the gain alone may be infinite where pi is 0
+        # pi R first: the gain alone may be infinite if pi is 0
         return over_propensity(pi * batch.reward, batch)

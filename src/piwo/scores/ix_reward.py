@@ -17,7 +17,7 @@ __all__ = ["IXReward"]
 class IXReward(Score):
     """Implicit exploration in proportion to the reward: rho = pi R / (mu + gamma R), gamma > 0.
 
-    IX with a smaller bias where rewards are small, at the same penalty; `LSLinear` at lam = 2 gamma
+    IX with a smaller bias if rewards are small, at the same penalty; `LSLinear` at lam = 2 gamma
     is larger still. Pessimistic for any R >= 0, without an upper end: z / (1 + z/2) <= log(1 + z)
     and Bernoulli's inequality.
 

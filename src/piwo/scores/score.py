@@ -294,8 +294,8 @@ def check_parameter(name: str, value: Any, positive: bool = True, largest: float
             least = "above 0" if positive else "of at least 0"
             most = "" if largest == np.inf else f" and at most {largest:g}"
             raise UsageError(
-                f"{argument(name)} is {one!r}, expected a finite number {least}{most}, several of them, or "
-                "'auto'"
+                f"{argument(name)} is {one!r}, expected a finite number {least}{most}, several "
+                "of them, or 'auto'"
             )
 
 
