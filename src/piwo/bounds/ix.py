@@ -58,7 +58,7 @@ def ix_linear_lower(value_ix: float, n: int, gamma: float, log_inv_delta: float)
 
 
 def ix_upper_deviation(coverage: float, n: int, gamma: float, log_inv_delta: float) -> float:
-    """Upper bound on v - V: how far above the IX estimate the value can be.
+    """Return an upper bound on v - V: how far above the IX estimate the value can be.
 
         log(1/delta)/(2 gamma n) + 2 gamma C_gamma
 

@@ -38,6 +38,20 @@ def fold(source: Source, columns: Sequence[str], task: Task[S]) -> S:
 
     Raises:
         PiwoError: the error of a fragment; of several, that of the first fragment.
+
+    >>> import piwo
+    >>> class Rows(Task[int]):
+    ...     def empty(self):
+    ...         return 0
+    ...
+    ...     def of_fragment(self, fragment):
+    ...         return sum(record.num_rows for record in fragment.records())
+    ...
+    ...     def merge(self, one, other):
+    ...         return one + other
+    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
+    >>> fold(log.source, ["action"], Rows())
+    2
     """
     if isinstance(source, Cluster):
         if current() is not None:

@@ -121,17 +121,13 @@ def smoothed(score: type[Score]) -> Estimator:
     return Estimator(score.name, score().at_gamma, smoothed=True, finish=mean_of_credits)
 
 
+_SMOOTHED = [
+    smoothed(kind) for kind in SCORES.values() if kind.parameter is not None and not kind.dense
+]
 ESTIMATORS = {
-    made.name: made
-    for made in (
-        Estimator("iw", lambda _: IW(), smoothed=False, finish=importance_weighted),
-        Estimator("snips", lambda _: IW(), smoothed=False, finish=self_normalized),
-        *(
-            smoothed(kind)
-            for kind in SCORES.values()
-            if kind.parameter is not None and not kind.dense
-        ),
-    )
+    "iw": Estimator("iw", lambda _: IW(), smoothed=False, finish=importance_weighted),
+    "snips": Estimator("snips", lambda _: IW(), smoothed=False, finish=self_normalized),
+    **{made.name: made for made in _SMOOTHED},
 }
 """Every point estimate by name: importance weighting twice, and each score that is one."""
 

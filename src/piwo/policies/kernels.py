@@ -75,7 +75,8 @@ def _contest(scores: Any, b: Any, code: int, best: Any, second: Any, chosen: Any
         low = low if low > second[r] else second[r]  # noqa: FURB136
         second[r] = middle if middle > low else low  # noqa: FURB136
         best[r] = high if wins else top
-        chosen[r] = (c1 if later else c0) if wins else chosen[r]
+        newcomer = c1 if later else c0
+        chosen[r] = newcomer if wins else chosen[r]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})

@@ -131,7 +131,7 @@ def _survey(y: Any, first: int) -> Any:
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def add_bets(y: Any, bets: Any, sums: Any) -> None:
+def add_bets(y: Any, bets: Any, sums: Any) -> None:  # noqa: C901 - one loop nest, compiled whole
     """Add sum_t log(1 + lam_j y_t) to `sums`, (48,), for every bet lam_j, largest bet first."""
     bet_count = len(bets)
     q, powers, heads = np.zeros((bet_count, PLACES)), np.zeros((_POWERS, PLACES)), np.ones(2)

@@ -104,7 +104,11 @@ def stopped_clocks(sql: str, cursor: Any, own: bool, setup: Sequence[str] = ()) 
     """
     words = _words(list(_nodes(sql, cursor, own)))
     named = {_WRITTEN_AS.get(x, x) for x in words}
-    running = [x for x in _CLOCKS if x in named and not any(f" macro {x}() " in y for y in setup)]
+    running = []
+    for clock in _CLOCKS:
+        stopped = any(f" macro {clock}() " in statement for statement in setup)
+        if clock in named and not stopped:
+            running.append(clock)
     if not running:
         return ()
     asked = ", ".join(f"cast({x}() as varchar)" for x in running)
