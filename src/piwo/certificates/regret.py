@@ -90,17 +90,17 @@ class RegretCertificate(SavedRecord):
     def __str__(self) -> str:
         how = f"{self.bound} bound, delta {self.delta:g}, {self.rows} rows"
         lines = [f"{self.kind} regret certificate, {how}"]
-        of_class = "every policy of the class of " if self.scope == "class" else ""
         for name, most in self.against.items():
-            other = f"{of_class}{name}"
+            other = name
+            if self.scope == "class":
+                other = f"every policy of the class of {name}"
             if most is None:
                 lines.append(f"  below {other}: no bound")
+            elif most >= 0:
+                lines.append(f"  below {other} by at most {most:.4g}")
             else:
-                lines.append(
-                    f"  below {other} by at most {most:.4g}"
-                    if most >= 0
-                    else f"  better than {other} by at least {-most:.4g}"
-                )
+                # a negative regret is an improvement
+                lines.append(f"  better than {other} by at least {-most:.4g}")
         return visible_lines(lines + [f"  note: {note}" for note in self.notes])
 
 
@@ -124,7 +124,7 @@ def regret_certificate(
         policy: the one that runs; see `piwo.evaluate` for what a policy may be.
         against: name -> comparator, each fixed before looking; or an exact oracle, for the best of
             its class.
-        delta: how often any bound may be wrong.
+        delta: joint error probability of all bounds.
         within: the declared class that the policy was chosen from by looking at these rows; see
             `piwo.certify`.
         interval: how the policy is measured; see `piwo.certify`.
@@ -159,6 +159,7 @@ def regret_certificate(
     bounds.log_inv_delta(delta)
     if within is not None:
         check_declared(within, {SELF: policy})
+    # an in-sample certificate may be of a policy that was chosen by these rows; comparators may not
     asked = {} if within is not None else {SELF: policy}
     if isinstance(against, Mapping):
         asked |= against

@@ -62,12 +62,15 @@ class CoverageEstimate(Record):
     notes: tuple[Note, ...] = ()
 
     def __str__(self) -> str:
-        value = "?" if self.coverage is None else f"{self.coverage:.5g}"
+        value, most = "?", "?"
+        if self.coverage is not None:
+            value = f"{self.coverage:.5g}"
+        if self.coverage_upper is not None:
+            most = f"{self.coverage_upper:.4g}"
         line = f"{self.name}: coverage {value} at gamma {self.gamma:.4g}"
         if self.coverage_lower is None or self.reward_free_upper is None:
             line += f", no bounds; reward-free {self.reward_free:.5g}"
         else:
-            most = "?" if self.coverage_upper is None else f"{self.coverage_upper:.4g}"
             line += f", in [{self.coverage_lower:.4g}, {most}]; reward-free {self.reward_free:.5g}"
             line += f", at most {self.reward_free_upper:.4g}"
         return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
@@ -186,7 +189,7 @@ def coverage(
         log: the logged decisions.
         policy: fixed before; see `piwo.evaluate` for what it may be.
         gamma: above 0, fixed before looking.
-        delta: how often each bound may be wrong.
+        delta: error probability of each bound.
         horizon: see `piwo.evaluate`.
 
     Returns:

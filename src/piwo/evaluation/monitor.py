@@ -88,7 +88,7 @@ class Monitor:
 
     Args:
         policy: fixed before the first row, with its action list.
-        delta: how often any look may be wrong.
+        delta: joint error probability of all looks.
         horizon: about how many rows will come; the bounds hold beyond it, too. "universal": no
             idea.
         name: what to call the policy; monitors merge if it is the same.

@@ -35,7 +35,10 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _of_the_baseline,
         _provenance,
     )
-    return tuple(note for rule in rules for note in rule(made, found))
+    notes: list[Note] = []
+    for rule in rules:
+        notes += rule(made, found)
+    return tuple(notes)
 
 
 def as_notes(texts: Iterable[str], kind: str) -> tuple[Note, ...]:

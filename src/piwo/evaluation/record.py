@@ -178,13 +178,13 @@ def notes_together(evaluations: Sequence[Evaluation]) -> list[Note]:
     fair = [one for one in evaluations if not one.in_sample]
     shared: list[Note] = []
     if len(fair) > 1:
-        shared = [note for note in fair[0].notes if all(note in one.notes for one in fair)]
-    own = [
-        Note(f"{one.name}: {note.template}", note.kind)
-        for one in evaluations
-        for note in one.notes
-        if note not in shared
-    ]
+        shared = list(fair[0].notes)
+        for one in fair:
+            shared = [note for note in shared if note in one.notes]
+    own: list[Note] = []
+    for one in evaluations:
+        alone = [note for note in one.notes if note not in shared]
+        own += [Note(f"{one.name}: {note.template}", note.kind) for note in alone]
     return own + shared
 
 

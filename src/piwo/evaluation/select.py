@@ -189,7 +189,7 @@ def select(
         log: rows that were not used to make the candidates.
         policies: name -> candidate, every one that was tried; see `piwo.evaluate` for what a policy
             may be.
-        delta: how often any of the bounds may be wrong.
+        delta: joint error probability of all bounds.
         rate: false discovery rate.
         threshold: a value that candidates have to beat, fixed in advance, in the unit of the
             reward.
