@@ -76,13 +76,13 @@ def doubly_robust(
     check_parameter("gamma", gamma, positive=False)
     if weights is not None and gamma:
         raise UsageError(
-            f"got {argument('gamma', gamma)} and weights={weights!r}, expected one of the two; "
-            "gamma is weights=IX(gamma)"
+            f"got {argument('gamma', gamma)} and weights={weights!r}, expected one of "
+            "the two; gamma is weights=IX(gamma)"
         )
     if weights is not None and not isinstance(weights, Score):
         raise UsageError(
-            f"{argument('weights')} is {weights!r:.80}, expected a Score of piwo.scores, such as "
-            "Switch(10.0)"
+            f"{argument('weights')} is {weights!r:.80}, expected a Score of "
+            "piwo.scores, such as Switch(10.0)"
         )
     chosen = IX(float(gamma)) if gamma else weights
     if chosen is not None and chosen.parameter is not None:

@@ -74,8 +74,9 @@ def forward_model(log: Log) -> ForwardModel:
     log.require_order("a forward reward model")
     if not log.source.steady:
         raise UsageError(
-            f"{log.source.name} may give its rows in another order at each pass, and forward "
-            "fitting needs one order; read the rows into a data frame or a Parquet file first"
+            f"{log.source.name} may give its rows in another order at each pass, and "
+            "forward fitting needs one order; read the rows into a data frame or a "
+            "Parquet file first"
         )
     width = 1 if log.features is None else log.features.width + 1
     if len(log.actions) * width * width > MOST_NUMBERS:

@@ -92,8 +92,9 @@ class WeightedSquares(Reduction[SquaresState]):
         pi = self.policy.logged(batch)
         if ((pi > 0) & (pi < 1)).any():
             raise UsageError(
-                "the policy draws its actions, and these weights are for deterministic policies; "
-                "fit a model without them, or make the policy deterministic"
+                "the policy draws its actions, and these weights are for "
+                "deterministic policies; fit a model without them, or make the policy "
+                "deterministic"
             )
         part = batch.take(np.flatnonzero(pi > 0))
         assert part.context is not None
@@ -103,8 +104,8 @@ class WeightedSquares(Reduction[SquaresState]):
         weight = part.sampled(w * (w - 1.0))
         if not np.isfinite(weight).all():
             raise DataError(
-                "a weight (1 - mu)/mu^2 is beyond float64; leave rows with such propensities out "
-                "of the fit"
+                "a weight (1 - mu)/mu^2 is beyond float64; leave rows with such "
+                "propensities out of the fit"
             )
         x = np.column_stack([part.context, np.ones(len(part))])
         made = self.empty()
@@ -168,8 +169,8 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
     total = float(sums.weight.sum())
     if total == 0:
         raise DataError(
-            "the policy takes none of the logged actions that have a propensity below 1, so there "
-            "is nothing to fit; give a log with more of its actions"
+            "the policy takes none of the logged actions that have a propensity below "
+            "1, so there is nothing to fit; give a log with more of its actions"
         )
     mean = float(sums.xr[:, -1].sum()) / total
     fitted = np.zeros((len(log.actions), log.features.width + 1))
@@ -178,6 +179,7 @@ def mrdr_model(log: Log, policy: Any, alpha: float = 1e-3) -> LinearRewards:
     # Without data an action keeps the mean. Dividing by W_a does not move the minimum.
     for action in np.flatnonzero(sums.weight > 0):
         one = sums.weight[action]
+        # argmin sum w (R - q)^2 / W_a + alpha |coef|^2
         squares, moments = sums.xx[action] / one + penalty, sums.xr[action] / one
         fitted[action] = np.linalg.lstsq(squares, moments, rcond=None)[0]
     low, span = log.reward_range[0], log.span

@@ -208,8 +208,8 @@ class _Fit:
         places = np.flatnonzero(kept)
         if len(places) < self.folds:
             raise DataError(
-                f"{len(places)} rows are to be cut into {self.folds} folds, expected at least 2 "
-                "folds and a row in each"
+                f"{len(places)} rows are to be cut into {self.folds} folds, expected "
+                "at least 2 folds and a row in each"
             )
         log = self.rows.where(_Kept(kept))
         context, action = _examples(log)
@@ -304,8 +304,8 @@ def _fitted(
             made = clone(model)
         else:
             raise UsageError(
-                f"{type(model).__name__} has no predict_proba, expected a classifier that gives "
-                "probabilities"
+                f"{type(model).__name__} has no predict_proba, expected a classifier "
+                "that gives probabilities"
             )
         made = fitted_model(made, context, action)
         classes = np.asarray(made.classes_, np.int64)
@@ -356,4 +356,6 @@ def _calibration(bins: Floats) -> tuple[CalibrationBin, ...]:
 def _name(model: Any, log: Log) -> str:
     if log.features is None:
         return "action frequencies"
-    return "LogisticRegression" if model is None else type(model).__name__
+    if model is None:
+        return "LogisticRegression"
+    return type(model).__name__

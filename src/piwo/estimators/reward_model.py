@@ -111,15 +111,16 @@ class RewardModel:
             found = np.asarray(self.predict(batch.context), np.float64)  # type: ignore[arg-type]
         if found.shape != (len(batch), self.actions):
             raise UsageError(
-                f"the reward model gave shape {found.shape} for {len(batch)} rows, expected "
-                f"({len(batch)}, {self.actions}): one column per action, in the order of "
-                "log.actions"
+                f"the reward model gave shape {found.shape} for {len(batch)} rows, "
+                f"expected ({len(batch)}, {self.actions}): one column per action, in "
+                "the order of log.actions"
             )
         if not np.isfinite(found).all():
-            row = int(batch.row_numbers[np.flatnonzero(~np.isfinite(found).all(axis=1))[0]])
+            wrong = ~np.isfinite(found).all(axis=1)
+            row = int(batch.row_numbers[wrong][0])
             raise DataError(
-                f"the reward model gives NaN or infinity in row {row}; expected a number for every "
-                "action"
+                f"the reward model gives NaN or infinity in row {row}; expected a "
+                "number for every action"
             )
         return (found - self.low) / self.span
 
@@ -148,24 +149,28 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
             )
         if fitted_on is not None and fitted_on != log.features:
             raise UsageError(
-                "the policy encodes the context in its own way, so the reward model would get "
-                "other columns than the log's; pass its predictions as an (n, K) array"
+                "the policy encodes the context in its own way, so the reward model "
+                "would get other columns than the log's; pass its predictions as an "
+                "(n, K) array"
             )
         return RewardModel(None, predict, actions, low, span)
     if isinstance(q, str) or not (is_frame(q) or np.ndim(q) == 2):
         raise UsageError(
-            f"{argument('q')} is {type(q).__name__}, expected an (n, {actions}) array of predicted "
-            "rewards, a data frame with one column per action, a function of the context, or an "
-            "object with predict"
+            f"{argument('q')} is {type(q).__name__}, expected an (n, {actions}) array "
+            "of predicted rewards, a data frame with one column per action, a "
+            "function of the context, or an object with predict"
         )
-    expected = log.actions if is_frame(q) else _declared(log)
+    # A data frame names its columns; an array needs the order that the user declared.
+    expected = log.actions
+    if not is_frame(q):
+        expected = _declared(log)
     values, named = named_table(q, expected)
     assert named == log.actions
     table = numbers("q", values, "an array of predicted rewards")
     if rows is not None and len(table) != rows:
         raise UsageError(
-            f"q has {len(table)} rows, the log has {rows}; give one row for each row of the log, "
-            "in its order"
+            f"q has {len(table)} rows, the log has {rows}; give one row for each row "
+            "of the log, in its order"
         )
     return RewardModel(table, None, actions, low, span)
 
@@ -173,8 +178,9 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
 def _declared(log: Log) -> Actions:
     if log.declared_actions is None:
         raise UsageError(
-            "an array of predicted rewards does not name the actions of its columns; read the log "
-            f"with {argument('actions', '[...]')}, or give a data frame with one column per action"
+            "an array of predicted rewards does not name the actions of its columns; "
+            f"read the log with {argument('actions', '[...]')}, or give a data frame "
+            "with one column per action"
         )
     return log.declared_actions
 
@@ -199,6 +205,13 @@ class Correction:
         if self.weights is None or isinstance(self.weights, IX):
             return "dr"
         return f"dr-{self.weights.name}"
+
+    @property
+    def gamma(self) -> float | None:
+        """The gamma that is equivalent to the weights; 0 for plain ones."""
+        if self.weights is None:
+            return 0.0
+        return self.weights.gamma_equivalent
 
 
 @dataclass(frozen=True)
@@ -289,8 +302,8 @@ def estimate_with_model(
     inexact = log.propensity_error is not None and not log.propensity_error.exact
     if correction is not None and inexact:
         raise UsageError(
-            "the doubly robust estimate needs exact propensities, and these may be too small "
-            "(propensity_factor, sensitivity); use piwo.evaluate with "
+            "the doubly robust estimate needs exact propensities, and these may be "
+            "too small (propensity_factor, sensitivity); use piwo.evaluate with "
             f"{argument('interval', 'mixture')}"
         )
     fitted_on = log.features
@@ -299,50 +312,54 @@ def estimate_with_model(
     logger_is_full = target.is_logger and log.gives_full_distribution
     if not (target.gives_full_distribution or logger_is_full):
         raise UsageError(
-            "the policy gives the probabilities of the logged actions only, and a reward model "
-            "needs full vectors; pass an (n, K) array of probabilities, or another policy"
+            "the policy gives the probabilities of the logged actions only, and a "
+            "reward model needs full vectors; pass an (n, K) array of probabilities, "
+            "or another policy"
         )
     model = reward_model(q, log, whole_length(log), fitted_on)
     sums = reduce(log, ModelSums(target, model, correction))
     found = sums.estimate(correction)
     if found.value is None and correction is not None and correction.self_normalized:
         raise DataError(
-            "the policy takes none of the logged actions: every weight is 0, and they cannot be "
-            "normalized"
+            "the policy takes none of the logged actions: every weight is 0, and they "
+            "cannot be normalized"
         )
     if found.value is None or not math.isfinite(found.value):
         raise DataError(
-            "a weight pi/mu is beyond float64; give gamma > 0, which keeps every weight below "
-            "1/gamma"
+            "a weight pi/mu is beyond float64; give gamma > 0, which keeps every "
+            "weight below 1/gamma"
         )
-    span, value = log.span, log.value
+    # From the unit scale to the reward's own unit.
+    value = log.value(found.value)
+    direct = log.value(float(sums.first[0]) / sums.total)
+    error = lower = upper = None
     ends = bounds.normal_interval(found.value, found.standard_error, delta)
-    alone = float(sums.first[0]) / sums.total
-    notes = (*log.propensity_caveats, *_INDEPENDENT)
-    if correction is None:
-        notes = _ERROR_OF_MODEL
+    if found.standard_error is not None:
+        error = log.span * found.standard_error
+    if ends.lower is not None and ends.upper is not None:
+        lower, upper = log.value(ends.lower), log.value(ends.upper)
+    kind, gamma, part = "dm", None, None
+    notes: tuple[str, ...] = _ERROR_OF_MODEL
+    if correction is not None:
+        kind, gamma = correction.name, correction.gamma
+        part = log.span * (found.value - float(sums.first[0]) / sums.total)
+        notes = (*log.propensity_caveats, *_INDEPENDENT)
     return ModelEstimate(
         name=name,
-        estimator="dm" if correction is None else correction.name,
-        gamma=_gamma(correction),
-        value=value(found.value),
-        standard_error=None if found.standard_error is None else span * found.standard_error,
-        lower=None if ends.lower is None else value(ends.lower),
-        upper=None if ends.upper is None else value(ends.upper),
+        estimator=kind,
+        gamma=gamma,
+        value=value,
+        standard_error=error,
+        lower=lower,
+        upper=upper,
         delta=delta,
         rows=sums.rows,
-        direct=value(alone),
-        correction=None if correction is None else span * (found.value - alone),
+        direct=direct,
+        correction=part,
         reward_range=log.reward_range,
         cost=log.columns.cost,
         notes=notes,
     )
-
-
-def _gamma(correction: Correction | None) -> float | None:
-    if correction is None:
-        return None
-    return 0.0 if correction.weights is None else correction.weights.gamma_equivalent
 
 
 _ERROR_OF_MODEL = (

@@ -170,10 +170,12 @@ def slope(
     check_parameter("gammas", tried)
     name = name or name_of(policy)
     log, ready = matched(log, {name: policy})
-    sums = reduce(log, PathSums(ready[name], tuple(chosen.score(gamma) for gamma in tried)))
+    scores = tuple(map(chosen.score, tried))
+    sums = reduce(log, PathSums(ready[name], scores))
     if sums.rows < 2:
         raise UsageError(f"the log has {sums.rows} rows, expected at least 2: one row has no width")
     quantile = float(stdtrit(sums.rows - 1, 1.0 - delta / 2.0))
+    # Each point is a width, a gamma and a value.
     points = []
     for gamma, credit, squares in zip(tried, sums.credit, sums.squares, strict=True):
         moments = MomentState(sums.rows, sums.total, rho=float(credit), rho2=float(squares))
@@ -188,10 +190,11 @@ def slope(
         raise UsageError("no gamma gives a finite estimate; give larger ones")
     points.sort(key=lambda point: (-point[0], point[1]))
     kept = _kept([(value, width) for width, _, value in points])
-    path = tuple(
-        SlopePoint(gamma, log.value(value), log.span * width, i < kept)
-        for i, (width, gamma, value) in enumerate(points)
-    )
+    path = []
+    for i, (width, gamma, value) in enumerate(points):
+        half_width = log.span * width
+        path.append(SlopePoint(gamma, log.value(value), half_width, i < kept))
+    # The narrowest interval that agrees with all wider ones.
     best = path[kept - 1]
     return Slope(
         name=name,
@@ -201,7 +204,7 @@ def slope(
         half_width=best.half_width,
         delta=delta,
         rows=sums.rows,
-        path=path,
+        path=tuple(path),
         notes=log.propensity_caveats,
     )
 

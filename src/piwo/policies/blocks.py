@@ -105,9 +105,9 @@ def check_dense(rows: int, actions: int) -> None:
     needed = rows * actions * 8
     if needed > DENSE_LIMIT:
         raise UsageError(
-            f"a table of {rows} rows x {actions} actions needs {needed / 1e9:.1f} GB, the limit is "
-            f"{DENSE_LIMIT / 1e9:.1f} GB; use probability(X, codes) for one action per row, "
-            "or act(X)"
+            f"a table of {rows} rows x {actions} actions needs {needed / 1e9:.1f} GB, "
+            f"the limit is {DENSE_LIMIT / 1e9:.1f} GB; use probability(X, codes) for "
+            "one action per row, or act(X)"
         )
 
 
@@ -120,13 +120,13 @@ def checked_codes(codes: Any, actions: int) -> Codes:
     found = np.asarray(codes)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise UsageError(
-            f"action codes have shape {found.shape} and type {found.dtype}, expected (n,) whole "
-            "numbers; turn labels into codes with actions.codes(labels)"
+            f"action codes have shape {found.shape} and type {found.dtype}, expected "
+            "(n,) whole numbers; turn labels into codes with actions.codes(labels)"
         )
     if found.size and not (found.min() >= 0 and found.max() < actions):
         row = int(np.flatnonzero((found < 0) | (found >= actions))[0])
         raise UsageError(
-            f"action code {found[row]} at row {row} is outside 0..{actions - 1}; -1 is the "
-            "code of a label that is not in the list"
+            f"action code {found[row]} at row {row} is outside 0..{actions - 1}; -1 is "
+            "the code of a label that is not in the list"
         )
     return found.astype(np.int32, copy=False)

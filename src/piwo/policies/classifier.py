@@ -162,8 +162,8 @@ class Classifier(Policy):
 def _listed(classes: Any) -> Any:
     if not isinstance(classes, list | tuple | np.ndarray):
         raise UsageError(
-            f"{argument('classes')} is {shown(classes)}, expected a list of labels, the action of "
-            "each class"
+            f"{argument('classes')} is {shown(classes)}, expected a list of labels, "
+            "the action of each class"
         )
     return classes
 
@@ -174,14 +174,14 @@ def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]
 
     if hasattr(model, "__sklearn_tags__") and is_regressor(model):
         raise UsageError(
-            f"{type(model).__name__} is a regressor, expected a classifier; for rewards use "
-            "RewardModels"
+            f"{type(model).__name__} is a regressor, expected a classifier; for "
+            "rewards use RewardModels"
         )
     own = getattr(model, "classes_", None)
     if own is None or isinstance(own, list):
         raise UsageError(
-            f"{type(model).__name__} has no classes_, expected a fitted classifier with one "
-            "output; call fit first"
+            f"{type(model).__name__} has no classes_, expected a fitted classifier "
+            "with one output; call fit first"
         )
     labels = own if classes is None else _listed(classes)
     if len(labels) != len(own):
@@ -191,9 +191,9 @@ def _places(model: Any, classes: Any, actions: Actions) -> npt.NDArray[np.int32]
         unknown = labels[int(np.flatnonzero(places < 0)[0])]
         named = argument("classes", "[...]")
         raise UsageError(
-            f"the model's class {unknown!s:.80} is not one of the {len(actions)} actions "
-            f"({actions.preview()}); fit it on the log's labels, or name the label of each class: "
-            f"{named}"
+            f"the model's class {unknown!s:.80} is not one of the {len(actions)} "
+            f"actions ({actions.preview()}); fit it on the log's labels, or name the "
+            f"label of each class: {named}"
         )
     if len(set(places.tolist())) != len(places):
         raise UsageError("two of the model's classes are the same action; give each its own label")

@@ -41,8 +41,8 @@ class Constant(DeterministicPolicy):
         """Its kind and its action, as on the command line."""
         return f"{self.kind}:{self.actions.labels[self.code]}"
 
-    def decide(self, context: Floats | None, n: int) -> Codes:  # noqa: ARG002 (the same for every context)
-        """Return the same code for each row, (n,)."""
+    def decide(self, context: Floats | None, n: int) -> Codes:
+        """Return the same code for each row, whatever its context, (n,)."""
         return np.full(n, self.code, np.int32)
 
     def state(self) -> State:
@@ -79,15 +79,20 @@ class Uniform(Policy):
         """Whether its action list was inferred from a log."""
         return self.actions.seen
 
-    def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002 (the same for every context)
-        """Return 1/K everywhere, (n, K)."""
+    def distribution(self, context: Floats | None, n: int) -> Floats:
+        """Return 1/K everywhere, whatever the context, (n, K)."""
         return np.full((n, len(self.actions)), 1.0 / len(self.actions))
 
-    def chances(self, context: Floats | None, codes: Codes) -> Floats:  # noqa: ARG002
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:
         """Return 1/K for each row, (n,)."""
         return np.full(len(codes), 1.0 / len(self.actions))
 
-    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002
+    def draw(
+        self,
+        context: Floats | None,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Codes:
         """Return one of the K codes for each row, (n,)."""
         return rng.integers(len(self.actions), size=n, dtype=np.int32)
 

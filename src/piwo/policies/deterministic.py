@@ -45,14 +45,16 @@ class Deterministic(DeterministicPolicy):
     ) -> None:
         if not callable(rule):
             raise UsageError(
-                f"a rule is a function from contexts to labels, got {type(rule).__name__}; for a "
-                "table use Tabular"
+                "a rule is a function from contexts to labels, got "
+                f"{type(rule).__name__}; for a table use Tabular"
             )
         check_kind("features", features, (Features, type(None)))
         self.listed = action_list(actions)
         self.rule = rule
         self.features = features
-        self.width = None if features is None else features.width
+        self.width = None
+        if features is not None:
+            self.width = features.width
 
     def decide(self, context: Floats | None, n: int) -> Codes:
         """Return the rule's action in each row, (n,) codes."""
@@ -61,14 +63,14 @@ class Deterministic(DeterministicPolicy):
         codes = self.actions.codes(labels, "the rule's actions")
         if len(codes) != n:
             raise UsageError(
-                f"the rule returned {len(codes)} labels for {n} contexts, expected one label per "
-                "row"
+                f"the rule returned {len(codes)} labels for {n} contexts, expected one "
+                "label per row"
             )
         if (codes < 0).any():
             row = int(np.flatnonzero(codes < 0)[0])
             raise UsageError(
                 f"the rule returned {np.asarray(labels)[row]!s:.80} for row {row}, "
-                "expected one of the actions "
-                f"({self.actions.preview()}); a rule returns labels, not positions in the list"
+                f"expected one of the actions ({self.actions.preview()}); a rule "
+                "returns labels, not positions in the list"
             )
         return codes

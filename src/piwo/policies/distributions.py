@@ -59,8 +59,8 @@ def checked_distributions(table: Any) -> Floats:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise RowError(
-            f"the probabilities sum to {sums[row]:.6g}, expected 1 within {TOLERANCE:g} "
-            f"({int(wrong.sum())} rows in all); "
+            f"the probabilities sum to {sums[row]:.6g}, expected 1 within "
+            f"{TOLERANCE:g} ({int(wrong.sum())} rows in all); "
             "divide each row by its sum if they are unnormalized",
             row,
         )
@@ -110,15 +110,15 @@ def named_table(values: Any, actions: ActionList | None) -> tuple[Any, Actions]:
     if not is_frame(values):
         if actions is None:
             raise UsageError(
-                "a plain array of probabilities does not name the actions of its columns; pass "
-                f"{argument('actions', '[...]')}"
+                "a plain array of probabilities does not name the actions of its "
+                f"columns; pass {argument('actions', '[...]')}"
             )
         known = action_list(actions)
         shape = np.shape(values)
         if len(shape) != 2 or shape[1] != len(known):
             raise UsageError(
-                f"the probabilities have shape {shape}, expected (rows, {len(known)}): one column "
-                "per action"
+                f"the probabilities have shape {shape}, expected (rows, {len(known)}): "
+                "one column per action"
             )
         return values, known
     table = to_table(values)
@@ -128,8 +128,8 @@ def named_table(values: Any, actions: ActionList | None) -> tuple[Any, Actions]:
     extra = [x for x in named if x not in known]
     if missing or extra:
         raise DataError(
-            f"the columns of the probabilities are not the actions: missing {missing[:5]}, extra "
-            f"{extra[:5]}; "
-            "give one column for each action, named like it"
+            "the columns of the probabilities are not the actions: missing "
+            f"{missing[:5]}, extra {extra[:5]}; give one column for each action, named "
+            "like it"
         )
     return np.column_stack([table[str(label)].to_numpy() for label in known]), known

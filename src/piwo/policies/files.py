@@ -135,16 +135,16 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
     except (PiwoError, ValueError, TypeError, AttributeError, OverflowError) as cause:
         line = (str(cause).splitlines() or [type(cause).__name__])[0]
         raise FileError(
-            f"{file} is damaged or not a policy file: {line}; copy it again, or save the policy "
-            "again"
+            f"{file} is damaged or not a policy file: {line}; copy it again, or save "
+            "the policy again"
         ) from None
 
 
 def _page(members: Mapping[str, bytes]) -> dict[str, Any]:
     if "policy.json" not in members:
         raise FileError(
-            "it is a zip file without policy.json, so it is not a policy file; give a file that "
-            "policy.save wrote"
+            "it is a zip file without policy.json, so it is not a policy file; give a "
+            "file that policy.save wrote"
         )
     page = json.loads(members["policy.json"], parse_constant=_no_constant)
     if not isinstance(page, dict) or page.get("format") != FORMAT:
@@ -154,8 +154,9 @@ def _page(members: Mapping[str, bytes]) -> dict[str, Any]:
         raise ValueError(f"its format version is {version!r}")
     if version > FORMAT_VERSION:
         raise FileError(
-            f"it has format version {version} (written by piwo {page.get('library')!s:.40}), this "
-            f"piwo {__version__} reads up to {FORMAT_VERSION}; update piwo"
+            f"it has format version {version} (written by piwo "
+            f"{page.get('library')!s:.40}), this piwo {__version__} reads up to "
+            f"{FORMAT_VERSION}; update piwo"
         )
     return page
 
@@ -173,8 +174,8 @@ def _policy(entry: Any, members: Mapping[str, bytes], file: Path, depth: int = 0
     kind = entry["kind"]
     if kind not in KINDS:
         raise FileError(
-            f"it holds a policy of the kind {kind!r:.80}, which piwo {__version__} does not know; "
-            "update piwo"
+            f"it holds a policy of the kind {kind!r:.80}, which piwo {__version__} "
+            "does not know; update piwo"
         )
     actions = features = model = None
     if entry.get("model") is not None:
@@ -239,6 +240,7 @@ def _check_sklearn(written: str, file: Path) -> None:
     have = sklearn_version()
     if written != have:
         warn(
-            f"{file}: its model was fitted with scikit-learn {written:.40}, this is {have}; "
-            "its choices may differ, so evaluate it again before you rely on it"
+            f"{file}: its model was fitted with scikit-learn {written:.40}, this is "
+            f"{have}; its choices may differ, so evaluate it again before you rely on "
+            "it"
         )

@@ -41,8 +41,8 @@ def check_fits(
     policy.onto(actions)
     if rows is not None and policy.rows is not None and rows != policy.rows:
         raise UsageError(
-            f"the policy has {policy.rows} rows, the log has {rows}; give one row for each row of "
-            "the log, in its order"
+            f"the policy has {policy.rows} rows, the log has {rows}; give one row for "
+            "each row of the log, in its order"
         )
     if not policy.needs_context:
         return
@@ -51,13 +51,14 @@ def check_fits(
         if policy.features is not None:
             wanted = f": {', '.join(policy.features.columns[:8])}"
         raise DataError(
-            f"the policy needs the context{wanted}, but the log was read without one; read it with "
-            f"{argument('context', '[...]')}"
+            f"the policy needs the context{wanted}, but the log was read without one; "
+            f"read it with {argument('context', '[...]')}"
         )
     if policy.features is not None:
         match_names(policy.features.columns, features.columns, "policy's context")
     elif policy.width not in {None, features.width}:
         raise DataError(
-            f"the policy takes a context of {policy.width} columns, the log has {features.width} "
-            f"({', '.join(features.names[:8])}); read the log with the columns of the policy"
+            f"the policy takes a context of {policy.width} columns, the log has "
+            f"{features.width} ({', '.join(features.names[:8])}); read the log with "
+            "the columns of the policy"
         )

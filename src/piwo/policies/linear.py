@@ -32,16 +32,17 @@ def coefficients(
             is not available.
     """
     check_kind("features", features, (Features, type(None)))
-    matrix, constant = numbers("coef", coef).copy(), numbers("intercept", intercept).copy()
+    matrix = numbers("coef", coef).copy()
+    constant = numbers("intercept", intercept).copy()
     if matrix.ndim != 2 or len(matrix) != len(actions):
         raise UsageError(
-            f"{argument('coef')} has shape {matrix.shape}, expected ({len(actions)}, d): one row "
-            "per action"
+            f"{argument('coef')} has shape {matrix.shape}, expected ({len(actions)}, "
+            "d): one row per action"
         )
     if constant.shape != (len(actions),):
         raise UsageError(
-            f"{argument('intercept')} has shape {constant.shape}, expected ({len(actions)},): one "
-            "number per action"
+            f"{argument('intercept')} has shape {constant.shape}, expected "
+            f"({len(actions)},): one number per action"
         )
     if features is not None and features.width != matrix.shape[1]:
         raise UsageError(
@@ -52,8 +53,8 @@ def coefficients(
         raise UsageError(f"{argument('coef')} holds NaN or infinite numbers, expected finite ones")
     if not (constant < np.inf).all():
         raise UsageError(
-            f"{argument('intercept')} holds NaN or +inf, expected finite numbers, or -inf for an "
-            "action that is not available"
+            f"{argument('intercept')} holds NaN or +inf, expected finite numbers, or "
+            "-inf for an action that is not available"
         )
     if not (constant > -np.inf).any():
         raise UsageError(

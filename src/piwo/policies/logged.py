@@ -39,19 +39,24 @@ class LoggedOnly(Policy):
         """False: only the probabilities of the logged actions are known."""
         return False
 
-    def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002
+    def distribution(self, context: Floats | None, n: int) -> Floats:
         """Raise: only the logged actions are known."""
         self.unknown()
 
-    def chances(self, context: Floats | None, codes: Codes) -> Floats:  # noqa: ARG002
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:
         """Raise: only the logged actions are known."""
         self.unknown()
 
-    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002
+    def draw(
+        self,
+        context: Floats | None,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Codes:
         """Raise: only the logged actions are known."""
         self.unknown()
 
-    def full(self, batch: Batch) -> Floats:  # noqa: ARG002
+    def full(self, batch: Batch) -> Floats:
         """Raise: only the logged actions are known."""
         self.unknown()
 
@@ -84,8 +89,9 @@ class Logging(LoggedOnly):
     def unknown(self) -> NoReturn:
         """Raise: it is known only on the rows of its log."""
         raise UsageError(
-            "the logging policy is known only on the rows of its log; use logged(batch), "
-            "or full(batch) if the log has a column with full propensity vectors"
+            "the logging policy is known only on the rows of its log; use "
+            "logged(batch), or full(batch) if the log has a column with full "
+            "propensity vectors"
         )
 
     def logged(self, batch: Batch) -> Floats:
@@ -106,8 +112,8 @@ class Logging(LoggedOnly):
         """
         if batch.propensities is None:
             raise UsageError(
-                "the log has the propensity of the logged action only; name the column that holds "
-                f"the full vectors: {argument('propensities', '...')}"
+                "the log has the propensity of the logged action only; name the "
+                f"column that holds the full vectors: {argument('propensities', '...')}"
             )
         return batch.propensities
 
@@ -167,8 +173,8 @@ class Column(LoggedOnly):
     def unknown(self) -> NoReturn:
         """Raise: it is known only on the rows of its log."""
         raise UsageError(
-            f"the policy of column {self.name!r} is known for the logged actions only; use "
-            "logged(batch)"
+            f"the policy of column {self.name!r} is known for the logged actions only; "
+            "use logged(batch)"
         )
 
     def logged(self, batch: Batch) -> Floats:

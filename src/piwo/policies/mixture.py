@@ -61,8 +61,8 @@ class Mixture(Policy):
             )
         if not ((shares >= 0).all() and abs(shares.sum() - 1.0) <= TOLERANCE):
             raise UsageError(
-                f"the weights are {shares[:8]} and sum to {shares.sum():.6g}, expected shares >= 0 "
-                "that sum to 1"
+                f"the weights are {shares[:8]} and sum to {shares.sum():.6g}, expected "
+                "shares >= 0 that sum to 1"
             )
         shares /= shares.sum()
         shares.flags.writeable = False
@@ -72,8 +72,8 @@ class Mixture(Policy):
             first = looking[0]
             if any(x.features != first.features or x.width != first.width for x in looking):
                 raise UsageError(
-                    "the policies of a mixture look at different features; give all of them the "
-                    "same features"
+                    "the policies of a mixture look at different features; give all "
+                    "of them the same features"
                 )
             self.features, self.width = first.features, first.width
         self.rows = next((x.rows for x in self.policies if x.rows is not None), None)
@@ -159,7 +159,8 @@ class Mixture(Policy):
 def _same_actions(policy: Policy, actions: Actions) -> Policy:
     if policy.listed is not None and set(map(str, policy.listed)) != set(map(str, actions)):
         raise UsageError(
-            f"the policies of a mixture have different actions ({policy.listed.preview()} and "
-            f"{actions.preview()}); use aligned(policy, log.actions) on each first"
+            "the policies of a mixture have different actions "
+            f"({policy.listed.preview()} and {actions.preview()}); use aligned(policy, "
+            "log.actions) on each first"
         )
     return policy.onto(actions)

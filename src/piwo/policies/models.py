@@ -59,10 +59,10 @@ def model_bytes(model: Any) -> bytes:
     try:
         data = skops.io.dumps(model)
         refused = _refused(data)
-    except Exception as cause:  # noqa: BLE001 (the model's own code may raise anything)
+    except Exception as cause:
         raise UsageError(
-            f"a {type(model).__name__} cannot be saved: {_line(cause)}; use a scikit-learn "
-            "classifier, or a column of the log"
+            f"a {type(model).__name__} cannot be saved: {_line(cause)}; use a "
+            "scikit-learn classifier, or a column of the log"
         ) from None
     if refused:
         raise UsageError(
@@ -93,7 +93,8 @@ def model_from(data: bytes) -> Any:
             warnings.filterwarnings("ignore", message=".*from version.*")
             model = skops.io.loads(data, trusted=list(TRUSTED))
         _check_trees(model, set())
-    except Exception as cause:  # noqa: BLE001 (a damaged file can make skops and scikit-learn raise anything)
+    # A damaged file can make skops and scikit-learn raise anything.
+    except Exception as cause:
         raise ValueError(_line(cause)) from None
     return model
 

@@ -126,9 +126,9 @@ class Policy(ABC):
             UsageError: if no file can hold such a policy.
         """
         raise UsageError(
-            f"a {self.kind} policy cannot be saved: it lives in this process or belongs to the "
-            "rows of one log; save a linear, tabular or classifier policy, or write its "
-            "probabilities into a column of the log"
+            f"a {self.kind} policy cannot be saved: it lives in this process or "
+            "belongs to the rows of one log; save a linear, tabular or classifier "
+            "policy, or write its probabilities into a column of the log"
         )
 
     # --- what users call
@@ -187,16 +187,16 @@ class Policy(ABC):
             return None
         if X is None:
             raise UsageError(
-                f"a {self.kind} policy needs the context and got none; pass {argument('X')}, or "
-                f"read the log with {argument('context', '[...]')}"
+                f"a {self.kind} policy needs the context and got none; pass "
+                f"{argument('X')}, or read the log with {argument('context', '[...]')}"
             )
         if self.features is not None:
             return self.features.encode(X)
         if is_frame(X):
             raise UsageError(
-                f"this {self.kind} policy was made without {argument('features')}, so it cannot "
-                "match a data frame's columns by name; pass them, or a plain matrix in its own "
-                "column order"
+                f"this {self.kind} policy was made without {argument('features')}, so "
+                "it cannot match a data frame's columns by name; pass them, or a "
+                "plain matrix in its own column order"
             )
         try:
             matrix = real_array(X)
@@ -207,8 +207,8 @@ class Policy(ABC):
         if matrix.ndim != 2 or self.width not in {None, matrix.shape[1]}:
             wanted = "d" if self.width is None else self.width
             raise DataError(
-                f"the context has shape {matrix.shape}, expected (n, {wanted}) as when the policy "
-                "was made"
+                f"the context has shape {matrix.shape}, expected (n, {wanted}) as when "
+                "the policy was made"
             )
         if not np.isfinite(matrix).all():
             raise RowError(
@@ -253,8 +253,8 @@ class Policy(ABC):
         context = self.context(X)
         if context is not None and len(context) != len(checked):
             raise UsageError(
-                f"got {len(context)} contexts and {len(checked)} action codes, expected equal "
-                "numbers"
+                f"got {len(context)} contexts and {len(checked)} action codes, "
+                "expected equal numbers"
             )
         return self.chances(context, checked)
 
@@ -312,7 +312,8 @@ class Policy(ABC):
         """Return a copy of the policy with a record of the rows that it was learned from."""
         made = copy(self)
         made.provenance = (*self.provenance, provenance)
-        made.original = self if self.original is None else self.original
+        if self.original is None:
+            made.original = self
         return made
 
     def onto(self, actions: Actions) -> Policy:
@@ -365,7 +366,12 @@ class DeterministicPolicy(Policy):
         """Return 1 if the action is the one taken, else 0, (n,)."""
         return np.asarray(self.decide(context, len(codes)) == codes, np.float64)
 
-    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002 (nothing to draw)
+    def draw(
+        self,
+        context: Floats | None,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Codes:
         """Return the action taken; the generator does not advance."""
         return self.decide(context, n)
 
@@ -414,9 +420,9 @@ class Aligned(Policy):
             if len(unknown) > 5:
                 few += ", ..."
             raise UsageError(
-                f"the policy has {len(unknown)} actions that the log's list of {len(actions)} "
-                f"lacks: {few}; pass {argument('actions', '[...]')} with every action that could "
-                "have been taken, logged or not"
+                f"the policy has {len(unknown)} actions that the log's list of "
+                f"{len(actions)} lacks: {few}; pass {argument('actions', '[...]')} "
+                "with every action that could have been taken, logged or not"
             )
         self.features = policy.features
         self.width = policy.width
@@ -447,8 +453,8 @@ class Aligned(Policy):
     def _spread(self, inner: Floats) -> Floats:
         if inner.shape[1] != len(self.place):
             raise UsageError(
-                f"the policy has {len(self.place)} actions, the log's propensity vectors "
-                f"{inner.shape[1]}; make the policy with "
+                f"the policy has {len(self.place)} actions, the log's propensity "
+                f"vectors {inner.shape[1]}; make the policy with "
                 f"{argument('actions', 'log.actions')}"
             )
         table = np.zeros((len(inner), len(self.actions)))

@@ -66,14 +66,15 @@ class RewardModels(DeterministicPolicy):
         count = len(self.listed)
         if not (len(self.models) == count and self.scale.shape == self.offset.shape == (count,)):
             raise UsageError(
-                f"got {len(self.models)} models, scales of shape {self.scale.shape} and offsets of "
-                f"shape {self.offset.shape}, expected {count} of each: one per action"
+                f"got {len(self.models)} models, scales of shape {self.scale.shape} "
+                f"and offsets of shape {self.offset.shape}, expected {count} of each: "
+                "one per action"
             )
         available = self.offset > -np.inf
         if not (np.isfinite(self.scale).all() and (self.offset < np.inf).all() and available.any()):
             raise UsageError(
-                "scale or offset holds NaN or infinite numbers, expected finite ones; some "
-                "offsets may be -inf"
+                "scale or offset holds NaN or infinite numbers, expected finite ones; "
+                "some offsets may be -inf"
             )
         self.scale.flags.writeable = self.offset.flags.writeable = False
         self.features = features
@@ -115,8 +116,8 @@ def _width(models: tuple[Any, ...], features: Features | None) -> int | None:
         found.add(features.width)
     if len(found) > 1:
         raise UsageError(
-            f"models and features differ in their number of columns: {sorted(found)}; fit all on "
-            "the same"
+            f"models and features differ in their number of columns: {sorted(found)}; "
+            "fit all on the same"
         )
     if not found:
         return None

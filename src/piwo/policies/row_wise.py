@@ -68,17 +68,17 @@ class RowWise(Policy):
         """Whether full vectors were given."""
         return self.table is not None
 
-    def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002 (the rows are the context)
-        """Return the table, (n, K); n must be its length."""
+    def distribution(self, context: Floats | None, n: int) -> Floats:
+        """Return the table, (n, K), whose rows are the contexts; n must be its length."""
         if self.table is None:
             raise UsageError(
-                "this row-wise policy has the logged actions' probabilities only; give full "
-                "vectors, (n, K)"
+                "this row-wise policy has the logged actions' probabilities only; "
+                "give full vectors, (n, K)"
             )
         if n != self.rows:
             raise UsageError(
-                f"this row-wise policy has {self.rows} rows, got {n}; it is known only on its own "
-                "log"
+                f"this row-wise policy has {self.rows} rows, got {n}; it is known only "
+                "on its own log"
             )
         return self.table
 
@@ -86,7 +86,12 @@ class RowWise(Policy):
         """Return the table's entry of one action per row, (n,)."""
         return self.distribution(context, len(codes))[np.arange(len(codes)), codes]
 
-    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002
+    def draw(
+        self,
+        context: Floats | None,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Codes:
         """Raise: the policy is known only on the rows of its log."""
         self._no_contexts()
 
@@ -101,8 +106,8 @@ class RowWise(Policy):
         if len(numbers) and numbers.max() >= self.rows:
             raise UsageError(
                 f"this row-wise policy has {self.rows} rows, the log has at least "
-                f"{int(numbers.max()) + 1}; give one row for each row of the log, in the log's "
-                "order"
+                f"{int(numbers.max()) + 1}; give one row for each row of the log, in "
+                "the log's order"
             )
         return numbers
 
@@ -118,8 +123,8 @@ class RowWise(Policy):
         """Return the full vectors of the batch's rows, (n, K)."""
         if self.table is None:
             raise UsageError(
-                "this row-wise policy has the logged actions' probabilities only; give full "
-                "vectors, (n, K)"
+                "this row-wise policy has the logged actions' probabilities only; "
+                "give full vectors, (n, K)"
             )
         return self.table[self._positions(batch)]
 
@@ -175,15 +180,20 @@ class RowChoices(Policy):
             "these choices belong to the rows of one log; use logged(batch) on that log"
         )
 
-    def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002
+    def distribution(self, context: Floats | None, n: int) -> Floats:
         """Raise: only the rows of the log are known."""
         self._unknown()
 
-    def chances(self, context: Floats | None, codes: Codes) -> Floats:  # noqa: ARG002
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:
         """Raise: only the rows of the log are known."""
         self._unknown()
 
-    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:  # noqa: ARG002
+    def draw(
+        self,
+        context: Floats | None,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Codes:
         """Raise: only the rows of the log are known."""
         self._unknown()
 
@@ -191,8 +201,8 @@ class RowChoices(Policy):
         numbers = batch.row_numbers
         if len(numbers) and numbers.max() >= len(self.codes):
             raise UsageError(
-                f"the log has a row {int(numbers.max())}, the policy {len(self.codes)} choices; "
-                "give one a row"
+                f"the log has a row {int(numbers.max())}, the policy {len(self.codes)} "
+                "choices; give one a row"
             )
         return self.codes[numbers]
 

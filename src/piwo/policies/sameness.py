@@ -39,12 +39,16 @@ def policy_digest(policy: Any) -> str:
     >>> len({policy_digest(Constant(x, ["a", "b"])) for x in "aab"})
     2
     """
-    inside = _inside(policy) if isinstance(policy, Policy) else policy
+    inside = policy
+    if isinstance(policy, Policy):
+        inside = _inside(policy)
     try:
         return _digest(inside, _objects, policy_digest)
     except UsageError:
         original = getattr(inside, "original", None)
-        return f"object {id(inside if original is None else original)}"
+        if original is None:
+            original = inside
+        return f"object {id(original)}"
 
 
 def content_digest(policy: Policy) -> str | None:
@@ -79,14 +83,19 @@ def _digest(policy: Any, of_model: Callable[[Any], Any], of_part: Callable[[Poli
     for name, array in state.arrays.items():
         # + 0.0: -0.0 and 0.0 are the same number
         arrays[name] = hashlib.sha256(array_bytes(array + 0.0)).hexdigest()
+    features = model = None
+    if state.features is not None:
+        features = state.features.to_spec()
+    if state.model is not None:
+        model = of_model(state.model)
     page = {
         "kind": policy.kind,
         "actions": actions,
-        "features": None if state.features is None else state.features.to_spec(),
+        "features": features,
         "parameters": plain_numbers(state.parameters),
         "arrays": arrays,
         "parts": [of_part(part) for part in state.parts],
-        "model": None if state.model is None else of_model(state.model),
+        "model": model,
     }
     return hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()[:32]
 

@@ -53,8 +53,8 @@ def check_random_state(random_state: object) -> None:
         or is_seed(random_state)
     ):
         raise UsageError(
-            f"{argument('random_state')} is {shown(random_state)}, expected None, a whole number "
-            "of at least 0, or a Generator"
+            f"{argument('random_state')} is {shown(random_state)}, expected None, a "
+            "whole number of at least 0, or a Generator"
         )
 
 

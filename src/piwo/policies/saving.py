@@ -42,8 +42,8 @@ def save(policy: Any, path: str | PathLike[str], metadata: Mapping[str, Any] | N
         text = json.dumps(page, indent=1, allow_nan=False)
     except (TypeError, ValueError) as cause:
         raise UsageError(
-            f"{argument('metadata')} is not JSON: {cause}; give numbers (no NaN), texts, lists "
-            "and dicts"
+            f"{argument('metadata')} is not JSON: {cause}; give numbers (no NaN), "
+            "texts, lists and dicts"
         ) from None
     write_file(Path(path), pack({"policy.json": text.encode()} | members))
 
@@ -78,7 +78,9 @@ def _entry(policy: Any, place: str, members: dict[str, bytes]) -> dict[str, Any]
 
 def _actions_entry(actions: Actions) -> dict[str, Any]:
     # Whole numbers are written as text: many JSON readers would round those of 64 bits.
-    kind = "integer" if isinstance(actions.labels[0], int) else "text"
+    kind = "text"
+    if isinstance(actions.labels[0], int):
+        kind = "integer"
     return {"type": kind, "labels": [str(x) for x in actions.labels]}
 
 

@@ -70,8 +70,8 @@ class Tabular(Policy):
         assert known is not None
         if not len(known) or len(known) != len(self.table):
             raise UsageError(
-                f"got {len(self.table)} distributions and {len(known)} contexts, expected equal "
-                "numbers"
+                f"got {len(self.table)} distributions and {len(known)} contexts, "
+                "expected equal numbers"
             )
         self._columns, self._order = _index(known)
 
@@ -85,8 +85,8 @@ class Tabular(Policy):
             row = int(np.flatnonzero(found < 0)[0])
             shown = np.array2string(context[row], threshold=8, precision=6)
             raise RowError(
-                f"the context {shown} is not in the policy's table of {len(self.contexts)} "
-                "contexts "
+                f"the context {shown} is not in the policy's table of "
+                f"{len(self.contexts)} contexts "
                 f"({int((found < 0).sum())} such rows); add it to the table",
                 row,
             )
@@ -146,8 +146,8 @@ def _index(
     if len(doubled):
         first = int(doubled[0])
         raise UsageError(
-            f"contexts {order[first]} and {order[first + 1]} are the same; give each distinct "
-            "context once"
+            f"contexts {order[first]} and {order[first + 1]} are the same; give each "
+            "distinct context once"
         )
     return columns, order
 

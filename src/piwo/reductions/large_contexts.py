@@ -45,6 +45,7 @@ def check_sums_of_squares(xx: Floats) -> None:
     lost = np.flatnonzero(~np.isfinite(np.diag(xx)))
     if len(lost):
         raise DataError(
-            f"column {lost[0]} of the context (counted from 0): its squares leave float64, "
-            "expected values below about 1e150; divide the column by a constant"
+            f"column {lost[0]} of the context (counted from 0): its squares leave "
+            "float64, expected values below about 1e150; divide the column by a "
+            "constant"
         )

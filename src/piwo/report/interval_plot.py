@@ -66,29 +66,38 @@ def interval_plot(evaluations: Sequence[Evaluation]) -> IntervalPlot:
 
     lines = []
     for i, one in enumerate(evaluations):
-        value = None
+        # An end that is missing is drawn at the border of the figure.
+        low, high, value = first, last, None
+        if one.lower is not None:
+            low = one.lower
+        if one.upper is not None:
+            high = one.upper
         if one.value is not None and first <= one.value <= last:
             value = at(one.value)
         line = Line(
             y=TOP + STEP * (i + 0.5),
             name=_short(one.name),
-            low=at(first if one.lower is None else one.lower),
-            high=at(last if one.upper is None else one.upper),
+            low=at(low),
+            high=at(high),
             value=value,
             open_low=one.lower is None,
             open_high=one.upper is None,
             known=one.lower is not None or one.upper is not None,
         )
         lines.append(line)
-    words = [_words(one) for one in evaluations]
-    logging = evaluations[0].logging_value
+    words = list(map(_words, evaluations))
+    mean = evaluations[0].logging_value
+    words.append(f"The logging policy: {number(mean)}.")
+    logging = None
+    if mean is not None:
+        logging = at(mean)
     return IntervalPlot(
         width=LEFT + WIDTH + RIGHT,
         height=TOP + STEP * len(lines) + BOTTOM,
         lines=tuple(lines),
         ticks=tuple((at(x), number(x)) for x in ticks),
-        logging=None if logging is None else at(logging),
-        words=" ".join([*words, f"The logging policy: {number(logging)}."]),
+        logging=logging,
+        words=" ".join(words),
     )
 
 

@@ -43,7 +43,9 @@ class Summary:
     @property
     def notes(self) -> Sequence[str]:
         """The notes of the values; those shared by all policies appear once."""
-        return notes_together(self.evaluations) if self.evaluations else []
+        if not self.evaluations:
+            return []
+        return notes_together(self.evaluations)
 
 
 def summarize(

@@ -152,8 +152,9 @@ class Bandit:
         >>> round(coin.coverages(gamma=0.25).reward_free, 9)
         2.0
         """
-        target = self.policy if policy is None else policy
-        pi = aligned(target, self.actions).distribution(None, 1)
+        if policy is None:
+            policy = self.policy
+        pi = aligned(policy, self.actions).distribution(None, 1)
         rewards = self.high * np.asarray(self.chance)[None]
         return coverage_of(pi, self.mu[None], rewards, gamma)
 
@@ -194,11 +195,14 @@ class Bandit:
         kinds = self.cells
         log_mu = kinds.log_propensity[cells]
         tiny = kinds.log_propensity.min() < math.log(np.finfo(np.float64).tiny)
+        propensity, log_propensity = np.exp(log_mu), None
+        if tiny:
+            propensity, log_propensity = None, log_mu
         return Log.from_arrays(
             action=kinds.action[cells],
             reward=kinds.reward[cells],
-            propensity=None if tiny else np.exp(log_mu),
-            log_propensity=log_mu if tiny else None,
+            propensity=propensity,
+            log_propensity=log_propensity,
             actions=self.actions,
         )
 

@@ -99,8 +99,8 @@ class ClassificationBandit:
         self.table, self.features, self.context = _context(X, features)
         if len(self.context) != len(self.classes):
             raise UsageError(
-                f"got {len(self.context)} contexts and {len(self.classes)} labels, expected as "
-                "many of each"
+                f"got {len(self.context)} contexts and {len(self.classes)} labels, "
+                "expected as many of each"
             )
         self.rewards = _mean_rewards(rewards, len(self.actions))
 
@@ -359,7 +359,9 @@ class ClassificationBandit:
             ),
             "reward": reward,
         }
-        role = "log_propensity" if log_propensities else "propensity"
+        role = "propensity"
+        if log_propensities:
+            role = "log_propensity"
         roles[role] = propensity
         columns = self._all_columns
         if not isinstance(index, slice):
@@ -381,13 +383,17 @@ class ClassificationBandit:
         """
         n = len(classes)
         # A policy made for the rows of one log takes all rows at once.
-        step = _SLICE if behavior.rows is None else n
+        step = _SLICE
+        if behavior.rows is not None:
+            step = n
         seeds = None
         if n > step:
             seeds = rng.integers(2**63, size=(math.ceil(n / step), 2))
 
         def work(rows: slice) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
-            here = rng if seeds is None else np.random.default_rng(seeds[rows.start // step])
+            here = rng
+            if seeds is not None:
+                here = np.random.default_rng(seeds[rows.start // step])
             seen, some = take(context, rows), classes[rows]
             try:
                 codes, propensity = behavior.draw_logged(seen, len(some), here, logarithm)
@@ -404,9 +410,9 @@ class ClassificationBandit:
     def _logged(
         self, roles: dict[str, Any], context: dict[str, Any], behavior: Policy | None
     ) -> Log:
-        clash = next((name for name in context if name in roles), None)
-        if clash is not None:
-            raise UsageError(f"context column {clash!r} has the name of a role; rename it")
+        for name in context:
+            if name in roles:
+                raise UsageError(f"context column {name!r} has the name of a role; rename it")
         columns = Columns(
             propensity="propensity" if "propensity" in roles else None,
             log_propensity="log_propensity" if "log_propensity" in roles else None,
@@ -448,9 +454,9 @@ def _codes(labels: pa.Array, actions: Actions) -> npt.NDArray[np.int32]:
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         raise DataError(
-            f"y holds {len(unknown)} labels that are missing or not among the {len(actions)} "
-            f"actions ({actions.preview()}); first: row {unknown[0]}; give "
-            f"{argument('actions', '[...]')} with every label"
+            f"y holds {len(unknown)} labels that are missing or not among the "
+            f"{len(actions)} actions ({actions.preview()}); first: row {unknown[0]}; "
+            f"give {argument('actions', '[...]')} with every label"
         )
     return codes
 
@@ -462,8 +468,8 @@ def _context(X: Any, features: Features | None) -> tuple[pa.Table | None, Featur
         matrix = numbers("X", X, "an (n, d) matrix or a data frame")
         if matrix.ndim != 2:
             raise UsageError(
-                f"X has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) for one "
-                "column"
+                f"X has shape {matrix.shape}, expected (n, d); write x.reshape(-1, 1) "
+                "for one column"
             )
         if features is None:
             features = Features.numeric(matrix.shape[1])
@@ -492,8 +498,8 @@ def _mean_rewards(rewards: Any, actions: int) -> Floats:
         matrix = numbers("rewards", rewards).copy()
     if matrix.shape != (actions, actions):
         raise UsageError(
-            f"{argument('rewards')} has shape {matrix.shape}, expected ({actions}, {actions}): "
-            "M[action, class]"
+            f"{argument('rewards')} has shape {matrix.shape}, expected ({actions}, "
+            f"{actions}): M[action, class]"
         )
     if not ((matrix >= 0) & (matrix <= 1)).all():
         raise UsageError("rewards holds numbers outside [0, 1], expected chances of a reward of 1")
@@ -504,8 +510,8 @@ def _mean_rewards(rewards: Any, actions: int) -> Floats:
 def _fraction(rows: float, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     if not (is_number(rows) and 0 < rows <= 1):
         raise UsageError(
-            f"{argument('rows')} is {shown(rows)}, expected a fraction of the rows, above 0 and at "
-            "most 1"
+            f"{argument('rows')} is {shown(rows)}, expected a fraction of the rows, "
+            "above 0 and at most 1"
         )
     return rng.choice(n, size=max(1, round(rows * n)), replace=False, shuffle=False)
 
@@ -521,8 +527,8 @@ def _drawn(rows: Any, n: int, rng: np.random.Generator) -> Any:
     whole = index.ndim == 1 and index.dtype.kind in "iu"
     if not whole or (index.size and not -n <= index.min() <= index.max() < n):
         raise UsageError(
-            f"{argument('rows')} is {shown(rows)}, expected a number of rows, or the indices of "
-            f"rows below {n}"
+            f"{argument('rows')} is {shown(rows)}, expected a number of rows, or the "
+            f"indices of rows below {n}"
         )
     return index
 

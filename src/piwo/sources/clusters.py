@@ -53,8 +53,8 @@ class Cluster(ABC):
             UsageError: always.
         """
         raise UsageError(
-            f"no checkpoint can be kept of {self.name}, whose rows lie in a cluster: it repeats "
-            "what fails by itself; compute without a checkpoint"
+            f"no checkpoint can be kept of {self.name}, whose rows are in a cluster: "
+            "it repeats what fails by itself; compute without a checkpoint"
         )
 
     @abstractmethod
@@ -68,9 +68,9 @@ class Cluster(ABC):
             UsageError: always.
         """
         raise UsageError(
-            f"rows of {self.name} stay in the cluster, and this needs them on one machine; use "
-            "what works on sums (evaluate, check, certify, the Ridge and Exhaustive oracles), or "
-            "read a sample that fits"
+            f"rows of {self.name} stay in the cluster, and this needs them on one "
+            "machine; use what works on sums (evaluate, check, certify, the Ridge and "
+            "Exhaustive oracles), or read a sample that fits"
         )
 
 

@@ -20,8 +20,8 @@ _MOSTLY = 0.99
 """A column with at least this share of numbers was meant to hold only numbers."""
 _KINDS = ("DOUBLE", "BOOLEAN", "TIMESTAMP")
 _DIALECT = (
-    "header=true, nullstr='', quote='\"', escape='\"', comment='', skip=0, null_padding=false, "
-    "ignore_errors=false, strict_mode=true, auto_detect=false"
+    "header=true, nullstr='', quote='\"', escape='\"', comment='', skip=0, "
+    "null_padding=false, ignore_errors=false, strict_mode=true, auto_detect=false"
 )
 
 
@@ -113,11 +113,12 @@ def csv_source(
     for header, group in groupby(paths, lambda path: headers[path]):
         parts.append(
             f"select {listed} from read_csv({file_list(list(group))}, "
-            f"delim={quoted(header.delimiter, chr(39))}, columns={_texts(header.names)}, "
-            f"{hive_options(added)}, {_DIALECT})"
+            f"delim={quoted(header.delimiter, chr(39))}, "
+            f"columns={_texts(header.names)}, {hive_options(added)}, {_DIALECT})"
         )
     sql = " union all ".join(parts)
-    kinds = _kinds(sql, paths[0], [x for x in first.names if x in numbers and x not in texts])
+    undecided = [x for x in first.names if x in numbers and x not in texts]
+    kinds = _kinds(sql, paths[0], undecided)
     if kinds:
         chosen = []
         for name in map(quoted, names):
@@ -135,7 +136,9 @@ def _refuse_other_columns(headers: Mapping[str, Header]) -> None:
         odd = set(header.names) ^ set(first.names)
         if odd:
             name = min(odd)
-            where, other = (path, paths[0]) if name in header.names else (paths[0], path)
+            where, other = paths[0], path
+            if name in header.names:
+                where, other = path, paths[0]
             raise DataError(
                 f"column {name!r} is in {where!r} and not in {other!r}; read them as two logs"
             )
@@ -171,9 +174,10 @@ def _kinds(sql: str, file: str, names: Sequence[str]) -> dict[str, str]:
         count, *fitting, other = answer[5 * i : 5 * i + 5]
         if _MOSTLY * count < fitting[0] < count:
             raise DataError(
-                f"context column {name!r} holds numbers in all but {count - fitting[0]} of {count} "
-                f"rows, which hold text such as {other!r}; correct or drop such rows yourself, or "
-                "make the column text in a query"
+                f"context column {name!r} holds numbers in all but "
+                f"{count - fitting[0]} of {count} rows, which hold text such as "
+                f"{other!r}; correct or drop such rows yourself, or make the column "
+                "text in a query"
             )
         # The first kind that all values have; a column without any value counts as numbers.
         for kind, fits in zip(_KINDS, fitting, strict=True):

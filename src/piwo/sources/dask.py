@@ -84,8 +84,8 @@ def _dask_errors(name: str) -> Iterator[None]:
         raise
     except Exception as cause:
         raise DataError(
-            f"Dask could not read {name}: {type(cause).__name__}: {shown(cause)}; compute its "
-            "partitions to see which"
+            f"Dask could not read {name}: {type(cause).__name__}: {shown(cause)}; "
+            "compute its partitions to see which"
         ) from cause
 
 

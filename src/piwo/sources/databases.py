@@ -1,4 +1,4 @@
-"""Tables of databases: `duckdb:FILE#TABLE`, `postgresql://...#TABLE` or `postgresql://...#QUERY`."""
+"""Tables of databases: `duckdb:FILE#TABLE`, `postgresql://...#TABLE` or a query after the #."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def _table(asked: str, file: str, setup: Sequence[str]) -> tuple[str, str, str]:
     tables: list[tuple[str, str, str]] = []
     for kind in ("table", "view"):
         (found,) = first_row(
-            f"select list({{'schema': schema_name, 'name': {kind}_name}}) from duckdb_{kind}s() "
+            f"select list({{'schema': schema_name, 'name': {kind}_name}}) from "
+            f"duckdb_{kind}s() "
             "where database_name = 'piwo_log' and not internal",
             file,
             setup,

@@ -159,8 +159,9 @@ class _Reader:
         for i, path in enumerate(context):
             at = quoted("/c/" + path.strip("/"), "'")
             extra += (
-                f", case when e is not null then json_extract_string(line, {at}) end as v{i}"
-                f", case when e is not null then json_type(line, {at}) end as t{i}"
+                f", case when e is not null then json_extract_string(line, {at}) end "
+                f"as v{i}, case when e is not null then json_type(line, {at}) end as "
+                f"t{i}"
             )
         self._query = f"""
             select number, kind, e.a as a, e.p as p, e._label_cost as cost,
@@ -206,8 +207,8 @@ class _Reader:
         other = np.flatnonzero(k != self._k)
         if len(other):
             rule = (
-                f"has another number of actions than the first event ({self._k}), which is not "
-                "supported,"
+                f"has another number of actions than the first event ({self._k}), "
+                "which is not supported,"
             )
             self._fault(rule, file, events["number"].to_numpy()[other])
 
@@ -215,8 +216,8 @@ class _Reader:
         for i, path in enumerate(self.context):
             kinds = pc.is_in(events[f"t{i}"], value_set=pa.array(["OBJECT", "ARRAY"])).to_numpy()
             rule = (
-                f"has no single value at c/{path} ({argument('context')}); name a path that ends "
-                "in a number or a text"
+                f"has no single value at c/{path} ({argument('context')}); name a path "
+                "that ends in a number or a text"
             )
             self._fault(rule, file, events["number"].to_numpy()[kinds])
 
@@ -224,14 +225,14 @@ class _Reader:
         """Return the columns of all events."""
         self._refuse_faults()
         if self._k is None:
-            counted = ", ".join(f"{kind} {count}" for kind, count in self.counts.items() if count)
+            counted = ", ".join(f"{x} {self.counts[x]}" for x in self.counts if self.counts[x])
             raise DataError(f"no rows in {name!r}: no line is an event (lines: {counted or 0})")
         if labels is None:
             labels = range(1, self._k + 1)
         if len(labels) != self._k:
             raise UsageError(
-                f"got {len(labels)} {argument('actions')}, but every event of {name!r} has "
-                f"{self._k} in c._multi"
+                f"got {len(labels)} {argument('actions')}, but every event of {name!r} "
+                f"has {self._k} in c._multi"
             )
         events = pa.concat_tables(self._parts).combine_chunks()
         self._parts.clear()
@@ -271,8 +272,8 @@ class _Reader:
         kinds = pc.drop_null(pc.unique(events[f"t{i}"])).to_pylist()
         if not kinds or kinds == ["NULL"]:
             raise DataError(
-                f"no event has a value at c/{self.context[i]} ({argument('context')}); name paths "
-                "inside c, such as U/x"
+                f"no event has a value at c/{self.context[i]} ({argument('context')}); "
+                "name paths inside c, such as U/x"
             )
         numbers = set(kinds) <= {"UBIGINT", "BIGINT", "HUGEINT", "UHUGEINT", "DOUBLE", "NULL"}
         values = events[f"v{i}"]

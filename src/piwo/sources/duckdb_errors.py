@@ -67,9 +67,9 @@ def _in_one_line(text: str, name: str, is_file: bool) -> DataError | FileError:
     missing = re.search(r"Install it first using \W*INSTALL (\w+)", text)
     if missing:
         return FileError(
-            f"DuckDB's extension {missing[1]!r}, which {name} needs, is not installed; install it "
-            "once, with a network: python -c \"import duckdb; duckdb.sql('install "
-            f"{missing[1]}')\""
+            f"DuckDB's extension {missing[1]!r}, which {name} needs, is not installed; "
+            'install it once, with a network: python -c "import duckdb; '
+            f"duckdb.sql('install {missing[1]}')\""
         )
     reason = _first_line(text)
     # Arrow may hand a fault in the middle of a file on as an OSError.
@@ -77,8 +77,8 @@ def _in_one_line(text: str, name: str, is_file: bool) -> DataError | FileError:
         return DataError(_csv_fault(text))
     if is_file:
         return FileError(
-            f"{name} cannot be read ({reason}); check that it exists, is complete and not in use, "
-            "and that you may read it"
+            f"{name} cannot be read ({reason}); check that it exists, is complete and "
+            "not in use, and that you may read it"
         )
     if "CSV" in text:
         return DataError(_csv_fault(text))
@@ -119,8 +119,9 @@ def _csv_fault(text: str) -> str:
         row = f": {found['row'][:80]!r}"
     if "fields" in found and "names" in found:
         return (
-            f"{place} has {found['fields']} fields, but the header names {found['names']} "
-            f"columns{row}; correct the line (a field that holds a delimiter needs double quotes)"
+            f"{place} has {found['fields']} fields, but the header names "
+            f"{found['names']} columns{row}; correct the line (a field that holds a "
+            "delimiter needs double quotes)"
         )
     if "unterminated quote" in text:
         return (

@@ -104,8 +104,8 @@ def filtered(source: Source, where: str, numbers: Mapping[str, str] | None = Non
         with _decisions(source.schema.empty_table(), text, name) as probe:
             return FilteredCluster(source, name, text, probe.setup)
     raise UsageError(
-        f"got {argument('where')}={where!r} for {source.name}, expected files, a query or a data "
-        "frame; leave rows out first"
+        f"got {argument('where')}={where!r} for {source.name}, expected files, a query "
+        "or a data frame; leave rows out first"
     )
 
 

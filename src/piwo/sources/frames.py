@@ -52,12 +52,12 @@ def to_table(frame: Any) -> pa.Table:
             return _table(frame)
     except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as cause:
         raise DataError(
-            f"the data frame cannot be read as columns: {_first_line(cause)}; give each column a "
-            "name of its own, and values of one type: numbers or text"
+            f"the data frame cannot be read as columns: {_first_line(cause)}; give "
+            "each column a name of its own, and values of one type: numbers or text"
         ) from None
     raise UsageError(
-        "expected a data frame (pandas, polars, Arrow, DuckDB, ...) or a mapping of arrays, got "
-        f"{type(frame).__name__}"
+        "expected a data frame (pandas, polars, Arrow, DuckDB, ...) or a mapping of "
+        f"arrays, got {type(frame).__name__}"
     )
 
 
@@ -100,8 +100,8 @@ def _refuse_unclear(columns: Mapping[Any, Any]) -> None:
         seen.add(text)
         if isinstance(values, set | frozenset | Mapping):
             raise UsageError(
-                f"{argument(name)} is a {type(values).__name__}, expected an array or a list "
-                "with one entry a row"
+                f"{argument(name)} is a {type(values).__name__}, expected an array or "
+                "a list with one entry a row"
             )
 
 
@@ -174,9 +174,9 @@ def same_index(columns: Mapping[str, Any]) -> None:
             first = (name, index)
         elif len(index) != len(first[1]) or not bool((index == first[1]).all()):
             raise DataError(
-                f"columns {first[0]!r} and {name!r} have different indexes, expected the same "
-                "labels in the same order; align them (df.loc / join) or drop the indexes "
-                "(.to_numpy()) first"
+                f"columns {first[0]!r} and {name!r} have different indexes, expected "
+                "the same labels in the same order; align them (df.loc / join) or "
+                "drop the indexes (.to_numpy()) first"
             )
 
 

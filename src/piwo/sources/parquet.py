@@ -189,14 +189,14 @@ class ParquetSource:
             for name in columns:
                 if name not in schema.names:
                     raise DataError(
-                        f"column {name!r} is in {self.paths[0]!r} and not in {path!r}; read them "
-                        "as two logs"
+                        f"column {name!r} is in {self.paths[0]!r} and not in {path!r}; "
+                        "read them as two logs"
                     )
                 here, first = schema.field(name).type, self.schema.field(name).type
                 if type_family(here) != type_family(first):
                     raise DataError(
-                        f"column {name!r} has type {first} in {self.paths[0]!r} and {here} in "
-                        f"{path!r}; write both files with the same types"
+                        f"column {name!r} has type {first} in {self.paths[0]!r} and "
+                        f"{here} in {path!r}; write both files with the same types"
                     )
 
 

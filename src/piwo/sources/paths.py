@@ -99,9 +99,9 @@ def kind_of(paths: Sequence[str]) -> str:
     far = list(filter(is_remote, paths))
     if far and (len(far) < len(paths) or kinds != ["parquet"]):
         raise UsageError(
-            f"{without_secrets(far[0])!r} is an address, and addresses are read as Parquet and "
-            "not together with files; for anything else give a query, such as: select * from "
-            "read_csv('https://...')"
+            f"{without_secrets(far[0])!r} is an address, and addresses are read as "
+            "Parquet and not together with files; for anything else give a query, "
+            "such as: select * from read_csv('https://...')"
         )
     for path in paths:
         if not far and os.path.getsize(path) == 0:  # noqa: PTH202

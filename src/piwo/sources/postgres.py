@@ -84,14 +84,14 @@ def postgres_source(text: str) -> PostgresSource:
     malformed = not _ADDRESS.fullmatch(address) or _BAD_PERCENT.search(address)
     if malformed or ("@" in asked and not is_query):
         raise UsageError(
-            "the address of PostgreSQL (not shown, as it may hold a password) has / @ # ? % or a "
-            "space too many; write them as %2F %40 %23 %3F %25 %20 in names and passwords, or use "
-            "~/.pgpass"
+            "the address of PostgreSQL (not shown, as it may hold a password) has / @ "
+            "# ? % or a space too many; write them as %2F %40 %23 %3F %25 %20 in "
+            "names and passwords, or use ~/.pgpass"
         )
     if not mark or not asked.strip():
         raise UsageError(
-            f"got {_place(address)!r}, expected postgresql://USER@HOST/DATABASE#TABLE, or a query "
-            "in place of the table"
+            f"got {_place(address)!r}, expected postgresql://USER@HOST/DATABASE#TABLE, "
+            "or a query in place of the table"
         )
     name = f"{_place(address)}#{asked}"
     session = _Session(address, name)
@@ -126,8 +126,8 @@ class _Link:
             from adbc_driver_postgresql import dbapi
         except ImportError:
             raise FileError(
-                "PostgreSQL is read by ADBC's driver, which is not installed; pip install "
-                "'piwo[postgres]'"
+                "PostgreSQL is read by ADBC's driver, which is not installed; pip "
+                "install 'piwo[postgres]'"
             ) from None
         self._connection = dbapi.connect(address, autocommit=True)
         begin = "begin transaction isolation level repeatable read read only"
@@ -184,8 +184,9 @@ def _errors(name: str) -> Iterator[None]:
         if "snapshot" in reason and ("invalid" in reason or "does not exist" in reason):
             reason = "the snapshot for all passes ended with its connection; read the log again"
         raise FileError(
-            f"PostgreSQL could not give the rows of {name}: {reason}; check the address, the names "
-            f"in the query or in the condition ({argument('where')}), and the user's rights"
+            f"PostgreSQL could not give the rows of {name}: {reason}; check the "
+            "address, the names in the query or in the condition "
+            f"({argument('where')}), and the user's rights"
         ) from None
 
 
@@ -247,12 +248,13 @@ class _Session:
         """
         listed = ", ".join(f"pg_typeof(piwo_rows.{quoted(x)})" for x in names)
         found = self.rows(
-            "with recursive kinds(at, kind) as (select at, kind::oid from unnest((select "
-            f"array[{listed}]::regtype[] from (select 1) as piwo_one left join ({sql}\n) as "
-            "piwo_rows on false)) with ordinality as piwo_kinds(kind, at) union all select "
-            "at, typbasetype from kinds join pg_type t on t.oid = kind where typbasetype <> "
-            "0) select typname::text from kinds join pg_type t on t.oid = kind where "
-            "typbasetype = 0 order by at"
+            "with recursive kinds(at, kind) as (select at, kind::oid from "
+            f"unnest((select array[{listed}]::regtype[] from (select 1) as piwo_one "
+            f"left join ({sql}\n) as piwo_rows on false)) with ordinality as "
+            "piwo_kinds(kind, at) union all select at, typbasetype from kinds join "
+            "pg_type t on t.oid = kind where typbasetype <> 0) select typname::text "
+            "from kinds join pg_type t on t.oid = kind where typbasetype = 0 order by "
+            "at"
         )
         return [kind for (kind,) in found]
 
@@ -269,9 +271,10 @@ class _Session:
         """Return schema, name and kind of the one table or view with a name."""
         name = _text(asked)
         found = self.rows(
-            "select nspname::text, relname::text, relkind::text from pg_class c join pg_namespace "
-            "n on n.oid = relnamespace where relkind in ('r', 'p', 'v', 'm', 'f') and (nspname || "
-            f"'.' || relname = {name} or (relname = {name} and pg_table_is_visible(c.oid)))"
+            "select nspname::text, relname::text, relkind::text from pg_class c join "
+            "pg_namespace n on n.oid = relnamespace where relkind in ('r', 'p', 'v', "
+            f"'m', 'f') and (nspname || '.' || relname = {name} or (relname = {name} "
+            "and pg_table_is_visible(c.oid)))"
         )
         if len(found) != 1:
             what = "no table"
@@ -358,9 +361,9 @@ def _refuse_chance(session: _Session, sql: str, name: str) -> None:
     clock = _CLOCK.search(code)
     if clock:
         raise UsageError(
-            f"{clock[0].rstrip('( ')} in {name} is another time at every pass, and a log is read "
-            "several times; write the time itself, such as timestamptz '2026-01-31 12:00+00', or "
-            "current_date if days are enough"
+            f"{clock[0].rstrip('( ')} in {name} is another time at every pass, and a "
+            "log is read several times; write the time itself, such as timestamptz "
+            "'2026-01-31 12:00+00', or current_date if days are enough"
         )
     instead = "abs(hashtext(id::text)) % 10 < 9"
     if re.search(r"\btablesample\b(?!.*\brepeatable\b)", code, re.IGNORECASE | re.DOTALL):

@@ -84,7 +84,8 @@ class QuerySource:
         setup: Sequence[str] = (),
         rows: int | None = None,
     ) -> None:
-        self.name, self.connection, self.steady, self.rows = name, connection, steady, rows
+        self.name, self.connection = name, connection
+        self.steady, self.rows = steady, rows
         self.files = tuple(files)
         self.sql = _one_statement(sql, name)
         only_built_in = connection is None and not setup
@@ -227,7 +228,7 @@ def refuse_doubled(names: Sequence[str], place: str) -> None:
     for name in names:
         if name.lower() in seen:
             raise DataError(
-                f"{place} names columns {seen[name.lower()]!r} and {name!r}, which differ in case "
-                "at most; give each column a name of its own"
+                f"{place} names columns {seen[name.lower()]!r} and {name!r}, which "
+                "differ in case at most; give each column a name of its own"
             )
         seen[name.lower()] = name

@@ -83,9 +83,9 @@ def chance(what: str, name: str, instead: str = "hash(id) % 10 < 9") -> str:
     'random() in the query gives other rows at every pass, and a log is ...'
     """
     return (
-        f"{what} in {name} gives other rows at every pass, and a log is read several times; choose "
-        f"rows by what is in them, such as {instead}, or write the rows to a file once and read "
-        "that"
+        f"{what} in {name} gives other rows at every pass, and a log is read several "
+        f"times; choose rows by what is in them, such as {instead}, or write the rows "
+        "to a file once and read that"
     )
 
 
@@ -113,10 +113,11 @@ def stopped_clocks(sql: str, cursor: Any, own: bool, setup: Sequence[str] = ()) 
         return ()
     asked = ", ".join(f"cast({x}() as varchar)" for x in running)
     times = cursor.execute(f"select {asked}").fetchall()[0]
-    return tuple(
-        f"create or replace temp macro {x}() as cast('{time}' as {_CLOCKS[x]})"
-        for x, time in zip(running, times, strict=True)
-    )
+    made = []
+    for name, time in zip(running, times, strict=True):
+        value = f"cast('{time}' as {_CLOCKS[name]})"
+        made.append(f"create or replace temp macro {name}() as {value}")
+    return tuple(made)
 
 
 def words_of(sql: str) -> list[str]:
@@ -196,8 +197,8 @@ def _definitions(cursor: Any) -> dict[str, list[str]]:
     """Return the queries behind the views and macros of a connection, by name."""
     made: dict[str, list[str]] = {}
     macros = (
-        "select function_name, function_type, macro_definition from duckdb_functions() where not "
-        "internal"
+        "select function_name, function_type, macro_definition from "
+        "duckdb_functions() where not internal"
     )
     for name, kind, text in cursor.execute(macros).fetchall():
         if text is not None:

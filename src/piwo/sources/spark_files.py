@@ -65,8 +65,8 @@ class RowGroups:
         size = Path(self.path).stat().st_size
         if size != self.size:
             raise OSError(
-                f"{self.path!r} had {self.size} bytes when the log was first read and has {size} "
-                "now; read while nothing writes there"
+                f"{self.path!r} had {self.size} bytes when the log was first read and "
+                f"has {size} now; read while nothing writes there"
             )
         names = tuple(self.schema.names)
         try:

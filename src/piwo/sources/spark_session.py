@@ -146,8 +146,9 @@ def spark_errors(name: str) -> Iterator[None]:
         missing = _MISSING.search(text)
         if missing:
             raise DataError(
-                f"the executors that read {name} have no {missing[1]}; install or ship piwo there, "
-                "or set PYSPARK_PYTHON to the Python that has it (docs/clusters.md)"
+                f"the executors that read {name} have no {missing[1]}; install or ship "
+                "piwo there, or set PYSPARK_PYTHON to the Python that has it "
+                "(docs/clusters.md)"
             ) from None
         # The last one is the cause of the others.
         errors = re.findall(r"^\s*(\w[\w.]*(?:Error|Exception): .*)$", text, re.MULTILINE)

@@ -70,8 +70,8 @@ def _on_disk(source: Source, held: list[pa.RecordBatch], more: Iterator[pa.Recor
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(cause, OSError):
             raise FileError(
-                f"the rows of {source.name} do not fit on disk at {str(folder)!r} ({cause}); make "
-                "room, or set TMPDIR"
+                f"the rows of {source.name} do not fit on disk at {str(folder)!r} "
+                f"({cause}); make room, or set TMPDIR"
             ) from None
         raise
     copy.name = source.name
