@@ -41,7 +41,7 @@ class Constant(DeterministicPolicy):
         """Its kind and its action, as on the command line."""
         return f"{self.kind}:{self.actions.labels[self.code]}"
 
-    def decide(self, context: Floats | None, n: int) -> Codes:
+    def decide(self, context: Floats | None, n: int) -> Codes:  # noqa: ARG002
         """Return the same code for each row, whatever its context, (n,)."""
         return np.full(n, self.code, np.int32)
 
@@ -79,17 +79,17 @@ class Uniform(Policy):
         """Whether its action list was inferred from a log."""
         return self.actions.seen
 
-    def distribution(self, context: Floats | None, n: int) -> Floats:
+    def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002
         """Return 1/K everywhere, whatever the context, (n, K)."""
         return np.full((n, len(self.actions)), 1.0 / len(self.actions))
 
-    def chances(self, context: Floats | None, codes: Codes) -> Floats:
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:  # noqa: ARG002
         """Return 1/K for each row, (n,)."""
         return np.full(len(codes), 1.0 / len(self.actions))
 
     def draw(
         self,
-        context: Floats | None,
+        context: Floats | None,  # noqa: ARG002
         n: int,
         rng: np.random.Generator,
     ) -> Codes:

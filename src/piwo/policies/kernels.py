@@ -72,8 +72,8 @@ def _contest(scores: Any, b: Any, code: int, best: Any, second: Any, chosen: Any
         top = best[r]
         wins = high > top
         middle = top if wins else high
-        low = low if low > second[r] else second[r]
-        second[r] = middle if middle > low else low
+        low = low if low > second[r] else second[r]  # noqa: FURB136
+        second[r] = middle if middle > low else low  # noqa: FURB136
         best[r] = high if wins else top
         newcomer = c1 if later else c0
         chosen[r] = newcomer if wins else chosen[r]
@@ -109,7 +109,7 @@ def _decide(xt: Any, coef: Any, intercept: Any, best: Any, second: Any, chosen: 
             s, top = scores[r], best[r]
             wins = s > top
             low = top if wins else s
-            second[r] = low if low > second[r] else second[r]
+            second[r] = low if low > second[r] else second[r]  # noqa: FURB136
             best[r] = s if wins else top
             chosen[r] = a if wins else chosen[r]
             wrong[r] |= not s < np.inf

@@ -97,7 +97,7 @@ class LinearStack:
         Args:
             X: (n, d) context matrix.
         """
-        blocks = self.each(X, lambda rows, codes: codes)
+        blocks = self.each(X, lambda rows, codes: codes)  # noqa: ARG005
         if not blocks:
             return np.empty((len(self), 0), np.int32)
         return np.concatenate(blocks, axis=1)

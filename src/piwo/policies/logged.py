@@ -39,24 +39,24 @@ class LoggedOnly(Policy):
         """False: only the probabilities of the logged actions are known."""
         return False
 
-    def distribution(self, context: Floats | None, n: int) -> Floats:
+    def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002
         """Raise: only the logged actions are known."""
         self.unknown()
 
-    def chances(self, context: Floats | None, codes: Codes) -> Floats:
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:  # noqa: ARG002
         """Raise: only the logged actions are known."""
         self.unknown()
 
     def draw(
         self,
-        context: Floats | None,
-        n: int,
-        rng: np.random.Generator,
+        context: Floats | None,  # noqa: ARG002
+        n: int,  # noqa: ARG002
+        rng: np.random.Generator,  # noqa: ARG002
     ) -> Codes:
         """Raise: only the logged actions are known."""
         self.unknown()
 
-    def full(self, batch: Batch) -> Floats:
+    def full(self, batch: Batch) -> Floats:  # noqa: ARG002
         """Raise: only the logged actions are known."""
         self.unknown()
 

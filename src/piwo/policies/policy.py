@@ -370,7 +370,7 @@ class DeterministicPolicy(Policy):
         self,
         context: Floats | None,
         n: int,
-        rng: np.random.Generator,
+        rng: np.random.Generator,  # noqa: ARG002
     ) -> Codes:
         """Return the action taken; the generator does not advance."""
         return self.decide(context, n)

@@ -68,7 +68,7 @@ class RowWise(Policy):
         """Whether full vectors were given."""
         return self.table is not None
 
-    def distribution(self, context: Floats | None, n: int) -> Floats:
+    def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002
         """Return the table, (n, K), whose rows are the contexts; n must be its length."""
         if self.table is None:
             raise UsageError(
@@ -88,9 +88,9 @@ class RowWise(Policy):
 
     def draw(
         self,
-        context: Floats | None,
-        n: int,
-        rng: np.random.Generator,
+        context: Floats | None,  # noqa: ARG002
+        n: int,  # noqa: ARG002
+        rng: np.random.Generator,  # noqa: ARG002
     ) -> Codes:
         """Raise: the policy is known only on the rows of its log."""
         self._no_contexts()
@@ -180,19 +180,19 @@ class RowChoices(Policy):
             "these choices belong to the rows of one log; use logged(batch) on that log"
         )
 
-    def distribution(self, context: Floats | None, n: int) -> Floats:
+    def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002
         """Raise: only the rows of the log are known."""
         self._unknown()
 
-    def chances(self, context: Floats | None, codes: Codes) -> Floats:
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:  # noqa: ARG002
         """Raise: only the rows of the log are known."""
         self._unknown()
 
     def draw(
         self,
-        context: Floats | None,
-        n: int,
-        rng: np.random.Generator,
+        context: Floats | None,  # noqa: ARG002
+        n: int,  # noqa: ARG002
+        rng: np.random.Generator,  # noqa: ARG002
     ) -> Codes:
         """Raise: only the rows of the log are known."""
         self._unknown()
