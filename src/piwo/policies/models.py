@@ -59,7 +59,7 @@ def model_bytes(model: Any) -> bytes:
     try:
         data = skops.io.dumps(model)
         refused = _refused(data)
-    except Exception as cause:  # noqa: BLE001
+    except Exception as cause:  # noqa: BLE001 (the model's own code may raise anything)
         raise UsageError(
             f"a {type(model).__name__} cannot be saved: {_line(cause)}; use a "
             "scikit-learn classifier, or a column of the log"
@@ -94,7 +94,7 @@ def model_from(data: bytes) -> Any:
             model = skops.io.loads(data, trusted=list(TRUSTED))
         _check_trees(model, set())
     # A damaged file can make skops and scikit-learn raise anything.
-    except Exception as cause:  # noqa: BLE001 (the model's own code may raise anything)
+    except Exception as cause:  # noqa: BLE001
         raise ValueError(_line(cause)) from None
     return model
 
