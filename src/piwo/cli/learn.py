@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -141,9 +141,7 @@ def _path(report: LearningReport) -> list[dict[str, Any]]:
 
 def _candidates(report: LearningReport) -> list[str]:
     """Return the table of candidates, with marks after the rows."""
-    cells = []
-    for one in report.tried:
-        cells.append([_cell(one.facts[name]) for name in report.columns])
+    cells = [_cells(one, report.columns) for one in report.tried]
     head, *lines = table(report.columns.values(), cells)
     shown = [f"  {head}"]
     for one, line, before in zip(report.tried, lines, _same(report.tried), strict=True):
@@ -165,6 +163,11 @@ def _same(tried: Sequence[CandidateReport]) -> list[str | None]:
         names.append(first.get(digest))
         first.setdefault(digest, one.name)
     return names
+
+
+def _cells(one: CandidateReport, columns: Iterable[str]) -> list[str]:
+    """Return the row of one candidate."""
+    return [_cell(one.facts[name]) for name in columns]
 
 
 def _cell(value: float | str | None) -> str:
