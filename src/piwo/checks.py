@@ -52,7 +52,7 @@ def shown(value: object) -> str:
 
 
 def _wrong(name: str, value: object, expected: str) -> UsageError:
-    """Return the error for an argument: what was received, then what was expected and what to do."""
+    """Return the error for an argument: what was received, what was expected, what to do."""
     return UsageError(f"{argument(name)} is {shown(value)}; expected {expected}")
 
 

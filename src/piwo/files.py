@@ -73,6 +73,9 @@ def pack(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) 
 def unpack(data: bytes) -> dict[str, bytes]:
     """Return the members of a zip by name.
 
+    >>> unpack(pack({"a": b"1"}))
+    {'a': b'1'}
+
     Args:
         data: the zip.
 
@@ -100,6 +103,10 @@ def unpack(data: bytes) -> dict[str, bytes]:
 def read_file(path: Path) -> bytes:
     """Return a file's bytes.
 
+    >>> write_file(Path("some.bin"), b"1")
+    >>> read_file(Path("some.bin"))
+    b'1'
+
     Raises:
         FileError: if it is missing, cannot be read, or is larger than `MAX_BYTES`.
     """
@@ -120,7 +127,11 @@ def read_file(path: Path) -> bytes:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: if interrupted, the old file is still there.
+    """Write a file completely or not at all: if interrupted, the old file is still there.
+
+    >>> write_file(Path("some.bin"), b"1")
+    >>> Path("some.bin").read_bytes()
+    b'1'
 
     Raises:
         FileError: if it cannot be written.
@@ -159,6 +170,9 @@ def array_bytes(array: npt.NDArray[np.float64]) -> bytes:
 
 def array_from(data: bytes) -> npt.NDArray[np.float64]:
     """Return the array of npy bytes, whose declared shape must match their number.
+
+    >>> array_from(array_bytes(np.array([[1.0, 2.0]]))).tolist()
+    [[1.0, 2.0]]
 
     Raises:
         ValueError: for anything but a float64 array in C order with as many bytes as its shape

@@ -59,7 +59,7 @@ _style: list[Style] = [in_python]
 
 @contextmanager
 def arguments_shown(style: Style) -> Iterator[None]:
-    """Inside the block, show arguments in another style. The command does this once, for all it runs.
+    """Return a block inside which arguments are shown in another style; the command runs in one.
 
     >>> with arguments_shown(lambda name, value: f"--{name}"):
     ...     rendered(f"{argument('delta')} is 2")

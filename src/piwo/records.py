@@ -33,7 +33,7 @@ Rule: TypeAlias = Callable[[Any], bool]
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value for JSON: NaN and infinity as None, tuples as lists, NumPy's numbers as Python's.
+    """Return a value for JSON: NaN and infinity as None, tuples as lists, Python's numbers.
 
     >>> jsonable({"a": float("nan"), "b": (1.0, float("inf"))})
     {'a': None, 'b': [1.0, None]}
@@ -86,7 +86,7 @@ class SavedRecord(Record):
     @classmethod
     @abstractmethod
     def rules(cls, low: float) -> Mapping[str, Rule]:
-        """Return the rules of fields, for rewards of at least `low`; optional fields may be absent."""
+        """Return the rules of fields for rewards of at least `low`; optional ones may be absent."""
 
     @classmethod
     def today(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:

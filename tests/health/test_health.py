@@ -287,9 +287,9 @@ def test_weights_beyond_float64_are_told_in_words() -> None:
         "an effective sample of one row (of 400; a weight is beyond float64) for the uniform policy"
     )
     assert (
-        "row 0 (weight beyond float64, propensity below float64, action 'a'); the value of this policy"
-        in first
-    )
+        "row 0 (weight beyond float64, propensity below float64, action 'a'); "
+        "the value of this policy"
+    ) in first
     assert "rests on it;" in first
     assert "(p < 1e-300)" in text
     assert "propensities: smallest below float64, median about 0.5" in text

@@ -47,7 +47,8 @@ def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
     >>> table(["name", "value"], [["a", "0.25"], ["long name", "1"]])
     ['name       value', 'a           0.25', 'long name      1']
     """
-    cells = [[visible(cell) for cell in row] for row in [list(header), *rows]]
+    cells = [list(map(visible, header))]
+    cells += [list(map(visible, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for first, *others in cells:

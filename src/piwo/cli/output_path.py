@@ -41,13 +41,11 @@ def writable(out: Path, inputs: Iterable[str] = ()) -> None:
             "exists"
         )
     if target.exists():
-        same = next(
-            (x for x in files_named(inputs) if os.path.exists(x) and target.samefile(x)), None
-        )
-        if same is not None:
-            raise UsageError(
-                f"--out: {str(out)!r} is what the command reads ({same!r}); choose another file"
-            )
+        for same in files_named(inputs):
+            if Path(same).exists() and target.samefile(same):
+                raise UsageError(
+                    f"--out: {str(out)!r} is what the command reads ({same!r}); choose another file"
+                )
 
 
 def files_named(words: Iterable[str]) -> list[str]:
