@@ -104,7 +104,10 @@ def test_any_digit_that_was_changed_is_seen(path: Path) -> None:
     places = [x.start() for x in re.finditer(r"[0-9](?=[0-9.,\n])", whole)]
     for at in places[:: max(1, len(places) // 150)]:
         digit = "7" if whole[at] != "7" else "3"
-        path.write_text(whole[:at] + digit + whole[at + 1 :])
+        changed = whole[:at] + digit + whole[at + 1 :]
+        if json.loads(changed) == json.loads(whole):
+            continue  # a digit beyond the precision of float64
+        path.write_text(changed)
         refused(path)
 
 

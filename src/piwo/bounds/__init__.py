@@ -31,7 +31,7 @@ from piwo.bounds.grid import (
 )
 from piwo.bounds.hoeffding import hoeffding_lower
 from piwo.bounds.improvement import improvement_bets, improvement_lower
-from piwo.bounds.interval import Interval
+from piwo.bounds.interval import Guarantee, Interval
 from piwo.bounds.ix import (
     ix_interval,
     ix_linear_lower,
@@ -84,6 +84,7 @@ __all__ = [
     "PLANS",
     "GammaGrid",
     "Gibbs",
+    "Guarantee",
     "Horizon",
     "Interval",
     "PropensityTest",

@@ -6,14 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from piwo import bounds
-from piwo.bounds.interval import Guarantee
 from piwo.errors import DataError, UsageError
 from piwo.intervals.point import Estimate, Estimator, estimator_named
 from piwo.logs.log import Log
-from piwo.messages import Note, argument
+from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.reductions import PolicyState, Reduction
 from piwo.reductions.model_variate import Predictor
@@ -78,7 +77,7 @@ class IntervalMethod(ABC):
     summary: str
     """What it is, in one line."""
     source: str
-    guarantee: Guarantee = "finite-sample"
+    guarantee: bounds.Guarantee = "finite-sample"
     needs: str = ""
     """What else it needs, in words, beyond a log, a policy, and what the next fields say."""
     needs_every_action: bool = False
@@ -89,7 +88,7 @@ class IntervalMethod(ABC):
     """Whether it uses E w = 1, which fails for propensities that may be too small."""
     needs_row_numbers: bool = False
     """Whether it needs rows with numbers that are the same in every pass."""
-    weight_limit: Literal["none", "required", "optional"] = "none"
+    weight_limit: str = "none"
     """Whether the largest possible weight can be declared with the method, as in "hoeffding:20"."""
     max_weight: float | None = None
     """What pi/mu can be at most, as declared; None: not declared."""
@@ -109,7 +108,7 @@ class IntervalMethod(ABC):
     """Whether predicted rewards can make it narrower."""
     certifies: bool = False
     """Whether certificates can rest on it; it then has `value_lower`."""
-    note: Note | None = None
+    note: str | None = None
     """What a reader of its intervals must know."""
 
     def goes_with(self, estimator: Estimator) -> bool:
