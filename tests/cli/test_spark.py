@@ -14,7 +14,10 @@ from piwo.cli.progress import spark_starts
 from piwo.sources import spark_session
 from tests.cli.conftest import ROLES, Command
 
-pytestmark = pytest.mark.clusters
+pytestmark = [
+    pytest.mark.clusters,
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+]
 
 CONTEXT = ("--context", "user x,shop")
 

@@ -236,7 +236,7 @@ def test_harmless_findings_are_one_warning_and_rows_are_told_once(home: Home) ->
         pytest.warns(PiwoWarning, match="in 2 rows") as caught,
     ):
         reduce(log, Digest())
-    assert len(caught) == 1
+    assert len([one for one in caught if one.category is PiwoWarning]) == 1
     assert sum(told) == laws.N
 
 

@@ -133,9 +133,11 @@ def test_columns_that_files_hold_in_their_own_way_are_read_by_spark(
 )
 def test_text_is_text_however_it_is_written(spark: Any, tmp_path: Path, kind: pa.DataType) -> None:
     table = rows()
-    pq.write_table(
-        table.set_column(0, "action", table["action"].cast(kind)), tmp_path / "a.parquet"
-    )
+    written = table.set_column(0, "action", table["action"].cast(kind))
+    try:
+        pq.write_table(written, tmp_path / "a.parquet")
+    except pa.ArrowNotImplementedError:
+        pytest.skip(f"pyarrow {pa.__version__} writes no {kind}")
     pq.write_table(table, tmp_path / "b.parquet")
     frame = spark.read.parquet(str(tmp_path))
     assert "action" in seen(frame)[1]
