@@ -184,3 +184,24 @@ def test_a_log_that_is_gone_is_said(tmp_path: Path) -> None:
     with pytest.warns(piwo.PiwoWarning, match="cannot be read again"):
         policy.save(tmp_path / "p.piwo")
     assert load_with_metadata(tmp_path / "p.piwo").metadata["training"]["rows"] == 200
+
+
+def test_no_monitor_on_the_rows_that_a_policy_was_learned_from(
+    log: piwo.Log, learned: Policy
+) -> None:
+    with pytest.raises(piwo.UsageError, match=r"learned from part of this log .*came later"):
+        piwo.Monitor(learned, horizon="universal").update(log)
+    other = copy(learned)  # a copy does not know its rows
+    assert piwo.Monitor(other, horizon="universal").update(log).look().lower is not None
+
+
+def test_rows_that_are_alike_are_known_by_the_name_of_their_file(tmp_path: Path) -> None:
+    """Python's file and the policy in memory say the same where hashes cannot tell rows apart."""
+    path = tmp_path / "same.parquet"
+    rows = {"action": ["a", "b"] * 300, "reward": [1, 0] * 300, "propensity": [0.5] * 600}
+    pq.write_table(pa.table({**rows, "x": [0.0, 1.0] * 300}), path)
+    log = piwo.read(path, context="x")
+    policy = piwo.PIWO(oracle=piwo.oracles.Ridge()).fit(log).policy_
+    policy.save(tmp_path / "p.piwo")
+    saved = piwo.load(tmp_path / "p.piwo")
+    assert piwo.evaluate(log, policy).lower is piwo.evaluate(log, saved).lower is None

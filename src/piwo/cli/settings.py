@@ -95,7 +95,8 @@ def _options(app: App, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
         known: set[str] = set()
         if command.default_command is not None:
             for argument in command.assemble_argument_collection():
-                known.update(x.removeprefix("--") for x in argument.names)
+                names = [x.removeprefix("--") for x in argument.names if x.startswith("--")]
+                known.update(x for x in names if not x.startswith("empty-"))
         yield (*above, name), known
         yield from _options(command, (*above, name))
 

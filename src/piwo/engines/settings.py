@@ -49,7 +49,7 @@ def using(mapper: Mapper) -> AbstractContextManager[None]:
     >>> with ThreadPoolExecutor(1) as pool, using(pool):
     ...     pass
     """
-    if not callable(getattr(mapper, "map", None)):
+    if isinstance(mapper, type) or not callable(getattr(mapper, "map", None)):
         raise UsageError(
             f"{argument('mapper')} is {shown(mapper)}, expected something with "
             "map(fn, fragments), such as an executor"

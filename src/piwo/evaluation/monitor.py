@@ -14,6 +14,7 @@ from piwo.errors import UsageError, warn
 from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
 from piwo.evaluation.monitor_file import read_monitor, write_monitor
 from piwo.evaluation.notes import as_notes, refusal
+from piwo.evaluation.provenance import overlaps
 from piwo.evaluation.record import ends_text
 from piwo.intervals.matching import matched, name_of
 from piwo.intervals.point import importance_weighted
@@ -152,8 +153,8 @@ class Monitor:
             log: rows that came since.
 
         Raises:
-            UsageError: for thinned logs, another reward range, or a policy that plays whatever
-                labels were seen.
+            UsageError: for thinned logs, another reward range, a policy that plays whatever labels
+                were seen, or one that was learned from these rows.
             DataError: for rows that break a rule.
         """
         check_kind("log", log, Log, "; piwo.read makes one")
@@ -171,6 +172,12 @@ class Monitor:
             raise UsageError(
                 "the policy plays whatever labels the log holds; make it with its action list: "
                 f"{argument('actions', '[...]')}"
+            )
+        overlap = overlaps(log, {self.name: self.policy})[self.name]
+        if overlap.certain:
+            raise UsageError(
+                f"the policy was learned from part of this log ({overlap.how}), so that no bound "
+                "holds on it; monitor it on rows that came later"
             )
         added = reduce(ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1])))
         errors = ErrorBoundRows.of(log.propensity_error, added.moments.rows)

@@ -206,7 +206,7 @@ def _look_alike(
         return None
     name = Path(str(training.get("log"))).name
     same = Path(log.source.name).name == name
-    if same and certificate.get("log_rows") == len(log):
+    if same and len(log) in {certificate.get("log_rows"), training.get("rows")}:
         return "same name, same number of rows"
     if "where" not in training:
         return None
@@ -229,7 +229,7 @@ def _reads(log: Log, name: str) -> bool:
 
 def _origin(training: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
     facts = [str(training.get("log"))]
-    rows = certificate.get("log_rows")
+    rows = certificate.get("log_rows") or training.get("rows")
     if rows:
         facts.append(f"{rows} rows")
     if certificate.get("created"):
