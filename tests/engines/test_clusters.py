@@ -87,6 +87,21 @@ def test_a_task_that_fails_and_a_worker_that_dies_change_nothing(
     assert found == reduce(laws.log(), Digest())
 
 
+@pytest.mark.parametrize("where", [None, "x0 > 99.5"])
+def test_units_that_are_spread_over_partitions_come_together(home: Home, where: str | None) -> None:
+    user = np.random.default_rng(2).integers(0, 60, laws.N)
+    table = laws.table().append_column("user", pa.array([f"u{i}" for i in user]))
+    by_unit = {"unit": "user", "weight": None, "where": where}
+    frame = home.frame(layouts(table)["reordered"])
+    policy = piwo.policies.Constant(2, range(laws.ACTIONS))
+    found, expected = (
+        piwo.evaluate(log_of(rows, **by_unit), policy) for rows in (frame, plain(table))
+    )
+    assert (found.units, found.rows) == (expected.units, expected.rows)
+    for name in ("value", "lower", "upper", "improvement_lower", "ess", "standard_error"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9)
+
+
 # --- whole stories
 
 

@@ -38,6 +38,7 @@ from piwo.reductions import (
     Gram,
     Joint,
     ModelVariates,
+    MomentState,
     PolicySums,
     Reduction,
     WeightHistogram,
@@ -291,6 +292,63 @@ def test_a_state_that_nobody_knows_is_not_looked_for() -> None:
     Elsewhere.__qualname__ = "Another"
     with pytest.raises(FileError, match="of another version"):
         unpacked(data)
+
+
+# --- by unit
+
+BY_ROW = {
+    "digest",
+    "row sample",
+    "action table",
+    "weight histogram",  # its heaviest rows
+    "forward sums",
+    "weight pairs",
+    "Efron-Stein",
+    "context gaps",
+    "action mass",
+    "action gram",
+    "folds",
+    "together",
+}
+"""Those that count rows, or that do not exist by unit."""
+
+
+def without_counts(state: Any) -> Any:
+    """The same state without what counts rows."""
+    if isinstance(state, tuple):
+        return tuple(without_counts(one) for one in state)
+    if isinstance(state, MomentState):
+        return dataclasses.replace(state, logged=0, changed=0)
+    if dataclasses.is_dataclass(state):
+        own = {item.name: getattr(state, item.name) for item in dataclasses.fields(state)}
+        return dataclasses.replace(state, **{name: without_counts(x) for name, x in own.items()})
+    return state
+
+
+@pytest.mark.parametrize("name", sorted(REDUCTIONS.keys() - BY_ROW))
+@pytest.mark.parametrize("times", [1, 3])
+def test_units_of_equal_rows_are_rows(name: str, times: int) -> None:
+    rows = dataclasses.replace(whole(), weight=None)
+    repeated = np.repeat(np.arange(N), times)
+    units = rows.take(repeated).of_units(repeated)
+    reduction = REDUCTIONS[name]()
+    if name == "reward model":
+        # Its predictions are looked up by row number.
+        units = dataclasses.replace(units, rows=np.repeat(rows.row_numbers, times))
+    by_row = reduction.update(reduction.empty(), rows)
+    by_unit = reduction.update(reduction.empty(), units)
+    same(without_counts(by_unit), without_counts(by_row))
+
+
+@pytest.mark.parametrize("name", sorted(REDUCTIONS.keys() - BY_ROW))
+def test_units_merge(name: str) -> None:
+    unit = np.sort(np.random.default_rng(0).integers(0, 60, N))
+    rows, cut = dataclasses.replace(whole(), weight=None), int(np.searchsorted(unit, 20))
+    reduction = REDUCTIONS[name]()
+    state = reduction.empty()
+    for part in (slice(cut, N), slice(0, cut)):
+        state = reduction.update(state, rows.take(part).of_units(unit[part]))
+    same(state, reduction.update(reduction.empty(), rows.of_units(unit)))
 
 
 # --- on engines

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from piwo._version import __version__
-from piwo.evaluation.record import SUSPICIOUS, compared_with
+from piwo.evaluation.record import SUSPICIOUS, compared_with, rows_text
 from piwo.records import Rule, SavedRecord, maybe, number, one_of, text, whole
 from piwo.visible import visible_lines
 
@@ -94,6 +94,10 @@ class Certificate(SavedRecord):
     """What is paid for a mixture of policies drawn from a posterior, in place of `kl`: the mean of
     log dQ/dP over the draws. Its expectation is `kl`; itself it may be negative."""
     rows: int = 0
+    unit: str | None = None
+    """The column of units: values are means over units of the mean over their rows, and bounds
+    count units. None: bounds count rows."""
+    units: int | None = None
     training_rows: int = 0
     ess: float | None = None
     mean_weight: float | None = None
@@ -171,6 +175,8 @@ class Certificate(SavedRecord):
             "share": maybe(number(0.0, 1.0)),
             "candidates": whole(1),
             "series": maybe(whole(1)),
+            "unit": maybe(text),
+            "units": maybe(whole(0)),
             "horizon": lambda value: maybe(one_of("universal"))(value) or whole(1)(value),
             "split": maybe(lambda value: isinstance(value, Mapping)),
         }
@@ -210,7 +216,7 @@ class Certificate(SavedRecord):
         lines += [
             f"  value        {value}",
             f"  improvement  {self._improvement}: {self._verdict}",
-            f"  rests on     {self.rows} rows {size}, {self.paid_for}",
+            f"  rests on     {rows_text(self.rows, self.units, self.unit)} {size}, {self.paid_for}",
         ]
         return visible_lines(lines + [f"  note         {note}" for note in self.notes])
 

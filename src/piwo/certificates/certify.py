@@ -12,7 +12,7 @@ from piwo.certificates.certificate import Certificate, Kind
 from piwo.checks import check_flag, check_kind, shown
 from piwo.errors import UsageError
 from piwo.evaluation.contradiction import RawBounds
-from piwo.evaluation.notes import as_notes
+from piwo.evaluation.notes import as_notes, unit_note
 from piwo.evaluation.provenance import Overlap
 from piwo.evaluation.request import ErrorBudget, Request
 from piwo.evaluation.result import PolicyResult, RequestResult
@@ -334,7 +334,9 @@ class CertificateRequest:
             delta=budget.delta,
             candidates=self.candidates,
             log_class_size=self.log_class_size,
-            rows=n,
+            rows=moments.logged,
+            unit=log.columns.unit,
+            units=log.units_of(n),
             ess=effective_size(moments.w, moments.w2),
             mean_weight=mean_weight,
             propensity_p=result.least_p,
@@ -366,6 +368,8 @@ class CertificateRequest:
     def _notes(self, found: PolicyResult, low: float, why_not: Note | None) -> tuple[Note, ...]:
         """Return what a reader of one certificate must know, most important first."""
         notes = [*as_notes(self.log.propensity_caveats, "propensity-error")]
+        if self.log.columns.unit is not None:
+            notes.append(unit_note(self.log.columns.unit))
         if self.earlier and not self.place:
             notes.append(_last_call())
         notes += _notes(found.evidence.state.moments, low, why_not)
@@ -596,7 +600,7 @@ def _notes(sums: MomentState, low: float, why_not: Note | None) -> list[Note]:
     if sums.rows and sums.reward < 100:
         notes.append(
             Note(
-                f"the {sums.rows} rows hold a total reward of {sums.reward:.4g} on the unit "
+                f"the {sums.logged} rows hold a total reward of {sums.reward:.4g} on the unit "
                 "scale; little can be proved from so little",
                 kind="few-rewards",
             )

@@ -21,14 +21,15 @@ from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction
-from piwo.evaluation.notes import as_notes, refusal
+from piwo.evaluation.notes import as_notes, refusal, unit_note
 from piwo.evaluation.provenance import overlaps
+from piwo.evaluation.record import rows_text
 from piwo.intervals.matching import check_actions_known, matched
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.oracles import Oracle
 from piwo.policies import Policy
-from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text
+from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text, whole
 from piwo.reductions import Joint, PolicySums
 from piwo.reductions.reduce import reduce
 from piwo.reductions.shared_policy import SharedPolicy
@@ -60,6 +61,9 @@ class RegretCertificate(SavedRecord):
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for."""
     rows: int = 0
+    unit: str | None = None
+    """The column of units, whose means the bounds are on; None: bounds count rows."""
+    units: int | None = None
     propensity_p: float | None = None
     """p-value of "the propensities are not too small" (E w <= 1), the smallest of the policy and
     all comparators, with what they pay; below `SUSPICIOUS` there is no bound."""
@@ -83,12 +87,15 @@ class RegretCertificate(SavedRecord):
         """Return what the fields must be."""
         return {
             **SHARED_RULES,
+            "unit": maybe(text),
+            "units": maybe(whole(0)),
             "scope": one_of("comparators", "class"),
             "against": lambda value: bool(value) and all(map(_is_bound, value.items())),
         }
 
     def __str__(self) -> str:
-        how = f"{self.bound} bound, delta {self.delta:g}, {self.rows} rows"
+        number = rows_text(self.rows, self.units, self.unit)
+        how = f"{self.bound} bound, delta {self.delta:g}, {number}"
         lines = [f"{self.kind} regret certificate, {how}"]
         for name, most in self.against.items():
             other = name
@@ -292,6 +299,8 @@ def _regret(
     request, log = made.request, made.log
     policies, digest = sums[0][0], sums[1]
     notes = list(as_notes(log.propensity_caveats, "propensity-error"))
+    if log.columns.unit is not None:
+        notes.append(unit_note(log.columns.unit))
     if why_not is not None:
         notes.append(refusal(why_not))
     elif min(most.values()) >= 1.0:
@@ -307,7 +316,9 @@ def _regret(
         delta=delta,
         kind=made.kind,
         log_class_size=made.log_class_size,
-        rows=policies[0][0].moments.rows,
+        rows=policies[0][0].moments.logged,
+        unit=log.columns.unit,
+        units=log.units_of(policies[0][0].moments.rows),
         propensity_p=evidence,
         reward_range=log.reward_range,
         cost=log.columns.cost,

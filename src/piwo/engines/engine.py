@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from piwo.engines.checkpoint import Passed, current
+from piwo.engines.checkpoint import Checkpoint, Passed, current
 from piwo.engines.cluster import in_cluster
 from piwo.engines.settings import mapping
 from piwo.engines.task import Task, fold_fragment
@@ -59,23 +59,27 @@ def fold(source: Source, columns: Sequence[str], task: Task[S]) -> S:
             source.source_id()
         return in_cluster(source, columns, task)
     fragments = source.fragments(columns)
-    kept = current()
+    kept = current() if task.resumable else None
     if kept is None:
-        return _finished(source, task, fragments, Passed(task.empty())).state
+        return _finished(source, task, fragments, Passed(task.empty()), None).state
     passed = kept.begin(source, columns, task, _cut(fragments))
     if passed.done:
         return passed.state
     if not source.steady:
         # The first rows may differ from those of the interrupted pass.
         passed = replace(passed, state=task.empty(), rows=0, pieces=0)
-    return _finished(source, task, fragments, passed).state
+    return _finished(source, task, fragments, passed, kept).state
 
 
 def _finished(
-    source: Source, task: Task[S], fragments: list[Fragment], passed: Passed[S]
+    source: Source,
+    task: Task[S],
+    fragments: list[Fragment],
+    passed: Passed[S],
+    kept: Checkpoint | None,
 ) -> Passed[S]:
     """Return the completed pass, continued after the pieces that are merged already."""
-    kept, mapper = current(), mapping()
+    mapper = mapping()
     if not task.settled(passed.state):
         states: AbstractContextManager[Iterable[tuple[S, int]]]
         if mapper is None:

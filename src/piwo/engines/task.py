@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Event
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -23,6 +23,9 @@ class Task(ABC, Generic[S]):
 
     Merging is associative, and the state of no rows is its identity.
     """
+
+    resumable: ClassVar[bool] = True
+    """Whether a checkpoint may keep its states; no if they refer to files that will be gone."""
 
     @abstractmethod
     def empty(self) -> S:

@@ -281,10 +281,10 @@ class ModelSums(VectorSums[ModelState]):
         if self.correction is not None:
             z[:, 2] = self._weights(batch, self.correction)
             z[:, 1] = z[:, 2] * (batch.reward - q[np.arange(len(batch)), batch.action])
-        s = batch.sampled(np.ones(len(batch)))
-        z *= s[:, None]
+        total = float(batch.sampled(np.ones(len(batch))).sum())
+        z = batch.observed(z)
         with np.errstate(over="ignore", invalid="ignore"):
-            return ModelState(len(batch), float(s.sum()), z.sum(axis=0), z.T @ z)
+            return ModelState(batch.count, total, z.sum(axis=0), z.T @ z)
 
     def _weights(self, batch: Batch, correction: Correction) -> Floats:
         pi = self.policy.logged(batch)

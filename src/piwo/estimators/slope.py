@@ -103,10 +103,10 @@ class PathSums(PolicyReduction[PathState]):
         credit, squares = np.zeros((2, len(self.scores)))
         with np.errstate(over="ignore"):
             for i, score in enumerate(self.scores):
-                one = batch.sampled(score.rho(batch, pi))
+                one = batch.observed(score.rho(batch, pi))
                 credit[i], squares[i] = one.sum(), (one * one).sum()
         total = float(batch.sampled(np.ones(len(batch))).sum())
-        return state.merge(PathState(len(batch), total, credit, squares))
+        return state.merge(PathState(batch.count, total, credit, squares))
 
 
 def slope(
@@ -178,7 +178,9 @@ def slope(
     # Each point is a width, a gamma and a value.
     points = []
     for gamma, credit, squares in zip(tried, sums.credit, sums.squares, strict=True):
-        moments = MomentState(sums.rows, sums.total, rho=float(credit), rho2=float(squares))
+        moments = MomentState(
+            rows=sums.rows, total=sums.total, rho=float(credit), rho2=float(squares)
+        )
         found = mean_of_credits(moments)
         if found.value is None or found.standard_error is None:
             continue

@@ -21,7 +21,7 @@ from piwo.messages import Note, argument
 from piwo.policies.blocks import row_blocks
 from piwo.records import Record
 from piwo.reductions import BETS, Joint, PolicyReduction, PolicySums, bet_sums
-from piwo.reductions.bets import bet_sums_of_logs
+from piwo.reductions.bets import bet_sums_of
 from piwo.reductions.reduce import reduce
 from piwo.scores import IW, IX
 from piwo.scores.ratio import log_ratio, over, over_propensity
@@ -140,10 +140,10 @@ class CoverageSums(PolicyReduction[CoverageState]):
             lost = self.gamma * score.rho(batch.losses(), pi)
         return state.merge(
             CoverageState(
-                len(batch),
-                float(free.sum()),
-                float(earned.sum()),
-                bet_sums(free),
+                batch.count,
+                float(batch.by_unit(free).sum()),
+                float(batch.by_unit(earned).sum()),
+                bet_sums(batch.by_unit(free)),
                 _bets(free, lost, batch),
                 _bets(none, shown, batch),
             )
@@ -164,12 +164,8 @@ class CoverageSums(PolicyReduction[CoverageState]):
 def _bets(rest: Floats, numerator: Floats, batch: Batch) -> Floats:
     """Return the bet sums of rest + numerator/mu; by logarithms where that is beyond float64."""
     y = rest + over_propensity(numerator, batch)
-    lost = np.flatnonzero(~np.isfinite(y))
-    if not len(lost):
-        return bet_sums(y)
     # next to a number beyond float64 the rest is nothing
-    logs = log_ratio(numerator, batch, lost)
-    return bet_sums(np.delete(y, lost)) + bet_sums_of_logs(logs)
+    return bet_sums_of(batch, y, lambda lost: log_ratio(numerator, batch, lost))
 
 
 def coverage(

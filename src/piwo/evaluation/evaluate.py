@@ -223,7 +223,7 @@ def _evaluation(
         guarantee=found.guarantee,
         delta=request.budget.delta,
         simultaneous=request.budget.count,
-        rows=sums.rows,
+        rows=sums.logged,
         # the total is 0 if all sampling weights are
         mean_weight=sums.w / (sums.total or 1.0),
         mean_weight_z=None,
@@ -239,6 +239,8 @@ def _evaluation(
         reward_range=log.reward_range,
         cost=log.columns.cost,
         horizon=request.horizon,
+        unit=log.columns.unit,
+        units=log.units_of(sums.rows),
         no_interval=found.no_interval,
     )
     if estimate.standard_error is not None:

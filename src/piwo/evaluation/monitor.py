@@ -163,6 +163,9 @@ class Monitor:
                 "the log was thinned (sampling weights), and the dropped rows are not counted: no "
                 "bound holds"
             )
+        log.require_single_rows(
+            "a monitor", "evaluate the whole log by unit each time, with a horizon in units"
+        )
         for caveat in log.propensity_caveats:
             warn(caveat)
         self._check_scale(log.reward_range, log.columns.cost)

@@ -10,7 +10,7 @@ from piwo.evaluation.result import PolicyResult
 from piwo.messages import Note
 from piwo.visible import p_value
 
-__all__ = ["as_notes", "notes_of", "refusal"]
+__all__ = ["as_notes", "notes_of", "refusal", "unit_note"]
 
 
 def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
@@ -23,6 +23,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
     rules = (
         _in_sample,
         _obstacle,
+        _by_unit,
         _mismatch,
         _contradicted,
         _never_logged,
@@ -74,6 +75,26 @@ def _obstacle(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa:
     yield from as_notes(found.evidence.log.propensity_caveats, "propensity-error")
     if found.obstacle is not None and found.obstacle.kind != "in-sample":
         yield found.obstacle
+
+
+def _by_unit(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say what the value is a mean of."""
+    if made.unit is not None:
+        yield unit_note(made.unit)
+
+
+def unit_note(unit: str) -> Note:
+    """Return the note on what a log by unit estimates, and what its statements assume.
+
+    >>> unit_note("user").kind
+    'by-unit'
+    """
+    return Note(
+        f"by unit: the value is the mean over the values of {unit!r} of the mean over their rows; "
+        "assumes independent units, and that how many rows a unit has does not depend on the "
+        "actions taken",
+        kind="by-unit",
+    )
 
 
 def _mismatch(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
@@ -135,9 +156,12 @@ def _never_logged(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # n
 
 def _effective_sample(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say that few rows carry the estimate."""
-    if made.ess is not None and made.ess < min(50, made.rows):
+    number, what = made.rows, "rows"
+    if made.units is not None:
+        number, what = made.units, "units"
+    if made.ess is not None and made.ess < min(50, number):
         yield Note(
-            f"the effective sample size is {made.ess:.3g} of {made.rows} rows: a few rows carry "
+            f"the effective sample size is {made.ess:.3g} of {number} {what}: a few {what} carry "
             "the estimate",
             kind="effective-sample",
         )

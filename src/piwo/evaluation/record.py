@@ -15,6 +15,7 @@ __all__ = [
     "compared_with",
     "ends_text",
     "notes_together",
+    "rows_text",
 ]
 
 SUSPICIOUS = 1e-3
@@ -70,7 +71,7 @@ class Evaluation(Record):
     mean_weight_z: float | None
     """(mean weight - 1) / its standard error."""
     ess: float | None
-    """Effective sample size (sum w)^2 / sum w^2 of the weights pi/mu."""
+    """Effective sample size (sum w)^2 / sum w^2 of the weights pi/mu; in units if there are any."""
     ess_used: float | None
     """The same for the weights that the estimate used."""
     changed_rows: int
@@ -104,6 +105,11 @@ class Evaluation(Record):
     """What the improvement is over; None: the logging policy."""
     baseline_value: float | None = None
     """Importance-weighted estimate of what a baseline other than the logging policy is worth."""
+    unit: str | None = None
+    """The column of units: the value is a mean over units of the mean over their rows, and weights,
+    standard errors and intervals are of units. None: rows count."""
+    units: int | None = None
+    """How many units there are; None without."""
     no_interval: Note | None = None
     """Why there is no interval, and no other bound; None if there is one. Its `kind` is "in-sample"
     if the policy was learned from these rows."""
@@ -143,6 +149,17 @@ class Evaluation(Record):
             return f"no interval: {self.no_interval}"
         ends = ends_text(self.lower, self.upper)
         return f"{1 - self.delta:.0%} interval {ends} ({self.interval})"
+
+
+def rows_text(rows: int, units: int | None, unit: str | None) -> str:
+    """Return how many rows there are, of how many units, as text.
+
+    >>> rows_text(100, None, None), rows_text(100, 20, "user")
+    ('100 rows', "20 units ('user', 100 rows)")
+    """
+    if units is None:
+        return f"{rows} rows"
+    return f"{units} units ({unit!r}, {rows} rows)"
 
 
 def ends_text(lower: float | None, upper: float | None) -> str:

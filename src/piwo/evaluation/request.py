@@ -458,6 +458,10 @@ def _with_model(
         )
     model: Predictor
     if isinstance(q, str) and q == "forward":
+        log.require_single_rows(
+            f"{argument('q', 'forward')}, which predicts from earlier rows,",
+            "give predictions made from other units",
+        )
         model = forward_model(log)
     else:
         model = reward_model(q, log, whole_length(log), given.features)

@@ -43,7 +43,7 @@ from piwo.reductions import (
 from piwo.reductions.reduce import reduce
 from piwo.reductions.reduction import Reduction
 from piwo.scores import IW
-from piwo.scores.ratio import log1p_ratio
+from piwo.scores.ratio import log1p_ratio, over_propensity
 
 __all__ = ["ActionEvidence", "ContextGaps", "EvidenceState", "GapState", "check"]
 
@@ -188,11 +188,13 @@ def _measured(
         verdict="fit",
         findings=(),
         policy=name,
-        rows=sums.rows,
+        rows=sums.logged,
+        unit=log.columns.unit,
+        units=log.units_of(sums.rows),
         actions=len(log.actions),
         actions_logged=len(log.actions) - len(unlogged),
         never_logged=tuple(log.actions.labels[i] for i in unlogged[:TABLE_ROWS]),
-        mean_reward=log.value(float(table.reward.sum()) / sums.rows),
+        mean_reward=log.value(float(table.reward.sum()) / sums.logged),
         reward_range=log.reward_range,
         cost=log.columns.cost,
         propensity_min=spread.top.rows[0][3],
@@ -208,7 +210,7 @@ def _measured(
         thinned=thinned,
         logged_once=once,
         delta=delta,
-        by_action=tuple(_action_rows(log, table, p_values, shown, sums.rows)),
+        by_action=tuple(_action_rows(log, table, p_values, shown, sums.logged)),
         actions_left_out=len(log.actions) - len(shown),
         heaviest=tuple(
             HeavyRow(row, log.actions.labels[code], propensity, w, share)
@@ -239,7 +241,8 @@ def _action_rows(
         count, inverse2 = float(table.count[code]), float(table.inverse2[code])
         mean, p = float(table.inverse[code]) / n, float(p_values[code])
         error = None
-        if n > 1 and math.isfinite(inverse2):
+        # Rows of a unit depend on each other, so the spread of rows says nothing.
+        if n > 1 and math.isfinite(inverse2) and log.columns.unit is None:
             error = math.sqrt(max(0.0, inverse2 / n - mean * mean) / (n - 1))
         yield ActionRow(
             action=log.actions.labels[code],
@@ -316,6 +319,8 @@ class ActionEvidence(Reduction[EvidenceState]):
 
     def update(self, state: EvidenceState, batch: Batch) -> EvidenceState:
         """Return the sums with a batch added."""
+        if batch.unit_starts is not None:
+            return state.merge(self._units(batch))
         ones, sums = np.ones(len(batch)), np.empty((self.actions, len(_BETS)))
         for j, bet in enumerate(_BETS):
             sums[:, j] = np.bincount(
@@ -324,6 +329,20 @@ class ActionEvidence(Reduction[EvidenceState]):
                 minlength=self.actions,
             )
         return state.merge(EvidenceState(len(batch), sums))
+
+    def _units(self, batch: Batch) -> EvidenceState:
+        """Return the sums over units, of the means of 1{A = a}/mu over their rows."""
+        assert batch.unit_starts is not None
+        sizes = np.diff(np.append(batch.unit_starts, len(batch)))
+        # Pairs of a unit and an action that it was given.
+        unit = np.repeat(np.arange(len(sizes)), sizes)
+        pairs, place = np.unique(unit * self.actions + batch.action, return_inverse=True)
+        inverse = over_propensity(batch.sampled(np.ones(len(batch))), batch)
+        means, action = np.bincount(place, inverse), pairs % self.actions
+        sums = np.empty((self.actions, len(_BETS)))
+        for j, bet in enumerate(_BETS):
+            sums[:, j] = np.bincount(action, np.log1p(bet * means), minlength=self.actions)
+        return EvidenceState(batch.count, sums)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from piwo.evaluation.record import rows_text
 from piwo.logs.actions import Label
 from piwo.logs.propensity_error import CalibrationBin
 from piwo.records import Record
@@ -170,6 +171,9 @@ class Health(Record):
     """The named context columns that have missing, NaN or infinite values."""
     calibration: tuple[CalibrationBin, ...] = ()
     """How estimated propensities compare with what was done; empty where they were logged."""
+    unit: str | None = None
+    """The column of units, of which weights and tests then are; None: of rows."""
+    units: int | None = None
 
     @property
     def fit(self) -> bool:
@@ -208,8 +212,11 @@ def _summary(health: Health) -> list[str]:
     shares = ", ".join(f"{k}: {_number(share)}" for k, share in health.top_share.items())
     reward = "reward (minus the cost)" if health.cost else "reward"
     least, middle = _propensity(health.propensity_min), _propensity(health.propensity_median)
+    rows = rows_text(health.rows, health.units, health.unit)
+    if health.units is None:
+        rows = f"rows {health.rows}"
     return [
-        f"rows {health.rows}, actions {health.actions} ({health.actions_logged} logged)",
+        f"{rows}, actions {health.actions} ({health.actions_logged} logged)",
         f"mean {reward} {_number(health.mean_reward)}",
         f"propensities: smallest {least}, median about {middle}",
         f"{health.policy} policy: effective sample size {_number(health.ess)}",

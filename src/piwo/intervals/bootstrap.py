@@ -229,8 +229,9 @@ class RowCredits(PolicyReduction[RowState]):
         wr = weights.times(batch.reward)
         rho = wr if isinstance(self.score, IW) else self.score.rho(batch, pi)
         # s, w, w R and the credit rho of each row, times its sampling weight s
-        thinning = np.ones(len(batch)) if batch.weight is None else batch.weight
-        columns = np.stack([np.ones(len(batch)), weights.w, wr, rho]) * thinning
+        columns = np.stack([np.ones(len(batch)), weights.w, wr, rho], axis=1)
+        # By unit, units are drawn instead of rows.
+        columns = np.ascontiguousarray(batch.observed(columns).T)
         return state.merge(RowState(((int(batch.row_numbers[0]), columns),)))
 
 

@@ -86,6 +86,8 @@ class IntervalMethod(ABC):
     """Whether it needs rewards with an upper end."""
     needs_mean_weight_one: bool = False
     """Whether it uses E w = 1, which fails for propensities that may be too small."""
+    needs_single_rows: bool = False
+    """Whether it needs rows that do not depend on each other: it does not exist by unit."""
     needs_row_numbers: bool = False
     """Whether it needs rows with numbers that are the same in every pass."""
     weight_limit: str = "none"
@@ -198,6 +200,8 @@ class IntervalMethod(ABC):
                 f"{self._argument} needs exact propensities, and these may be too small "
                 f"({factor}, {gamma}); {instead}"
             )
+        if self.needs_single_rows:
+            log.require_single_rows(self._argument, instead)
         if self.needs_row_numbers:
             log.require_order(self._argument, instead)
         if self.needs_upper_end and not math.isfinite(log.reward_range[1]):

@@ -126,6 +126,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         name="clopper-pearson",
         summary="exact interval of a binomial",
         source="Clopper and Pearson 1934",
+        needs_single_rows=True,
         needs="rewards of 0 and 1, weights of 0 and one other number by design",
         require=require_equal_weights,
         lower=_clopper_pearson_lower,
@@ -142,6 +143,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         name="eslb",
         summary="Efron-Stein bound around the self-normalized estimate",
         source="arXiv 2006.10460, Theorem 1",
+        needs_single_rows=True,
         needs="independent rows",
         needs_every_action=True,
         needs_row_numbers=True,
@@ -167,6 +169,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         name="empirical-likelihood",
         summary="empirical likelihood of pairs (w, R)",
         source="arXiv 1906.03323, Section 4",
+        needs_single_rows=True,
         guarantee="asymptotic",
         needs_mean_weight_one=True,
         needs_upper_end=True,
@@ -261,6 +264,8 @@ def _needs(method: IntervalMethod) -> str:
         needs.append("overlap")
     if method.needs_mean_weight_one:
         needs.append("exact propensities")
+    if method.needs_single_rows:
+        needs.append("rows, not units")
     if method.needs_every_action:
         needs.append("the probability of every action, of logger and policy")
     if method.needs_upper_end:

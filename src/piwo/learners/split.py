@@ -56,6 +56,7 @@ class Split:
                 "seed": seed,
                 "tail": tail,
                 "key": log.columns.key,
+                "unit": log.columns.unit,
                 "notes": list(parts.notes),
             },
         }

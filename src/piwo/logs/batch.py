@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Batch", "Floats"]
+__all__ = ["Batch", "Floats", "unit_slices"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,6 +47,9 @@ class Batch:
     """(n,) sampling weight s_t of a thinned log: one over the rate at which the row was kept."""
     policies: Mapping[str, Floats] = field(default_factory=dict)
     """Target-policy columns by name: (n,) pi(A_t | X_t)."""
+    unit_starts: npt.NDArray[np.int64] | None = None
+    """(u,) the first row of each unit, if rows are read by unit; `weight` is then one over the
+    number of rows of a row's unit. Empty if rows of units were left out."""
     rows: npt.NDArray[np.int64] | None = None
     """(n,) row numbers in the log if rows were left out (a split); None: start, start + 1, ..."""
 
@@ -60,8 +63,56 @@ class Batch:
             return self.rows
         return np.arange(self.start, self.start + len(self))
 
+    @property
+    def count(self) -> int:
+        """The number of independent observations: units if rows are read by unit, else rows."""
+        if self.unit_starts is None:
+            return len(self)
+        return len(self.unit_starts)
+
+    def of_units(self, numbers: npt.NDArray[np.int64]) -> Batch:
+        """Return the rows as those of whole units.
+
+        Args:
+            numbers: (n,) the number of each row's unit; rows of a unit are neighbors.
+        """
+        starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] + 1))
+        sizes = np.diff(np.append(starts, len(numbers)))
+        return replace(self, unit_starts=starts, weight=np.repeat(1.0 / sizes, sizes))
+
+    def by_unit(self, values: Floats) -> Floats:
+        """Return the mean of values, (n,) or (n, S), over the rows of each unit, (u,) or (u, S).
+
+        Without units, the values themselves.
+
+        >>> rows = Batch(0, np.zeros(3, np.int32), np.array([1.0, 0.0, 1.0]), np.ones(3))
+        >>> rows.of_units(np.array([7, 7, 8])).by_unit(rows.reward).tolist()
+        [0.5, 1.0]
+        """
+        if self.unit_starts is None:
+            return values
+        assert len(self.unit_starts) or not len(values), "rows of units were left out"
+        sizes = np.diff(np.append(self.unit_starts, len(values)))
+        # The sum of numbers up to 1.8e308 may be infinite.
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = np.add.reduceat(values, self.unit_starts, axis=0)
+            means: Floats = (sums.T / sizes).T
+        return means
+
+    def observed(self, values: Floats) -> Floats:
+        """Return values, (n,) or (n, S), as independent observations: means by unit, or s times.
+
+        Their sum is that of `sampled`; squares differ.
+        """
+        if self.unit_starts is not None:
+            return self.by_unit(values)
+        return self.sampled(values)
+
     def sampled(self, values: Floats) -> Floats:
-        """Return values, (n,) or (n, S), times the sampling weights of their rows."""
+        """Return values, (n,) or (n, S), times the sampling weights of their rows.
+
+        By unit, each row weighs one over the number of its unit's rows.
+        """
         if self.weight is None:
             return values
         # Weights are by row; other axes of the values get axes of length 1.
@@ -84,7 +135,7 @@ class Batch:
             kept["rows"] = self.row_numbers[keep]
         for item in fields(self):
             value = getattr(self, item.name)
-            if not isinstance(value, np.ndarray) or item.name == "rows":
+            if not isinstance(value, np.ndarray) or item.name in ("rows", "unit_starts"):
                 continue
             # The action codes are empty if they were not asked for.
             if len(value) or not len(self):
@@ -93,4 +144,45 @@ class Batch:
         for name, column in self.policies.items():
             policies[name] = column[keep]
         kept["policies"] = policies
+        if self.unit_starts is not None:
+            kept["unit_starts"] = self._starts_within(keep)
         return replace(self, **kept)
+
+    def _starts_within(self, keep: npt.NDArray[Any] | slice) -> npt.NDArray[np.int64]:
+        """Return the first rows of the units of a slice; none unless it holds whole units."""
+        assert self.unit_starts is not None
+        if isinstance(keep, slice):
+            first, last, _ = keep.indices(len(self))
+            begin, end = np.searchsorted(self.unit_starts, [first, last])
+            bounds = np.append(self.unit_starts, len(self))
+            if first < last and bounds[begin] == first and bounds[end] == last:
+                return self.unit_starts[begin:end] - first
+        return self.unit_starts[:0]
+
+    def slices(self, most: int) -> Iterator[slice]:
+        """Yield slices of about so many rows; of whole units, if rows are read by unit."""
+        if self.unit_starts is not None:
+            yield from unit_slices(np.append(self.unit_starts[1:], len(self)), most)
+            return
+        for start in range(0, len(self), most):
+            yield slice(start, min(start + most, len(self)))
+
+
+def unit_slices(ends: npt.NDArray[np.int64], most: int) -> Iterator[slice]:
+    """Yield slices of whole units with at most so many rows; a larger unit is a slice by itself.
+
+    Args:
+        ends: (u,) one past the last row of each unit.
+        most: rows of a slice.
+
+    >>> [(x.start, x.stop) for x in unit_slices(np.array([2, 3, 9, 10]), 4)]
+    [(0, 3), (3, 9), (9, 10)]
+    """
+    at, last = 0, int(ends[-1])
+    while at < last:
+        # The last end within reach, or that of the unit that begins here.
+        within = int(np.searchsorted(ends, at + most, side="right")) - 1
+        here = int(np.searchsorted(ends, at, side="right"))
+        end = int(ends[max(within, here)])
+        yield slice(at, end)
+        at = end

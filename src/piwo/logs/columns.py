@@ -139,6 +139,15 @@ class Roles(UnloggedRoles, total=False):
             holds="keys",
         ),
     ]
+    unit: Annotated[
+        str | None,
+        Role(
+            "column of the unit (a user, a session) whose rows depend on each other; statistics "
+            "and splits are then by unit, and each unit counts the same",
+            holds="keys",
+            common=True,
+        ),
+    ]
 
 
 class Arrays(TypedDict, total=False):
@@ -155,6 +164,7 @@ class Arrays(TypedDict, total=False):
         "(n, K) mu(a | X_t), columns in the order of `actions`; a data frame is matched by name",
     ]
     weight: Annotated[Any, "(n,) sampling weights"]
+    unit: Annotated[Any, "(n,) units (users, sessions) whose rows depend on each other"]
 
 
 def _table(kind: type) -> dict[str, Any]:
@@ -168,7 +178,7 @@ ROLES: Mapping[str, Role] = _table(Roles)
 UNLOGGED_ROLES: Mapping[str, Role] = _table(UnloggedRoles)
 """Those of a log without propensities."""
 ARRAYS: Mapping[str, str] = _table(Arrays)
-"""Every optional array of numbers by name, and what it must be."""
+"""Every optional array by name, and what it must be."""
 NUMBERS = tuple(x for x, role in ROLES.items() if role.holds == "number" and x != "cost")
 """Roles with one number a row; the column of a cost is that of the reward."""
 STATES_PROPENSITIES = ("propensity", "log_propensity", "propensities")
@@ -300,6 +310,7 @@ class Columns:
     policies: tuple[str, ...] = ()
     cost: bool = False
     key: str | None = None
+    unit: str | None = None
 
     @classmethod
     def of_roles(cls, roles: Roles, behavior: bool = False) -> Columns:
@@ -377,8 +388,7 @@ class Columns:
     def scalars(self) -> tuple[str, ...]:
         """Return the columns with one value a row, but for context columns."""
         names = [self.action, *self.numbers().values(), *self.policies]
-        if self.key is not None:
-            names.append(self.key)
+        names += [name for name in (self.key, self.unit) if name is not None]
         return tuple(names)
 
     def resolve(self, available: Sequence[str]) -> Columns:
@@ -402,6 +412,7 @@ class Columns:
                     "that does not depend on the decision, such as the number of an "
                     "event"
                 )
+        self._check_unit(roles.values(), available)
         names = list(roles.values())
         for place, name in enumerate(names):
             if name in names[:place]:
@@ -425,6 +436,22 @@ class Columns:
                 "expected a column of probabilities of the logged action"
             )
         return replace(self, context=context, policies=policies)
+
+    def _check_unit(self, taken: Iterable[str], available: Sequence[str]) -> None:
+        """Raise unless the column of units exists and says nothing of decisions."""
+        if self.unit is None:
+            return
+        match_names([self.unit], available, "unit")
+        if self.unit in (*taken, *self.policies):
+            raise UsageError(
+                f"unit column {self.unit!r} has another role too, expected a column that does "
+                "not depend on the decision, such as the id of a user"
+            )
+        if self.weight is not None:
+            raise UsageError(
+                f"got {argument('unit')}={self.unit!r} and {argument('weight')}={self.weight!r}, "
+                "expected one of the two: nothing is proved for units of which rows are missing"
+            )
 
     def _require_one_each(self, available: Sequence[str]) -> None:
         """Raise if two columns have one name: only one of them would be read."""

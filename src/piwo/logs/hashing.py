@@ -56,12 +56,13 @@ def uniform(seed: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
+def key_numbers(values: pa.Array, column: str, role: str = "key") -> npt.NDArray[np.int64]:
     """Return a number for every key (whole numbers or text), the same on every machine.
 
     Args:
         values: n keys.
         column: the name of their column.
+        role: what the column is called in messages.
 
     Returns:
         (n,) whole numbers from 0 to 2^63 - 1; equal keys have equal numbers.
@@ -80,7 +81,7 @@ def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
         values = values.dictionary_decode()
     if values.null_count:
         raise DataError(
-            f"key column {column!r} is missing in some rows, expected a value of its own in each"
+            f"{role} column {column!r} is missing in some rows, expected a value in each"
         )
     if pa.types.is_integer(values.type):
         # Numbers up to 2^63 - 1 have the same 64 bits in both types; larger ones are uint64.
@@ -93,7 +94,7 @@ def key_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
         bits = _half("low:", values) | (_half("top:", values) << np.uint64(32))
     else:
         raise DataError(
-            f"key column {column!r} has type {values.type}, expected whole numbers or "
+            f"{role} column {column!r} has type {values.type}, expected whole numbers or "
             "text; cast it first"
         )
     # 63 bits are a non-negative int64, as row numbers are.

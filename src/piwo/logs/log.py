@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, Unpack
@@ -37,6 +37,7 @@ from piwo.logs.reader import (
     warn_of,
 )
 from piwo.logs.split import CountSides, HeldOut, Split, check_split
+from piwo.logs.units import by_unit
 from piwo.logs.validation import Behavior, Finding, Refused, Schema
 from piwo.messages import argument
 from piwo.sources.clusters import Cluster
@@ -92,6 +93,8 @@ class Log:
     selector: Selector | None = None
     propensity_error: PropensityErrorBound | None = None
     encoding: Encoding = DEFAULT_ENCODING
+    grouped: dict[int, Source] = field(default_factory=dict, compare=False)
+    """id of a source -> the same rows with those of a unit together; see `source_by_unit`."""
     reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
     """Returns the sides of a split, learned from and held out, each with propensities estimated
     from its own rows; None if the propensities were logged."""
@@ -462,8 +465,9 @@ class Log:
             cut = len(log) - int(np.floor(holdout * len(log)))
         held_out = HeldOut(float(holdout), seed, cut)
         columns = [log.columns.action]
-        if log.columns.key is not None:
-            columns.append(log.columns.key)
+        chosen_by = log.columns.unit or log.columns.key
+        if chosen_by is not None:
+            columns.append(chosen_by)
         reader = Reader(replace(log.unlabeled, actions=log.actions))
         tally = fold(log.source, columns, CountSides(reader, held_out))
         train_rows, test_rows = tally.require_sides(log.columns.key, min_rows)
@@ -482,10 +486,15 @@ class Log:
     def _in_fixed_order(self, tail: bool) -> Log:
         """Return the same rows with row numbers, or keys, that are the same at every pass."""
         log = self
+        if tail and self.columns.unit is not None:
+            raise UsageError(
+                f"got {argument('unit')}={self.columns.unit!r} and {argument('tail', value=True)}, "
+                "expected one of the two: the rows of a unit would be on both sides"
+            )
         if tail:
             self.require_order("the last part of a log")
             log = replace(self, columns=replace(self.columns, key=None))
-        elif self.columns.key is None:
+        elif self.columns.key is None and self.columns.unit is None:
             self.require_order(
                 "a held-out split",
                 f"name a column with another value in every row ({argument('key')})",
@@ -510,10 +519,11 @@ class Log:
 
     @property
     def _choosing(self) -> list[str]:
-        """The key column, if rows are selected by their key."""
-        if self.selector is None or self.columns.key is None:
+        """The column of units or keys, if rows are selected by these."""
+        column = self.columns.unit or self.columns.key
+        if self.selector is None or column is None:
             return []
-        return [self.columns.key]
+        return [column]
 
     @property
     def _unlabeled_reader(self) -> Reader:
@@ -552,6 +562,28 @@ class Log:
                 f"order; {instead}, or read the rows from files"
             )
 
+    def units_of(self, count: int) -> int | None:
+        """Return the number of observations if these are units; None if they are rows."""
+        if self.columns.unit is None:
+            return None
+        return count
+
+    def require_single_rows(self, what: str, instead: str) -> None:
+        """Raise if rows belong to units, and so depend on each other.
+
+        Args:
+            what: the caller in words, which treats rows as independent.
+            instead: the advice.
+
+        Raises:
+            UsageError: for logs with a column of units.
+        """
+        if self.columns.unit is not None:
+            raise UsageError(
+                f"{what} treats rows as independent, and those of one {self.columns.unit!r} "
+                f"({argument('unit')}) are not; {instead}"
+            )
+
     def require_one_machine(self, what: str) -> None:
         """Raise if the rows stay in a cluster; called before anything is read.
 
@@ -568,13 +600,24 @@ class Log:
                 "the Ridge and Exhaustive oracles), or read a sample that fits"
             )
 
+    @property
+    def source_by_unit(self) -> Source:
+        """The source for passes that validate rows: units are whole, if the log declares them."""
+        unit = self.columns.unit
+        if unit is None:
+            return self.source
+        known = self.grouped.get(id(self.source))
+        if known is None:
+            known = self.grouped[id(self.source)] = by_unit(self.source, unit)
+        return known
+
     def fragments(
         self,
         context: bool = False,
         propensities: bool = False,
     ) -> list[Fragment]:
         """Return the parts of the log; context and propensity vectors only if asked for."""
-        return self.source.fragments(self.wanted(context, propensities))
+        return self.source_by_unit.fragments(self.wanted(context, propensities))
 
     def wanted(
         self,
@@ -591,6 +634,8 @@ class Log:
         if columns.propensities is not None and vectors:
             wanted.append(columns.propensities)
         wanted += self._choosing
+        if columns.unit is not None:
+            wanted.append(columns.unit)
         return tuple(dict.fromkeys(wanted))
 
     def reader(self, labels: bool = True, context: bool = True) -> Reader:
@@ -610,7 +655,7 @@ class Log:
         # A behavior policy computes propensities from the context.
         if context or self.behavior is not None:
             schema = replace(schema, features=self.features)
-        return Reader(schema, self.selector)
+        return Reader(schema, self.selector, by_unit=self.columns.unit is not None)
 
     def counted(self, refused: Refused) -> DataError:
         """Return the error for a refusal, with counts over the whole log."""
@@ -618,7 +663,7 @@ class Log:
             # The user has to correct the whole log, not only this part.
             return replace(self, selector=None).counted(refused)
         columns = self.wanted(context=True, propensities=True)
-        found = fold(self.source, columns, FindRefused(self.reader()))
+        found = fold(self.source, columns, FindRefused(replace(self.reader(), by_unit=False)))
         return DataError(str(Refused(found or refused.findings)))
 
     def passed(self, rows: int) -> None:

@@ -16,8 +16,16 @@ from piwo.engines.task import Task
 from piwo.errors import warn
 from piwo.logs.batch import Batch
 from piwo.logs.hashing import key_numbers
+from piwo.logs.units import ROW_NUMBER, UNIT_NUMBER, unit_numbers, whole_units
 from piwo.logs.validation import Finding, Refused, Schema, merge_findings, validate
-from piwo.sources.source import Fragment, cut, decoded
+from piwo.sources.source import (
+    BATCH_ROWS,
+    Fragment,
+    cut,
+    decoded,
+    list_entries,
+    rows_within,
+)
 
 __all__ = [
     "CountRows",
@@ -46,6 +54,8 @@ class Reader:
 
     schema: Schema
     selector: Selector | None = None
+    by_unit: bool = False
+    """Whether batches hold whole units; their rows are neighbors in every fragment."""
 
     def read(self, fragment: Fragment) -> Iterator[tuple[Batch, tuple[Finding, ...]]]:
         """Yield the validated batches of one fragment, each with its harmless findings.
@@ -53,8 +63,12 @@ class Reader:
         Raises:
             Refused: if rows break a rule.
         """
+        unit = self.schema.columns.unit
         for record, rows in self.records(fragment):
-            yield validate(record, self.schema, rows)
+            batch, findings = validate(record, self.schema, rows)
+            if self.by_unit and unit is not None:
+                batch = batch.of_units(unit_numbers(record, unit))
+            yield batch, findings
 
     def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         """Yield the selected raw rows, with their numbers in the log."""
@@ -70,14 +84,29 @@ class Reader:
         fragment: Fragment,
     ) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
         """Yield raw rows, their numbers in the log, and the numbers of their keys for selection."""
-        start, key = fragment.start, self.schema.columns.key
-        for whole in fragment.records():
-            for record in cut(whole, self._width(whole)):
-                rows = numbers = np.arange(start, start + record.num_rows)
-                start += record.num_rows
-                if key is not None and key in record.schema.names:
-                    numbers = key_numbers(record[key], key)
-                yield record, rows, numbers
+        start, columns = fragment.start, self.schema.columns
+        for record in self._cut(fragment):
+            rows = numbers = np.arange(start, start + record.num_rows)
+            start += record.num_rows
+            names = record.schema.names
+            if ROW_NUMBER in names:
+                rows = numbers = record[ROW_NUMBER].to_numpy(zero_copy_only=False)
+            if columns.unit is not None and not {columns.unit, UNIT_NUMBER}.isdisjoint(names):
+                numbers = unit_numbers(record, columns.unit)
+            elif columns.key is not None and columns.key in names:
+                numbers = key_numbers(record[columns.key], columns.key)
+            yield record, rows, numbers
+
+    def _cut(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """Yield raw rows in batches whose numbers fit into `BATCH_BYTES`, or of whole units."""
+        unit = self.schema.columns.unit
+        if not (self.by_unit and unit is not None):
+            for whole in fragment.records():
+                yield from cut(whole, self._width(whole))
+            return
+        for whole in whole_units(fragment.records(), unit, BATCH_ROWS):
+            most = rows_within(list_entries(whole) / max(whole.num_rows, 1) + self._width(whole))
+            yield from whole_units(iter([whole]), unit, most)
 
     def _width(self, record: pa.RecordBatch) -> int:
         """Return how many numbers the context and the behavior policy compute for a row."""

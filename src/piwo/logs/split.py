@@ -196,7 +196,7 @@ class CountSides(Task[Sides]):
             held = self.held_out.held(numbers)
             train = np.bincount(codes[~held], minlength=size)
             test = np.bincount(codes[held], minlength=size)
-            if schema.columns.key is not None:
+            if schema.columns.key is not None and schema.columns.unit is None:
                 keys, rows = np.unique(numbers, return_counts=True)
             found = found.merge(Sides(np.stack([train, test]), keys, rows))
         return found

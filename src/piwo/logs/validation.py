@@ -193,7 +193,7 @@ def validate(
     policies: dict[str, Floats] = {}
     for name in columns.policies:
         policies[name] = _probability(record[name], name, findings, zero_allowed=True)
-    optional: dict[str, Floats] = {}
+    optional: dict[str, Any] = {}
     for role, name, check in columns.checked_alone():
         optional[role] = _CHECKS[check](record[name], name, findings)
     # Propensities come last: a behavior policy needs a valid context.

@@ -51,10 +51,19 @@ def row_blocks(rows: int, actions: int, size: int | None = None) -> Iterator[sli
     >>> [(x.start, x.stop) for x in row_blocks(1000, 32)]
     [(0, 512), (512, 1000)]
     """
+    step = block_rows(actions, size)
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def block_rows(actions: int, size: int | None = None) -> int:
+    """Return the number of rows of a block of `row_blocks`.
+
+    >>> block_rows(32)
+    512
+    """
     bytes_a_row = 8 * actions
     least = min(_LEAST_ROWS, _MOST_BYTES // bytes_a_row)
-    step = max((size or _BLOCK_BYTES) // bytes_a_row, least, 1)
-    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+    return max((size or _BLOCK_BYTES) // bytes_a_row, least, 1)
 
 
 def take(context: Floats | None, rows: slice | npt.NDArray[Any]) -> Floats | None:

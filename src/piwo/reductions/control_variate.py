@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.bets import BETS, bet_sums, bet_sums_of, bet_sums_of_logs
 from piwo.reductions.vector_sums import VectorSums
+from piwo.scores.ratio import Weights
 
 __all__ = ["BASELINES", "GAIN_BASELINES", "ControlVariates", "VariateState"]
 
@@ -87,6 +90,8 @@ class ControlVariates(VectorSums[VariateState]):
         # sum_a min(c pi_a, k mu_a) for every (c, k), and sum_a (mu_a - pi_a)_+
         truncated_masses(pi, mu, c, k, masses, distance)
         weights = self.weights(batch, pi[np.arange(len(batch)), batch.action])
+        if batch.unit_starts is not None:
+            return self._units(weights, batch, masses, distance)
         # Rows whose weight exceeds float64 are summed by logarithms.
         lost = ~np.isfinite(weights.w)
         if not lost.any():
@@ -138,3 +143,38 @@ class ControlVariates(VectorSums[VariateState]):
             log_rest = np.log(np.maximum(0.0, 1.0 - distance))
             state.improvement[0] = bet_sums_of_logs(np.logaddexp(log_won, log_rest))
         return state
+
+    def _units(
+        self, weights: Weights, batch: Batch, masses: Floats, distance: Floats
+    ) -> VariateState:
+        """Return the sums over units, of the means of the same quantities."""
+        state, r, missed = VariateState(), batch.reward, np.maximum(0.0, 1.0 - batch.reward)
+        # w R and w (1 - R); w (R - b) + b of rows beyond float64 is as in `_lost`
+        earned, lost = weights.times(r), weights.times(missed)
+        log_earned, log_lost = partial(_log_sum, weights, r), partial(_log_sum, weights, missed)
+        for i, (c, k) in enumerate(BASELINES):
+            rest = masses[i] + (k - np.minimum(c * weights.w, k))
+            state.value[i] = bet_sums_of(batch, earned + rest, partial(log_earned, rest))
+            if not self.bounded:
+                continue
+            state.loss[i] = bet_sums_of(batch, lost + rest, partial(log_lost, rest))
+            if i in GAIN_BASELINES:
+                state.improvement[1 + GAIN_BASELINES.index(i)] = bet_sums_of(
+                    batch, earned + rest + missed, partial(log_earned, rest + missed)
+                )
+        if self.bounded:
+            # w R + 1 - R + (1 - w)_+ - sum_a (mu_a - pi_a)_+
+            rest = missed + np.maximum(0.0, 1.0 - weights.w) - distance
+            state.improvement[0] = bet_sums_of(
+                batch, np.maximum(0.0, earned + rest), partial(log_earned, np.maximum(0.0, rest))
+            )
+        return state
+
+
+def _log_sum(weights: Weights, factor: Floats, rest: Floats, rows: npt.NDArray[np.intp]) -> Floats:
+    """Return log(w factor + rest) of some rows."""
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.logaddexp(
+            weights.logarithm()[rows] + np.log(factor[rows]), np.log(rest[rows])
+        )
+    return logs

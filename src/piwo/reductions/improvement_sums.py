@@ -48,10 +48,11 @@ class ImprovementSums(Reduction[CreditState]):
             # The first term is the linear LS gain of R' = R / (1 + lam (1 - R)), since
             # log(1 + lam R'/mu) = log(1 + lam (1 - R) + lam R/mu) - log(1 + lam (1 - R)).
             smaller = batch.with_reward(batch.reward / (1.0 + bet * missed))
-            gains[:, s] = LSLinear(bet).gains(smaller)
+            gains[:, s] = batch.sampled(LSLinear(bet).gains(smaller))
             # The second term does not depend on the policy: sum_t log(1 + lam (1 - R))/lam
-            alone[s] = np.log1p(bet * missed).sum() / bet
+            alone[s] = batch.sampled(np.log1p(bet * missed)).sum() / bet
         credit = np.empty((len(self.bets), len(self.policies)))
         for i, policy in enumerate(self.policies):
             credit[:, i] = policy.logged(batch) @ gains + alone
-        return state.merge(CreditState(float(len(batch)), credit))
+        rows = float(batch.sampled(np.ones(len(batch))).sum())
+        return state.merge(CreditState(rows, credit))

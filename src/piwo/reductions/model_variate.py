@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.bets import BETS, bet_sums_of
 from piwo.reductions.vector_sums import VectorSums
 from piwo.scores.ratio import Weights
 
@@ -106,13 +107,13 @@ class ModelVariates(VectorSums[ModelState]):
             # Y = w R + rest, rest = sum_a min(pi_a q_a, k mu_a) + k - w b
             masses = np.minimum(pi * rewards, k * mu).sum(axis=1)
             rest = masses + uncut(weights.w, rewards[rows], k)
-            state.value[i] = _bets(weights, r, rest)
+            state.value[i] = _bets(batch, weights, r, rest)
             if self.bounded:
                 # the same with 1 - R and 1 - q
                 masses = np.minimum(pi * losses, k * mu).sum(axis=1)
                 missed = masses + uncut(weights.w, losses[rows], k)
-                state.loss[i] = _bets(weights, 1.0 - r, missed)
-                state.improvement[i] = _bets(weights, r, rest + (1.0 - r))
+                state.loss[i] = _bets(batch, weights, 1.0 - r, missed)
+                state.improvement[i] = _bets(batch, weights, r, rest + (1.0 - r))
         return state
 
 
@@ -132,13 +133,14 @@ def uncut(w: Floats, q: Floats, k: float) -> Floats:
     return np.asarray(k - np.minimum(product, k))
 
 
-def _bets(weights: Weights, r: Floats, rest: Floats) -> Floats:
-    """Return the bet sums of w R + rest; rows whose weights exceed float64 use logarithms."""
-    # Rows whose weight exceeds float64 are summed by logarithms.
-    lost = ~np.isfinite(weights.w)
-    if not lost.any():
-        return bet_sums(weights.w * r + rest)
-    # log Y = logaddexp(log w + log R, log rest)
-    with np.errstate(divide="ignore"):
-        logs = np.logaddexp(weights.logarithm()[lost] + np.log(r[lost]), np.log(rest[lost]))
-    return bet_sums(weights.w[~lost] * r[~lost] + rest[~lost]) + bet_sums_of_logs(logs)
+def _bets(batch: Batch, weights: Weights, r: Floats, rest: Floats) -> Floats:
+    """Return the bet sums of w R + rest."""
+
+    def logarithm(rows: npt.NDArray[np.intp]) -> Floats:
+        # log Y = logaddexp(log w + log R, log rest)
+        with np.errstate(divide="ignore"):
+            earned = weights.logarithm()[rows] + np.log(r[rows])
+            logs: Floats = np.logaddexp(earned, np.log(rest[rows]))
+        return logs
+
+    return bet_sums_of(batch, weights.times(r) + rest, logarithm)

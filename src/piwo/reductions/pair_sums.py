@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.blocks import row_blocks
 from piwo.policies.policy import Policy
-from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.bets import BETS, bet_sums_of
 from piwo.reductions.model_variate import uncut
 from piwo.reductions.reduction import Reduction
+from piwo.reductions.vector_sums import in_blocks
 from piwo.scores.ratio import log_ratio, over_propensity
 
 __all__ = ["PAIR_BASELINES", "PairState", "PairSums"]
@@ -22,8 +25,6 @@ PAIR_BASELINES: tuple[tuple[float, float], ...] = tuple(
 )
 """(c, k): the baseline c for actions that the policy plays more often than the other, truncated so
 that |pi - pi'| b / mu <= k; and 1 - c, for losses, for actions that it plays less often."""
-
-_BLOCK_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -105,16 +106,13 @@ class PairSums(Reduction[PairState]):
             missed = self.other.logged(batch) * (1.0 - batch.reward)
             numerator, rest = earned + missed, np.zeros(len(batch))
         y = over_propensity(numerator, batch) + rest
-        state = state.merge(PairState(len(batch)))
+        state = state.merge(PairState(batch.count))
         if self.variates:
-            for block in row_blocks(len(batch), len(self.policy.actions), size=_BLOCK_BYTES):
-                state = state.merge(PairState(raised=self._raised(batch.take(block))))
-        lost = np.flatnonzero(~np.isfinite(y))
-        if not len(lost):
-            return state.merge(PairState(bets=bet_sums(y)))
+            for block in in_blocks(batch, len(self.policy.actions)):
+                state = state.merge(PairState(raised=self._raised(block)))
         # The rest is at most 1: negligible next to a number beyond float64.
-        beyond = bet_sums_of_logs(log_ratio(numerator, batch, lost))
-        return state.merge(PairState(bets=bet_sums(np.delete(y, lost)) + beyond))
+        bets = bet_sums_of(batch, y, lambda lost: log_ratio(numerator, batch, lost))
+        return state.merge(PairState(bets=bets))
 
     def _differences(self, batch: Batch) -> tuple[Floats, Floats]:
         """Return the numerator over mu, and 1 - sum_a (pi' - pi)_+, (n,), block by block."""
@@ -149,14 +147,17 @@ class PairSums(Reduction[PairState]):
         # |d|/mu and |d| R'/mu
         size, plain = over_propensity(np.abs(taken), batch), over_propensity(numerator, batch)
         rest, found = np.maximum(0.0, 1.0 - less.sum(axis=1)), np.zeros((len(c), len(BETS)))
-        beyond = np.flatnonzero(~np.isfinite(plain))
         for i, (rewarded, cut) in enumerate(PAIR_BASELINES):
             # Y = |d| R'/mu + (k - min(c' |d|/mu, k)) + sum_a min(c'_a |d_a|, k mu_a) + rest
             share = np.where(taken > 0.0, rewarded, 1.0 - rewarded)
             added = rest + gained[i] + lost[i] + uncut(size, share, cut)
-            found[i] = bet_sums(np.delete(plain + added, beyond))
-            if len(beyond):
-                with np.errstate(divide="ignore"):
-                    logs = np.logaddexp(log_ratio(numerator, batch, beyond), np.log(added[beyond]))
-                found[i] += bet_sums_of_logs(logs)
+            logs = partial(_log_sum, numerator, batch, added)
+            found[i] = bet_sums_of(batch, plain + added, logs)
         return found
+
+
+def _log_sum(numerator: Floats, batch: Batch, added: Floats, rows: npt.NDArray[np.intp]) -> Floats:
+    """Return log(numerator/mu + added) of some rows."""
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.logaddexp(log_ratio(numerator, batch, rows), np.log(added[rows]))
+    return logs

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from piwo.engines.state import State, largest
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.bets import BETS, bet_sums, bet_sums_of, bet_sums_of_logs
 from piwo.reductions.policy_reduction import PolicyReduction
 from piwo.scores.iw import IW
 from piwo.scores.ratio import Weights
@@ -26,13 +27,18 @@ def _no_bets() -> Floats:
 class MomentState(State):
     """Sums of weights w = pi/mu, credits rho and u = rho at reward 1; s: the sampling weight.
 
+    By unit, each of these quantities is its mean over the rows of a unit, and sums are over units.
+
     >>> MomentState(rows=1, max_weight=2.0).merge(MomentState(rows=2, max_weight=5.0)).max_weight
     5.0
     """
 
     rows: int = 0
+    """The number n of independent observations: rows, or units if the log is read by unit."""
+    logged: int = 0
+    """The number of rows."""
     total: float = 0.0
-    """sum s; the number of rows if the log was not subsampled."""
+    """sum s; n if the log was not subsampled."""
     w: float = 0.0
     w2: float = 0.0
     wr: float = 0.0
@@ -112,6 +118,9 @@ class PolicySums(PolicyReduction[PolicyState]):
         """Return the state with the rows of a batch added."""
         pi = self.policy.logged(batch)
         weights = self.weights(batch, pi)
+        if batch.unit_starts is not None:
+            moments, bets = self._units(batch, weights)
+            return state.merge(PolicyState(self._credits(moments, batch, pi), bets))
         # Without an upper end of rewards, w R may exceed float64 although w does not.
         scale = 1.0
         if not self.bounded:
@@ -140,6 +149,7 @@ class PolicySums(PolicyReduction[PolicyState]):
             total, reward = float(s.sum()), float((s * batch.reward).sum())
         moments = MomentState(
             rows=len(batch),
+            logged=len(batch),
             total=total,
             w=float(sums[0]),
             w2=float(sums[1]),
@@ -186,6 +196,7 @@ class PolicySums(PolicyReduction[PolicyState]):
         credit = np.inf if (few.reward > 0).any() else 0.0
         infinite = MomentState(
             rows=len(lost),
+            logged=len(lost),
             total=float(s.sum()),
             w=np.inf,
             w2=np.inf,
@@ -197,17 +208,60 @@ class PolicySums(PolicyReduction[PolicyState]):
         )
         return moments.merge(infinite), bets.merge(added)
 
+    def _units(self, batch: Batch, weights: Weights) -> tuple[MomentState, BetState]:
+        """Return the sums over units, of the means of w, w R, w (1 - R) and w R + 1 - R."""
+        r, missed = batch.reward, np.maximum(0.0, 1.0 - batch.reward)
+        earned = weights.times(r)
+        w, wr, reward = batch.by_unit(weights.w), batch.by_unit(earned), batch.by_unit(r)
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = MomentState(
+                rows=batch.count,
+                logged=len(batch),
+                total=float(batch.count),
+                w=float(w.sum()),
+                w2=float((w * w).sum()),
+                wr=float(wr.sum()),
+                w2r=float(np.where(wr > 0.0, w * wr, 0.0).sum()),
+                w2r2=float((wr * wr).sum()),
+                reward=float(reward.sum()),
+                max_weight=float(weights.w.max(initial=0.0)),
+            )
+
+        # log w, log(w R), log(w (1 - R)) and log(w R + 1 - R) of rows beyond float64
+        def log_weight(rows: npt.NDArray[np.intp], factor: Floats | None = None) -> Floats:
+            logs: Floats = weights.logarithm()[rows]
+            if factor is None:
+                return logs
+            with np.errstate(divide="ignore"):
+                return logs + np.log(factor[rows])
+
+        def log_better(rows: npt.NDArray[np.intp]) -> Floats:
+            with np.errstate(divide="ignore"):
+                logs: Floats = np.logaddexp(log_weight(rows, r), np.log(missed[rows]))
+            return logs
+
+        bets = BetState(
+            value=bet_sums_of(batch, earned, partial(log_weight, factor=r)),
+            weight=bet_sums_of(batch, weights.w, log_weight),
+        )
+        if self.bounded:
+            lost = weights.times(missed)
+            bets = replace(
+                bets,
+                loss=bet_sums_of(batch, lost, partial(log_weight, factor=missed)),
+                improvement=bet_sums_of(batch, earned + missed, log_better),
+            )
+        return moments, bets
+
     def _credits(self, moments: MomentState, batch: Batch, pi: Floats) -> MomentState:
         """Return the moments with the sums of the score's credits; those of IW are in them."""
         if isinstance(self.score, IW):
             return replace(moments, u=moments.w, u2=moments.w2, rho=moments.wr, rho2=moments.w2r2)
         # sums of s u, (s u)^2, s rho, (s rho)^2, and of s rho for losses 1 - R
-        s = 1.0 if batch.weight is None else batch.weight
-        # u = rho at reward 1
-        used = self.score.rho(batch.with_reward(np.ones(len(batch))), pi)
-        u, rho, loss = s * used, s * self.score.rho(batch, pi), 0.0
+        u = batch.observed(self.score.rho(batch.with_reward(np.ones(len(batch))), pi))
+        rho, loss = batch.observed(self.score.rho(batch, pi)), 0.0
         if self.score.pessimistic and self.bounded:
-            loss = float((s * self.score.rho(batch.losses(), pi)).sum())
+            loss = float(batch.observed(self.score.rho(batch.losses(), pi)).sum())
         with np.errstate(over="ignore"):
             u2, rho2 = float((u * u).sum()), float((rho * rho).sum())
         changed = int(self.score.changed(batch, pi).sum())

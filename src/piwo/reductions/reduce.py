@@ -40,11 +40,17 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     """
     columns = log.wanted(reduction.context, reduction.propensities)
     reader = log.reader(reduction.labels, reduction.context)
-    found = fold(log.source, columns, _Sum(reader, reduction))
+    found = fold(log.source_by_unit, columns, _Sum(reader, reduction))
     if found.refused:
         raise log.counted(Refused(found.refused))
     if found.rows == 0:
         raise DataError(f"no rows in {log.name}, expected at least one logged decision")
+    if found.count < 2 and log.columns.unit is not None:
+        raise DataError(
+            f"all {found.rows} rows of {log.name} have one value of the unit column "
+            f"{log.columns.unit!r}, expected at least two units; name the column whose values "
+            "do not depend on each other"
+        )
     log.passed(found.rows)
     warn_of(found.findings)
     state: S = found.state
@@ -57,6 +63,8 @@ class _Summed(State):
 
     state: Any
     rows: int = 0
+    count: int = 0
+    """Independent observations: rows, or units."""
     findings: tuple[Finding, ...] = ()
     """Harmless ones."""
     refused: tuple[Finding, ...] = ()
@@ -76,22 +84,24 @@ class _Sum(Task[_Summed]):
 
     def of_fragment(self, fragment: Fragment) -> _Summed:
         """Return what the rows of a fragment sum to."""
-        state, rows, findings = self.reduction.empty(), 0, list[Finding]()
+        state, rows, count, findings = self.reduction.empty(), 0, 0, list[Finding]()
         try:
             for batch, found in self.reader.read(fragment):
                 findings += found
                 rows += len(batch)
+                count += batch.count
                 if len(batch):
                     state = self.reduction.update(state, batch)
         except Refused as refused:
             return _Summed(self.reduction.empty(), refused=refused.findings)
-        return _Summed(state, rows, merge_findings(findings))
+        return _Summed(state, rows, count, merge_findings(findings))
 
     def merge(self, one: _Summed, other: _Summed) -> _Summed:
         """Return the sums of both parts; the first refusal stays."""
         return _Summed(
             self.reduction.merge(one.state, other.state),
             one.rows + other.rows,
+            one.count + other.count,
             merge_findings((*one.findings, *other.findings)),
             one.refused or other.refused,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from piwo.logs.batch import Batch
-from piwo.policies.blocks import row_blocks
+from piwo.policies.blocks import block_rows
 from piwo.reductions.policy_reduction import PolicyReduction
 
 __all__ = ["VectorSums", "in_blocks"]
@@ -59,5 +59,5 @@ def in_blocks(batch: Batch, actions: int) -> Iterator[Batch]:
     ... )
     ([1, 1, 1, 1, 1, 1, 1, 1, 1], [9])
     """
-    for block in row_blocks(len(batch), actions, size=_BLOCK_BYTES):
+    for block in batch.slices(block_rows(actions, _BLOCK_BYTES)):
         yield batch.take(block)

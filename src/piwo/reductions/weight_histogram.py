@@ -74,9 +74,13 @@ class WeightHistogram(PolicyReduction[HistogramState]):
     def update(self, state: HistogramState, batch: Batch) -> HistogramState:
         """Return the state with the rows of a batch added."""
         w = self.weights(batch).w
-        bins = bin_of(w)
+        means = batch.by_unit(w)
+        bins = bin_of(means)
         count = np.bincount(bins, minlength=BINS).astype(np.float64)
-        weight = np.bincount(bins, w, minlength=BINS).astype(np.float64, copy=False)
+        weight = np.bincount(bins, means, minlength=BINS).astype(np.float64, copy=False)
+        if batch.unit_starts is not None:
+            # What a row adds to the mean of its unit.
+            w = batch.sampled(w)
         heaviest = np.arange(len(w))
         if len(w) > TOP:
             heaviest = np.argpartition(w, -TOP)[-TOP:]

@@ -61,6 +61,10 @@ class Cluster(ABC):
     def head(self, columns: Sequence[str]) -> Fragment:
         """Return a few rows on this machine; none only if the source has no rows."""
 
+    @abstractmethod
+    def together(self, column: str) -> Cluster:
+        """Return the same rows with equal values of a column as neighbors, in one partition."""
+
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (as every source)
         """Raise: rows do not leave the cluster.
 

@@ -15,7 +15,7 @@ from piwo.errors import DataError, PiwoError
 from piwo.sources.addresses import shown
 from piwo.sources.clusters import Cluster, Merge, One, Partition
 from piwo.sources.frames import to_table
-from piwo.sources.source import Fragment
+from piwo.sources.source import Fragment, type_family
 
 __all__ = ["DaskSource"]
 
@@ -41,6 +41,14 @@ class DaskSource(Cluster):
         """Return a few rows of the first partition that has any."""
         with _dask_errors(self.name):
             return Partition(0, tuple(columns), self._first().select(list(columns)).to_batches())
+
+    def together(self, column: str) -> DaskSource:
+        """Return the same rows, shuffled so that equal values of a column are neighbors."""
+        # Dask's peer-to-peer shuffle does not know lists, such as propensity vectors.
+        lists = any(type_family(field.type) == "list" for field in self.schema)
+        with _dask_errors(self.name):
+            shuffled = self.frame.shuffle(on=column, shuffle_method="tasks" if lists else None)
+            return DaskSource(shuffled.map_partitions(_sorted, column), self.name)
 
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
         """Return the merged states of all partitions."""
@@ -104,3 +112,7 @@ def _mapped(held: _Held, part: Any, number: int, names: list[str]) -> bytes:
 def _merged(held: _Held, parts: list[bytes]) -> bytes:
     found: bytes = held.function(parts)
     return found
+
+
+def _sorted(part: Any, column: str) -> Any:
+    return part.sort_values(column)

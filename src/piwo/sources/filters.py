@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -179,6 +179,10 @@ class FilteredCluster(Cluster):
         """Return the merged states of the rows kept in every partition."""
         of_kept = partial(_of_kept, tuple(columns), self.where, self.setup, self.name, one)
         return self.source.fold(self._read(columns), of_kept, merge)
+
+    def together(self, column: str) -> FilteredCluster:
+        """Return the same rows with equal values of a column as neighbors."""
+        return replace(self, source=self.source.together(column))
 
     def head(self, columns: Sequence[str]) -> Fragment:
         """Return a few kept rows: of the source's head, or of the first partition with any."""

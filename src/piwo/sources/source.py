@@ -25,6 +25,7 @@ __all__ = [
     "cut",
     "decoded",
     "fragment_rows",
+    "list_entries",
     "pieces_of",
     "rows_within",
     "type_family",
@@ -123,7 +124,7 @@ def cut(record: pa.RecordBatch, width: int = 0) -> Iterator[pa.RecordBatch]:
     [2, 1]
     """
     rows = record.num_rows
-    step = rows_within(_list_entries(record) / max(rows, 1) + width)
+    step = rows_within(list_entries(record) / max(rows, 1) + width)
     if rows <= step:
         yield record
         return
@@ -131,8 +132,12 @@ def cut(record: pa.RecordBatch, width: int = 0) -> Iterator[pa.RecordBatch]:
         yield record.slice(at, step)
 
 
-def _list_entries(record: pa.RecordBatch) -> int:
-    """Return how many entries the lists of some rows have."""
+def list_entries(record: pa.RecordBatch) -> int:
+    """Return how many entries the lists of some rows have.
+
+    >>> list_entries(pa.record_batch({"p": [[1, 2], [3]]}))
+    3
+    """
     entries = 0
     for column in record.columns:
         if type_family(column.type) == "list":
@@ -177,7 +182,7 @@ def pieces_of(records: Iterable[pa.RecordBatch], start: int = 0) -> Iterator[Fra
     for record in records:
         if not step:
             # The first row decides, so that every pass cuts at the same rows.
-            step = 4 * rows_within(_list_entries(record.slice(0, 1)))
+            step = 4 * rows_within(list_entries(record.slice(0, 1)))
         held.append(record)
         count += record.num_rows
         if count >= step:

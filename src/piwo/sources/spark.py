@@ -46,6 +46,14 @@ class SparkSource(Cluster):
             rows = self._numbered(columns).limit(1000).toArrow()
             return Partition(0, tuple(columns), rows.to_batches())
 
+    def together(self, column: str) -> SparkSource:
+        """Return the same rows, shuffled so that equal values of a column are neighbors."""
+        from pyspark.sql.functions import col
+
+        escaped = column.replace("`", "``")
+        by = col(f"`{escaped}`")
+        return SparkSource(self.frame.repartition(by).sortWithinPartitions(by), self.name)
+
     def fold(self, columns: Sequence[str], one: One, merge: Merge) -> bytes:
         """Return the merged states of all partitions."""
         with spark_errors(self.name), canceled_by_interrupts(self.frame.sparkSession):

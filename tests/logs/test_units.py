@@ -1,0 +1,259 @@
+"""Rows of one unit depend on each other: statistics, splits and bounds are of units."""
+
+import dataclasses
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import piwo
+from piwo import bounds
+from piwo.errors import DataError, UsageError
+from piwo.logs import read
+from piwo.logs.units import UnitSource, whole_units
+from piwo.policies import Constant, Logging, Uniform
+from piwo.reductions import Digest, reduce
+from piwo.reductions.bets import bet_sums
+from piwo.sources import source as sources_module
+from piwo.sources.table import TableSource
+
+N, UNITS = 1_000, 83
+COLUMNS = {"action": "a", "reward": "r", "propensity": "p", "unit": "user"}
+
+
+def frame(seed: int = 0) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    mu = random.dirichlet(np.ones(3), N).clip(0.05)
+    mu /= mu.sum(axis=1, keepdims=True)
+    action = np.array([random.choice(3, p=row) for row in mu])
+    user = random.integers(0, UNITS, N)
+    return pd.DataFrame(
+        {
+            "user": [f"u{i}" for i in user],
+            "a": np.array(["x", "y", "z"])[action],
+            "r": (random.random(N) < 0.2 + 0.3 * (user % 2)).astype(float),
+            "p": mu[np.arange(N), action],
+            "mu": list(mu),
+        }
+    )
+
+
+def log(rows: Any = None, **options: Any) -> piwo.Log:
+    return read(frame() if rows is None else rows, **COLUMNS, **options)
+
+
+def unit_means(rows: pd.DataFrame, action: str) -> pd.DataFrame:
+    """The means of w, w R, w (1 - R) and w R + 1 - R over the rows of each unit."""
+    w = (rows.a == action) / rows.p
+    of = {"w": w, "value": w * rows.r, "loss": w * (1 - rows.r), "better": w * rows.r + 1 - rows.r}
+    return pd.DataFrame({**of, "user": rows.user}).groupby("user").mean()
+
+
+def test_evaluate_is_of_the_means_of_units() -> None:
+    rows = frame()
+    found, means = piwo.evaluate(log(rows), Constant("x", ["x", "y", "z"])), unit_means(rows, "x")
+    n, half = len(means), math.log(2 / 0.05)
+    assert (found.units, found.rows, found.unit) == (n, N, "user")
+    assert found.value == pytest.approx(means.value.mean(), rel=1e-12)
+    assert found.standard_error == pytest.approx(means.value.std(ddof=1) / n**0.5, rel=1e-9)
+    assert found.ess == pytest.approx(means.w.sum() ** 2 / (means.w**2).sum(), rel=1e-12)
+    lower = bounds.value_lower(bet_sums(means.value), n, half)
+    upper = 1 - bounds.value_lower(bet_sums(means.loss), n, half)
+    assert (found.lower, found.upper) == pytest.approx((lower, upper), rel=1e-9)
+    better = bounds.improvement_lower(bet_sums(means.better), n, math.log(1 / 0.05))
+    assert found.improvement_lower == pytest.approx(better, rel=1e-9)
+    assert "by-unit" in {note.kind for note in found.notes}
+    assert "units" in piwo.evaluate(log(rows.head(90)), Uniform(["x", "y", "z"])).notes[0]
+
+
+def test_certificates_are_of_units() -> None:
+    rows, actions = frame(), ["x", "y", "z"]
+    found = piwo.certify(log(rows, actions=actions), {"x": Constant("x", actions)})["x"]
+    means = unit_means(rows, "x")
+    lower = bounds.value_lower(bet_sums(means.value), len(means), math.log(1 / 0.05))
+    assert found.value_lower == pytest.approx(lower, rel=1e-9)
+    assert (found.units, found.rows) == (len(means), N)
+    assert f"{len(means)} units ('user', 1000 rows)" in str(found)
+    regret = piwo.regret_certificate(
+        log(rows, actions=actions), Constant("x", actions), {"y": Constant("y", actions)}
+    )
+    assert regret.units == len(means)
+
+
+def test_one_row_a_unit_is_no_unit() -> None:
+    rows = frame().assign(user=range(N))
+    actions = ["x", "y", "z"]
+    options: dict[str, Any] = {**COLUMNS, "propensity": None, "propensities": "mu"}
+    rows = rows.assign(action=rows.a)
+    plain = read(rows, **{**options, "unit": None}, actions=actions)
+    by_unit = read(rows, **options, actions=actions)
+    for policy in (Constant("y", actions), Uniform(actions), Logging(actions)):
+        for interval in ("mixture", "mixture-cv", "ix", "gamma-exponential", "normal"):
+            one = piwo.evaluate(plain, policy, interval=interval, gamma=0.1).to_dict()
+            two = piwo.evaluate(by_unit, policy, interval=interval, gamma=0.1).to_dict()
+            for name in ("value", "standard_error", "lower", "upper", "ess", "improvement_lower"):
+                if one[name] is None:
+                    assert two[name] is None
+                else:
+                    assert two[name] == pytest.approx(one[name], rel=1e-9, abs=1e-12)
+    assert piwo.check(by_unit).action_p == pytest.approx(piwo.check(plain).action_p)
+
+
+@pytest.mark.parametrize("kind", ["table", "parquet", "csv", "sql", "where", "mapper", "arrays"])
+def test_every_source_gives_the_same_numbers(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources_module, "BATCH_ROWS", 64)
+    rows = frame().drop(columns="mu")
+    expected = piwo.evaluate(log(rows), Constant("x", ["x", "y", "z"]))
+    # Units are spread over files and row groups.
+    for i in range(4):
+        part = rows.iloc[i::4]
+        pq.write_table(pa.Table.from_pandas(part), tmp_path / f"{i}.parquet", row_group_size=50)
+    files = [str(path) for path in sorted(tmp_path.glob("*.parquet"))]
+    rows.to_csv(tmp_path / "log.csv", index=False)
+    made = {
+        "table": lambda: log(pa.Table.from_pandas(rows)),
+        "parquet": lambda: log(files),
+        "csv": lambda: log(tmp_path / "log.csv"),
+        "sql": lambda: log(f"from '{tmp_path}/*.parquet'"),
+        "where": lambda: log(files, where="p > 0"),
+        "mapper": lambda: log(files),
+        "arrays": lambda: piwo.Log.from_arrays(
+            action=rows.a, reward=rows.r, propensity=rows.p, unit=rows.user
+        ),
+    }[kind]()
+    policy = Constant("x", ["x", "y", "z"])
+    if kind == "mapper":
+        with ThreadPoolExecutor(3) as pool, piwo.using(pool):
+            found = piwo.evaluate(made, policy)
+    else:
+        found = piwo.evaluate(made, policy)
+    for name in ("value", "lower", "upper", "standard_error", "ess", "units", "rows"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-12)
+
+
+def test_a_split_parts_units() -> None:
+    parts = log().split(0.3, seed=1)
+    sides = []
+    for side in (parts.train, parts.test):
+        numbers = np.concatenate([batch.row_numbers for batch in side.each_batch()])
+        sides.append(set(frame().user.iloc[numbers]))
+    assert not sides[0] & sides[1]
+    assert len(sides[0] | sides[1]) == frame().user.nunique()
+    assert 0.1 < len(sides[1]) / UNITS < 0.5
+    assert parts.train_rows + parts.test_rows == N
+    with pytest.raises(UsageError, match="both sides"):
+        log().split(0.3, tail=True)
+
+
+def test_row_numbers_are_those_of_the_log() -> None:
+    batches = list(log().each_batch())
+    numbers = np.concatenate([batch.row_numbers for batch in batches])
+    reward = np.concatenate([batch.reward for batch in batches])
+    assert sorted(numbers) == list(range(N))
+    assert (frame().r.to_numpy()[numbers] == reward).all()
+    bad = frame()
+    bad.loc[[17, 400], "r"] = np.nan
+    with pytest.raises(DataError, match=r"2 rows \(row numbers from 0: 17, 400\)"):
+        piwo.evaluate(log(bad), Constant("x", ["x", "y", "z"]))
+
+
+def test_missing_units_and_a_single_one_are_refused() -> None:
+    lacking = frame()
+    lacking.loc[[3, 5, 900], "user"] = None
+    with pytest.raises(DataError, match=r"column 'user' is missing in 3 rows \(.*: 3, 5, 900\)"):
+        piwo.evaluate(log(lacking), Uniform(["x", "y", "z"]))
+    with pytest.raises(DataError, match=r"all 1000 rows .* one value of the unit column 'user'"):
+        piwo.evaluate(log(frame().assign(user=7)), Uniform(["x", "y", "z"]))
+    with pytest.raises(DataError, match="unit column 'user' has type double"):
+        piwo.evaluate(log(frame().assign(user=0.5)), Uniform(["x", "y", "z"]))
+    with pytest.raises(DataError, match="no column 'usr' for the unit; did you mean 'user'"):
+        read(frame(), **{**COLUMNS, "unit": "usr"})
+    with pytest.raises(UsageError, match="unit column 'a' has another role"):
+        read(frame(), **{**COLUMNS, "unit": "a"})
+    with pytest.raises(UsageError, match="expected one of the two"):
+        read(frame().assign(s=1.0), **COLUMNS, weight="s")
+
+
+@pytest.mark.parametrize("interval", ["eslb", "empirical-likelihood", "clopper-pearson"])
+def test_intervals_of_independent_rows_are_refused(interval: str) -> None:
+    rows = frame()
+    options = {**COLUMNS, "propensity": None, "propensities": "mu"}
+    made = read(rows, **options, actions=["x", "y", "z"])
+    with pytest.raises(UsageError, match="treats rows as independent"):
+        piwo.evaluate(made, Uniform(["x", "y", "z"]), interval=interval)
+    monitor = piwo.Monitor(Uniform(["x", "y", "z"]), horizon=1000)
+    with pytest.raises(UsageError, match="a monitor treats rows as independent"):
+        monitor.update(made)
+
+
+def test_weights_beyond_float64() -> None:
+    # Unit 1 has a row of weight 1e310: its mean w R is beyond float64, and a bet on it is finite.
+    rows = pd.DataFrame(
+        {
+            "user": [1, 1, 2, 2, 3, 3],
+            "a": ["x"] * 6,
+            "r": [1.0, 0.0, 1.0, 1.0, 0.0, 0.0],
+            "p": [1e-310, 0.5, 0.5, 0.5, 0.5, 0.25],
+        }
+    )
+    found = reduce(
+        log(rows, actions=["x", "y"]),
+        piwo.reductions.PolicySums(Constant("x", ["x", "y"]), piwo.IW()),
+    )
+    lam = piwo.reductions.BETS
+    expected = np.log(lam) - math.log(1e-310) - math.log(2) + np.log1p(lam * 2.0)
+    assert np.allclose(found.bets.value, expected, rtol=1e-12)
+    assert (found.moments.rows, found.moments.logged) == (3, 6)
+
+
+def test_a_unit_larger_than_a_batch_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"u": [1] * 5 + [2] * 300 + [3] * 2 + [4] * 70, "x": range(377)})
+    records = table.to_batches(max_chunksize=60)
+    sizes = [(x["u"][0].as_py(), len(x)) for x in whole_units(iter(records), "u", 64)]
+    assert sizes == [(1, 5), (2, 300), (3, 2), (4, 70)]
+    small = whole_units(iter(table.slice(300).to_batches(max_chunksize=3)), "u", 1000)
+    assert sum(len(x) for x in small) == 77
+
+
+def test_copies_are_made_once_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = log()
+    for _ in range(2):
+        reduce(made, Digest())
+        reduce(dataclasses.replace(made, reward_range=(0.0, 2.0)), Digest())
+    assert len(list(tmp_path.iterdir())) == 1
+    del made
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_resumes_after_the_copy_is_gone(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pandas(frame().drop(columns="mu")), tmp_path / "log.parquet")
+    with piwo.checkpointing(tmp_path / "kept"):
+        found = piwo.evaluate(log(tmp_path / "log.parquet"), Constant("x", ["x", "y", "z"]))
+    again = piwo.evaluate(log(tmp_path / "log.parquet"), Constant("x", ["x", "y", "z"]))
+    assert found.to_dict() == again.to_dict()
+
+
+def test_learning_certifies_by_unit() -> None:
+    rows = frame().assign(x=np.arange(N) % 7)
+    learner = piwo.PIWO(holdout=0.5, random_state=0).fit(log(rows, context="x"))
+    certificate = learner.certificate_
+    assert certificate.units is not None
+    assert 20 < certificate.units < 60
+    assert certificate.unit == "user"
+
+
+def test_rows_of_the_copy_hold_every_row_once() -> None:
+    source = UnitSource(TableSource(pa.table({"u": [3, 1, 3, 2, 1], "x": range(5)})), "u")
+    found = [
+        x for part in source.fragments(["x"]) for r in part.records() for x in r["x"].to_pylist()
+    ]
+    assert sorted(found) == list(range(5))
