@@ -290,8 +290,8 @@ class CertificateRequest:
             before = self.earlier.log_digest
         if before is not None and before != digest:
             raise UsageError(
-                "the earlier certificate is of other rows, so they are not used again; leave "
-                f"{argument('earlier')} out"
+                "the earlier certificate is of other rows, so they are not used "
+                f"again; leave {argument('earlier')} out"
             )
         result = self.request.finish(states[0], raw)
         made = {key: self._certificate(key, result, digest) for key in result.policies}
@@ -417,9 +417,9 @@ def in_sample(key: Any, overlap: Overlap) -> str:
     if isinstance(key, tuple):  # see Baseline.key
         whose = " ".join(map(str, key))
     return (
-        f"{whose} was learned from part of this log ({overlap.how}), so that no certificate on it "
-        f"holds; certify on other rows, or give the declared class that it is of "
-        f"({argument('within')})"
+        f"{whose} was learned from part of this log ({overlap.how}), so that no "
+        "certificate on it holds; certify on other rows, or give the declared class "
+        f"that it is of ({argument('within')})"
     )
 
 
@@ -431,8 +431,8 @@ def check_not_thinned(log: Log) -> None:
     """
     if log.columns.weight is not None:
         raise UsageError(
-            "the log was thinned (sampling weights) and the dropped rows are not counted: no "
-            "certificate holds"
+            "the log was thinned (sampling weights) and the dropped rows are not "
+            "counted: no certificate holds"
         )
 
 
@@ -448,20 +448,20 @@ def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
     """
     if not (hasattr(within, "contains") and hasattr(within, "log_class_size")):
         raise UsageError(
-            f"{argument('within')} is {within!r:.80}, expected the class that was declared, such "
-            "as piwo.oracles.Exhaustive(policies)"
+            f"{argument('within')} is {within!r:.80}, expected the class that was "
+            "declared, such as piwo.oracles.Exhaustive(policies)"
         )
     if within.log_class_size() is None:
         raise UsageError(
-            "the class has unknown size, so no in-sample certificate holds; certify on rows that "
-            "learning did not see"
+            "the class has unknown size, so no in-sample certificate holds; certify "
+            "on rows that learning did not see"
         )
     for key, policy in policies.items():
         if not within.contains(policy):
             raise UsageError(
-                f"policy {key!r} is not in the class that was declared, whose certificate covers "
-                "its policies alone; certify this one on rows that did not make it, without "
-                f"{argument('within')}"
+                f"policy {key!r} is not in the class that was declared, whose "
+                "certificate covers its policies alone; certify this one on rows that "
+                f"did not make it, without {argument('within')}"
             )
 
 
@@ -474,22 +474,23 @@ def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
     count = _count(earlier)
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise UsageError(
-            f"{argument('earlier')} is {earlier!r:.80}, expected a whole number of at least 0, or "
-            "a certificate"
+            f"{argument('earlier')} is {earlier!r:.80}, expected a whole number of at "
+            "least 0, or a certificate"
         )
     in_sample = isinstance(earlier, Certificate) and earlier.kind != "held-out"
     if in_sample or (count and within is not None):
         raise UsageError(
-            "an in-sample certificate has paid for its whole class, earlier ones included; leave "
-            f"{argument('earlier')} out"
+            "an in-sample certificate has paid for its whole class, earlier ones "
+            f"included; leave {argument('earlier')} out"
         )
 
 
 def _last_call() -> Note:
     """Return the note for rows that earlier calls have used."""
     return Note(
-        "these rows were used before: the bounds hold if which call is the last does not depend on "
-        "what was certified; going on until something is certified takes "
+        "these rows were used before: the bounds hold if which call is the last does "
+        "not depend on what was certified; going on until something is certified "
+        "takes "
         f"certify({argument('series', value=True)})",
         kind="used-before",
     )
@@ -506,13 +507,13 @@ def _place(earlier: Any, series: Any, within: PolicyClass | None, delta: float) 
         return None
     if within is not None:
         raise UsageError(
-            "an in-sample certificate has paid for its whole class, later ones included; leave "
-            f"{argument('series')} out"
+            "an in-sample certificate has paid for its whole class, later ones "
+            f"included; leave {argument('series')} out"
         )
     if before is None and earlier:
         raise UsageError(
-            "a series is declared in its first call, and what was certified earlier is of none; "
-            f"leave {argument('series')} out"
+            "a series is declared in its first call, and what was certified earlier "
+            f"is of none; leave {argument('series')} out"
         )
     if before is not None and earlier.delta != delta:
         raise UsageError(
@@ -535,8 +536,8 @@ def _shares(
     """Return key -> share of delta, for each policy that differs; None: equal shares."""
     if shares is not None and not fixed and place is None:
         raise UsageError(
-            f"{argument('shares')} are of one call on held-out rows; leave them out with "
-            f"{argument('within')} or {argument('earlier')}"
+            f"{argument('shares')} are of one call on held-out rows; leave them out "
+            f"with {argument('within')} or {argument('earlier')}"
         )
     if shares is None and place is None:
         return None
@@ -568,8 +569,8 @@ def _joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
         valid = positive and sum(shares.values()) <= 1.0 + 1e-12
     if not valid:
         raise UsageError(
-            f"{argument('shares')} is {shares!r:.80}, expected a number above 0 for each policy, "
-            "at most 1 in all"
+            f"{argument('shares')} is {shares!r:.80}, expected a number above 0 for "
+            "each policy, at most 1 in all"
         )
     joined = dict.fromkeys(same_as.values(), 0.0)
     for key, one in same_as.items():
@@ -592,7 +593,8 @@ def _notes(sums: MomentState, low: float, why_not: Note | None) -> list[Note]:
             number = f"{mean:.4g}"
         notes.append(
             Note(
-                f"{why_not.template}; mean weight here {number}, expected 1: no bound is given, "
+                f"{why_not.template}; mean weight here {number}, expected 1: no bound "
+                "is given, "
                 "and nothing is certified",
                 why_not.kind,
             )
@@ -600,7 +602,8 @@ def _notes(sums: MomentState, low: float, why_not: Note | None) -> list[Note]:
     if sums.rows and sums.reward < 100:
         notes.append(
             Note(
-                f"the {sums.logged} rows hold a total reward of {sums.reward:.4g} on the unit "
+                f"the {sums.logged} rows hold a total reward of {sums.reward:.4g} on "
+                "the unit "
                 "scale; little can be proved from so little",
                 kind="few-rewards",
             )

@@ -160,8 +160,8 @@ def regret_certificate(
     check_not_thinned(log)
     if not math.isfinite(log.reward_range[1]):
         raise UsageError(
-            "a regret certificate needs rewards with an upper end, else nothing bounds what "
-            f"another policy earns; declare {argument('reward_range')}"
+            "a regret certificate needs rewards with an upper end, else nothing "
+            f"bounds what another policy earns; declare {argument('reward_range')}"
         )
     bounds.log_inv_delta(delta)
     if within is not None:
@@ -185,8 +185,8 @@ def regret_certificate(
         return _of_class(made, policy, against, delta)
     if not isinstance(against, Mapping):
         raise UsageError(
-            f"{argument('against')} is {against!r:.80}, expected name -> comparator, or an exact "
-            "oracle"
+            f"{argument('against')} is {against!r:.80}, expected name -> comparator, "
+            "or an exact oracle"
         )
     if not against:
         raise UsageError("no comparators; name at least one policy, or give an exact oracle")
@@ -264,8 +264,9 @@ def _of_class(
     size = oracle.log_class_size()
     if not oracle.exact or size is None:
         raise UsageError(
-            f"a bound for a whole class needs an exact oracle, and {oracle.name} finds some policy "
-            "with a small loss, not the smallest; use oracles.Exhaustive, or name comparators"
+            f"a bound for a whole class needs an exact oracle, and {oracle.name} finds "
+            "some policy with a small loss, not the smallest; use oracles.Exhaustive, "
+            "or name comparators"
         )
     request, log = made.request, made.log
     check_actions_known(log, request.policies.values())

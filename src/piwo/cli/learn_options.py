@@ -67,8 +67,9 @@ class LearnOptions:
         str | None,
         Parameter(
             help=f"How to search: auto (a pool of learners, of which the certified best is kept), "
-            f"{', '.join(ORACLES)}, or a posterior over linear policies: pac-bayes or gibbs "
-            "(needs piwo[sampler]). [default: auto; classifier with --score or --gamma, or for "
+            f"{', '.join(ORACLES)}, or a posterior over linear policies: pac-bayes or "
+            "gibbs (needs piwo[sampler]). [default: auto; classifier with --score or "
+            "--gamma, or for "
             "unbounded rewards]",
             show=True,
         ),
@@ -84,10 +85,10 @@ class LearnOptions:
         str | None,
         Parameter(
             help="Smoothing parameter of the score: a number; several, separated by commas, or "
-            f"grid (for {', '.join(ADMISSIBLE)}), of which the best certificate is kept; or "
-            "auto: sqrt(d/n). It is lam/2 for ls-linear and the clips, beta for pl; iw has "
-            "none. Not for auto and direct; gibbs takes one number. [default: grid for "
-            "ls-linear and ix, else auto]"
+            f"grid (for {', '.join(ADMISSIBLE)}), of which the best certificate is "
+            "kept; or auto: sqrt(d/n). It is lam/2 for ls-linear and the clips, beta "
+            "for pl; iw has none. Not for auto and direct; gibbs takes one number. "
+            "[default: grid for ls-linear and ix, else auto]"
         ),
     ] = None
     reward_model: Annotated[
@@ -101,8 +102,8 @@ class LearnOptions:
         bool | None,
         Parameter(
             help="For auto: save the policy learned again from all rows, which has no "
-            "certificate, or the certified policy itself. [default: refit; with --gate the "
-            "certified one]"
+            "certificate, or the certified policy itself. [default: refit; with "
+            "--gate the certified one]"
         ),
     ] = None
     incumbent: Annotated[
@@ -179,8 +180,8 @@ class LearnOptions:
             return piwo.PIWO(self._modelled(score_of(score, self.gamma or "auto")), oracle)
         if score not in ADMISSIBLE:
             raise UsageError(
-                f"--gamma got 'grid', but only {', '.join(ADMISSIBLE)} have one; give {score} a "
-                "number, or auto"
+                f"--gamma got 'grid', but only {', '.join(ADMISSIBLE)} have one; give "
+                f"{score} a number, or auto"
             )
         return piwo.PIWOGrid(self._modelled(SCORES[score]()), oracle)
 
@@ -206,8 +207,8 @@ class LearnOptions:
         """Return the learner with a pool."""
         if gate and self.refit:
             raise UsageError(
-                "--gate cannot be combined with --refit, which saves a policy for which nothing is "
-                "proved; leave one of them out"
+                "--gate cannot be combined with --refit, which saves a policy for "
+                "which nothing is proved; leave one of them out"
             )
         self._refuse_score("--oracle auto tries several itself")
         incumbent = None
@@ -239,8 +240,8 @@ class LearnOptions:
         for option, given in (("--refit", self.refit), ("--baseline", self.incumbent)):
             if given is not None:
                 raise UsageError(
-                    f"{option} is for --oracle auto, not for {name}, which saves the certified "
-                    "policy; leave it out"
+                    f"{option} is for --oracle auto, not for {name}, which saves the "
+                    "certified policy; leave it out"
                 )
 
     def _modelled(self, score: Score) -> Score:

@@ -201,8 +201,9 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
         declared = self.propensity_factor is not None or self.sensitivity is not None
         if self.estimate_propensities is not None and not declared:
             raise UsageError(
-                "--gate got estimated propensities without a bound on their error; declare it with "
-                "--propensity-factor or --sensitivity (1: they are right), or leave --gate out"
+                "--gate got estimated propensities without a bound on their error; "
+                "declare it with --propensity-factor or --sensitivity (1: they are "
+                "right), or leave --gate out"
             )
 
     def _estimated(
@@ -219,8 +220,8 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
             logged.append("normalize")
         if logged:
             raise UsageError(
-                f"--estimate-propensities excludes {argument(logged[0])}: use what was logged, or "
-                "estimate"
+                f"--estimate-propensities excludes {argument(logged[0])}: use what was "
+                "logged, or estimate"
             )
         roles = {name: given[name] for name in UNLOGGED_ROLES}
         return piwo.estimate_propensities(
@@ -323,8 +324,8 @@ def action_labels(text: str) -> list[str] | list[int]:
             )
         if int(last) - int(first) >= _MOST_LABELS:
             raise UsageError(
-                f"--actions got {text!r}, more than {_MOST_LABELS} actions; check the ends of the "
-                "range"
+                f"--actions got {text!r}, more than {_MOST_LABELS} actions; check the "
+                "ends of the range"
             )
         return list(range(int(first), int(last) + 1))
     labels = _lines(text[1:]) if text.startswith("@") else [x.strip() for x in text.split(",")]

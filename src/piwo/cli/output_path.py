@@ -37,8 +37,8 @@ def writable(out: Path, inputs: Iterable[str] = ()) -> None:
         ordinary = False
     if not ordinary:
         raise FileError(
-            f"--out: {str(out)!r} cannot be written, expected an ordinary file in a folder that "
-            "exists"
+            f"--out: {str(out)!r} cannot be written, expected an ordinary file in a "
+            "folder that exists"
         )
     if target.exists():
         for same in files_named(inputs):

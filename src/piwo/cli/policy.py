@@ -75,13 +75,14 @@ def _check_acts(file: str, policy: Policy) -> None:
     """Raise for policies that cannot act on contexts from a file."""
     if not policy.gives_full_distribution:
         raise UsageError(
-            f"the {policy.kind} policy in {file} is known only on the rows of its log and cannot "
-            "act; learn one: piwo learn"
+            f"the {policy.kind} policy in {file} is known only on the rows of its log "
+            "and cannot act; learn one: piwo learn"
         )
     if policy.needs_context and policy.features is None:
         raise UsageError(
-            f"the {policy.kind} policy in {file} does not know its columns by name and cannot act "
-            "on a file; learn one: piwo learn, or act from Python on a matrix"
+            f"the {policy.kind} policy in {file} does not know its columns by name and "
+            "cannot act on a file; learn one: piwo learn, or act from Python on a "
+            "matrix"
         )
 
 

@@ -66,8 +66,8 @@ class RunOptions:
         Path | None,
         Parameter(
             help="File that saves progress. The same command then resumes after an "
-            "interruption, with the same result; the file is removed at the end. Learning "
-            "from all rows at once (auto, classifier) starts again."
+            "interruption, with the same result; the file is removed at the end. "
+            "Learning from all rows at once (auto, classifier) starts again."
         ),
     ] = None
 
@@ -219,8 +219,8 @@ class PolicyOptions:
         words = [*(self.policy or []), *self.columns]
         if not words:
             raise UsageError(
-                "no policy was named; give --policy uniform, constant:LABEL or a file, or "
-                "--policy-column"
+                "no policy was named; give --policy uniform, constant:LABEL or a "
+                "file, or --policy-column"
             )
         doubled = next((x for i, x in enumerate(words) if x in words[:i]), None)
         if doubled is not None:
@@ -258,8 +258,8 @@ def named_policy(word: str) -> Named:
         near = difflib.get_close_matches(word, [*_WORDS, "constant:LABEL"], n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(
-            f"no policy and no file {word!r}; {hint}expected uniform, logging, constant:LABEL or a "
-            "file"
+            f"no policy and no file {word!r}; {hint}expected uniform, logging, "
+            "constant:LABEL or a file"
         )
     saved = piwo.policies.load_with_metadata(word)
     return Named(lambda _: saved.policy, saved)

@@ -141,16 +141,16 @@ class Baseline:
         if isinstance(given, str) and given not in policies:
             known = ", ".join(map(str, policies))
             raise UsageError(
-                f"{argument('baseline')} is {given!r}, expected a policy, or the name of one of "
-                f"those given: {known}"
+                f"{argument('baseline')} is {given!r}, expected a policy, or the name "
+                f"of one of those given: {known}"
             )
         policy = policies[given] if isinstance(given, str) else given
         if policy is None or policy is log.behavior or getattr(policy, "is_logger", False):
             return None
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
-                "the rewards have no upper end, so nothing bounds what the baseline earns; "
-                f"declare {argument('reward_range')}"
+                "the rewards have no upper end, so nothing bounds what the baseline "
+                f"earns; declare {argument('reward_range')}"
             )
         if isinstance(given, str):
             return cls(given, policy, (given,))

@@ -207,13 +207,13 @@ def coverage(
     check_kind("log", log, Log, "; piwo.read makes one")
     if not (is_number(gamma) and 0.0 < gamma < math.inf):
         raise UsageError(
-            f"{argument('gamma')} is {shown(gamma)}, expected a finite number above 0: no log "
-            "bounds the coverage at 0"
+            f"{argument('gamma')} is {shown(gamma)}, expected a finite number above 0: "
+            "no log bounds the coverage at 0"
         )
     if log.columns.weight is not None:
         raise UsageError(
-            "the log was thinned (sampling weights) and the dropped rows are not counted: no "
-            "bound holds"
+            "the log was thinned (sampling weights) and the dropped rows are not "
+            "counted: no bound holds"
         )
     name = name_of(policy)
     each, bounded = bounds.log_inv_delta(delta), math.isfinite(log.reward_range[1])
@@ -246,7 +246,8 @@ def coverage(
     if not full:
         notes.append(
             Note(
-                "the propensities of all actions, and a policy that gives a probability to each, "
+                "the propensities of all actions, and a policy that gives a "
+                "probability to each, "
                 "would narrow the upper bounds",
                 kind="narrower",
             )

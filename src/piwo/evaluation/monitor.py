@@ -128,8 +128,8 @@ class Monitor:
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
             raise UsageError(
-                f"got a {type(self.policy).__name__}, expected a policy that was fixed before the "
-                "rows"
+                f"got a {type(self.policy).__name__}, expected a policy that was fixed "
+                "before the rows"
             )
         bounds.log_inv_delta(self.delta)
         counted = (
@@ -139,9 +139,9 @@ class Monitor:
         )
         if self.horizon != "universal" and not counted:
             raise UsageError(
-                f"{argument('horizon')} is {self.horizon!r}, expected a number of rows or "
-                "'universal': a monitor is looked at again and again, and its bets must be fixed "
-                "before the first look"
+                f"{argument('horizon')} is {self.horizon!r}, expected a number of rows "
+                "or 'universal': a monitor is looked at again and again, and its bets "
+                "must be fixed before the first look"
             )
         if not self.name:
             object.__setattr__(self, "name", name_of(self.policy))
@@ -160,8 +160,8 @@ class Monitor:
         check_kind("log", log, Log, "; piwo.read makes one")
         if log.columns.weight is not None:
             raise UsageError(
-                "the log was thinned (sampling weights), and the dropped rows are not counted: no "
-                "bound holds"
+                "the log was thinned (sampling weights), and the dropped rows are not "
+                "counted: no bound holds"
             )
         log.require_single_rows(
             "a monitor", "evaluate the whole log by unit each time, with a horizon in units"
@@ -173,14 +173,14 @@ class Monitor:
         policy = made[self.name]
         if policy.depends_on_observed_actions:
             raise UsageError(
-                "the policy plays whatever labels the log holds; make it with its action list: "
-                f"{argument('actions', '[...]')}"
+                "the policy plays whatever labels the log holds; make it with its "
+                f"action list: {argument('actions', '[...]')}"
             )
         overlap = overlaps(log, {self.name: self.policy})[self.name]
         if overlap.certain:
             raise UsageError(
-                f"the policy was learned from part of this log ({overlap.how}), so that no bound "
-                "holds on it; monitor it on rows that came later"
+                f"the policy was learned from part of this log ({overlap.how}), so "
+                "that no bound holds on it; monitor it on rows that came later"
             )
         added = reduce(ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1])))
         errors = ErrorBoundRows.of(log.propensity_error, added.moments.rows)
@@ -206,13 +206,13 @@ class Monitor:
             mine, theirs = getattr(self, what), getattr(other, what)
             if mine != theirs:
                 raise UsageError(
-                    f"monitors with {what} {mine!r} and {theirs!r} cannot be merged; make both "
-                    "alike"
+                    f"monitors with {what} {mine!r} and {theirs!r} cannot be merged; "
+                    "make both alike"
                 )
         if not _same(self.policy, other.policy):
             raise UsageError(
-                "these monitors are of different policies and cannot be merged; merge those of "
-                "one policy"
+                "these monitors are of different policies and cannot be merged; merge "
+                "those of one policy"
             )
         if other.reward_range is None:
             return self
@@ -323,16 +323,16 @@ class Monitor:
             )
         if given is None:
             warn(
-                f"whether the monitor {str(path)!r} is of this {policy.kind} policy cannot be "
-                "seen; be sure that it is"
+                f"whether the monitor {str(path)!r} is of this {policy.kind} policy "
+                "cannot be seen; be sure that it is"
             )
         return cls(policy, **facts)
 
     def _check_scale(self, reward_range: tuple[float, float], cost: bool) -> None:
         if self.reward_range is not None and (self.reward_range, self.cost) != (reward_range, cost):
             raise UsageError(
-                f"the reward range was {self.reward_range}, got {reward_range}; declare the same "
-                "for every log"
+                f"the reward range was {self.reward_range}, got {reward_range}; "
+                "declare the same for every log"
             )
 
 

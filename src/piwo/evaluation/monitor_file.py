@@ -102,8 +102,8 @@ def _page(path: Path) -> dict[str, Any]:
         newer = type(version) is int and version > FORMAT_VERSION
         advice = "update piwo" if newer else "sum the logs again"
         raise FileError(
-            f"the monitor {str(path)!r} has version {version!r:.80}, expected {FORMAT_VERSION}; "
-            f"{advice}"
+            f"the monitor {str(path)!r} has version {version!r:.80}, expected "
+            f"{FORMAT_VERSION}; {advice}"
         )
     return page
 

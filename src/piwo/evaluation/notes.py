@@ -90,8 +90,9 @@ def unit_note(unit: str) -> Note:
     'by-unit'
     """
     return Note(
-        f"by unit: the value is the mean over the values of {unit!r} of the mean over their rows; "
-        "assumes independent units, and that how many rows a unit has does not depend on the "
+        f"by unit: the value is the mean over the values of {unit!r} of the mean over "
+        "their rows; assumes independent units, and that how many rows a unit has "
+        "does not depend on the "
         "actions taken",
         kind="by-unit",
     )
@@ -114,13 +115,15 @@ def _mismatch(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
             end = ", and no bound is given"
         yield Note(
             "logged propensities do not match action frequencies: the mean weight is "
-            f"{mean}, expected 1 ({', '.join(evidence)}); propensities that are too small make "
+            f"{mean}, expected 1 ({', '.join(evidence)}); propensities that are too "
+            "small make "
             f"every value too high{end}",
             kind="propensity-mismatch",
         )
     elif z is not None and z < -4 and (error_bound is None or error_bound.exact):
         yield Note(
-            f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what the "
+            f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays "
+            "what the "
             "logger never did, or the logged propensities are too large",
             kind="propensity-mismatch",
         )
@@ -147,8 +150,9 @@ def _never_logged(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # n
         most = made.value + made.unsupported_mass * (high - low)
         reach = f"; with the highest it would be {most:.4g}"
     yield Note(
-        f"the policy gives probability {made.unsupported_mass:.4g} to actions that were never "
-        "logged; what they would have earned is unknown, the value counts it as the lowest "
+        f"the policy gives probability {made.unsupported_mass:.4g} to actions that "
+        "were never logged; what they would have earned is unknown, the value counts "
+        "it as the lowest "
         f"reward{reach}",
         kind="never-logged",
     )
@@ -161,7 +165,8 @@ def _effective_sample(made: Evaluation, found: PolicyResult) -> Iterator[Note]: 
         number, what = made.units, "units"
     if made.ess is not None and made.ess < min(50, number):
         yield Note(
-            f"the effective sample size is {made.ess:.3g} of {number} {what}: a few {what} carry "
+            f"the effective sample size is {made.ess:.3g} of {number} {what}: a few "
+            f"{what} carry "
             "the estimate",
             kind="effective-sample",
         )
@@ -184,7 +189,8 @@ def _asymptotic(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     )
     if found.evidence.estimator.smoothed:
         yield Note(
-            f"it is for what the {made.estimator} estimate tends to, which is not the policy's "
+            f"it is for what the {made.estimator} estimate tends to, which is not the "
+            "policy's "
             "value",
             kind="smoothed",
         )
@@ -198,7 +204,8 @@ def _outside(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: 
     above = made.upper is not None and made.value > made.upper
     if below or above:
         yield Note(
-            f"the {made.estimator} estimate lies outside the interval; believe the interval, not "
+            f"the {made.estimator} estimate lies outside the interval; believe the "
+            "interval, not "
             "the estimate",
             kind="outside",
         )

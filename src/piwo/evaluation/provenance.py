@@ -102,8 +102,8 @@ def learned_from(log: Log, policy: Policy) -> Policy:
             return {"training": training, "sample": _sample_record(log, policy.features)}
         except PiwoError as cause:
             warn(
-                f"the log that the policy was learned from cannot be read again ({cause}), so the "
-                "policy file cannot be used to recognize its rows"
+                "the log that the policy was learned from cannot be read again "
+                f"({cause}), so the policy file cannot be used to recognize its rows"
             )
             return {"training": training}
 

@@ -392,14 +392,16 @@ class Request:
             return _in_sample(overlap, baseline=key not in self.policies)
         if self.log.columns.weight is not None:
             return Note(
-                "the log was thinned (sampling weights) and the dropped rows are not counted: no "
+                "the log was thinned (sampling weights) and the dropped rows are not "
+                "counted: no "
                 "finite-sample interval",
                 kind="thinned",
             )
         if policy.depends_on_observed_actions and once:
             # a policy that plays whatever was seen is made from the data: E w <= 1 does not hold
             return Note(
-                f"{unknown_actions(once, len(self.log.actions))}: no finite-sample interval; "
+                f"{unknown_actions(once, len(self.log.actions))}: no finite-sample "
+                "interval; "
                 f"give the list ({argument('actions', '[...]')})",
                 kind="inferred-actions",
             )
@@ -410,13 +412,15 @@ def _in_sample(overlap: Overlap, baseline: bool) -> Note:
     """Return the note that a policy, or the baseline, was learned from these rows."""
     if baseline:
         return Note(
-            f"in-sample: the baseline was learned from part of this log ({overlap.how}), so that "
+            "in-sample: the baseline was learned from part of this log "
+            f"({overlap.how}), so that "
             "nothing is certified better than it; compare them on other rows",
             kind="in-sample-baseline",
         )
     rest = "; its certificate rests on held-out rows alone" if overlap.certified else ""
     return Note(
-        f"in-sample: it was learned from part of this log ({overlap.how}), so that this value may "
+        f"in-sample: it was learned from part of this log ({overlap.how}), so that "
+        "this value may "
         f"be too high, and no bound is given{rest}",
         kind="in-sample",
     )
@@ -471,8 +475,8 @@ def _with_model(
 def _check_anytime(method: IntervalMethod, gamma: float | str, horizon: bounds.Horizon) -> None:
     if not method.anytime:
         raise UsageError(
-            f"{method.name} intervals hold at one n at most, and a horizon asks for all; use "
-            f"{argument('interval', 'mixture')}"
+            f"{method.name} intervals hold at one n at most, and a horizon asks for "
+            f"all; use {argument('interval', 'mixture')}"
         )
     if method.fixed_bet and gamma == "auto" and not isinstance(horizon, int):
         raise UsageError(

@@ -91,8 +91,9 @@ class Selection:
         count = max(1, len(fair))
         if any((one.simultaneous, one.rows) != (count, first.rows) for one in evaluations.values()):
             raise UsageError(
-                f"these {len(evaluations)} evaluations were not made together, so their bounds "
-                "do not allow for choosing among them; give all of one piwo.compare"
+                f"these {len(evaluations)} evaluations were not made together, so "
+                "their bounds do not allow for choosing among them; give all of one "
+                "piwo.compare"
             )
         believed = {name: one for name, one in fair.items() if one.bounds_hold}
         lowers = {name: one.lower for name, one in believed.items() if one.lower is not None}
@@ -217,14 +218,14 @@ def select(
     """
     if interval_named(interval).guarantee == "asymptotic":
         raise UsageError(
-            f"{argument('interval', interval)} is asymptotic, and nothing can be selected by it; "
-            "use 'mixture'"
+            f"{argument('interval', interval)} is asymptotic, and nothing can be "
+            "selected by it; use 'mixture'"
         )
     check_named(log, policies)
     if log.columns.weight is not None:
         raise UsageError(
-            "the log was thinned (sampling weights) and the dropped rows are not counted: no "
-            "bound holds"
+            "the log was thinned (sampling weights) and the dropped rows are not "
+            "counted: no bound holds"
         )
     found = compare(
         log,

@@ -93,9 +93,11 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     'unfit'
     """
     bounds.log_inv_delta(delta)  # 0 < delta < 1
-    name = "uniform" if policy is None else name_of(policy)
-    given = log
-    log, ready = matched(log, {} if policy is None else {name: policy})
+    asked, name, given = {}, "uniform", log
+    if policy is not None:
+        name = name_of(policy)
+        asked[name] = policy
+    log, ready = matched(log, asked)
     uniform = Uniform(log.actions)
     target = ready.get(name, uniform)
     even = PolicySums(uniform, IW(), bounded=False)
@@ -111,13 +113,17 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     looks = given.has_context and given.behavior is None
     used = {x.features for x in ready.values() if x.features is not None and x.needs_context}
     gaps = GapState()
+    # Missing values are looked for in the same pass, unless the policy encodes the context its own
+    # way.
     if looks and not used:
         looked, look = _looking(log)
         (table, evidence, of_uniform, spread, *rest), gaps = reduce(looked, Joint((sums, look)))
     else:
         table, evidence, of_uniform, spread, *rest = reduce(log, sums)
-        # missing values in the policy's own columns were refused; the other columns take a pass
-        of_policies = {name for one in used for name in one.columns}
+        # Missing values in the policy's own columns were refused; the other columns take a pass.
+        of_policies: set[str] = set()
+        for features in used:
+            of_policies.update(features.columns)
         if looks and not set(given.columns.context) <= of_policies:
             gaps = reduce(*_looking(given))
     state, histogram = rest or (of_uniform, spread)
@@ -172,18 +178,24 @@ def _measured(
 ) -> Health:
     """Return the record of what was measured, without findings."""
     thinned = log.columns.weight is not None
-    once = int((table.count == 1).sum()) if log.actions.seen else 0
-    untestable = thinned or once > 0
+    once = 0
+    if log.actions.seen:
+        once = int((table.count == 1).sum())
+    # The propensities of a thinned log, or of a list with gaps, cannot be tested.
     count = len(log.actions)
-    p_values, uniform_p = np.full(count, np.nan), None
-    if not untestable:
+    p_values, uniform_p, action_p = np.full(count, np.nan), None, None
+    if not thinned and not once:
         # Bonferroni: one test an action
         p_values = np.minimum(1.0, evidence.p_values() * count)
+        action_p = float(p_values.min())
         uniform_p = bounds.propensity_e_test(uniform[1], uniform[0].rows).p_value
+    z = None
+    if not thinned:
+        z = weight_z(sums.w, sums.w2, sums.rows)
     shown = _most_evident(p_values, table.count)
     unlogged = np.flatnonzero(table.count == 0)
-    weight = float(histogram.weight.sum())
-    shares = [_ratio(row[0], weight) for row in histogram.top.rows]
+    heaviest = tuple(_heaviest(log, histogram))
+    shares = [row.share for row in heaviest]
     return Health(
         verdict="fit",
         findings=(),
@@ -200,31 +212,38 @@ def _measured(
         propensity_min=spread.top.rows[0][3],
         propensity_median=_median(spread, len(log.actions)),
         mean_weight=sums.w / sums.total,
-        mean_weight_z=None if thinned else weight_z(sums.w, sums.w2, sums.rows),
+        mean_weight_z=z,
         max_weight=sums.max_weight,
         ess=effective_size(sums.w, sums.w2),
         unsupported_mass=mass,
         top_share={k: _total(shares[:k]) for k in (1, 2, 10)},
         propensity_p=uniform_p,
-        action_p=None if untestable else float(p_values.min()),
+        action_p=action_p,
         thinned=thinned,
         logged_once=once,
         delta=delta,
         by_action=tuple(_action_rows(log, table, p_values, shown, sums.logged)),
         actions_left_out=len(log.actions) - len(shown),
-        heaviest=tuple(
-            HeavyRow(row, log.actions.labels[code], propensity, w, share)
-            for (w, row, code, propensity), share in zip(histogram.top.rows, shares, strict=True)
-        ),
-        histogram=tuple(
-            WeightBin(
-                2.0 ** (int(i) - 1051) if i else 0.0,
-                int(histogram.count[i]),
-                _ratio(float(histogram.weight[i]), weight),
-            )
-            for i in histogram.edges()
-        ),
+        heaviest=heaviest,
+        histogram=tuple(_weight_bins(histogram)),
     )
+
+
+def _heaviest(log: Log, histogram: HistogramState) -> Iterator[HeavyRow]:
+    total = float(histogram.weight.sum())
+    for w, row, code, propensity in histogram.top.rows:
+        yield HeavyRow(row, log.actions.labels[code], propensity, w, _ratio(w, total))
+
+
+def _weight_bins(histogram: HistogramState) -> Iterator[WeightBin]:
+    total = float(histogram.weight.sum())
+    for i in histogram.edges().tolist():
+        # Bin 0 holds weight 0, bin i the weights from 2^(i - 1051) on.
+        least = 0.0
+        if i:
+            least = 2.0 ** (i - 1051)
+        share = _ratio(float(histogram.weight[i]), total)
+        yield WeightBin(least, int(histogram.count[i]), share)
 
 
 def _most_evident(p_values: Floats, count: Floats) -> npt.NDArray[np.intp]:
@@ -240,37 +259,54 @@ def _action_rows(
     for code in shown.tolist():
         count, inverse2 = float(table.count[code]), float(table.inverse2[code])
         mean, p = float(table.inverse[code]) / n, float(p_values[code])
-        error = None
-        # Rows of a unit depend on each other, so the spread of rows says nothing.
-        if n > 1 and math.isfinite(inverse2) and log.columns.unit is None:
-            error = math.sqrt(max(0.0, inverse2 / n - mean * mean) / (n - 1))
-        yield ActionRow(
+        made = ActionRow(
             action=log.actions.labels[code],
             count=int(count),
             frequency=count / n,
-            mean_propensity=float(table.propensity[code]) / count if count else None,
-            mean_reward=log.value(float(table.reward[code]) / count) if count else None,
+            mean_propensity=None,
+            mean_reward=None,
             mean_inverse=mean,
-            standard_error=error,
-            z=(mean - 1.0) / error if error else None,
-            p=None if math.isnan(p) else p,
+            standard_error=None,
+            z=None,
+            p=None,
         )
+        if count:
+            reward = log.value(float(table.reward[code]) / count)
+            propensity = float(table.propensity[code]) / count
+            made = replace(made, mean_propensity=propensity, mean_reward=reward)
+        # Rows of a unit depend on each other, so the spread of rows says nothing.
+        if n > 1 and math.isfinite(inverse2) and log.columns.unit is None:
+            # sqrt((E 1{A = a}/mu^2 - mean^2) / (n - 1)), which rounding may take below 0
+            error = math.sqrt(max(0.0, inverse2 / n - mean * mean) / (n - 1))
+            made = replace(made, standard_error=error)
+            if error:
+                made = replace(made, z=(mean - 1.0) / error)
+        if not math.isnan(p):
+            made = replace(made, p=p)
+        yield made
 
 
 def _median(spread: HistogramState, actions: int) -> float:
     """Return the median propensity within a factor of two, from the weights 1 / (K mu)."""
     middle = int(np.searchsorted(np.cumsum(spread.count), spread.count.sum() / 2.0))
     typical = float(spread.weight[middle] / spread.count[middle])
-    return 1.0 / (actions * typical) if 0.0 < typical < math.inf else 0.0
+    # A weight of 0 or infinity is that of a propensity beyond float64.
+    if not 0.0 < typical < math.inf:
+        return 0.0
+    return 1.0 / (actions * typical)
 
 
 def _ratio(part: float, whole: float) -> float | None:
-    return part / whole if 0.0 < whole < math.inf else None
+    if not 0.0 < whole < math.inf:
+        return None
+    return part / whole
 
 
 def _total(shares: list[float | None]) -> float | None:
     known = [x for x in shares if x is not None]
-    return math.fsum(known) if len(known) == len(shares) else None
+    if len(known) < len(shares):
+        return None
+    return math.fsum(known)
 
 
 @dataclass(frozen=True)

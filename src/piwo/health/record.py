@@ -32,7 +32,7 @@ Verdict = Literal["fit", "fit with care", "unfit"]
 Severity = Literal["unfit", "care", "note"]
 
 TABLE_ROWS = 1000
-"""At most so many rows has the per-action table: those with the most evidence against them."""
+"""Rows of the per-action table: those with the most evidence against them."""
 _SHOWN = 10
 """Rows of a table in the text."""
 _WIDEST = 32
@@ -176,6 +176,20 @@ class Health(Record):
     units: int | None = None
 
     @property
+    def count(self) -> int:
+        """How many independent observations there are: units, if they were declared, or rows."""
+        if self.units is None:
+            return self.rows
+        return self.units
+
+    @property
+    def counted(self) -> str:
+        """What `count` counts: "units" or "rows"."""
+        if self.units is None:
+            return "rows"
+        return "units"
+
+    @property
     def fit(self) -> bool:
         """Whether the log may be used, with care or without."""
         return self.verdict != "unfit"
@@ -191,14 +205,17 @@ def label_text(label: object) -> str:
     ("'a\\x1b[2J'", '7')
     """
     text = repr(label)
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 4] + "...'"
+    if len(text) > _WIDEST:
+        text = text[: _WIDEST - 4] + "...'"
+    return text
 
 
 def health_text(health: Health) -> str:
     """Return the report: verdict, findings, and the first rows of each table."""
     lines = [f"verdict: {health.verdict}", ""]
     if health.findings:
-        lines += [f"{finding.severity}: {finding.text}" for finding in health.findings]
+        for finding in health.findings:
+            lines.append(f"{finding.severity}: {finding.text}")
         lines.append("")
     lines += _summary(health)
     if health.calibration:
@@ -208,9 +225,12 @@ def health_text(health: Health) -> str:
 
 
 def _summary(health: Health) -> list[str]:
-    z = "" if health.mean_weight_z is None else f" (z = {health.mean_weight_z:.2f})"
+    z, reward = "", "reward"
+    if health.mean_weight_z is not None:
+        z = f" (z = {health.mean_weight_z:.2f})"
+    if health.cost:
+        reward = "reward (minus the cost)"
     shares = ", ".join(f"{k}: {_number(share)}" for k, share in health.top_share.items())
-    reward = "reward (minus the cost)" if health.cost else "reward"
     least, middle = _propensity(health.propensity_min), _propensity(health.propensity_median)
     rows = rows_text(health.rows, health.units, health.unit)
     if health.units is None:
@@ -226,30 +246,29 @@ def _summary(health: Health) -> list[str]:
 
 
 def _propensity(value: float) -> str:
-    return "below float64" if value == 0.0 else _number(value)
+    if value == 0.0:
+        return "below float64"
+    return _number(value)
 
 
 def _oddity(row: ActionRow) -> tuple[float, float]:
     """Return the key that sorts actions: the strongest evidence comes first."""
-    p = 1.0 if row.p is None else row.p
+    # Without a test, the action comes last.
+    p = 1.0
+    if row.p is not None:
+        p = row.p
     return p, -abs(row.z or 0.0)
 
 
 def _actions(health: Health) -> list[str]:
-    rows = [
-        (
-            label_text(x.action),
-            str(x.count),
-            _number(x.frequency),
-            _number(x.mean_propensity),
-            _number(x.mean_reward),
-            _number(x.mean_inverse),
-            _number(x.standard_error),
-            "-" if x.z is None else f"{x.z:.1f}",
-        )
-        for x in sorted(health.by_action, key=_oddity)[:_SHOWN]
-    ]
     head = ("action", "rows", "frequency", "propensity", "reward", "mean 1/mu", "error", "z")
+    rows = []
+    for x in sorted(health.by_action, key=_oddity)[:_SHOWN]:
+        z = "-"
+        if x.z is not None:
+            z = f"{x.z:.1f}"
+        numbers = (x.frequency, x.mean_propensity, x.mean_reward, x.mean_inverse, x.standard_error)
+        rows.append((label_text(x.action), str(x.count), *map(_number, numbers), z))
     title = (
         f"by action (largest deviation of mean 1/mu from 1 first; {len(rows)} of {health.actions})"
     )
@@ -258,42 +277,34 @@ def _actions(health: Health) -> list[str]:
 
 def _calibration(health: Health) -> list[str]:
     head = ("estimated", "pairs", "mean estimated", "taken", "z")
-    rows = [
-        (
-            f"{x.least:g} to {x.most:g}",
-            _number(x.pairs),
-            _number(x.predicted),
-            _number(x.observed),
-            f"{x.z:.1f}",
-        )
-        for x in health.calibration
-    ]
-    return [
-        "calibration of the estimated propensities, on rows that the fit did not see",
-        *_table(head, rows),
-    ]
+    rows = []
+    for x in health.calibration:
+        numbers = map(_number, (x.pairs, x.predicted, x.observed))
+        rows.append((f"{x.least:g} to {x.most:g}", *numbers, f"{x.z:.1f}"))
+    title = "calibration of the estimated propensities, on rows that the fit did not see"
+    return [title, *_table(head, rows)]
 
 
 def _heaviest(health: Health) -> list[str]:
-    if health.ess is not None and health.ess >= 0.999 * health.rows:
+    # All weights are the same up to rounding.
+    if health.ess is not None and health.ess >= 0.999 * health.count:
         return ["heaviest rows: none, all weights are alike"]
     head = ("row", "action", "propensity", "weight", "share of weight")
-    rows = [
-        (
-            str(x.row) if x.row < first_of(0) else place(x.row),
-            label_text(x.action),
-            _number(x.propensity),
-            _number(x.weight),
-            _number(x.share),
-        )
-        for x in health.heaviest
-    ]
+    rows = []
+    for x in health.heaviest:
+        number = str(x.row)
+        # In a cluster, rows are numbered within their partition.
+        if x.row >= first_of(0):
+            number = place(x.row)
+        numbers = map(_number, (x.propensity, x.weight, x.share))
+        rows.append((number, label_text(x.action), *numbers))
     return ["heaviest rows", *_table(head, rows)]
 
 
 def _histogram(health: Health) -> list[str]:
-    head = ("weight from", "rows", "share of weight")
+    head = ("weight from", health.counted, "share of weight")
     rows = [(_number(x.least), str(x.rows), _number(x.share)) for x in health.histogram]
+    # The middle of a long table is left out.
     if len(rows) > 2 * _SHOWN:
         rows = [*rows[:_SHOWN], ("...", "...", "..."), *rows[-_SHOWN:]]
     return ["weights by powers of two", *_table(head, rows)]
@@ -302,11 +313,15 @@ def _histogram(health: Health) -> list[str]:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return aligned lines: the first column to the left, the others to the right."""
     cells = [head, *rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = []
+    for column in zip(*cells, strict=True):
+        widths.append(max(map(len, column)))
     lines = []
     for first, *others in cells:
-        right = [x.rjust(w) for x, w in zip(others, widths[1:], strict=True)]
-        lines.append("  " + "  ".join([first.ljust(widths[0]), *right]))
+        aligned = [first.ljust(widths[0])]
+        for text, width in zip(others, widths[1:], strict=True):
+            aligned.append(text.rjust(width))
+        lines.append("  " + "  ".join(aligned))
     return lines
 
 
@@ -315,4 +330,7 @@ def _number(value: float | None) -> str:
         return "-"
     if value == math.inf:
         return "beyond float64"
-    return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+    # Four digits of 12345 would be 1.234e+04.
+    if 1e4 <= abs(value) < 1e9:
+        return f"{value:.0f}"
+    return f"{value:.4g}"

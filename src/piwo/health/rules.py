@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from piwo.health.record import (
     ActionRow,
@@ -24,6 +24,9 @@ FEWEST = 10.0
 FEW = 100.0
 """An effective sample below this needs care; so does one below a tenth of the rows."""
 _NAMED = 5
+"""Rows, actions or columns that a finding names."""
+_FAR = 4.0
+"""Standard errors: chance alone moves a mean this far once in 30,000 times."""
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _ORDER: tuple[Severity, ...] = ("unfit", "care", "note")
 
@@ -31,23 +34,30 @@ _ORDER: tuple[Severity, ...] = ("unfit", "care", "note")
 def findings_of(health: Health) -> tuple[HealthFinding, ...]:
     """Return the findings, most severe first, then in the order of the rules below."""
     rules = (
-        _doubts,
+        _propensity_errors,
         _effective_sample,
         _propensities,
         _exploration,
         _coverage,
         _missing,
         _rewards,
-        _context,
+        _missing_context,
+        _infinite_context,
         _rare_by_chance,
         _unlisted,
         _thinned,
     )
-    found = [finding for rule in rules for finding in rule(health)]
+    found: list[HealthFinding] = []
+    for rule in rules:
+        found += rule(health)
+    # Sorting is stable, so that findings of one severity stay in the order of the rules.
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
 
 
-def _doubts(health: Health) -> Iterator[HealthFinding]:
+# --- the weights of the policy
+
+
+def _propensity_errors(health: Health) -> Iterator[HealthFinding]:
     """Propensities were estimated, or may be too small."""
     for text in health.doubts:
         yield _finding("propensity-error", "care", text)
@@ -55,73 +65,151 @@ def _doubts(health: Health) -> Iterator[HealthFinding]:
 
 def _effective_sample(health: Health) -> Iterator[HealthFinding]:
     """Few rows carry the value of the policy."""
+    kind = "effective-sample"
     if health.max_weight == 0:
         text = (
-            f"the {health.policy} policy never takes a logged action: all {health.rows} weights "
-            "are 0; value it on a log whose logger took its actions"
+            f"the {health.policy} policy never takes a logged action: all "
+            f"{health.rows} weights are 0; value it on a log whose logger took its "
+            "actions"
         )
         yield _finding("no-overlap", "unfit", text)
         return
-    ess = 1.0 if health.ess is None else health.ess
-    heavy = health.heaviest[: min(max(1, math.ceil(ess)), _NAMED)]
-    named = "; ".join(_heavy(x) for x in heavy)
-    size = f"of {health.rows}; a weight is beyond float64"
+    # A weight beyond float64 outweighs all others together.
+    ess, size = 1.0, f"of {health.count}; a weight is beyond float64"
     if health.ess is not None:
-        size = f"ESS {ess:.1f} of {health.rows}"
-    count = "row" if round(ess) == 1 else "rows"
-    start = f"an effective sample of {_word(ess)} {count} ({size})"
-    start += f" for the {health.policy} policy"
+        ess, size = health.ess, f"ESS {health.ess:.1f} of {health.count}"
+    start = (
+        f"an effective sample of {_counted(ess, health.counted)} ({size}) "
+        f"for the {health.policy} policy"
+    )
+    heavy = health.heaviest[: min(max(1, math.ceil(ess)), _NAMED)]
+    named = [_heavy(row) for row in heavy]
     if ess < FEWEST:
-        advice = (
-            f"the value of this policy rests on {'it' if len(heavy) == 1 else 'them'}; "
-            "value policies nearer to the logger, or log more exploration"
+        rests_on = "them"
+        if len(heavy) == 1:
+            rests_on = "it"
+        text = (
+            f"{start}: {'; '.join(named)}; the value of this policy rests on "
+            f"{rests_on}; value policies nearer to the logger, or log more exploration"
         )
-        yield _finding(
-            "effective-sample", "unfit", f"{start}: {named}; {advice}", tuple(x.row for x in heavy)
-        )
-    elif ess < FEW or ess < health.rows / 10:
-        share, carried = health.top_share[10], ""
+        yield _finding(kind, "unfit", text, heavy)
+    elif ess < FEW or ess < health.count / 10:
+        carried, share = "", health.top_share[10]
         if share is not None:
             many = len(health.heaviest)
             carried = f": the heaviest {many} rows carry {_percent(share)} of the weight"
-        text = f"{start}{carried}, first {named.split(' (')[0]}; expect wide intervals"
-        yield _finding("effective-sample", "care", text, tuple(x.row for x in health.heaviest))
+        first, _, _ = named[0].partition(" (")
+        text = f"{start}{carried}, first {first}; expect wide intervals"
+        yield _finding(kind, "care", text, health.heaviest)
 
 
-def _heavy(x: HeavyRow) -> str:
-    carries = "" if x.share is None else f" carries {_percent(x.share)} of the weight"
-    return f"row {x.row} ({_size(x)}, action {label_text(x.action)}){carries}"
+def _heavy(row: HeavyRow) -> str:
+    text = f"row {row.row} ({_size(row)}, action {label_text(row.action)})"
+    if row.share is None:
+        return text
+    return f"{text} carries {_percent(row.share)} of the weight"
+
+
+def _missing(health: Health) -> Iterator[HealthFinding]:
+    """Part of the policy is not in the log, beyond the actions never logged."""
+    if health.thinned or health.max_weight == 0:
+        return
+    z = health.mean_weight_z
+    if z is None:
+        # All weights are alike: their mean has no error. One row shows no spread.
+        far_below = health.count > 1
+    else:
+        far_below = z < -_FAR
+    gone = 1.0 - health.mean_weight
+    # A tenth of the policy, besides what never-logged actions explain, changes decisions.
+    unexplained = gone - (health.unsupported_mass or 0.0)
+    if not far_below or unexplained < 0.1:
+        return
+    text = (
+        f"the mean weight of the {health.policy} policy is {health.mean_weight:.4g}, "
+        f"expected 1: about {_percent(gone)} of what it plays is not in the log (or "
+        "the propensities are too large); nothing is known of the rewards there"
+    )
+    yield _finding("policy-not-in-log", _severity_of_share(gone), text)
+
+
+def _severity_of_share(share: float | None) -> Severity:
+    """Return how severe it is that a share of the policy is not in the log."""
+    if share is None:
+        return "care"
+    # No interval can then be shorter than half the reward range.
+    if share > 0.5:
+        return "unfit"
+    if share > 0.0:
+        return "care"
+    return "note"
+
+
+# --- the propensities
 
 
 def _propensities(health: Health) -> Iterator[HealthFinding]:
     """Propensities are too small for how often actions were taken."""
     found = [p for p in (health.propensity_p, health.action_p) if p is not None]
+    # Two tests, of the uniform policy and of the actions: Bonferroni.
     p = min(1.0, 2.0 * min(found, default=1.0))
     if p >= health.delta:
         return
-    suspects = sorted(
-        (x for x in health.by_action if x.p is not None and x.p < health.delta),
-        key=lambda x: (x.p, x.action),
-    )
-    parts = [_contradiction(x, health.rows) for x in suspects[:3]]
+    suspects: list[tuple[float, ActionRow]] = []
+    for row in health.by_action:
+        if row.p is not None and row.p < health.delta:
+            suspects.append((row.p, row))
+    suspects.sort(key=lambda suspect: (suspect[0], suspect[1].action))
+    parts = [_contradiction(row, health.rows) for _, row in suspects[:3]]
     if len(suspects) > 3:
         parts.append(f"and {len(suspects) - 3} more actions")
     if not parts:
         parts = ["the mean weight of the uniform policy is above 1 by more than chance allows"]
     text = (
-        f"logged propensities do not match action frequencies ({p_value(p)}): {'; '.join(parts)}; "
-        "every value comes out too high; log the probability with which the action was really drawn"
+        f"logged propensities do not match action frequencies ({p_value(p)}): "
+        f"{'; '.join(parts)}; every value comes out too high; log the probability with "
+        "which the action was really drawn"
     )
-    yield _finding("propensities-too-small", "unfit" if p < health.delta / 50.0 else "care", text)
+    severity: Severity = "care"
+    # An honest log meets this at most once in 50 / delta logs.
+    if p < health.delta / 50.0:
+        severity = "unfit"
+    yield _finding("propensities-too-small", severity, text)
 
 
-def _contradiction(x: ActionRow, rows: int) -> str:
-    z = "" if x.z is None else f" (z = {x.z:.0f})"
-    return (
-        f"action {label_text(x.action)} was taken in {x.count} of {rows} rows ({x.frequency:.4g}) "
-        f"at a mean propensity of {x.mean_propensity or 0.0:.4g}, "
-        f"so its mean of 1/mu is {_finite(x.mean_inverse)}, expected 1{z}"
+def _contradiction(row: ActionRow, rows: int) -> str:
+    text = (
+        f"action {label_text(row.action)} was taken in {row.count} of {rows} rows "
+        f"({row.frequency:.4g}) at a mean propensity of "
+        f"{row.mean_propensity or 0.0:.4g}, so its mean of 1/mu is "
+        f"{_finite(row.mean_inverse)}, expected 1"
     )
+    if row.z is None:
+        return text
+    return f"{text} (z = {row.z:.0f})"
+
+
+def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
+    """Actions were logged less often than propensities say, as can happen if those are small."""
+    rare: list[tuple[float, ActionRow]] = []
+    for row in health.by_action:
+        if row.z is not None and row.z < -_FAR and row.count:
+            rare.append((row.z, row))
+    if not rare or health.thinned:
+        return
+    rare.sort(key=lambda one: one[0])
+    named = [f"{label_text(row.action)}: {row.mean_inverse:.3g}" for _, row in rare[:3]]
+    if len(rare) > 3:
+        named.append("...")
+    text = (
+        f"the mean of 1/mu is well below 1 for {len(rare)} of {health.actions} actions "
+        f"({', '.join(named)}): rows in which they have a small propensity did not "
+        "turn up, or the propensities are too large; lower bounds hold all the same"
+    )
+    yield _finding("rare-actions", "note", text)
+
+
+# --- the actions
 
 
 def _exploration(health: Health) -> Iterator[HealthFinding]:
@@ -134,8 +222,9 @@ def _exploration(health: Health) -> Iterator[HealthFinding]:
         yield _finding("one-action", "care", text)
     elif health.propensity_min >= 1.0:
         text = (
-            f"the logger never explored: all {health.rows} propensities are 1; no other policy can "
-            "be valued; log the decisions of a policy that draws its actions"
+            f"the logger never explored: all {health.rows} propensities are 1; no "
+            "other policy can be valued; log the decisions of a policy that draws its "
+            "actions"
         )
         yield _finding("no-exploration", "unfit", text)
 
@@ -145,149 +234,137 @@ def _coverage(health: Health) -> Iterator[HealthFinding]:
     missing = health.actions - health.actions_logged
     if missing == 0:
         return
-    named = ", ".join(label_text(x) for x in health.never_logged[:_NAMED])
+    named = ", ".join(map(label_text, health.never_logged[:_NAMED]))
     if missing > _NAMED:
         named += ", ..."
-    mass, share = health.unsupported_mass, ""
-    severity = _severity_of_share(mass)
+    text = f"{missing} of {health.actions} actions were never logged ({named})"
+    mass = health.unsupported_mass
     if mass is not None:
-        share = f"; the {health.policy} policy gives them probability {mass:.4g}"
-    text = (
-        f"{missing} of {health.actions} actions were never logged ({named}){share}; what they "
-        "would have earned is unknown: log them, or keep new policies away from them"
+        text += f"; the {health.policy} policy gives them probability {mass:.4g}"
+    text += (
+        "; what they would have earned is unknown: log them, or keep new policies away from them"
     )
-    yield _finding("never-logged", severity, text)
-
-
-def _missing(health: Health) -> Iterator[HealthFinding]:
-    """Part of the policy is not in the log, beyond the actions never logged."""
-    if health.thinned or health.max_weight == 0:
-        return
-    gone = 1.0 - health.mean_weight
-    certain = health.mean_weight_z is None and health.rows > 1
-    if (
-        not (certain or (health.mean_weight_z or 0.0) < -4.0)
-        or gone - (health.unsupported_mass or 0.0) < 0.1
-    ):
-        return
-    text = (
-        f"the mean weight of the {health.policy} policy is {health.mean_weight:.4g}, expected 1: "
-        f"about {_percent(gone)} of what it plays is not in the log (or the propensities are too "
-        "large); nothing is known of the rewards there"
-    )
-    yield _finding("policy-not-in-log", _severity_of_share(gone), text)
-
-
-def _severity_of_share(share: float | None) -> Severity:
-    """Return how bad it is that a share of the policy is not in the log."""
-    if share is None:
-        return "care"
-    if share > 0.5:
-        return "unfit"
-    return "care" if share > 0.0 else "note"
-
-
-def _rewards(health: Health) -> Iterator[HealthFinding]:
-    """All rewards are the same."""
-    if health.mean_reward in health.reward_range and health.rows > 1:
-        text = (
-            f"every reward is {health.mean_reward:g}, an end of the declared range: no policy can "
-            "be seen to differ from another; check the reward column"
-        )
-        yield _finding("equal-rewards", "care", text)
-
-
-def _context(health: Health) -> Iterator[HealthFinding]:
-    """Context columns have missing or infinite values."""
-    gone = [x for x in health.context_gaps if x.missing + x.nan]
-    if gone:
-        severity: Severity = "care"
-        indicator = argument("missing", "indicator")
-        advice = (
-            f"learning refuses such rows: fill or drop them first, or read the log with {indicator}"
-        )
-        if gone[0].indicated:
-            severity, advice = "note", f"a column of its own says where ({indicator})"
-        parts = [_gap(x) for x in gone]
-        text = f"context values are missing, of {health.rows} rows: {_first(parts)}; {advice}"
-        yield _finding("missing-context", severity, text)
-    infinite = [
-        f"{label_text(x.column)} in {x.infinite}" for x in health.context_gaps if x.infinite
-    ]
-    if infinite:
-        text = (
-            f"context values are infinite, of {health.rows} rows: {_first(infinite)}; learning "
-            "refuses such rows: find out why they are there; nothing is clipped"
-        )
-        yield _finding("infinite-context", "care", text)
-
-
-def _gap(x: ContextGap) -> str:
-    nan = f" ({x.nan} of them NaN)" if x.nan else ""
-    return f"{label_text(x.column)} in {x.missing + x.nan}{nan}"
-
-
-def _first(parts: list[str]) -> str:
-    more = f" and {len(parts) - _NAMED} more columns" if len(parts) > _NAMED else ""
-    return ", ".join(parts[:_NAMED]) + more
-
-
-def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
-    """Actions were logged less often than propensities say, as can happen if those are small."""
-    rare = sorted(
-        (x for x in health.by_action if x.z is not None and x.z < -4.0 and x.count),
-        key=lambda x: x.z or 0.0,
-    )
-    if rare and not health.thinned:
-        named = ", ".join(f"{label_text(x.action)}: {x.mean_inverse:.3g}" for x in rare[:3])
-        more = ", ..." if len(rare) > 3 else ""
-        text = (
-            f"the mean of 1/mu is well below 1 for {len(rare)} of {health.actions} actions "
-            f"({named}{more}): rows in which they have a small propensity did not turn up, or the "
-            "propensities are too large; lower bounds hold all the same"
-        )
-        yield _finding("rare-actions", "note", text)
+    yield _finding("never-logged", _severity_of_share(mass), text)
 
 
 def _unlisted(health: Health) -> Iterator[HealthFinding]:
     """The action list may not be complete."""
-    if health.logged_once:
+    if not health.logged_once:
+        return
+    text = (
+        f"{health.logged_once} of {health.actions} actions were logged only once and "
+        "the action list was inferred, so others may be missing: propensities are not "
+        "tested, and the uniform policy has no interval; give the list "
+        f"({argument('actions', '[...]')})"
+    )
+    yield _finding("inferred-actions", "care", text)
+
+
+# --- rewards, context, thinning
+
+
+def _rewards(health: Health) -> Iterator[HealthFinding]:
+    """All rewards are the same."""
+    # A mean at an end of the range leaves no other reward.
+    if health.mean_reward in health.reward_range and health.rows > 1:
         text = (
-            f"{health.logged_once} of {health.actions} actions were logged only once and the "
-            "action list was inferred, so others may be missing: propensities are not tested, "
-            "and the uniform policy has no interval; give the list "
-            f"({argument('actions', '[...]')})"
+            f"every reward is {health.mean_reward:g}, an end of the declared range: no "
+            "policy can be seen to differ from another; check the reward column"
         )
-        yield _finding("inferred-actions", "care", text)
+        yield _finding("equal-rewards", "care", text)
+
+
+def _missing_context(health: Health) -> Iterator[HealthFinding]:
+    """Context columns have missing values."""
+    gaps = [gap for gap in health.context_gaps if gap.missing + gap.nan]
+    if not gaps:
+        return
+    indicator = argument("missing", "indicator")
+    severity: Severity = "care"
+    advice = (
+        f"learning refuses such rows: fill or drop them first, or read the log with {indicator}"
+    )
+    if gaps[0].indicated:
+        severity, advice = "note", f"a column of its own marks them ({indicator})"
+    named = _first([_gap(gap) for gap in gaps])
+    text = f"context values are missing, of {health.rows} rows: {named}; {advice}"
+    yield _finding("missing-context", severity, text)
+
+
+def _infinite_context(health: Health) -> Iterator[HealthFinding]:
+    """Context columns have infinite values."""
+    named: list[str] = []
+    for gap in health.context_gaps:
+        if gap.infinite:
+            named.append(f"{label_text(gap.column)} in {gap.infinite}")
+    if not named:
+        return
+    text = (
+        f"context values are infinite, of {health.rows} rows: {_first(named)}; "
+        "learning refuses such rows: find out why they are there; nothing is clipped"
+    )
+    yield _finding("infinite-context", "care", text)
+
+
+def _gap(gap: ContextGap) -> str:
+    text = f"{label_text(gap.column)} in {gap.missing + gap.nan}"
+    if gap.nan:
+        text += f" ({gap.nan} of them NaN)"
+    return text
+
+
+def _first(parts: Sequence[str]) -> str:
+    text = ", ".join(parts[:_NAMED])
+    if len(parts) > _NAMED:
+        text += f" and {len(parts) - _NAMED} more columns"
+    return text
 
 
 def _thinned(health: Health) -> Iterator[HealthFinding]:
     """Thinned logs cannot be tested."""
     if health.thinned:
         text = (
-            "the log was thinned (sampling weights): no test of propensities, no finite-sample "
-            "intervals"
+            "the log was thinned (sampling weights): no test of propensities, no "
+            "finite-sample intervals"
         )
         yield _finding("thinned", "note", text)
 
 
-def _finding(kind: str, severity: Severity, text: str, rows: tuple[int, ...] = ()) -> HealthFinding:
-    return HealthFinding(kind, severity, rendered(text), rows)
+# --- text
 
 
-def _word(count: float) -> str:
-    whole = round(count)
-    return _WORDS[whole] if whole < len(_WORDS) else str(whole)
+def _finding(
+    kind: str, severity: Severity, text: str, heavy: Sequence[HeavyRow] = ()
+) -> HealthFinding:
+    return HealthFinding(kind, severity, rendered(text), tuple(row.row for row in heavy))
+
+
+def _counted(number: float, what: str) -> str:
+    """Return a number of rows or units in words.
+
+    >>> _counted(1.2, "rows"), _counted(3.0, "rows"), _counted(12.3, "units")
+    ('one row', 'three rows', '12 units')
+    """
+    whole = round(number)
+    if whole == 1:
+        return f"one {what.removesuffix('s')}"
+    if whole < len(_WORDS):
+        return f"{_WORDS[whole]} {what}"
+    return f"{whole} {what}"
 
 
 def _finite(value: float) -> str:
-    return f"{value:.4g}" if math.isfinite(value) else "beyond float64"
+    if math.isfinite(value):
+        return f"{value:.4g}"
+    return "beyond float64"
 
 
-def _size(x: HeavyRow) -> str:
+def _size(row: HeavyRow) -> str:
     """Return weight and propensity of a row, either of which may be beyond what float64 holds."""
-    mu = f"{x.propensity:.3g}" if x.propensity > 0.0 else "below float64"
-    return f"weight {_finite(x.weight)}, propensity {mu}"
+    propensity = "below float64"
+    if row.propensity > 0.0:
+        propensity = f"{row.propensity:.3g}"
+    return f"weight {_finite(row.weight)}, propensity {propensity}"
 
 
 def _percent(share: float) -> str:
@@ -296,4 +373,7 @@ def _percent(share: float) -> str:
     >>> _percent(0.6936), _percent(0.0045)
     ('69 %', '0.45 %')
     """
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
+    # Two digits would round 99.7 to 1e+02.
+    if share >= 0.995:
+        return f"{100 * share:.0f} %"
+    return f"{100 * share:.2g} %"

@@ -171,8 +171,8 @@ class Auto(SplitLearner):
         check_flag("exchange", self.exchange)
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
-                "the rewards have no upper end, so no improvement can be certified; declare "
-                f"{argument('reward_range')}, or use PIWOGrid"
+                "the rewards have no upper end, so no improvement can be certified; "
+                f"declare {argument('reward_range')}, or use PIWOGrid"
             )
         pool = self._pool()
         for one in pool:
@@ -203,8 +203,8 @@ class Auto(SplitLearner):
             self.rule_ = _why_none(outcomes, fallback, best.certificate)
         else:
             self.rule_ = (
-                "the highest estimate, less its standard error, of those certified better among "
-                f"{_count(outcomes)}"
+                "the highest estimate, less its standard error, of those certified "
+                f"better among {_count(outcomes)}"
             )
         self._settle(log, best)
         return self
@@ -316,8 +316,8 @@ class Auto(SplitLearner):
                 certificate,
                 about=(
                     f"the policy learned from {certificate.training_rows} of "
-                    f"{certificate.log_rows} rows, not the one to run, which was learned again "
-                    "from all of them"
+                    f"{certificate.log_rows} rows, not the one to run, which was "
+                    "learned again from all of them"
                 ),
                 notes=(*certificate.notes, unproved),
             )
@@ -376,8 +376,9 @@ def _in_sample(log: Log, incumbent: Policy) -> bool:
     found = overlaps(log, {INCUMBENT: incumbent})[INCUMBENT]
     if found.certain:
         warn(
-            f"the incumbent was learned from part of this log ({found.how}), so no gain over it is "
-            "certified, whatever the certificate says; learn from other rows"
+            f"the incumbent was learned from part of this log ({found.how}), so no "
+            "gain over it is certified, whatever the certificate says; learn from "
+            "other rows"
         )
     return found.certain
 
@@ -393,8 +394,9 @@ def _encoded_for(today: Policy, log: Log) -> Log:
         return log
     if set(theirs.columns) != set(ours.columns):
         raise UsageError(
-            f"the incumbent was made from the context columns {', '.join(theirs.columns)}, and the "
-            f"log was read with {', '.join(ours.columns)}; read it with those of the incumbent"
+            "the incumbent was made from the context columns "
+            f"{', '.join(theirs.columns)}, and the log was read with "
+            f"{', '.join(ours.columns)}; read it with those of the incumbent"
         )
     return log.encoded_by(theirs)
 
@@ -426,8 +428,8 @@ def _why_none(
     if not any(rewarded):
         which = "no row" if both else "no row that was held out"
         return (
-            f"{which} has a reward above the lowest, so nothing can be certified better, and "
-            f"{stays}"
+            f"{which} has a reward above the lowest, so nothing can be certified "
+            f"better, and {stays}"
         )
     reason = f"none of {_count(directions)} is certified better, so {stays}"
     # rows held out in one direction are the training rows of the other
@@ -437,8 +439,8 @@ def _why_none(
     if not unlearned:
         return reason
     return (
-        f"{reason}; no row of one part has a reward above the lowest, so it has nothing to learn "
-        "from"
+        f"{reason}; no row of one part has a reward above the lowest, so it has "
+        "nothing to learn from"
     )
 
 

@@ -138,26 +138,26 @@ def _known(coverage: Any, policies: int) -> Floats:
         lacking = [i for i in range(policies) if i not in coverage]
         if lacking:
             raise UsageError(
-                f"{argument('coverage')} lacks policy {lacking[0]}, expected a number for each of "
-                f"0..{policies - 1}"
+                f"{argument('coverage')} lacks policy {lacking[0]}, expected a number "
+                f"for each of 0..{policies - 1}"
             )
         coverage = [coverage[i] for i in range(policies)]
     try:
         known = np.asarray(coverage, np.float64)
     except (TypeError, ValueError):
         raise UsageError(
-            f"{argument('coverage')} is {coverage!r:.80}, expected {policies} numbers, one for "
-            "each policy"
+            f"{argument('coverage')} is {coverage!r:.80}, expected {policies} numbers, "
+            "one for each policy"
         ) from None
     if known.shape != (policies,) or not (known >= 0.0).all():
         least = known.min(initial=math.inf)
         raise UsageError(
-            f"{argument('coverage')} has shape {known.shape} and least value {least:g}, expected "
-            f"{policies} numbers of at least 0, one for each policy"
+            f"{argument('coverage')} has shape {known.shape} and least value "
+            f"{least:g}, expected {policies} numbers of at least 0, one for each policy"
         )
     if np.isinf(known).all():
         raise UsageError(
-            "the logger covers none of the policies, so there is nothing to choose; PIWOGrid does "
-            "not need the coverage"
+            "the logger covers none of the policies, so there is nothing to choose; "
+            "PIWOGrid does not need the coverage"
         )
     return known

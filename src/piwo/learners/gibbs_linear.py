@@ -114,8 +114,8 @@ class GibbsLinear(SplitLearner):
         )
         for caveat in self.chains_.caveats(self.draws):
             warn(
-                f"{caveat}; the certificate is valid all the same; for better draws raise warmup "
-                "or samples"
+                f"{caveat}; the certificate is valid all the same; for better draws "
+                "raise warmup or samples"
             )
         every = self.chains_.draws.reshape(-1, self.prior_.mean.size)
         chosen = every[np.linspace(0, len(every) - 1, self.draws).round().astype(int)]
@@ -162,8 +162,8 @@ class GibbsLinear(SplitLearner):
         check_linear_posterior(score, log)
         if isinstance(score.asked, tuple):
             raise UsageError(
-                f"{score!r} has several hyper-parameters, expected one: each has a posterior of "
-                "its own"
+                f"{score!r} has several hyper-parameters, expected one: each has a "
+                "posterior of its own"
             )
         check_prior_scale(self.prior_scale)
         check_sizes(self, draws=1, chains=2, warmup=10, samples=10)
@@ -173,8 +173,9 @@ class GibbsLinear(SplitLearner):
             )
         if self.draws > self.chains * self.samples:
             raise UsageError(
-                f"{argument('draws')} is {self.draws}, but {self.chains} chains of {self.samples} "
-                f"samples make only {self.chains * self.samples}; raise samples"
+                f"{argument('draws')} is {self.draws}, but {self.chains} chains of "
+                f"{self.samples} samples make only {self.chains * self.samples}; raise "
+                "samples"
             )
 
 

@@ -199,8 +199,8 @@ class PIWOGrid(SplitLearner):
         made = self.certificate_
         if made.kind != "in-sample" or self.oracle is None or not self.oracle.exact:
             raise UsageError(
-                f"the {made.oracle} oracle with a {made.kind} certificate has no regret bound; "
-                "that takes an exact oracle such as Exhaustive, and "
+                f"the {made.oracle} oracle with a {made.kind} certificate has no "
+                "regret bound; that takes an exact oracle such as Exhaustive, and "
                 f"{argument('certificate', 'in-sample')}"
             )
         check_regret_known(self.score_, made.reward_range)
@@ -215,8 +215,8 @@ class PIWOGrid(SplitLearner):
             return "held-out" if oracle.log_class_size() is None else "in-sample"
         if self.certificate not in ("held-out", "in-sample"):
             raise UsageError(
-                f"{argument('certificate')} is {self.certificate!r}, expected 'auto', 'held-out' "
-                "or 'in-sample'"
+                f"{argument('certificate')} is {self.certificate!r}, expected 'auto', "
+                "'held-out' or 'in-sample'"
             )
         return self.certificate
 
@@ -269,8 +269,9 @@ class PIWOGrid(SplitLearner):
             notes.append(HALF_OF_DELTA)
         if not grid.gammas:
             notes.append(
-                f"{grid.rows} rows are too few for the grid: L = {grid.penalty:.3g}, so the bounds "
-                f"of PIWO-Grid are vacuous; learned with gamma = {gamma:g} alone"
+                f"{grid.rows} rows are too few for the grid: L = {grid.penalty:.3g}, "
+                "so the bounds of PIWO-Grid are vacuous; learned with gamma = "
+                f"{gamma:g} alone"
             )
         made = replace(made, score=score.name, parameter=score.value, notes=tuple(notes))
         if mean is None or made.value_lower is None:
@@ -297,12 +298,12 @@ def _check_grid(score: Score, oracle: Oracle, log: Log) -> None:
         )
     if not score.admissible:
         raise UsageError(
-            f"there is no grid for {score.label}, whose mean bounds nothing; expected LSLinear(), "
-            "IX() or another admissible score"
+            f"there is no grid for {score.label}, whose mean bounds nothing; expected "
+            "LSLinear(), IX() or another admissible score"
         )
     if score.asked != "auto":
         raise UsageError(
-            f"{score.parameter} of {score.label} is {score.asked!r}, but the grid sets it: leave "
-            "it out, or use PIWO"
+            f"{score.parameter} of {score.label} is {score.asked!r}, but the grid sets "
+            "it: leave it out, or use PIWO"
         )
     check_upper_end(score, log)

@@ -131,8 +131,8 @@ def check_certifiable(log: Log, oracle: Oracle, kind: Kind | None) -> None:
     """
     if kind == "in-sample" and oracle.log_class_size() is None:
         raise UsageError(
-            f"the {oracle.name} oracle searches a class of unknown size, so no in-sample "
-            f"certificate is valid; use {argument('certificate', 'held-out')}"
+            f"the {oracle.name} oracle searches a class of unknown size, so no "
+            f"in-sample certificate is valid; use {argument('certificate', 'held-out')}"
         )
     if kind is not None and log.columns.weight is not None:
         raise UsageError(
@@ -149,8 +149,8 @@ def check_upper_end(score: Score, log: Log) -> None:
     """
     if score.needs_upper_end and not math.isfinite(log.reward_range[1]):
         raise UsageError(
-            f"{score.label} needs rewards with an upper end; declare {argument('reward_range')}, "
-            "or use LSLinear()"
+            f"{score.label} needs rewards with an upper end; declare "
+            f"{argument('reward_range')}, or use LSLinear()"
         )
 
 

@@ -108,8 +108,8 @@ class NormalPosterior:
             column = int(np.flatnonzero(~fits)[0])
             raise DataError(
                 f"context column {column} holds numbers up to "
-                f"{np.abs(context[:, column]).max():.4g}, too far from the prior's center; bring "
-                "it to size 1 by a scale fixed beforehand"
+                f"{np.abs(context[:, column]).max():.4g}, too far from the prior's "
+                "center; bring it to size 1 by a scale fixed beforehand"
             )
         return np.hstack([z, np.ones((len(context), 1))])
 

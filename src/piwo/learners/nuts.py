@@ -136,8 +136,8 @@ def _nutpie() -> tuple[Any, Any]:
         from nutpie.compiled_pyfunc import from_pyfunc
     except ImportError:
         raise UsageError(
-            "sampling needs nutpie, which is not installed; install it with pip install "
-            "'piwo[sampler]', or use PACBayesLinear(), which needs no sampler"
+            "sampling needs nutpie, which is not installed; install it with pip "
+            "install 'piwo[sampler]', or use PACBayesLinear(), which needs no sampler"
         ) from None
     return sample, from_pyfunc
 
@@ -159,8 +159,8 @@ def _waited(begin: Callable[[], Any]) -> Any:
                     if "initialization" not in str(cause):
                         raise
                     raise DataError(
-                        "the chains found no starting point with a finite density; look for huge "
-                        "numbers"
+                        "the chains found no starting point with a finite density; "
+                        "look for huge numbers"
                     ) from None
         except BaseException:
             running.cancel()

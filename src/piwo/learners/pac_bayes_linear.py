@@ -191,8 +191,8 @@ class PACBayesLinear(SplitLearner):
         named = isinstance(self.prior, str) and self.prior in ("split", "zero")
         if not named and not isinstance(self.prior, LinearGreedy | LinearSoftmax):
             raise UsageError(
-                f"{argument('prior')} is {self.prior!r:.80}, expected 'split', 'zero', or a linear "
-                "policy"
+                f"{argument('prior')} is {self.prior!r:.80}, expected 'split', 'zero', "
+                "or a linear policy"
             )
 
     def _learned(self, log: Log, score: Score) -> NormalPosterior:
@@ -212,10 +212,10 @@ class PACBayesLinear(SplitLearner):
         derived = _encoded_from_rows(log) if theirs is None else []
         if derived:
             raise UsageError(
-                f"the encoding of {', '.join(derived[:3])} was derived from the rows of the bound, "
-                "so no prior on the context was fixed before them; use "
-                f"{argument('prior', 'split')}, or log.encoded_by(features) with features "
-                "from elsewhere"
+                f"the encoding of {', '.join(derived[:3])} was derived from the rows "
+                "of the bound, so no prior on the context was fixed before them; use "
+                f"{argument('prior', 'split')}, or log.encoded_by(features) with "
+                "features from elsewhere"
             )
         if theirs is not None and theirs != log.features:
             log = log.encoded_by(theirs)
@@ -223,8 +223,8 @@ class PACBayesLinear(SplitLearner):
         once = actions_logged_once(log) if inferred else 0
         if once:
             raise UsageError(
-                f"{unknown_actions(once, len(log.actions))}: no bound holds; give the list "
-                f"({argument('actions', '[...]')})"
+                f"{unknown_actions(once, len(log.actions))}: no bound holds; give the "
+                f"list ({argument('actions', '[...]')})"
             )
         return log
 
@@ -238,8 +238,8 @@ class PACBayesLinear(SplitLearner):
             mean = np.hstack([self.prior.coef, self.prior.intercept[:, None]]) / temperature
         if self.prior.actions != actions or mean.shape[1] != features.width + 1:
             raise UsageError(
-                "the prior policy has other actions or context columns than the log, expected the "
-                "same; make it for those of the log"
+                "the prior policy has other actions or context columns than the log, "
+                "expected the same; make it for those of the log"
             )
         if (self.prior.intercept == -np.inf).any():
             raise UsageError(
@@ -247,8 +247,8 @@ class PACBayesLinear(SplitLearner):
             )
         if not (np.abs(mean) <= MOST_COEFFICIENT).all():
             raise UsageError(
-                f"the prior policy has a coefficient of {np.abs(mean).max():.4g} at temperature 1, "
-                f"expected at most {MOST_COEFFICIENT:g}; scale it"
+                f"the prior policy has a coefficient of {np.abs(mean).max():.4g} at "
+                f"temperature 1, expected at most {MOST_COEFFICIENT:g}; scale it"
             )
         return NormalPosterior.about(mean, self.prior_scale)
 

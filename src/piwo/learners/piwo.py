@@ -147,8 +147,8 @@ class PIWO(SplitLearner):
     def _check(self, score: Score, oracle: Oracle, log: Log) -> None:
         if self.certificate not in ("held-out", "in-sample", None):
             raise UsageError(
-                f"{argument('certificate')} is {self.certificate!r}, expected 'held-out', "
-                "'in-sample' or None"
+                f"{argument('certificate')} is {self.certificate!r}, expected "
+                "'held-out', 'in-sample' or None"
             )
         check_certifiable(log, oracle, self.certificate)
         # the certificates of other scores do not need the upper end
@@ -157,8 +157,8 @@ class PIWO(SplitLearner):
         several = isinstance(score.asked, tuple) or len(score.variants()) > 1
         if self.certificate is None and several:
             raise UsageError(
-                "a path is chosen from by certificate, and certificate is None; give one "
-                "hyper-parameter"
+                "a path is chosen from by certificate, and certificate is None; give "
+                "one hyper-parameter"
             )
 
     def _certificates(

@@ -133,7 +133,7 @@ def candidates(given: Sequence[Any], what: str) -> tuple[Candidate, ...]:
             made += [Candidate(type(one).__name__, oracle, score) for score in _SCORES]
         else:
             raise UsageError(
-                f"{what} holds {one!r:.80}, expected a scikit-learn classifier, an oracle or a "
-                "candidate"
+                f"{what} holds {one!r:.80}, expected a scikit-learn classifier, an "
+                "oracle or a candidate"
             )
     return tuple(made)

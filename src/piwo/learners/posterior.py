@@ -209,8 +209,8 @@ def check_linear_posterior(score: Score, log: Log) -> None:
     check_posterior_score(score, log)
     if not log.has_context:
         raise UsageError(
-            "linear policies need the context, and the log was read without; read it with "
-            f"{argument('context', '[...]')}"
+            "linear policies need the context, and the log was read without; read it "
+            f"with {argument('context', '[...]')}"
         )
 
 
