@@ -48,7 +48,9 @@ def shown(value: object) -> str:
     # NumPy's repr of a number is np.float64(0.1), which a reader knows as 0.1
     of_numpy = is_number(value) and type(value).__module__ == "numpy"
     text = " ".join((str(value) if of_numpy else repr(value)).split())
-    return text if len(text) <= 80 else text[:77] + "..."
+    if len(text) <= 80:
+        return text
+    return text[:77] + "..."
 
 
 def _wrong(name: str, value: object, expected: str) -> UsageError:
@@ -141,9 +143,14 @@ def check_kind(name: str, value: Any, kind: type | tuple[type, ...], hint: str =
     >>> check_kind("name", "one", str)
     """
     if not isinstance(value, kind):
-        known = kind if isinstance(kind, tuple) else (kind,)
+        if isinstance(kind, tuple):
+            known = kind
+        else:
+            known = (kind,)
         kinds = " or ".join(x.__name__.replace("NoneType", "None") for x in known)
-        article = "an" if kinds[0] in "AEIO" else "a"
+        article = "a"
+        if kinds[0] in "AEIO":
+            article = "an"
         raise UsageError(f"{argument(name)} is {shown(value)}, expected {article} {kinds}{hint}")
 
 

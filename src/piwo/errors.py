@@ -53,7 +53,9 @@ class PiwoWarning(UserWarning):
 
     def __init__(self, text: str, kind: str | None = None) -> None:
         super().__init__(text)
-        self.kind = text if kind is None else kind
+        self.kind = kind
+        if kind is None:
+            self.kind = text
 
     def __str__(self) -> str:
         return visible(rendered(super().__str__()))

@@ -37,11 +37,9 @@ def argument(name: str, value: object = None) -> str:
     if value is None:
         return f"{_START}{name}{_END}"
     is_text = isinstance(value, str) and not value.startswith(("[", "(", "."))
-    return (
-        f"{_START}{name}{_VALUE}{value!r}{_END}"
-        if is_text
-        else f"{_START}{name}{_VALUE}{value}{_END}"
-    )
+    if is_text:
+        return f"{_START}{name}{_VALUE}{value!r}{_END}"
+    return f"{_START}{name}{_VALUE}{value}{_END}"
 
 
 def in_python(name: str, value: str | None) -> str:
@@ -50,7 +48,9 @@ def in_python(name: str, value: str | None) -> str:
     >>> in_python("delta", None), in_python("delta", "0.1")
     ('delta', 'delta=0.1')
     """
-    return name if value is None else f"{name}={value}"
+    if value is None:
+        return name
+    return f"{name}={value}"
 
 
 # One for the whole process: an engine's threads may put errors into words, too.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
-__all__ = ["number", "p_value", "visible", "visible_lines"]
+__all__ = ["number", "p_value", "table", "visible", "visible_lines"]
 
 
 def visible(text: object) -> str:
@@ -40,15 +41,38 @@ def visible_lines(lines: Iterable[object]) -> str:
     return "\n".join(visible(line) for line in lines)
 
 
+def table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> list[str]:
+    """Return the lines of a table: first column to the left, the others to the right.
+
+    >>> table(["name", "value"], [["a", "0.25"], ["long name", "1"]])
+    ['name       value', 'a           0.25', 'long name      1']
+    """
+    cells = [list(map(visible, header))]
+    for row in rows:
+        cells.append(list(map(visible, row)))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for first, *others in cells:
+        aligned = [first.ljust(widths[0])]
+        for text, width in zip(others, widths[1:], strict=True):
+            aligned.append(text.rjust(width))
+        lines.append("  ".join(aligned).rstrip())
+    return lines
+
+
 def number(value: float | None) -> str:
     """Return a number with four digits, "-" for None.
 
-    >>> number(0.123456), number(None), number(12345.6)
-    ('0.1235', '-', '12346')
+    >>> number(0.123456), number(None), number(12345.6), number(float("inf"))
+    ('0.1235', '-', '12346', 'beyond float64')
     """
     if value is None:
         return "-"
-    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+    if value == math.inf:
+        return "beyond float64"
+    if 1e4 <= abs(value) < 1e15:
+        return f"{value:.0f}"
+    return f"{value:.4g}"
 
 
 def p_value(p: float) -> str:
@@ -57,4 +81,6 @@ def p_value(p: float) -> str:
     >>> p_value(0.0123), p_value(0.0)
     ('p = 0.012', 'p < 1e-300')
     """
-    return f"p = {p:.2g}" if p > 0.0 else "p < 1e-300"
+    if p > 0.0:
+        return f"p = {p:.2g}"
+    return "p < 1e-300"

@@ -22,6 +22,9 @@ class Unread(Cluster):
     def fold(self, columns, one, merge):
         raise AssertionError("read")
 
+    def together(self, column):
+        raise AssertionError("rows were read")
+
     def head(self, columns):
         raise AssertionError("read")
 

@@ -132,7 +132,9 @@ class Certificate(SavedRecord):
 
         None if it is about another policy: nothing is proved of the one that it is stored with.
         """
-        return self.improves if self.about is None else None
+        if self.about is None:
+            return self.improves
+        return None
 
     @property
     def improves(self) -> bool:
@@ -239,7 +241,9 @@ class Certificate(SavedRecord):
             verdict = "certified better"
             if self.assumes is not None:
                 verdict += ", if so"
-        return verdict if self.about is None else f"that one is {verdict}"
+        if self.about is None:
+            return verdict
+        return f"that one is {verdict}"
 
     @property
     def paid_for(self) -> str:
@@ -251,7 +255,9 @@ class Certificate(SavedRecord):
         if self.log_class_size > math.log(1e6):
             return f"a class of e^{self.log_class_size:.4g} policies"
         size = round(math.exp(self.log_class_size))
-        return "a class of 1 policy" if size == 1 else f"a class of {size} policies"
+        if size == 1:
+            return "a class of 1 policy"
+        return f"a class of {size} policies"
 
     @property
     def _paid_for_candidates(self) -> str:
@@ -268,7 +274,9 @@ class Certificate(SavedRecord):
     def _paid_for_prior(self) -> str:
         if self.log_ratio is not None:
             paid = f"a mean log-ratio of {_text(self.log_ratio)} to the prior in its draws"
-            return paid if self.kl is None else f"{paid} (the divergence is {_text(self.kl)})"
+            if self.kl is None:
+                return paid
+            return f"{paid} (the divergence is {_text(self.kl)})"
         if self.kl is None:
             return "an infinite divergence from the prior"
         return f"a divergence of {_text(self.kl)} from the prior"
@@ -279,8 +287,12 @@ _OF_ANOTHER = "the certificate is of the policy learned from "
 
 
 def _text(number: float | None) -> str:
-    return "?" if number is None else f"{number:.4g}"
+    if number is None:
+        return "?"
+    return f"{number:.4g}"
 
 
 def _at_least(bound: float | None) -> str:
-    return "no bound" if bound is None else f"at least {bound:.4g}"
+    if bound is None:
+        return "no bound"
+    return f"at least {bound:.4g}"

@@ -467,7 +467,9 @@ def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
 
 def _count(earlier: Any) -> Any:
     """Return how many candidates were certified earlier."""
-    return earlier.candidates if isinstance(earlier, Certificate) else earlier
+    if isinstance(earlier, Certificate):
+        return earlier.candidates
+    return earlier
 
 
 def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
@@ -520,7 +522,9 @@ def _place(earlier: Any, series: Any, within: PolicyClass | None, delta: float) 
             f"{argument('delta')} is {shown(delta)}, and the series was declared with "
             f"{earlier.delta:g}; use the same"
         )
-    return 1 if before is None else before + 1
+    if before is None:
+        return 1
+    return before + 1
 
 
 def _spent(place: int | None) -> float:

@@ -167,7 +167,10 @@ def regret_certificate(
     if within is not None:
         check_declared(within, {SELF: policy})
     # an in-sample certificate may be of a policy that was chosen by these rows; comparators may not
-    asked = {} if within is not None else {SELF: policy}
+    if within is not None:
+        asked = {}
+    else:
+        asked = {SELF: policy}
     if isinstance(against, Mapping):
         asked |= against
     for key, overlap in overlaps(log, asked).items():

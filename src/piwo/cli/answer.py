@@ -14,7 +14,7 @@ from typing import Any
 from piwo import __version__
 from piwo.visible import visible
 
-__all__ = ["Answer", "document", "say", "standard_streams", "table", "typed"]
+__all__ = ["Answer", "document", "say", "standard_streams", "typed"]
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,6 @@ def document(answer: Answer, heard: Iterable[str]) -> str:
     text = json.dumps(page, indent=2, ensure_ascii=False, allow_nan=False)
     # JSON escapes line breaks inside names, but not all characters that control a terminal
     return "".join(x if x.isprintable() or x == "\n" else json.dumps(x)[1:-1] for x in text)
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """Return the lines of a table: first column to the left, the others to the right.
-
-    >>> table(["name", "value"], [["a", "0.25"], ["long name", "1"]])
-    ['name       value', 'a           0.25', 'long name      1']
-    """
-    cells = [list(map(visible, header))]
-    cells += [list(map(visible, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for first, *others in cells:
-        right = [x.rjust(w) for x, w in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
-    return lines
 
 
 def standard_streams() -> None:

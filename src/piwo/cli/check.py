@@ -38,7 +38,9 @@ def check(
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Is the log fit for use? The exit code is 1 if it is not."""
-    named = None if policy is None else named_policy(policy)
+    named = None
+    if policy is not None:
+        named = named_policy(policy)
     rows = columns.read(log, context=() if named is None else named.columns)
     health = piwo.check(rows, None if named is None else named.make(rows.actions))
     if health.fit:

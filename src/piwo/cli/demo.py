@@ -13,11 +13,12 @@ import pyarrow as pa
 from cyclopts import Parameter
 
 import piwo
-from piwo.cli.answer import Answer, say, table
+from piwo.cli.answer import Answer, say
 from piwo.cli.output_path import writable
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.policies import Constant, LinearGreedy, Policy, Uniform
 from piwo.simulate import ClassificationBandit
+from piwo.visible import table
 
 __all__ = ["activation", "demo"]
 

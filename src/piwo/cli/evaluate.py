@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import piwo
-from piwo.cli.answer import Answer, table, typed
+from piwo.cli.answer import Answer, typed
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.output_path import files_named
 from piwo.cli.settings import settings_of
@@ -30,7 +30,7 @@ from piwo.cli.shared_options import (
 from piwo.errors import UsageError, warn
 from piwo.evaluation.record import notes_together
 from piwo.intervals import interval_named
-from piwo.visible import number, visible
+from piwo.visible import number, table, visible
 
 __all__ = ["BaselineOption", "evaluate", "evaluated", "records"]
 
@@ -117,8 +117,10 @@ def evaluated(
     known = dict(named)
     if baseline is not None and baseline not in known:
         known[baseline] = named_policy(baseline)
-    needed = tuple(dict.fromkeys(x for one in known.values() for x in one.columns))
-    log = columns.read(paths, policies.columns, context=needed)
+    needed: dict[str, None] = {}
+    for policy in known.values():
+        needed |= dict.fromkeys(policy.columns)
+    log = columns.read(paths, policies.columns, context=tuple(needed))
     found = piwo.compare(
         log,
         {name: one.make(log.actions) for name, one in named.items()},
@@ -167,7 +169,9 @@ def _called(log: piwo.Log, paths: list[str], where: str | None) -> str:
     if len(files) < 2:
         return log.source.name
     called = f"{files[0]} and {len(files) - 1} more"
-    return called if where is None else f"{called} where {where}"
+    if where is None:
+        return called
+    return f"{called} where {where}"
 
 
 def _shown(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> list[str]:
@@ -176,7 +180,9 @@ def _shown(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> 
     column = log.columns.reward
     if log.columns.cost:
         column = f"-{column}"
-    reward = "reward" if column == "reward" else f"reward {visible(column)}"
+    reward = "reward"
+    if column != "reward":
+        reward = f"reward {visible(column)}"
     low, high = log.reward_range
     lines = [
         f"{visible(called)}: {first.rows} rows, {len(log.actions)} actions",
@@ -224,7 +230,9 @@ def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
 
 
 def _method(one: piwo.Evaluation) -> str:
-    return one.estimator if one.gamma is None else f"{one.estimator}, gamma {one.gamma:.4g}"
+    if one.gamma is None:
+        return one.estimator
+    return f"{one.estimator}, gamma {one.gamma:.4g}"
 
 
 def _together(found: Mapping[str, piwo.Evaluation], assumption: str | None) -> str:
@@ -242,7 +250,9 @@ def _together(found: Mapping[str, piwo.Evaluation], assumption: str | None) -> s
     held = [name for name, one in found.items() if one.guarantee == first.guarantee]
     kinds = " and ".join(dict.fromkeys(found[name].interval for name in held))
     if len(held) == 1:
-        whose = "" if many == 1 else f" of {held[0]}"
+        whose = ""
+        if many != 1:
+            whose = f" of {held[0]}"
         return f"{kinds} interval{whose}: contains the true value with probability at least {level}"
     which = f"of {', '.join(held)} alone: hold"
     if len(held) == many:

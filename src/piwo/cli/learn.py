@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from piwo.certificates.certificate import Certificate
-from piwo.cli.answer import Answer, table, typed
+from piwo.cli.answer import Answer, typed
 from piwo.cli.learn_options import DEFAULT_LEARNING, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.output_path import writable
@@ -25,7 +25,7 @@ from piwo.learners.report import CandidateReport, LearningReport
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
 from piwo.sources.addresses import without_secrets
-from piwo.visible import visible
+from piwo.visible import table, visible
 
 __all__ = ["learn"]
 
@@ -173,4 +173,6 @@ def _cells(one: CandidateReport, columns: Iterable[str]) -> list[str]:
 def _cell(value: float | str | None) -> str:
     if value is None:
         return "-"
-    return value if isinstance(value, str) else f"{value:.4g}"
+    if isinstance(value, str):
+        return value
+    return f"{value:.4g}"

@@ -164,7 +164,10 @@ class LearnOptions:
             else:
                 made = self._one(_chosen(ORACLES, name, "oracle", AUTO, *POSTERIORS)())
         # a normal posterior records half of its delta in the certificate
-        delta = 2.0 * self.delta if name == "pac-bayes" else self.delta
+        if name == "pac-bayes":
+            delta = 2.0 * self.delta
+        else:
+            delta = self.delta
         return made.set_params(
             delta=delta, holdout=self.holdout, random_state=self.seed, tail=self.tail
         )
@@ -214,7 +217,10 @@ class LearnOptions:
         incumbent = None
         if self.incumbent is not None:
             incumbent = named_policy(self.incumbent).make(log.actions)
-        refit = not gate if self.refit is None else self.refit
+        if self.refit is None:
+            refit = not gate
+        else:
+            refit = self.refit
         return piwo.Auto(incumbent=incumbent, refit=refit)
 
     def _refuse_score(self, why: str) -> None:
@@ -248,7 +254,9 @@ class LearnOptions:
         """Return the score with the reward model that was asked for."""
         if self.reward_model not in {None, FORWARD}:
             raise UsageError(f"--reward-model got {self.reward_model!r}, expected forward")
-        return score if self.reward_model is None else score.with_model(FORWARD)
+        if self.reward_model is None:
+            return score
+        return score.with_model(FORWARD)
 
 
 DEFAULT_LEARNING = LearnOptions()

@@ -51,10 +51,16 @@ def _role_options() -> list[tuple[str, Any, Any]]:
         if name == "policy_columns":
             continue
         text = f"{role.help[0].upper()}{role.help[1:]}."
-        kind: Any = str if role.default is not None else str | None
+        if role.default is not None:
+            kind: Any = str
+        else:
+            kind = str | None
         if role.holds == "several columns":
             kind, text = list[str] | None, f"{text[:-1]}, separated by commas or repeated."
-        option = Parameter(help=text, show=True) if role.common else Parameter(help=text)
+        if role.common:
+            option = Parameter(help=text, show=True)
+        else:
+            option = Parameter(help=text)
         found.append((name, Annotated[kind, option], role.default))
     return found
 
@@ -169,8 +175,12 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
                 raise UsageError(f"{argument(name)} got '', expected the name of a column")
         given["context"] = comma_list(self.context) or list(context)
         given["policy_columns"] = list(policy_columns)
-        source = paths[0] if len(paths) == 1 else list(paths)
-        actions = None if self.actions is None else action_labels(self.actions)
+        source: str | list[str] = list(paths)
+        if len(paths) == 1:
+            source = paths[0]
+        actions = None
+        if self.actions is not None:
+            actions = action_labels(self.actions)
         if self.estimate_propensities is not None:
             log = self._estimated(source, given, actions)
         else:
@@ -328,8 +338,13 @@ def action_labels(text: str) -> list[str] | list[int]:
                 "ends of the range"
             )
         return list(range(int(first), int(last) + 1))
-    labels = _lines(text[1:]) if text.startswith("@") else [x.strip() for x in text.split(",")]
-    return [int(x) for x in labels] if all(_whole(x) for x in labels) else labels
+    if text.startswith("@"):
+        labels = _lines(text[1:])
+    else:
+        labels = [x.strip() for x in text.split(",")]
+    if all(_whole(x) for x in labels):
+        return [int(x) for x in labels]
+    return labels
 
 
 def _whole(text: str) -> bool:
@@ -367,7 +382,9 @@ def _column_facts(columns: Columns) -> dict[str, Any]:
     for role, column in columns.by_role().items():
         if role == "policy_columns" or role == ("reward" if columns.cost else "cost"):
             continue
-        found[role] = list(column) if isinstance(column, tuple) else column
+        found[role] = column
+        if isinstance(column, tuple):
+            found[role] = list(column)
     return found
 
 

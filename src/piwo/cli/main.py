@@ -73,7 +73,9 @@ def _output_of(bound: BoundArguments) -> OutputOptions:
 def _checkpoint(bound: BoundArguments) -> AbstractContextManager[None]:
     """Return the context of the checkpoint that was asked for, if any."""
     run = next((x for x in bound.arguments.values() if isinstance(x, RunOptions)), DEFAULT_RUN)
-    return nullcontext() if run.checkpoint is None else piwo.engines.checkpointing(run.checkpoint)
+    if run.checkpoint is None:
+        return nullcontext()
+    return piwo.engines.checkpointing(run.checkpoint)
 
 
 def _ran(command: Callable[..., Any], bound: BoundArguments, output: OutputOptions) -> int:
@@ -117,6 +119,8 @@ def _explained(cause: BaseException) -> str:
     if isinstance(cause, ValueError) and "null byte" in str(cause):
         return "a path holds a NUL character, expected the name of a file; check the paths"
     if isinstance(cause, OSError):
-        place = "" if cause.filename is None else f": {cause.filename!r}"
+        place = ""
+        if cause.filename is not None:
+            place = f": {cause.filename!r}"
         return f"{cause.strerror or cause}{place}; check the path"
     return f"unexpected {type(cause).__name__}: {cause}; this is a bug in piwo, --debug shows where"

@@ -52,7 +52,9 @@ def as_option(name: str, value: str | None) -> str:
     """
     option = _options().get(name)
     if option is None:
-        return name if value is None else f"{name}={value}"
+        if value is None:
+            return name
+        return f"{name}={value}"
     if value in {None, "[...]", "...", "True"}:
         return option
     if value == "False":
@@ -92,7 +94,7 @@ def heard_warnings(quiet: bool = False) -> Iterator[list[str]]:
         quiet: collect only.
     """
     heard: list[str] = []
-    kinds: set[str] = set()
+    kinds: set[str | None] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:  # noqa: ARG001
         if not isinstance(message, PiwoWarning) or message.kind in kinds:

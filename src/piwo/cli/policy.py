@@ -22,7 +22,7 @@ from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.errors import DataError, FileError, UsageError
 from piwo.files import write_file
 from piwo.logs.columns import Columns, match_names
-from piwo.logs.features import Features
+from piwo.logs.features import Feature, Features
 from piwo.logs.source_of import source_of
 from piwo.policies import Policy, SavedPolicy
 from piwo.policies.provenance import record_in
@@ -43,7 +43,9 @@ def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:
     facts = _facts(saved)
     kept = record_in(saved.metadata, "certificate")
     training = record_in(saved.metadata, "training")
-    certificate = Certificate.from_dict(kept) if kept else None
+    certificate = None
+    if kept:
+        certificate = Certificate.from_dict(kept)
     lines = [f"{visible(file)}: {visible(saved.policy)}"]
     lines += [f"  {name:<12} {_shown(value)}" for name, value in facts.items() if value is not None]
     if training:
@@ -54,7 +56,9 @@ def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:
         lines += str(certificate).splitlines()
     else:
         lines.append("no certificate; estimate its value: piwo evaluate LOG --policy FILE")
-    record = None if certificate is None else certificate.to_dict()
+    record = None
+    if certificate is not None:
+        record = certificate.to_dict()
     return Answer(
         "\n".join(lines),
         {"policy": file, **facts, "certificate": record, "training": training or None},
@@ -132,13 +136,18 @@ def act(
         policy = piwo.policies.EpsilonGreedy(policy, epsilon)
     table = read_contexts(contexts, policy.features if policy.needs_context else None)
     rows = table.num_rows
-    X = table if policy.needs_context else None
+    X = None
+    if policy.needs_context:
+        X = table
     chosen = policy.act(X, seed, n=rows)
     labels, propensities = chosen.actions.tolist(), chosen.propensities
     json_lines = format == "jsonl"
     if format is None and out is not None:
         json_lines = out.suffix.lower() in {".jsonl", ".ndjson", ".json"}
-    text = _jsonl(labels, propensities) if json_lines else _csv(labels, propensities)
+    if json_lines:
+        text = _jsonl(labels, propensities)
+    else:
+        text = _csv(labels, propensities)
     document: dict[str, Any] = {"policy": file, "rows": rows}
     if out is not None:
         write_file(out, text.encode())
@@ -196,7 +205,9 @@ def _source(text: str, features: Features | None) -> Source:
         return source_of(text, Columns())  # a query, or the same error
     kind = kind_of(paths)
     if kind == "csv":
-        items = () if features is None else features.items
+        items: tuple[Feature, ...] = ()
+        if features is not None:
+            items = features.items
         # Columns of levels and hashed columns stay text, as "01" is not 1.
         texts = [x.column for x in items if x.kind in {"levels", "hashed"}]
         return csv_source(paths, texts=texts, numbers=[x.column for x in items])

@@ -76,7 +76,9 @@ def reporter(bar: object) -> Callable[[int, int | None], None]:
             done += rows
             if not bar.live.is_started and time.monotonic() - started > PATIENCE:
                 bar.start()
-            expected = max(counted, done) if total is None and counted else total
+            expected = total
+            if total is None and counted:
+                expected = max(counted, done)
             bar.update(task, completed=done, total=expected)
 
     return report

@@ -44,7 +44,11 @@ def from_files(
     if path is None:
         return
     _check_names(page, dict(_options(root)), path)
-    several = {x for one in arguments if one.token_count()[1] for x in one.names}
+    several: set[str] = set()
+    for one in arguments:
+        _, takes_several = one.token_count()
+        if takes_several:
+            several.update(one.names)
     page = _joined(page, several)
     # the table of the command first: what has a value is left as it is
     for of_command in (True, False):
@@ -74,7 +78,10 @@ def settings_of(command: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in _joined(values, set()).items():
         if not isinstance(value, Mapping):
-            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if isinstance(value, bool):
+                text = str(value).lower()
+            else:
+                text = str(value)
             found["--" + key.replace("_", "-")] = text
     return found
 
@@ -108,7 +115,10 @@ def _check_names(
     command: tuple[str, ...] = (),
 ) -> None:
     """Raise for tables that are not commands, and for keys that are not options."""
-    here = known[command] if command else set().union(*known.values())
+    if command:
+        here = known[command]
+    else:
+        here = set().union(*known.values())
     for key, value in page.items():
         name = key.replace("_", "-")
         below = (*command, key)
@@ -123,7 +133,10 @@ def _check_names(
             raise UsageError(f"{path}: {key!r} is a command, expected a table [{key}]")
         elif name not in here:
             near = difflib.get_close_matches(name, here, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {_listed(here)}"
+            if near:
+                hint = f"did you mean {near[0]!r}?"
+            else:
+                hint = f"known are {_listed(here)}"
             raise UsageError(f"{path}: no option is called {key!r}; {hint}")
 
 

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -137,7 +138,9 @@ def gamma_of(text: str) -> float | str | tuple[float, ...]:
     # here, as a score may call it otherwise and scale it: lam = 2 gamma
     if not all(0.0 <= x < math.inf for x in numbers):
         raise UsageError(f"--gamma got {text!r}, expected finite numbers of at least 0")
-    return numbers[0] if len(numbers) == 1 else numbers
+    if len(numbers) == 1:
+        return numbers[0]
+    return numbers
 
 
 def horizon_of(text: str | None) -> int | Literal["universal"] | None:
@@ -171,13 +174,19 @@ class Named:
     @property
     def metadata(self) -> Mapping[str, Any]:
         """What its file keeps with it; empty for a policy that is not from a file."""
-        return {} if self.saved is None else self.saved.metadata
+        if self.saved is None:
+            return {}
+        return self.saved.metadata
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The context columns that it was made from."""
-        features = None if self.saved is None else self.saved.policy.features
-        return () if features is None else features.columns
+        features = None
+        if self.saved is not None:
+            features = self.saved.policy.features
+        if features is None:
+            return ()
+        return features.columns
 
 
 _WORDS: Mapping[str, Callable[[piwo.Actions], Policy]] = {
@@ -236,7 +245,7 @@ class PolicyOptions:
         pairs = [("--policy", x) for x in self.policy or []] + [
             ("--policy-column", x) for x in self.columns
         ]
-        return shlex.join(word for pair in pairs for word in pair)
+        return shlex.join(chain.from_iterable(pairs))
 
 
 NO_POLICY = PolicyOptions()
@@ -256,7 +265,9 @@ def named_policy(word: str) -> Named:
         return Named(lambda actions: piwo.policies.Constant(label, actions))
     if not os.path.exists(word):  # noqa: PTH110 - pathlib raises for names that are too long to exist
         near = difflib.get_close_matches(word, [*_WORDS, "constant:LABEL"], n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = ""
+        if near:
+            hint = f"did you mean {near[0]!r}? "
         raise UsageError(
             f"no policy and no file {word!r}; {hint}expected uniform, logging, "
             "constant:LABEL or a file"

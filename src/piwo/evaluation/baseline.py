@@ -144,7 +144,9 @@ class Baseline:
                 f"{argument('baseline')} is {given!r}, expected a policy, or the name "
                 f"of one of those given: {known}"
             )
-        policy = policies[given] if isinstance(given, str) else given
+        policy = given
+        if isinstance(given, str):
+            policy = policies[given]
         if policy is None or policy is log.behavior or getattr(policy, "is_logger", False):
             return None
         if not math.isfinite(log.reward_range[1]):
@@ -169,7 +171,9 @@ class Baseline:
     @property
     def sums(self) -> tuple[PolicySums, ...]:
         """What must be summed of the policy itself: nothing if it is one of those compared."""
-        return () if self.twins else (PolicySums(self.policy, IW(), bounded=False),)
+        if self.twins:
+            return ()
+        return (PolicySums(self.policy, IW(), bounded=False),)
 
 
 @dataclass(frozen=True)

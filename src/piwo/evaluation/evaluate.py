@@ -188,7 +188,9 @@ def compare(
         horizon=horizon,
         random_state=random_state,
     )
-    unit = None if threshold is None else _unit(threshold, request.log)
+    unit = None
+    if threshold is not None:
+        unit = _unit(threshold, request.log)
     result = request.finish(reduce(request.log, request.sums))
     masses = unsupported_masses(request.log, request.policies, result.never_logged)
     return {name: _evaluation(request, result, name, mass, unit) for name, mass in masses.items()}

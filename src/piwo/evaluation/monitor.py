@@ -66,7 +66,9 @@ class Look(Record):
     given, where they are not."""
 
     def __str__(self) -> str:
-        value = "not defined" if self.value is None else f"{self.value:.4g}"
+        value = "not defined"
+        if self.value is not None:
+            value = f"{self.value:.4g}"
         ends = "no interval"
         if self.lower is not None:
             ends = f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)}"
@@ -340,5 +342,7 @@ def _same(one: Policy, other: Policy) -> bool:
     """Whether two policies are the same, including models that were read twice from one file."""
     if same_policy(one, other):
         return True
-    digest = content_digest(one) if one.kind == other.kind else None
+    digest = None
+    if one.kind == other.kind:
+        digest = content_digest(one)
     return digest is not None and digest == content_digest(other)

@@ -100,7 +100,9 @@ def _page(path: Path) -> dict[str, Any]:
     version = page.get("version")
     if type(version) is not int or version != FORMAT_VERSION:
         newer = type(version) is int and version > FORMAT_VERSION
-        advice = "update piwo" if newer else "sum the logs again"
+        advice = "sum the logs again"
+        if newer:
+            advice = "update piwo"
         raise FileError(
             f"the monitor {str(path)!r} has version {version!r:.80}, expected "
             f"{FORMAT_VERSION}; {advice}"
@@ -133,7 +135,9 @@ def _fields(page: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sum(value: float | None) -> Any:
-    return math.inf if value is None else value
+    if value is None:
+        return math.inf
+    return value
 
 
 def _bet_sums(name: str, values: list[float]) -> np.ndarray[Any, np.dtype[np.float64]]:

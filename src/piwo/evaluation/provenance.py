@@ -178,7 +178,9 @@ def _compared(
     # three standard deviations of the count by chance
     expected = looked * chance
     limit = expected + 3.0 * math.sqrt(expected)
-    verb = "is" if found < 2 else "are"
+    verb = "are"
+    if found < 2:
+        verb = "is"
     said = f"{found or 'none'} of the {looked} rows that were compared {verb} among them"
     return found > limit, said
 

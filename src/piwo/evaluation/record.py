@@ -211,4 +211,6 @@ def compared_with(baseline: str | None) -> str:
     >>> compared_with(None), compared_with("old.piwo")
     ('the logging policy', 'the baseline old.piwo')
     """
-    return "the logging policy" if baseline is None else f"the baseline {visible(baseline)}"
+    if baseline is None:
+        return "the logging policy"
+    return f"the baseline {visible(baseline)}"

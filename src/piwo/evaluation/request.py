@@ -272,10 +272,15 @@ class Request:
         """
         each, base_states, counts = states
         own: dict[Any, tuple[Any, ...]] = dict(zip(self.policies, each, strict=True))
-        count = counts[0].count if counts else np.empty(0)
+        if counts:
+            count = counts[0].count
+        else:
+            count = np.empty(0)
         once = int((count == 1).sum())
         baseline = self._baseline_result(own, base_states, once)
-        given: Mapping[Any, RawBounds | None] = dict.fromkeys(own) if raw is None else raw
+        given: Mapping[Any, RawBounds | None] = dict.fromkeys(own)
+        if raw is not None:
+            given = raw
         found = {}
         for key, some in own.items():
             found[key] = self._policy_result(key, some, once, baseline, given[key])
@@ -313,7 +318,10 @@ class Request:
         if base is None:
             return None
         # a baseline that is one of the policies is summed once, with that policy
-        state = own[base.twins[0]][0] if base.twins else states[0]
+        if base.twins:
+            state = own[base.twins[0]][0]
+        else:
+            state = states[0]
         return BaselineResult(base, state, self._obstacle(base.key, base.policy, once))
 
     def _policy_result(
@@ -417,7 +425,9 @@ def _in_sample(overlap: Overlap, baseline: bool) -> Note:
             "nothing is certified better than it; compare them on other rows",
             kind="in-sample-baseline",
         )
-    rest = "; its certificate rests on held-out rows alone" if overlap.certified else ""
+    rest = ""
+    if overlap.certified:
+        rest = "; its certificate rests on held-out rows alone"
     return Note(
         f"in-sample: it was learned from part of this log ({overlap.how}), so that "
         "this value may "

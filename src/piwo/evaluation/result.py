@@ -57,7 +57,10 @@ class PolicyResult:
         """The interval to report."""
         if self.why_not is not None and self.method.guarantee != "asymptotic":
             return NOTHING
-        most = 1.0 if self.evidence.bounded else math.inf
+        if self.evidence.bounded:
+            most = 1.0
+        else:
+            most = math.inf
         return self.raw.interval.reported(0.0, most)
 
     @property

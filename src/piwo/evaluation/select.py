@@ -257,4 +257,6 @@ def _found(
 
 
 def _names(names: tuple[str, ...]) -> str:
-    return ", ".join(names) if names else "none"
+    if names:
+        return ", ".join(names)
+    return "none"

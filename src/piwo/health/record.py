@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +11,7 @@ from piwo.logs.actions import Label
 from piwo.logs.propensity_error import CalibrationBin
 from piwo.records import Record
 from piwo.sources.row_labels import first_of, place
-from piwo.visible import visible_lines
+from piwo.visible import number, table, visible_lines
 
 __all__ = [
     "TABLE_ROWS",
@@ -230,17 +229,17 @@ def _summary(health: Health) -> list[str]:
         z = f" (z = {health.mean_weight_z:.2f})"
     if health.cost:
         reward = "reward (minus the cost)"
-    shares = ", ".join(f"{k}: {_number(share)}" for k, share in health.top_share.items())
+    shares = ", ".join(f"{k}: {number(share)}" for k, share in health.top_share.items())
     least, middle = _propensity(health.propensity_min), _propensity(health.propensity_median)
     rows = rows_text(health.rows, health.units, health.unit)
     if health.units is None:
         rows = f"rows {health.rows}"
     return [
         f"{rows}, actions {health.actions} ({health.actions_logged} logged)",
-        f"mean {reward} {_number(health.mean_reward)}",
+        f"mean {reward} {number(health.mean_reward)}",
         f"propensities: smallest {least}, median about {middle}",
-        f"{health.policy} policy: effective sample size {_number(health.ess)}",
-        f"mean weight {_number(health.mean_weight)}{z}, largest {_number(health.max_weight)}",
+        f"{health.policy} policy: effective sample size {number(health.ess)}",
+        f"mean weight {number(health.mean_weight)}{z}, largest {number(health.max_weight)}",
         f"share of all weight in the heaviest rows: {shares}",
     ]
 
@@ -248,7 +247,7 @@ def _summary(health: Health) -> list[str]:
 def _propensity(value: float) -> str:
     if value == 0.0:
         return "below float64"
-    return _number(value)
+    return number(value)
 
 
 def _oddity(row: ActionRow) -> tuple[float, float]:
@@ -268,21 +267,21 @@ def _actions(health: Health) -> list[str]:
         if x.z is not None:
             z = f"{x.z:.1f}"
         numbers = (x.frequency, x.mean_propensity, x.mean_reward, x.mean_inverse, x.standard_error)
-        rows.append((label_text(x.action), str(x.count), *map(_number, numbers), z))
+        rows.append((label_text(x.action), str(x.count), *map(number, numbers), z))
     title = (
         f"by action (largest deviation of mean 1/mu from 1 first; {len(rows)} of {health.actions})"
     )
-    return [title, *_table(head, rows)]
+    return [title, *_indented(head, rows)]
 
 
 def _calibration(health: Health) -> list[str]:
     head = ("estimated", "pairs", "mean estimated", "taken", "z")
     rows = []
     for x in health.calibration:
-        numbers = map(_number, (x.pairs, x.predicted, x.observed))
+        numbers = map(number, (x.pairs, x.predicted, x.observed))
         rows.append((f"{x.least:g} to {x.most:g}", *numbers, f"{x.z:.1f}"))
     title = "calibration of the estimated propensities, on rows that the fit did not see"
-    return [title, *_table(head, rows)]
+    return [title, *_indented(head, rows)]
 
 
 def _heaviest(health: Health) -> list[str]:
@@ -292,45 +291,23 @@ def _heaviest(health: Health) -> list[str]:
     head = ("row", "action", "propensity", "weight", "share of weight")
     rows = []
     for x in health.heaviest:
-        number = str(x.row)
+        row = str(x.row)
         # In a cluster, rows are numbered within their partition.
         if x.row >= first_of(0):
-            number = place(x.row)
-        numbers = map(_number, (x.propensity, x.weight, x.share))
-        rows.append((number, label_text(x.action), *numbers))
-    return ["heaviest rows", *_table(head, rows)]
+            row = place(x.row)
+        numbers = map(number, (x.propensity, x.weight, x.share))
+        rows.append((row, label_text(x.action), *numbers))
+    return ["heaviest rows", *_indented(head, rows)]
 
 
 def _histogram(health: Health) -> list[str]:
     head = ("weight from", health.counted, "share of weight")
-    rows = [(_number(x.least), str(x.rows), _number(x.share)) for x in health.histogram]
+    rows = [(number(x.least), str(x.rows), number(x.share)) for x in health.histogram]
     # The middle of a long table is left out.
     if len(rows) > 2 * _SHOWN:
         rows = [*rows[:_SHOWN], ("...", "...", "..."), *rows[-_SHOWN:]]
-    return ["weights by powers of two", *_table(head, rows)]
+    return ["weights by powers of two", *_indented(head, rows)]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return aligned lines: the first column to the left, the others to the right."""
-    cells = [head, *rows]
-    widths = []
-    for column in zip(*cells, strict=True):
-        widths.append(max(map(len, column)))
-    lines = []
-    for first, *others in cells:
-        aligned = [first.ljust(widths[0])]
-        for text, width in zip(others, widths[1:], strict=True):
-            aligned.append(text.rjust(width))
-        lines.append("  " + "  ".join(aligned))
-    return lines
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    if value == math.inf:
-        return "beyond float64"
-    # Four digits of 12345 would be 1.234e+04.
-    if 1e4 <= abs(value) < 1e9:
-        return f"{value:.0f}"
-    return f"{value:.4g}"
+def _indented(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    return [f"  {line}" for line in table(head, rows)]

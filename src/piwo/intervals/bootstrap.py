@@ -227,7 +227,10 @@ class RowCredits(PolicyReduction[RowState]):
         pi = self.policy.logged(batch)
         weights = self.weights(batch, pi)
         wr = weights.times(batch.reward)
-        rho = wr if isinstance(self.score, IW) else self.score.rho(batch, pi)
+        if isinstance(self.score, IW):
+            rho = wr
+        else:
+            rho = self.score.rho(batch, pi)
         # s, w, w R and the credit rho of each row, times its sampling weight s
         columns = np.stack([np.ones(len(batch)), weights.w, wr, rho], axis=1)
         # By unit, units are drawn instead of rows.
@@ -313,4 +316,6 @@ def _moments(sums: Floats, rows: int) -> MomentState:
 def _estimate(rows: Floats, estimator: Estimator) -> float | None:
     """Return the estimate on the rows themselves, None if it is not a finite number."""
     value = estimator.finish(_moments(rows.sum(axis=1), rows.shape[1])).value
-    return value if value is not None and np.isfinite(value) else None
+    if value is not None and np.isfinite(value):
+        return value
+    return None

@@ -41,7 +41,9 @@ def efron_stein_ends(evidence: Evidence) -> bounds.Interval:
     if moments is None or not sums.w < math.inf or sums.max_weight > _LARGEST:
         return bounds.Interval(0.0, 1.0)
     # S = sum w R / sum w
-    estimate = min(1.0, sums.wr / sums.w) if sums.w > 0.0 else 0.0
+    estimate = 0.0
+    if sums.w > 0.0:
+        estimate = min(1.0, sums.wr / sums.w)
     return bounds.efron_stein_interval(
         estimate,
         sums.w,

@@ -90,7 +90,9 @@ def _with_context(log: Log, policies: Mapping[Any, Policy]) -> Log:
         raise UsageError(
             "these policies were made from different context columns; evaluate them one at a time"
         )
-    return log.encoded_by(features.pop()) if features else log
+    if features:
+        return log.encoded_by(features.pop())
+    return log
 
 
 def check_actions_known(log: Log, policies: Iterable[Policy]) -> None:
@@ -197,7 +199,10 @@ def _as_policy(policy: Any, log: Log) -> Policy:
         raise UsageError(
             f"{policy!r} is text, expected a policy; use piwo.load(path) or piwo.policies"
         )
-    shape = None if is_frame(policy) else np.shape(policy)
+    if is_frame(policy):
+        shape = None
+    else:
+        shape = np.shape(policy)
     if shape == ():
         raise UsageError(
             f"{shown(policy)} is not a policy; expected one of piwo.policies, piwo.load(path), an "
@@ -219,4 +224,6 @@ def _widened(actions: Actions, extra: list[Any]) -> Actions:
 
 def whole_length(log: Log) -> int | None:
     """Return how many rows the row numbers count, before any split; None if unknown."""
-    return log.source.rows if log.source.rows is not None or log.selector is not None else len(log)
+    if log.source.rows is not None or log.selector is not None:
+        return log.source.rows
+    return len(log)

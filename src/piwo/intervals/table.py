@@ -220,7 +220,9 @@ def interval_named(name: Any) -> IntervalMethod:
         )
     plain, colon, number = name.partition(":")
     method = INTERVALS[plain]
-    return method.declared(number) if colon else method
+    if colon:
+        return method.declared(number)
+    return method
 
 
 def interval_help() -> str:

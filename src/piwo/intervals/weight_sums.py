@@ -48,6 +48,8 @@ def weight_z(total: float, squares: float, n: int) -> float | None:
     # E w^2 - (E w)^2, which is rounding error if all weights are equal
     variance = squares / n - mean * mean
     if variance <= 1e-12 * max(1.0, mean * mean):
-        return 0.0 if abs(mean - 1.0) <= 1e-9 else None
+        if abs(mean - 1.0) <= 1e-9:
+            return 0.0
+        return None
     # the standard error of the mean is sqrt(var(w) / n)
     return (mean - 1.0) / math.sqrt(variance / n)

@@ -259,9 +259,11 @@ class Auto(SplitLearner):
         each[fallback] = None
         policies, weights = {}, {}
         for name, one in each.items():
-            policy = learned.get(name)
-            policies[name] = today if policy is None else policy
-            weights[name] = 1.0 if one is None else one.weight
+            # A candidate that learned nothing plays as today.
+            policies[name] = learned.get(name) or today
+            weights[name] = 1.0
+            if one is not None:
+                weights[name] = one.weight
         # s_i = share weight_i / sum of weights
         total = sum(weights.values())
         asked = CertificateRequest.of(
@@ -302,7 +304,10 @@ class Auto(SplitLearner):
         one, certificate = best.candidate, best.certificate
         self.certified_policy_: Policy = learned_from(log, best.policy)
         self.policy_ = self.certified_policy_
-        self.score_: Score | None = None if one is None else one.score
+        if one is None:
+            self.score_: Score | None = None
+        else:
+            self.score_ = one.score
         self.refitted_ = self.refit and one is not None
         if self.refitted_ and one is not None:
             with _early_stops_ignored():
@@ -409,7 +414,9 @@ def _contradicted(outcomes: Mapping[str, _Outcome]) -> bool:
 def _count(directions: Sequence[Mapping[str, _Outcome]]) -> str:
     """Return how many policies were learned and certified, in words, without the fallback."""
     counts = [next(iter(each.values())).certificate.candidates - 1 for each in directions]
-    plural = "y" if sum(counts) == 1 else "ies"
+    plural = "ies"
+    if sum(counts) == 1:
+        plural = "y"
     text = f"{sum(counts)} different polic{plural}"
     if len(counts) == 1:
         return text
@@ -426,7 +433,9 @@ def _why_none(
     both = len(directions) == 2
     rewarded = [bool(each[fallback].moments.reward) for each in directions]
     if not any(rewarded):
-        which = "no row" if both else "no row that was held out"
+        which = "no row that was held out"
+        if both:
+            which = "no row"
         return (
             f"{which} has a reward above the lowest, so nothing can be certified "
             f"better, and {stays}"
@@ -457,7 +466,9 @@ def _point(log: Log, outcomes: Sequence[_Outcome]) -> PoolPoint:
 
 def _improvement(outcome: _Outcome) -> float:
     lower = outcome.certificate.improvement_lower
-    return -math.inf if lower is None else lower
+    if lower is None:
+        return -math.inf
+    return lower
 
 
 def _best(path: Mapping[str, PoolPoint], fallback: str) -> str:
@@ -465,7 +476,10 @@ def _best(path: Mapping[str, PoolPoint], fallback: str) -> str:
     standings = {}
     for key, point in path.items():
         if point.certificate.certified:
-            standings[key] = -math.inf if point.standing is None else point.standing
+            if point.standing is None:
+                standings[key] = -math.inf
+            else:
+                standings[key] = point.standing
     return max(standings, key=lambda key: standings[key], default=fallback)
 
 

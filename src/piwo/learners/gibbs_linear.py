@@ -96,7 +96,9 @@ class GibbsLinear(SplitLearner):
             DataError: for rows that break a rule, and a log without any reward.
             UsageError: for arguments that do not go together, and if the extra is not installed.
         """
-        score = LSLinear() if self.score is None else self.score
+        score = self.score
+        if score is None:
+            score = LSLinear()
         self._check(log, score)
         rows = self._split(log, "held-out")
         first, last = rows.training, rows.certified_on

@@ -139,8 +139,12 @@ class PIWOGrid(SplitLearner):
             DataError: for rows that break a rule, or a log that lacks what the oracle needs.
             UsageError: for arguments that do not go together.
         """
-        score = LSLinear() if self.score is None else self.score
-        oracle = Classifier() if self.oracle is None else self.oracle
+        score = self.score
+        if score is None:
+            score = LSLinear()
+        oracle = self.oracle
+        if oracle is None:
+            oracle = Classifier()
         check_log(log)
         check_score(score)
         check_kind("oracle", oracle, Oracle, " of piwo.oracles")
@@ -212,7 +216,9 @@ class PIWOGrid(SplitLearner):
 
     def _kind(self, oracle: Oracle) -> Kind:
         if self.certificate == "auto":
-            return "held-out" if oracle.log_class_size() is None else "in-sample"
+            if oracle.log_class_size() is None:
+                return "held-out"
+            return "in-sample"
         if self.certificate not in ("held-out", "in-sample"):
             raise UsageError(
                 f"{argument('certificate')} is {self.certificate!r}, expected 'auto', "
@@ -275,14 +281,22 @@ class PIWOGrid(SplitLearner):
             )
         made = replace(made, score=score.name, parameter=score.value, notes=tuple(notes))
         if mean is None or made.value_lower is None:
-            lower = made.improvement_lower if score.relative else made.value_lower
+            if score.relative:
+                lower = made.improvement_lower
+            else:
+                lower = made.value_lower
             return GridPoint(gamma, score, policy, made.value, lower, made)
         # the least possible value on the unit scale: 0, or -1 for an improvement
-        low = -1.0 if score.relative else 0.0
+        low = 0.0
+        if score.relative:
+            low = -1.0
         if grid.gammas:
             # (exp(lam V - L/n) - 1)/lam - shift, lam = 2 gamma
             low = bounds.score_lower(mean, grid.rows, 2.0 * gamma, grid.penalty) - score.shift
-        lower = log.span * low if score.relative else log.value(low)
+        if score.relative:
+            lower = log.span * low
+        else:
+            lower = log.value(low)
         return GridPoint(gamma, score, policy, made.value, lower, made)
 
 

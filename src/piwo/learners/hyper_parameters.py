@@ -108,7 +108,10 @@ def gamma_grid(score: Score, n: int, log_class_size: float, delta: float) -> bou
     >>> [gamma_grid(score, 10_000, 0.0, 0.05).largest for score in (IX(), LSLinear())]
     [1.0, 16.0]
     """
-    made = bounds.gamma_grid_ix if score.small_bets else bounds.gamma_grid_ls
+    if score.small_bets:
+        made = bounds.gamma_grid_ix
+    else:
+        made = bounds.gamma_grid_ls
     return made(n, log_class_size, delta)
 
 
@@ -127,7 +130,10 @@ def posterior_grid(
         # too few rows for the theorem: the most pessimistic score alone
         gammas = grid.gammas or (grid.largest,)
         return tuple(score.at_gamma(gamma) for gamma in gammas), grid
-    asked = score.asked if isinstance(score.asked, tuple) else (score.number,)
+    if isinstance(score.asked, tuple):
+        asked = score.asked
+    else:
+        asked = (score.number,)
     scores = [score.at(value) for value in sorted(asked, reverse=True)]
     # gamma = lambda / 2
     given = tuple(bet_of(score) / 2.0 for score in scores)
@@ -151,7 +157,9 @@ def posterior_score(score: Score, log: Log) -> Score:
         # for linear policies gamma = sqrt(d / n)
         assert log.features is not None
         return score.at_gamma(bounds.gamma_linear(len(log), log.features.width))
-    return score.at(score.asked[0]) if isinstance(score.asked, tuple) else score
+    if isinstance(score.asked, tuple):
+        return score.at(score.asked[0])
+    return score
 
 
 def posterior_rule(score: Score) -> str:

@@ -103,7 +103,9 @@ class PACBayes(Learner):
     delta: float = 0.05
 
     def __repr__(self) -> str:
-        count = len(self.policies) if isinstance(self.policies, Sized) else "?"
+        count = "?"
+        if isinstance(self.policies, Sized):
+            count = str(len(self.policies))
         return f"PACBayes({count} policies, score={self.score!r})"
 
     def fit(self, log: Log) -> Self:
@@ -119,7 +121,9 @@ class PACBayes(Learner):
             DataError: for rows that break a rule, or policies that do not fit the log.
             UsageError: for arguments that do not go together.
         """
-        score = LSLinear() if self.score is None else self.score
+        score = self.score
+        if score is None:
+            score = LSLinear()
         check_log(log)
         check_score(score)
         check_posterior_score(score, log)
@@ -221,7 +225,10 @@ class PACBayes(Learner):
 def _ready(policies: Any, log: Log) -> tuple[Log, tuple[Policy, ...]]:
     """Return log and policies over one action list, the log with the context that they need."""
     listed = Exhaustive(policies)
-    given = listed.candidates(log) if isinstance(listed.policies, np.ndarray) else listed.policies
+    if isinstance(listed.policies, np.ndarray):
+        given = listed.candidates(log)
+    else:
+        given = listed.policies
     log, ready = matched(log, dict(enumerate(given)))
     return log, tuple(ready.values())
 

@@ -125,7 +125,9 @@ class PACBayesLinear(SplitLearner):
             DataError: for rows that break a rule, and a log without any reward.
             UsageError: for arguments that do not go together.
         """
-        score = LSLinear() if self.score is None else self.score
+        score = self.score
+        if score is None:
+            score = LSLinear()
         self._check(log, score)
         split = isinstance(self.prior, str) and self.prior == "split"
         if not split:
@@ -136,7 +138,10 @@ class PACBayesLinear(SplitLearner):
         assert features is not None
 
         # P, and Q from the rows of the bound, over the actions and the context of P
-        self.prior_ = self._learned(first, score) if split else self._given(actions, features)
+        if split:
+            self.prior_ = self._learned(first, score)
+        else:
+            self.prior_ = self._given(actions, features)
         blank = self.prior_.policies(self.prior_.mean[None], actions, features, greedy=True)[0]
         last, _ = matched(last, {0: blank})
         self.posterior_ = self._fitted(last, score, self.prior_, actions)
@@ -208,8 +213,13 @@ class PACBayesLinear(SplitLearner):
         Raises:
             UsageError: if the encoding, or the list of actions, was derived from the rows.
         """
-        theirs = None if isinstance(self.prior, str) else self.prior.features
-        derived = _encoded_from_rows(log) if theirs is None else []
+        if isinstance(self.prior, str):
+            theirs = None
+        else:
+            theirs = self.prior.features
+        derived = []
+        if theirs is None:
+            derived = _encoded_from_rows(log)
         if derived:
             raise UsageError(
                 f"the encoding of {', '.join(derived[:3])} was derived from the rows "
@@ -220,7 +230,9 @@ class PACBayesLinear(SplitLearner):
         if theirs is not None and theirs != log.features:
             log = log.encoded_by(theirs)
         inferred = log.declared_actions is None or log.declared_actions.seen
-        once = actions_logged_once(log) if inferred else 0
+        once = 0
+        if inferred:
+            once = actions_logged_once(log)
         if once:
             raise UsageError(
                 f"{unknown_actions(once, len(log.actions))}: no bound holds; give the "
@@ -233,7 +245,9 @@ class PACBayesLinear(SplitLearner):
         if isinstance(self.prior, str):
             zero = np.zeros((len(actions), features.width + 1))
             return NormalPosterior.about(zero, self.prior_scale)
-        temperature = self.prior.temperature if isinstance(self.prior, LinearSoftmax) else 1.0
+        temperature = 1.0
+        if isinstance(self.prior, LinearSoftmax):
+            temperature = self.prior.temperature
         with np.errstate(over="ignore"):
             mean = np.hstack([self.prior.coef, self.prior.intercept[:, None]]) / temperature
         if self.prior.actions != actions or mean.shape[1] != features.width + 1:
@@ -283,7 +297,10 @@ def _encoded_from_rows(log: Log) -> list[str]:
     if log.encoding.missing == "indicator":
         return [item.column for item in log.features.items]
     # with max_levels = 0 all text is hashed, whatever the rows
-    derived = {"levels", "hashed"} if log.encoding.max_levels > 0 else {"levels"}
+    if log.encoding.max_levels > 0:
+        derived = {"levels", "hashed"}
+    else:
+        derived = {"levels"}
     return [item.column for item in log.features.items if item.kind in derived]
 
 

@@ -109,13 +109,18 @@ class PIWO(SplitLearner):
             DataError: for rows that break a rule, or a log that lacks what the oracle needs.
             UsageError: for arguments that do not go together.
         """
-        oracle = Classifier() if self.oracle is None else self.oracle
+        oracle = self.oracle
+        if oracle is None:
+            oracle = Classifier()
         check_log(log)
         check_kind("oracle", oracle, Oracle, " of piwo.oracles")
         check_used(self.score, oracle)
         score = self.score
         if score is None:
-            score = IX() if oracle.uses_score else IW()
+            if oracle.uses_score:
+                score = IX()
+            else:
+                score = IW()
         check_score(score)
         self._check(score, oracle, log)
         oracle.fit_for(log)
@@ -133,7 +138,9 @@ class PIWO(SplitLearner):
 
         best = max(self.path_.values(), key=_certified)
         self.policy_, self.certificate_ = best.policy, best.certificate
-        self.score_ = best.score if oracle.uses_score else None
+        self.score_ = None
+        if oracle.uses_score:
+            self.score_ = best.score
         self.rule_ = rule + model
         undecided = best.certificate is not None and best.certificate.value_lower is None
         if undecided and len(self.path_) > 1:
@@ -175,7 +182,9 @@ class PIWO(SplitLearner):
         )
         certificates: list[Certificate | None] = []
         for i, score in enumerate(scores):
-            used = score if oracle.uses_score else None
+            used = None
+            if oracle.uses_score:
+                used = score
             certificates.append(replace(made[i], **score_facts(used)))
         return certificates
 

@@ -60,12 +60,16 @@ class Candidate:
         """The name with the score."""
         if self.score is None:
             return self.name
-        given = "" if self.score.value is None else f" {self.score.parameter}={self.score.value:g}"
+        given = ""
+        if self.score.value is not None:
+            given = f" {self.score.parameter}={self.score.value:g}"
         return f"{self.name}, {self.score.label}{given}"
 
     def credit(self, log: Log) -> Score:
         """Return the score for the oracle, with its reward model, if any, fitted to these rows."""
-        return _UNUSED if self.score is None else with_fitted_model(self.score, log)[0]
+        if self.score is None:
+            return _UNUSED
+        return with_fitted_model(self.score, log)[0]
 
 
 def default_pool(random_state: int = 0) -> tuple[Candidate, ...]:

@@ -63,7 +63,9 @@ class PosteriorBound:
 
     def believed(self, certificate: Certificate) -> PosteriorBound:
         """Return the bound, without its number if the certificate on the same rows has none."""
-        return self if certificate.value_lower is not None else replace(self, lower=None)
+        if certificate.value_lower is not None:
+            return self
+        return replace(self, lower=None)
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,9 @@ class PosteriorSums:
             parts.append(ImprovementSums(made, tuple(bet_of(score) for score in grid)))
         credit, *gain = reduce(log, Joint(tuple(parts)))
         n = int(credit.rows)
-        improvements = gain[0].credit / n if bounded else None
+        improvements = None
+        if bounded:
+            improvements = gain[0].credit / n
         return cls(log, made, grid, penalty, n, credit.credit / n, improvements)
 
     def bound(self, weights: Floats, kl: float) -> PosteriorBound:

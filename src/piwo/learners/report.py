@@ -91,13 +91,20 @@ def report_of(
     >>> report_of(piwo.policies.Constant("a", ["a"]), made, piwo.IX(0.1), "gamma as given").lines
     ('learned from 90 rows: score ix, oracle ridge', '  gamma = 0.1; gamma as given')
     """
-    used = "" if score is None else f"score {score.name}"
+    used = ""
+    if score is not None:
+        used = f"score {score.name}"
     tried: tuple[CandidateReport, ...] = ()
     if made is None:
         lines = [f"learned without a certificate: {used or rule}"]
     else:
-        rows = made.training_rows if seen is None else seen
-        with_what = f"{used}, oracle {made.oracle}" if used else f"oracle {made.oracle}"
+        rows = seen
+        if seen is None:
+            rows = made.training_rows
+        if used:
+            with_what = f"{used}, oracle {made.oracle}"
+        else:
+            with_what = f"oracle {made.oracle}"
         lines = [f"learned from {rows} rows: {with_what}"]
         tried = (_candidate(policy, made, score, chosen=True),)
     if score is not None and score.value is not None:
@@ -155,6 +162,9 @@ def _candidate(
     name, gamma, own = "the policy", None, None
     if score is not None:
         gamma, own = score.gamma_equivalent, score.value
-        name = score.label if own is None else f"{score.parameter} {own:.6g}"
+        if own is None:
+            name = score.label
+        else:
+            name = f"{score.parameter} {own:.6g}"
     facts = {"gamma": gamma, "parameter": own, "value": made.value, "value_lower": made.value_lower}
     return CandidateReport(name, policy, facts, chosen)

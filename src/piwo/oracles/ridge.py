@@ -138,7 +138,10 @@ class Ridge(Oracle):
         """Return what must be summed: X'X and X'G about a shift near the mean."""
         self.fit_for(log)
         assert log.features is not None
-        shift = first_mean(log) if self.intercept else np.zeros(log.features.width)
+        if self.intercept:
+            shift = first_mean(log)
+        else:
+            shift = np.zeros(log.features.width)
         return Gram(tuple(scores), len(log.actions), shift)
 
     def _policies(self, log: Log, gram: Gram, state: GramState) -> list[LinearGreedy]:
@@ -192,7 +195,10 @@ def ridge_solution(
     check_sums_of_squares(state.xx)
     g, gx = _gains(state, scores)
     # about the mean m of the rows: X'X - n m m' and X'G - m g', so that b is not penalized
-    center = state.x / n if intercept else np.zeros(d)
+    if intercept:
+        center = state.x / n
+    else:
+        center = np.zeros(d)
     xx = state.xx - n * np.outer(center, center)
     # an overflow is refused below
     with np.errstate(over="ignore", invalid="ignore"):
@@ -218,7 +224,10 @@ def ridge_solution(
         solved = lstsq(penalized, target)[0]
     coef = (solved / scale[:, None]).T.reshape(len(scores), -1, d)
     # b = mean gain - c'(mean context), whose origin is the shift
-    offset = g / n - coef @ (center + shift) if intercept else np.zeros(g.shape)
+    if intercept:
+        offset = g / n - coef @ (center + shift)
+    else:
+        offset = np.zeros(g.shape)
     return RidgeSolution(np.ascontiguousarray(coef), offset)
 
 

@@ -205,7 +205,9 @@ class Policy(ABC):
                 "the context array holds text, times or complex numbers, expected numbers"
             ) from None
         if matrix.ndim != 2 or self.width not in {None, matrix.shape[1]}:
-            wanted = "d" if self.width is None else self.width
+            wanted = "d"
+            if self.width is not None:
+                wanted = str(self.width)
             raise DataError(
                 f"the context has shape {matrix.shape}, expected (n, {wanted}) as when "
                 "the policy was made"
@@ -531,7 +533,10 @@ def _row_count(X: Any, n: int | None) -> int:
         raise UsageError(
             f"{argument('X')} is {shown(X)}, expected a data frame or an (n, d) matrix of contexts"
         )
-    rows = to_table(X).num_rows if is_frame(X) else len(X)
+    if is_frame(X):
+        rows: int = to_table(X).num_rows
+    else:
+        rows = len(X)
     if n is not None and n != rows:
         raise UsageError(f"got {rows} contexts and {argument('n', n)}; leave {argument('n')} out")
     return rows

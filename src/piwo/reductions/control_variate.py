@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from piwo.scores.ratio import Weights
 __all__ = ["BASELINES", "GAIN_BASELINES", "ControlVariates", "VariateState"]
 
 BASELINES: tuple[tuple[float, float], ...] = tuple(
-    (c, k) for c in (0.25, 0.5, 0.75, 1.0) for k in (1.0, 4.0, 16.0)
+    product((0.25, 0.5, 0.75, 1.0), (1.0, 4.0, 16.0))
 )
 """(c, k): the baseline b(x, a) = min(c, k / w(x, a)), so that w b <= k. c = 0 is plain w R."""
 GAIN_BASELINES: tuple[int, ...] = tuple(i for i, (c, _) in enumerate(BASELINES) if c in (0.5, 1.0))

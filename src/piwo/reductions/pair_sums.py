@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,7 @@ from piwo.scores.ratio import log_ratio, over_propensity
 
 __all__ = ["PAIR_BASELINES", "PairState", "PairSums"]
 
-PAIR_BASELINES: tuple[tuple[float, float], ...] = tuple(
-    (c, k) for c in (0.0, 0.5, 1.0) for k in (1.0, 4.0, 16.0)
-)
+PAIR_BASELINES: tuple[tuple[float, float], ...] = tuple(product((0.0, 0.5, 1.0), (1.0, 4.0, 16.0)))
 """(c, k): the baseline c for actions that the policy plays more often than the other, truncated so
 that |pi - pi'| b / mu <= k; and 1 - c, for losses, for actions that it plays less often."""
 

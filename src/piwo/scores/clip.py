@@ -53,5 +53,7 @@ class Clip(Score):
 
     def note_on_changed(self, rows: int) -> str:
         """Return how many rows were clipped, in words."""
-        plural = "" if rows == 1 else "s"
+        plural = "s"
+        if rows == 1:
+            plural = ""
         return f"clipping at propensity {self.number:.4g} changed {rows} row{plural}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, runtime_checkable
+from itertools import product
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -82,7 +83,9 @@ class DoublyRobustLS(DenseBetScore):
             if name == "q" and (isinstance(value, RewardGuess) or value == FORWARD):
                 continue
             if isinstance(value, str):
-                also = f", or {FORWARD!r}" if name == "q" else ""
+                also = ""
+                if name == "q":
+                    also = f", or {FORWARD!r}"
                 raise UsageError(
                     f"{argument(name)} of {self.label} is {value!r}, expected a number, or "
                     f"several{also}"
@@ -91,9 +94,16 @@ class DoublyRobustLS(DenseBetScore):
 
     def variants(self) -> list[Score]:
         """Return one score for each q and each k."""
-        guesses = self.q if isinstance(self.q, tuple) else (self.q,)
-        shifts = self.k if isinstance(self.k, tuple) else (self.k,)
-        return [DoublyRobustLS(self.lam, q, k) for q in guesses for k in shifts]
+        guesses: tuple[Any, ...]
+        if isinstance(self.q, tuple):
+            guesses = self.q
+        else:
+            guesses = (self.q,)
+        if isinstance(self.k, tuple):
+            shifts = self.k
+        else:
+            shifts = (self.k,)
+        return [DoublyRobustLS(self.lam, q, k) for q, k in product(guesses, shifts)]
 
     @property
     def wants_model(self) -> bool:
@@ -112,7 +122,9 @@ class DoublyRobustLS(DenseBetScore):
     @property
     def key(self) -> tuple[float | None, ...]:
         """Lam, q and k; None for a q that is a model."""
-        q = float(self.q) if isinstance(self.q, int | float) else None
+        q = None
+        if isinstance(self.q, int | float):
+            q = float(self.q)
         return (self.value, q, self.shift)
 
     @property

@@ -162,7 +162,10 @@ def importance_weights(
 
     def logarithm() -> Floats:
         with np.errstate(divide="ignore"):
-            log_of_pi = np.log(pi) if log_pi is None else log_pi()
+            if log_pi is None:
+                log_of_pi = np.log(pi)
+            else:
+                log_of_pi = log_pi()
             if batch.log_propensity is None:
                 return log_of_pi - np.log(batch.propensity)
             # log w = log pi - log mu

@@ -167,7 +167,9 @@ class Score:
                 f"{self.parameter} of {self.label} is {asked!r}, expected one number by now; see "
                 ".at(0.1)"
             )
-        return None if asked is None else float(asked)
+        if asked is None:
+            return None
+        return float(asked)
 
     @property
     def number(self) -> float:
@@ -194,13 +196,19 @@ class Score:
     @property
     def gamma_equivalent(self) -> float | None:
         """The gamma of IX to which the hyper-parameter corresponds; None without one."""
-        return None if self.value is None else self.gamma_scale.back(self.value)
+        if self.value is None:
+            return None
+        return self.gamma_scale.back(self.value)
 
     @property
     def bet(self) -> float | None:
         """The bet size lam of a pessimistic score (2 gamma for IX); None for other scores."""
-        gamma = self.gamma_equivalent if self.pessimistic else None
-        return None if gamma is None else 2.0 * gamma
+        gamma = None
+        if self.pessimistic:
+            gamma = self.gamma_equivalent
+        if gamma is None:
+            return None
+        return 2.0 * gamma
 
     @property
     def admissible(self) -> bool:
@@ -288,11 +296,18 @@ def check_parameter(name: str, value: Any, positive: bool = True, largest: float
     """
     if isinstance(value, str) and value == "auto":
         return
-    numbers = value if isinstance(value, tuple) and value else (value,)
+    if isinstance(value, tuple) and value:
+        numbers = value
+    else:
+        numbers = (value,)
     for one in numbers:
         if not _in_range(one, positive, largest):
-            least = "above 0" if positive else "of at least 0"
-            most = "" if largest == np.inf else f" and at most {largest:g}"
+            least = "of at least 0"
+            if positive:
+                least = "above 0"
+            most = ""
+            if largest != np.inf:
+                most = f" and at most {largest:g}"
             raise UsageError(
                 f"{argument(name)} is {one!r}, expected a finite number {least}{most}, several "
                 "of them, or 'auto'"

@@ -113,7 +113,7 @@ def _merged(merge: Merge, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
     full = (batch for batch in batches if batch.num_rows)
     first = next(full, None)
     if first is not None:  # a group may be empty
-        states = (state for batch in chain([first], full) for state in batch["state"].to_pylist())
+        states = chain.from_iterable(x["state"].to_pylist() for x in chain([first], full))
         yield _state(first["part"][0].as_py(), merge(states))
 
 
