@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from piwo.engines import reporting, using
-from piwo.errors import DataError, PiwoWarning
+from piwo.errors import DataError, PiwoWarning, UsageError
 from piwo.logs import Log, read
 from piwo.policies import Uniform
 from piwo.reductions import ActionTable, Digest, PolicySums, reduce
@@ -169,3 +169,27 @@ def test_arrays_and_frames_are_the_same_log() -> None:
     rows = table()
     arrays = Log.from_arrays(**{x: rows[x].to_numpy() for x in rows.column_names})
     assert reduce(arrays, Digest()) == reduce(read(rows), Digest())
+
+
+@pytest.mark.parametrize(
+    ("gives", "message"),
+    [
+        (lambda fn, parts: None, "map gave None, expected 3 results"),
+        (lambda fn, parts: [fn(x) for x in parts[:-1]], "map gave 2 results, expected 3"),
+        (lambda fn, parts: [fn(x) for x in [*parts, parts[0]]], "as result 4, expected 3"),
+        (lambda fn, parts: [1, 2, 3], "map gave 1 as result 1"),
+        (lambda fn, parts: [None] * 3, "map gave None as result 1"),
+    ],
+)
+def test_a_mapper_gives_one_result_a_fragment(gives, message, tmp_path):
+    rows = pa.table({"action": ["a", "b"], "reward": [1.0, 0.0], "propensity": [0.5, 0.5]})
+    for i in range(3):
+        pq.write_table(rows, tmp_path / f"{i}.parquet")
+    log = read(str(tmp_path / "*.parquet"), actions=["a", "b"])
+
+    class Mapper:
+        def map(self, fn, fragments):
+            return gives(fn, list(fragments))
+
+    with using(Mapper()), pytest.raises(UsageError, match=message):
+        reduce(log, PolicySums(Uniform(["a", "b"]), IX(0.1)))

@@ -124,12 +124,27 @@ def test_sampling_weights_weigh_both_sides() -> None:
         (np.zeros((299, K)), "299 rows, the log has 300"),
         (np.zeros(300), "expected an"),
         ("model", "expected an"),
-        (lambda x: np.zeros(len(x)), "one column per action"),
     ],
 )
 def test_models_of_another_shape(q: Any, message: str) -> None:
     log, pi, _, _ = made()
     with pytest.raises(piwo.UsageError, match=message):
+        doubly_robust(log, pi, q)
+
+
+@pytest.mark.parametrize(
+    ("q", "message"),
+    [
+        (lambda x: np.zeros(len(x)), r"gave the shape \(300,\), expected the shape \(300, 3\)"),
+        (lambda _: np.zeros((1, K)), r"gave the shape \(1, 3\)"),
+        (lambda _: None, "gave None"),
+        (lambda x: np.full((len(x), K), "a"), "not numbers"),
+        (lambda x: np.full((len(x), K), np.nan), "row numbers from 0: 0, 1, 2, 3, 4, ...: .* nan"),
+    ],
+)
+def test_what_a_reward_model_gives_is_checked(q: Any, message: str) -> None:
+    log, pi, _, _ = made()
+    with pytest.raises(piwo.DataError, match=message):
         doubly_robust(log, pi, q)
 
 

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -82,6 +85,82 @@ def test_weights_matter():
     assert piwo.oracles.Classifier().solve(log, piwo.IX(1e6)).act(X[:1]).actions[0] == "a"
 
 
+HAND_ON = {
+    "a pipeline in a pipeline": make_pipeline(
+        StandardScaler(), make_pipeline(StandardScaler(), LogisticRegression())
+    ),
+    "a search": GridSearchCV(LogisticRegression(), {"C": [1.0, 2.0]}, cv=3),
+    "a search that scores by name": GridSearchCV(
+        LogisticRegression(), {"C": [1.0, 2.0]}, cv=3, scoring="accuracy"
+    ),
+    "a search of a pipeline": GridSearchCV(
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        {"logisticregression__C": [1.0, 2.0]},
+        cv=3,
+    ),
+    "a search in a pipeline": make_pipeline(
+        StandardScaler(), GridSearchCV(LogisticRegression(), {"C": [1.0, 2.0]}, cv=3)
+    ),
+    "voting": VotingClassifier(
+        [
+            ("tree", DecisionTreeClassifier(max_depth=2)),
+            ("line", make_pipeline(StandardScaler(), LogisticRegression())),
+        ]
+    ),
+    "stacking": StackingClassifier(
+        [
+            ("tree", DecisionTreeClassifier(max_depth=2)),
+            ("line", make_pipeline(StandardScaler(), LogisticRegression())),
+        ],
+        cv=3,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HAND_ON)
+def test_estimators_that_hand_weights_on(name, tmp_path):
+    rng = np.random.default_rng(0)
+    x, A = rng.normal(size=(2000, 1)), rng.integers(0, 2, 2000)
+    log = piwo.Log.from_arrays(
+        context=x,
+        action=np.array(["A", "B"])[A],
+        reward=((x[:, 0] > 0) == A),
+        propensity=np.full(2000, 0.5),
+    )
+    policy = piwo.oracles.Classifier(HAND_ON[name]).solve(log, piwo.IX(0.1))
+    assert policy.probabilities([[-1.0], [1.0]]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert "_metadata_request" not in vars(HAND_ON[name])
+    if name != "a search that scores by name":
+        policy.save(tmp_path / "p.piwo")
+        assert (piwo.load(tmp_path / "p.piwo").act(x).actions == policy.act(x).actions).all()
+
+
+@pytest.mark.parametrize("name", HAND_ON)
+def test_weights_that_are_handed_on_matter(name):
+    # as in test_weights_matter: 90 small rewards of a against 10 large ones of b
+    A = np.array(["a"] * 90 + ["b"] * 10)
+    R = np.array([0.5] * 90 + [1.0] * 10)
+    X = np.random.default_rng(0).normal(size=(100, 1)) * 1e-3
+    mu = np.where(A == "a", 0.9, 0.1)
+    log = piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=mu)
+    heavy = piwo.oracles.Classifier(HAND_ON[name]).solve(log, piwo.IX(1e-6))
+    light = piwo.oracles.Classifier(HAND_ON[name]).solve(log, piwo.IX(1e6))
+    assert (heavy.act(X).actions == "b").mean() > (light.act(X).actions == "b").mean() + 0.3
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(StandardScaler(), KNeighborsClassifier()),
+        GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3]}),
+        VotingClassifier([("line", LogisticRegression()), ("near", KNeighborsClassifier())]),
+    ],
+)
+def test_a_part_without_weights_is_named(model):
+    with pytest.raises(piwo.UsageError, match=r"KNeighborsClassifier\.fit takes no sample_weight"):
+        piwo.oracles.Classifier(model)
+
+
 def test_an_action_never_rewarded_is_never_played():
     log, X, *_ = make_log(actions=("z", "c", "b", "a"))
     policy = piwo.oracles.Classifier().solve(log, piwo.IX(0.1))
@@ -105,8 +184,6 @@ def test_nothing_to_learn_from():
 
 
 def test_a_classifier_without_weights_is_refused():
-    from sklearn.neighbors import KNeighborsClassifier
-
     with pytest.raises(piwo.UsageError, match="sample_weight"):
         piwo.oracles.Classifier(KNeighborsClassifier())
 

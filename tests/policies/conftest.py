@@ -63,6 +63,16 @@ def rule() -> Policy:
     return Deterministic(lambda x: np.where(x[:, 0] > 0, "a", "2"), LABELS)
 
 
+def function() -> Policy:
+    from piwo.policies import Function
+
+    def thirds(x: np.ndarray) -> np.ndarray:
+        up = np.where(x[:, 0] > 0, 0.5, 0.25)
+        return np.column_stack([up, 0.5 - up / 2, 0.5 - up / 2, np.zeros(len(x))])
+
+    return Function(thirds, LABELS)
+
+
 def makers() -> dict[str, Callable[[], Policy]]:
     """One line a kind: laws, acting and files are tested for all of them."""
     from piwo import policies as p
@@ -77,6 +87,7 @@ def makers() -> dict[str, Callable[[], Policy]]:
         "linear-greedy": greedy,
         "linear-softmax": lambda: p.LinearSoftmax(COEF, INTERCEPT, LABELS, temperature=0.75),
         "rule": rule,
+        "function": function,
         "epsilon-greedy": lambda: p.EpsilonGreedy(greedy(), 0.25),
         "epsilon-rule": lambda: p.EpsilonGreedy(rule(), 0.5),
         "mixture": lambda: p.Mixture(parts, [0.5, 0.25, 0.25]),
@@ -95,6 +106,7 @@ NAMES = (
     "linear-greedy",
     "linear-softmax",
     "rule",
+    "function",
     "epsilon-greedy",
     "epsilon-rule",
     "mixture",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from piwo.checks import shown
 from piwo.engines.checkpoint import Checkpoint, Passed, current
 from piwo.engines.cluster import in_cluster
-from piwo.engines.settings import mapping
+from piwo.engines.settings import Mapper, mapping
 from piwo.engines.task import Task, fold_fragment
 from piwo.engines.threads import on_threads
+from piwo.errors import UsageError
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source, Streamed
 
@@ -86,9 +88,7 @@ def _finished(
             pieces, rows = passed.pieces, passed.rows
             states = on_threads(task, fragments, total=source.rows, pieces=pieces, rows=rows)
         else:
-            states = nullcontext(
-                mapper.map(partial(fold_fragment, task), fragments[passed.pieces :])
-            )
+            states = nullcontext(_mapped(mapper, task, fragments[passed.pieces :]))
         with states as parts:
             for part, rows in parts:
                 state = task.merge(passed.state, part)
@@ -102,6 +102,27 @@ def _finished(
     if kept is not None:
         kept.keep(passed)
     return passed
+
+
+def _mapped(mapper: Mapper, task: Task[S], fragments: list[Fragment]) -> Iterator[tuple[S, int]]:
+    """Yield what a mapper returns, one result a fragment.
+
+    Raises:
+        UsageError: for anything else: rows would be lost, or counted twice.
+    """
+    count, name = 0, type(mapper).__name__
+    expected = f"{len(fragments)} results of the function, one for each fragment, in order"
+    found = mapper.map(partial(fold_fragment, task), fragments)
+    if not isinstance(found, Iterable):
+        raise UsageError(f"{name}.map gave {shown(found)}, expected {expected}")
+    for one in found:
+        count += 1
+        if not (isinstance(one, tuple) and len(one) == 2) or count > len(fragments):
+            received = f"{shown(one)} as result {count}"
+            raise UsageError(f"{name}.map gave {received}, expected {expected}")
+        yield one
+    if count < len(fragments):
+        raise UsageError(f"{name}.map gave {count} results, expected {expected}")
 
 
 def _cut(fragments: list[Fragment]) -> str:

@@ -16,6 +16,7 @@ from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.columns import UNLOGGED_ROLES, UnloggedRoles, documents_roles, refuse_unknown
 from piwo.logs.encoding import DEFAULT_ENCODING, Missing
+from piwo.logs.foreign import distributions
 from piwo.logs.log import Log
 from piwo.logs.propensity_error import CalibrationBin, PropensityErrorBound
 from piwo.logs.read import read
@@ -315,7 +316,12 @@ def _fitted(
         if made is None:
             f[:] = frequency
         else:
-            f[:, classes] = made.predict_proba(context)
+            f[:, classes] = distributions(
+                made.predict_proba(context),
+                len(context),
+                len(classes),
+                f"{type(made).__name__}.predict_proba",
+            )
         # p(a | x) = (m f(a | x) + 1/K) / (m + 1): never 0
         return (rows * f + 1.0 / count) / (rows + 1.0)
 

@@ -17,6 +17,7 @@ from piwo.intervals.point import Estimate, mean_of_credits
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
+from piwo.logs.foreign import RowError, predictions
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.policies.distributions import named_table
@@ -101,27 +102,18 @@ class RewardModel:
         """Return q on the unit scale, (m, K).
 
         Raises:
-            UsageError: if its predictions have another shape.
-            DataError: for predictions that are NaN or infinite.
+            DataError: for predictions of another shape, and for those that are NaN or infinite.
         """
+        given: Any
         if self.table is not None:
-            found = self.table[batch.row_numbers]
+            given = self.table[batch.row_numbers]
         else:
             assert self.predict is not None
-            found = np.asarray(self.predict(batch.context), np.float64)  # type: ignore[arg-type]
-        if found.shape != (len(batch), self.actions):
-            raise UsageError(
-                f"the reward model gave shape {found.shape} for {len(batch)} rows, "
-                f"expected ({len(batch)}, {self.actions}): one column per action, in "
-                "the order of log.actions"
-            )
-        if not np.isfinite(found).all():
-            wrong = ~np.isfinite(found).all(axis=1)
-            row = int(batch.row_numbers[wrong][0])
-            raise DataError(
-                f"the reward model gives NaN or infinity in row {row}; expected a "
-                "number for every action"
-            )
+            given = self.predict(batch.context)  # type: ignore[arg-type]
+        try:
+            found = predictions(given, (len(batch), self.actions), "the reward model")
+        except RowError as wrong:
+            raise wrong.at(batch.row_numbers) from None
         return (found - self.low) / self.span
 
 

@@ -655,6 +655,9 @@ class Log:
         # A behavior policy computes propensities from the context.
         if context or self.behavior is not None:
             schema = replace(schema, features=self.features)
+        if self.behavior is not None and hasattr(self.behavior, "onto"):
+            # a policy has a list of its own, perhaps in another order
+            schema = replace(schema, behavior=self.behavior.onto(self.actions))
         return Reader(schema, self.selector, by_unit=self.columns.unit is not None)
 
     def counted(self, refused: Refused) -> DataError:

@@ -29,6 +29,7 @@ from piwo.logs.features import (
     list_matrix,
     missing_rows,
 )
+from piwo.logs.foreign import RowError, checked_numbers
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.messages import argument
 from piwo.sources.row_labels import places
@@ -201,8 +202,8 @@ def validate(
     column = columns.propensities
     if column is not None and column in present:
         vectors = _vectors(record[column], column, schema, findings)
-    elif schema.behavior is not None and context is not None and not findings.fatal:
-        vectors, log_vectors = _of_behavior(schema.behavior, _read_only(context))
+    elif schema.behavior is not None and not findings.fatal:
+        vectors, log_vectors = _of_behavior(schema, context, rows)
         vectors = _checked_vectors(vectors, "behavior", schema, findings)
     propensity, log_propensity = _propensity(record, schema, findings, vectors, action)
     if findings.fatal:
@@ -228,12 +229,30 @@ def validate(
     return batch, tuple(findings.noted)
 
 
-def _of_behavior(behavior: Behavior, context: Floats) -> tuple[Floats, Floats | None]:
+def _of_behavior(
+    schema: Schema, context: Floats | None, rows: npt.NDArray[np.int64]
+) -> tuple[Floats, Floats | None]:
     """Return mu(. | X), (n, K), and its logarithm if the policy gives it (mu may underflow)."""
+    behavior: Any = schema.behavior
+    if context is None:
+        # a log without context: a matrix without columns still says how many rows there are
+        context = np.empty((len(rows), 0))
+    if schema.features is None and getattr(behavior, "needs_context", False):
+        raise DataError(
+            "the behavior policy needs the context, and the log was read without one; read it with "
+            f"{argument('context', '[...]')}"
+        )
     logarithms = getattr(behavior, "log_probabilities", None)
+    called, name = logarithms, "log_probabilities"
+    if called is None:
+        called, name = behavior.probabilities, "probabilities"
+    giver = f"{argument('behavior')}: {type(behavior).__name__}.{name}"
+    try:
+        found = checked_numbers(called(_read_only(context)), (len(context), schema.count), giver)
+    except RowError as wrong:
+        raise wrong.at(rows) from None
     if logarithms is None:
-        return np.asarray(behavior.probabilities(context), np.float64), None
-    found = np.asarray(logarithms(context), np.float64)
+        return found, None
     return np.exp(found), found
 
 

@@ -18,7 +18,7 @@ from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.oracles.oracle import Oracle, shared_by_neighbors
 from piwo.policies import Classifier as ClassifierPolicy
 from piwo.policies import Constant, LinearGreedy, Policy
-from piwo.policies.models import fitted_model
+from piwo.policies.models import check_takes_weights, weighted_model
 from piwo.scores import Score
 
 __all__ = ["Classifier"]
@@ -43,13 +43,13 @@ class Classifier(Oracle):
     section "Oracles".
 
     Args:
-        model: any scikit-learn classifier (or a Pipeline that ends in one) whose `fit` takes
-            `sample_weight`.
+        model: any scikit-learn classifier whose `fit` takes `sample_weight`, or hands it to its
+            parts: pipelines, nested ones too, searches such as GridSearchCV, voting, stacking.
         C: of the logistic regression, as in scikit-learn: smaller values regularize more. Not used
             with a model.
 
     Raises:
-        UsageError: for a model whose `fit` takes no `sample_weight`, and for a C that is not above
+        UsageError: for a model whose `fit` takes no sample weights, and for a C that is not above
             0.
 
     >>> import numpy as np, piwo
@@ -67,7 +67,7 @@ class Classifier(Oracle):
 
     def __post_init__(self) -> None:
         if self.model is not None:
-            _weight_key(self.model)
+            check_takes_weights(self.model)
         check_positive("C", self.C)
         if not 1e-300 <= self.C <= 1e300:
             raise UsageError(
@@ -110,37 +110,13 @@ class Classifier(Oracle):
             return Constant(log.actions.labels[int(classes[0])], log.actions)
         if self.model is None:
             return _logistic(examples, weight, log, default)
-        from sklearn.base import clone
-
-        model = fitted_model(
-            clone(self.model),
-            examples.context,
-            examples.action,
-            {_weight_key(self.model): weight},
-        )
+        model = weighted_model(self.model, examples.context, examples.action, weight)
         return ClassifierPolicy(
             model,
             log.actions,
             log.features,
             classes=[log.actions.labels[int(c)] for c in model.classes_],
         )
-
-
-def _weight_key(model: Any) -> str:
-    """Return the name of the argument of `fit` for weights; for a Pipeline the last step's."""
-    from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import has_fit_parameter
-
-    last, key = model, "sample_weight"
-    while isinstance(last, Pipeline):
-        step, last = last.steps[-1]
-        key = f"{step}__{key}"
-    if not (hasattr(last, "fit") and has_fit_parameter(last, "sample_weight")):
-        raise UsageError(
-            f"{type(last).__name__}.fit takes no sample_weight, expected one for the gains; use "
-            "another classifier"
-        )
-    return key
 
 
 def _logistic(examples: Examples, weight: Floats, log: Log, model: Any) -> LinearGreedy:

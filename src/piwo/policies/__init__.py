@@ -7,6 +7,7 @@ from piwo.policies.deterministic import Deterministic
 from piwo.policies.epsilon_greedy import EpsilonGreedy
 from piwo.policies.files import SavedPolicy, load, load_with_metadata
 from piwo.policies.fits import check_fits
+from piwo.policies.function import Function
 from piwo.policies.linear import LinearGreedy, LinearSoftmax
 from piwo.policies.linear_stack import LinearStack
 from piwo.policies.logged import Column, Logging
@@ -26,6 +27,7 @@ __all__ = [
     "Deterministic",
     "DeterministicPolicy",
     "EpsilonGreedy",
+    "Function",
     "LinearGreedy",
     "LinearSoftmax",
     "LinearStack",

@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from piwo.errors import DataError, UsageError
+from piwo.errors import UsageError
 from piwo.logs.batch import Floats
-from piwo.sources.row_labels import place
 
-__all__ = ["DENSE_LIMIT", "Codes", "RowError", "check_dense", "row_blocks", "spread", "take"]
+__all__ = ["DENSE_LIMIT", "Codes", "check_dense", "row_blocks", "spread", "take"]
 
 T = TypeVar("T")
 
@@ -29,15 +28,6 @@ _BLOCK_BYTES = 2**17
 # Below this many rows a matrix product no longer pays; above this many bytes a block is a table.
 _LEAST_ROWS = 64
 _MOST_BYTES = 2**26
-
-
-class RowError(DataError):
-    """One row cannot be used. `row` is its position in the input; a log replaces it by its own."""
-
-    def __init__(self, problem: str, row: int) -> None:
-        super().__init__(f"{place(row)}: {problem}")
-        self.problem = problem
-        self.row = row
 
 
 def row_blocks(rows: int, actions: int, size: int | None = None) -> Iterator[slice]:

@@ -9,12 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from piwo.checks import check_flag, check_kind, shown
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
+from piwo.logs.foreign import RowError, distributions
 from piwo.messages import argument
-from piwo.policies.blocks import Codes, RowError, row_blocks
+from piwo.policies.blocks import Codes, row_blocks
 from piwo.policies.policy import ActionList, Policy, action_list
 from piwo.policies.state import State
 
@@ -100,6 +101,11 @@ class Classifier(Policy):
 
     def _decided(self, context: Floats) -> Codes:
         predicted = np.asarray(self.model.predict(self._matrix(context)))
+        if predicted.shape != (len(context),):
+            raise DataError(
+                f"{type(self.model).__name__}.predict gave the shape {predicted.shape}, expected "
+                f"one class for each of {len(context)} rows"
+            )
         classes = np.asarray(self.model.classes_)
         order = np.argsort(classes)
         # A label after the last class has no place; the check below finds such labels.
@@ -117,13 +123,13 @@ class Classifier(Policy):
         if self.greedy:
             table[np.arange(len(context)), self._decided(context)] = 1.0
             return table
-        found = np.asarray(self.model.predict_proba(self._matrix(context)), np.float64)
-        bad = ~(np.abs(found.sum(axis=1) - 1.0) <= 1e-4)
-        if bad.any():
-            raise RowError(
-                "the model's probabilities do not sum to 1", start + int(np.flatnonzero(bad)[0])
-            )
-        table[:, self.places] = found
+        found = self.model.predict_proba(self._matrix(context))
+        giver = f"{type(self.model).__name__}.predict_proba"
+        try:
+            checked = distributions(found, len(context), len(self.places), giver)
+        except RowError as wrong:
+            raise wrong.after(start) from None
+        table[:, self.places] = checked
         return table
 
     def distribution(self, context: Floats | None, n: int) -> Floats:

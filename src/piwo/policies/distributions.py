@@ -10,15 +10,13 @@ from piwo.checks import real_array
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
+from piwo.logs.foreign import TOLERANCE, RowError
 from piwo.messages import argument
-from piwo.policies.blocks import RowError
 from piwo.policies.policy import ActionList, action_list
 from piwo.sources.frames import is_frame, to_table
 
 __all__ = ["TOLERANCE", "checked_distributions", "checked_probabilities", "named_table"]
 
-TOLERANCE = 1e-4
-"""How far the sum of a row may be from 1, or one probability above 1, for any K."""
 # Sums this close to 1 differ from it by rounding in float64: such rows are kept as they are.
 _ROUNDING = 1e-12
 

@@ -13,8 +13,9 @@ from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
+from piwo.logs.foreign import RowError
 from piwo.messages import argument
-from piwo.policies.blocks import Codes, RowError, check_dense, row_blocks
+from piwo.policies.blocks import Codes, check_dense, row_blocks
 from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action_list
 from piwo.policies.sampling import draw_rows
 from piwo.policies.state import State
@@ -303,7 +304,7 @@ class LinearSoftmax(Policy):
         try:
             return self._log_chances(self.context(batch.context), batch.action)
         except RowError as wrong:
-            raise RowError(wrong.problem, int(batch.row_numbers[wrong.row])) from None
+            raise wrong.at(batch.row_numbers) from None
 
     def state(self) -> State:
         """Return coefficients, intercepts and temperature."""

@@ -6,6 +6,7 @@ import json
 import warnings
 import zipfile
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,14 @@ from piwo.errors import DataError, UsageError
 from piwo.files import pack, unpack
 from piwo.logs.batch import Floats
 
-__all__ = ["TRUSTED", "fitted_model", "model_bytes", "model_from"]
+__all__ = [
+    "TRUSTED",
+    "check_takes_weights",
+    "fitted_model",
+    "model_bytes",
+    "model_from",
+    "weighted_model",
+]
 
 TRUSTED = (
     # In addition to what skops trusts (scikit-learn's estimators, NumPy's types). Classes are
@@ -189,6 +197,129 @@ def _check_links(left: Any, right: Any, feature: Any, inner: Any, columns: int) 
     outside = (below <= own) | (above >= count) | (feature[inner] < 0) | (feature[inner] >= columns)
     if not count or outside.any():
         raise ValueError("a tree's links or columns point outside")
+
+
+def check_takes_weights(model: Any) -> None:
+    """Raise unless `fit` of a model takes sample weights, itself or by handing them to its parts.
+
+    scikit-learn is asked: by the arguments of `fit`, or by metadata routing, which knows of
+    pipelines, searches, voting and stacking.
+
+    Raises:
+        UsageError: naming the part that takes none.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> check_takes_weights(GridSearchCV(LogisticRegression(), {"C": [1.0]}))
+    """
+    from sklearn.base import clone
+    from sklearn.utils.validation import has_fit_parameter
+
+    fits = hasattr(model, "fit")
+    if fits and has_fit_parameter(model, "sample_weight"):
+        return
+    lacking = model
+    if fits and hasattr(model, "get_metadata_routing"):
+        lacking = _requesting(clone(model))
+    if lacking is not None:
+        raise UsageError(
+            f"{type(lacking).__name__}.fit takes no sample_weight, expected one for the gains; use "
+            "another classifier"
+        )
+
+
+def weighted_model(model: Any, context: Floats, target: Any, weight: Floats) -> Any:
+    """Fit a copy of a scikit-learn model with sample weights, and return it.
+
+    Parts that learn from the target, and scores by which a search chooses, get the weights;
+    transformers get them only if their user has requested it (`set_fit_request`).
+
+    Args:
+        model: an estimator that `check_takes_weights` accepts.
+        context: (n, d).
+        target: (n,) labels or numbers.
+        weight: (n,) non-negative.
+
+    Raises:
+        DataError: if the model refuses the data.
+    """
+    from sklearn import config_context
+    from sklearn.base import clone
+    from sklearn.utils.validation import has_fit_parameter
+
+    made, given = clone(model), {"sample_weight": weight}
+    if has_fit_parameter(made, "sample_weight"):
+        return fitted_model(made, context, target, given)
+    _requesting(made)
+    with config_context(enable_metadata_routing=True):
+        fitted_model(made, context, target, given)
+    _forget_requests(made, set())
+    return made
+
+
+def _requesting(model: Any) -> Any:
+    """Request sample weights for all parts that learn; return one that takes none, or None."""
+    from sklearn import config_context
+    from sklearn.base import is_classifier, is_regressor
+    from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
+
+    with config_context(enable_metadata_routing=True):
+        given = [model, *model.get_params(deep=True).values()]
+        parts = [x for x in given if hasattr(x, "get_metadata_routing") and not isinstance(x, type)]
+        for part in parts:
+            learns = is_classifier(part) or is_regressor(part)
+            _request(part, "fit", wanted=learns)
+            # an estimator that has no parts takes weights itself, or nothing does
+            known = get_routing_for_object(part)
+            alone = isinstance(known, MetadataRequest)
+            if learns and alone and "sample_weight" not in known.fit.requests:
+                return part
+        routing = get_routing_for_object(model)
+        if not routing.consumes(method="fit", params=["sample_weight"]):
+            return model
+        for part in parts:
+            _request(part, "score", wanted=True)
+            if isinstance(getattr(part, "scoring", None), str):
+                part.set_params(scoring=_weighing(part.scoring))
+    return None
+
+
+def _request(part: Any, method: str, *, wanted: bool) -> None:
+    """Request sample weights for a method, or refuse them, unless the user has done either."""
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    ask = getattr(part, f"set_{method}_request", None)
+    requests = getattr(getattr(get_routing_for_object(part), method, None), "requests", {})
+    if ask is not None and requests.get("sample_weight", "decided") is None:
+        ask(sample_weight=wanted)
+
+
+def _weighing(name: str) -> Any:
+    """Return the scorer of that name, which weighs the rows if its metric can."""
+    from sklearn.metrics import get_scorer
+    from sklearn.utils.validation import has_fit_parameter
+
+    scorer = get_scorer(name)
+    metric = SimpleNamespace(fit=scorer._score_func)  # noqa: SLF001 (there is no other way to ask)
+    return scorer.set_score_request(sample_weight=has_fit_parameter(metric, "sample_weight"))
+
+
+def _forget_requests(part: Any, seen: set[int]) -> None:
+    """Remove the requests from a fitted model: they serve `fit` alone, and files hold none."""
+    if id(part) in seen:
+        return
+    seen.add(id(part))
+    if isinstance(part, dict):
+        inner = list(part.values())
+    elif isinstance(part, list | tuple):
+        inner = list(part)
+    elif hasattr(part, "__dict__") and not isinstance(part, type):
+        vars(part).pop("_metadata_request", None)
+        inner = list(vars(part).values())
+    else:
+        return
+    for one in inner:
+        _forget_requests(one, seen)
 
 
 def fitted_model(

@@ -17,12 +17,14 @@ from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Features
+from piwo.logs.foreign import RowError
 from piwo.messages import argument
-from piwo.policies.blocks import Codes, RowError, check_dense, checked_codes, row_blocks, take
+from piwo.policies.blocks import Codes, check_dense, checked_codes, row_blocks, take
 from piwo.policies.provenance import Provenance
 from piwo.policies.sampling import Decisions, RandomState, draw_rows, generator
 from piwo.policies.saving import save
 from piwo.policies.state import State
+from piwo.policies.subclasses import check_outputs, is_foreign
 from piwo.sources.frames import is_frame, to_table
 
 __all__ = ["ActionList", "Aligned", "DeterministicPolicy", "Policy", "action_list", "aligned"]
@@ -44,10 +46,27 @@ def action_list(actions: ActionList) -> Actions:
 class Policy(ABC):
     """pi(a | x): a distribution over actions for every context.
 
-    A policy is immutable. A new kind must define `distribution`; it also defines `chances` and
-    `draw` if it can compute them without a table of rows x actions. Policies call these three on
-    each other: the context is an (n, d) matrix that has been checked, or None for policies that
-    need none. Users call the methods below them.
+    A policy is immutable. A new kind must define `distribution`, and set `listed`, its actions, in
+    `__init__`; if it looks at the context, also `width` (None: any number of columns). It defines
+    `chances` and `draw` if it can compute them without a table of rows x actions. Policies call
+    these three on each other: the context is an (n, d) matrix that has been checked, or None for
+    policies that need none. Users call the methods below them.
+
+    What the methods of a user's class return is checked at every call: shape, finite, between 0 and
+    1, rows sum to 1. Such a policy is evaluated, compared, certified and used as a baseline like
+    any other. It cannot be saved, as files hold no code: `save` raises an error.
+
+    >>> class Cautious(Policy):
+    ...     width = None
+    ...
+    ...     def __init__(self):
+    ...         self.listed = ["wait", "send"]
+    ...
+    ...     def distribution(self, context, n):
+    ...         send = np.where(context[:, 0] > 0, 0.75, 0.25)
+    ...         return np.column_stack([1 - send, send])
+    >>> Cautious().probabilities([[1.0], [-1.0]]).tolist()
+    [[0.25, 0.75], [0.75, 0.25]]
     """
 
     kind: ClassVar[str]
@@ -68,6 +87,13 @@ class Policy(ABC):
     original: Policy | None = None
     """The policy that this one is a copy of, if the copy has a provenance."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if is_foreign(cls):
+            if getattr(cls, "kind", None) is None:
+                cls.kind = cls.__name__
+            check_outputs(cls)
+
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state.pop("provenance", None)
@@ -79,6 +105,8 @@ class Policy(ABC):
             raise AttributeError(
                 f"{name} of a {self.kind} policy cannot be changed; make a new policy"
             )
+        if name == "listed" and value is not None:
+            value = action_list(value)  # type: ignore[arg-type]
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
@@ -97,7 +125,7 @@ class Policy(ABC):
         found = np.empty(len(codes))
         for block in row_blocks(len(codes), len(self.actions)):
             some = codes[block]
-            table = self.distribution(take(context, block), len(some))
+            table = self._some(context, block)
             found[block] = table[np.arange(len(some)), some]
         return found
 
@@ -105,9 +133,15 @@ class Policy(ABC):
         """Return one action per row, drawn with its probability, (n,) codes."""
         codes = np.empty(n, np.int32)
         for block in row_blocks(n, len(self.actions)):
-            count = block.stop - block.start
-            codes[block] = draw_rows(self.distribution(take(context, block), count), rng)
+            codes[block] = draw_rows(self._some(context, block), rng)
         return codes
+
+    def _some(self, context: Floats | None, block: slice) -> Floats:
+        """Return pi(a | x) of some rows; errors count from the first of all rows."""
+        try:
+            return self.distribution(take(context, block), block.stop - block.start)
+        except RowError as wrong:
+            raise wrong.after(block.start) from None
 
     def draw_logged(
         self, context: Floats | None, n: int, rng: np.random.Generator, logarithm: bool = False
@@ -141,6 +175,11 @@ class Policy(ABC):
             UsageError: if the policy was made without one.
         """
         if self.listed is None:
+            if is_foreign(type(self)):
+                raise UsageError(
+                    f"{type(self).__name__} has no action list; set self.listed = [...] in its "
+                    "__init__"
+                )
             raise UsageError(
                 f"this {self.kind} policy was made without its action list; pass "
                 f"{argument('actions', 'log.actions')}"
@@ -268,7 +307,7 @@ class Policy(ABC):
         try:
             return self.probability(batch.context, batch.action)
         except RowError as wrong:
-            raise RowError(wrong.problem, int(batch.row_numbers[wrong.row])) from None
+            raise wrong.at(batch.row_numbers) from None
 
     def log_logged(self, batch: Batch) -> Floats:
         """Return log pi(A | X) of the logged actions, (n,); -inf if it is 0."""
@@ -278,7 +317,10 @@ class Policy(ABC):
     def full(self, batch: Batch) -> Floats:
         """Return pi(a | X) for every row of a batch and every action, (n, K)."""
         check_dense(len(batch), len(self.actions))
-        return self.distribution(self.context(batch.context), len(batch))
+        try:
+            return self.distribution(self.context(batch.context), len(batch))
+        except RowError as wrong:
+            raise wrong.at(batch.row_numbers) from None
 
     def act(
         self, X: Any = None, random_state: RandomState = None, *, n: int | None = None

@@ -12,6 +12,7 @@ from piwo.checks import check_kind, check_listed, numbers
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
+from piwo.logs.foreign import RowError, predictions
 from piwo.policies.blocks import Codes, row_blocks
 from piwo.policies.linear import best
 from piwo.policies.policy import ActionList, DeterministicPolicy, action_list
@@ -88,8 +89,7 @@ class RewardModels(DeterministicPolicy):
             scores = np.tile(self.offset, (block.stop - block.start, 1))
             for a, model in enumerate(self.models):
                 if model is not None:
-                    predicted = np.asarray(model.predict(context[block]), np.float64)
-                    scores[:, a] += self.scale[a] * predicted
+                    scores[:, a] += self.scale[a] * _predicted(model, context[block], block.start)
             codes[block], _ = best(scores, block.start)
         return codes
 
@@ -104,6 +104,15 @@ class RewardModels(DeterministicPolicy):
         count = len(state.known())
         scale, offset = state.array("scale", count), state.array("offset", count)
         return cls(list(state.model), scale, offset, state.known(), state.features)
+
+
+def _predicted(model: Any, context: Floats, start: int) -> Floats:
+    """Return a model's predictions, (n,) finite; errors count rows from `start`."""
+    giver = f"{type(model).__name__}.predict"
+    try:
+        return predictions(model.predict(context), (len(context),), giver)
+    except RowError as wrong:
+        raise wrong.after(start) from None
 
 
 def _width(models: tuple[Any, ...], features: Features | None) -> int | None:

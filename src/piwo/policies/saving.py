@@ -15,6 +15,7 @@ from piwo.logs.actions import Actions
 from piwo.messages import argument
 from piwo.policies.models import model_bytes
 from piwo.policies.state import State
+from piwo.policies.subclasses import is_foreign
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "MAX_DEPTH", "save", "sklearn_version"]
 
@@ -50,6 +51,12 @@ def save(policy: Any, path: str | PathLike[str], metadata: Mapping[str, Any] | N
 
 def _entry(policy: Any, place: str, members: dict[str, bytes]) -> dict[str, Any]:
     """Return a policy's part of `policy.json`; add its arrays and models to `members` by place."""
+    if is_foreign(type(policy)):
+        raise UsageError(
+            f"a {policy.kind} policy cannot be saved: its class is not part of piwo, and files "
+            "hold no code; save a linear, tabular or classifier policy, or write its "
+            "probabilities into a column of the log"
+        )
     state: State = policy.state()
     if place.count("/") > MAX_DEPTH:
         raise UsageError(

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
+from piwo.logs.foreign import RowError
 from piwo.messages import argument
-from piwo.policies.blocks import Codes, RowError
+from piwo.policies.blocks import Codes
 from piwo.policies.distributions import checked_distributions, named_table
 from piwo.policies.policy import ActionList, Policy, action_list
 from piwo.policies.state import State

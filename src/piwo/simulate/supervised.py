@@ -27,6 +27,7 @@ from piwo.logs.actions import Actions, Label, label_array
 from piwo.logs.batch import Floats
 from piwo.logs.columns import Columns
 from piwo.logs.features import Features
+from piwo.logs.foreign import RowError
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.policies import (
@@ -37,7 +38,7 @@ from piwo.policies import (
     Policy,
     aligned,
 )
-from piwo.policies.blocks import RowError, row_blocks, spread, take
+from piwo.policies.blocks import row_blocks, spread, take
 from piwo.policies.policy import ActionList, action_list
 from piwo.policies.sampling import RandomState, generator
 from piwo.reductions.large_contexts import check_sums_of_squares
@@ -398,7 +399,7 @@ class ClassificationBandit:
             try:
                 codes, propensity = behavior.draw_logged(seen, len(some), here, logarithm)
             except RowError as wrong:
-                raise RowError(wrong.problem, rows.start + wrong.row) from None
+                raise wrong.after(rows.start) from None
             # R = 1 with probability M[A, y]: one uniform number per row
             won = here.random(len(some)) < self.rewards[codes, some]
             return codes, propensity, won.astype(np.float64)
