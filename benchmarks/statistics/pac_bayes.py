@@ -1,6 +1,6 @@
 """PAC-Bayes bounds over a finite class: violation rates for the posterior and for all.
 
-On bandits made to hurt, the class is every fixed action and the target policy; and 3000 policies
+On adversarial bandits, the class is every fixed action and the target policy; and 3000 policies
 that toss coins for each row, all worth 1/2. The prior is uniform. "For all posteriors": the event
 that contains the failure of any of them, a log-partition function (docs/pac_bayes.md, Theorem 1).
 Theorems 2 and 3 against all comparators Q* together, whose supremum is one too. "No KL": what the

@@ -1,4 +1,4 @@
-"""How often the lemmas and regret theorems fail, on bandits made to hurt.
+"""How often the lemmas and regret theorems fail, on adversarial bandits.
 
 The class is every fixed action and the bandit's target policy; a lemma fails where any policy of
 the class breaks it, a regret bound where any comparator does. The worst rate over n in {200, 2000},

@@ -154,7 +154,7 @@ def kl_divergence(posterior: ArrayLike, prior: ArrayLike) -> float:
         prior: likewise.
 
     Returns:
-        At least 0; infinite where Q plays a policy that P rules out.
+        At least 0; infinite if Q plays a policy that P rules out.
 
     >>> round(kl_divergence([1.0, 0.0], [0.25, 0.75]), 6) == round(math.log(4), 6)
     True

@@ -56,7 +56,7 @@ class Certificate(SavedRecord):
     value: float | None
     """Importance-weighted point estimate on the rows used."""
     value_lower: float | None
-    """v(policy) >= value_lower. None where the rows contradict their propensities: the notes say
+    """v(policy) >= value_lower. None if the rows contradict their propensities: the notes say
     how."""
     improvement_lower: float | None
     """v(policy) - v(baseline) >= improvement_lower. None likewise, and for rewards without an upper
@@ -83,7 +83,7 @@ class Certificate(SavedRecord):
     of the call hold together. A held-out certificate pays for each; an in-sample one has paid for
     the whole class."""
     share: float | None = None
-    """The share of delta that its bounds spend, where shares were fixed: of all that was certified
+    """The share of delta that its bounds spend, if shares were fixed: of all that was certified
     together, on other rows too. None: the same for all candidates."""
     log_class_size: float = 0.0
     """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""

@@ -43,7 +43,7 @@ class PolicyClass(Protocol):
     """
 
     def log_class_size(self) -> float | None:
-        """Return log |Pi|; None where the class is infinite or unknown."""
+        """Return log |Pi|; None if the class is infinite or unknown."""
         ...
 
     def contains(self, policy: Policy) -> bool:
@@ -70,7 +70,7 @@ def certify(
 
     Formula: value_lower is the mixture lower bound on w R, improvement_lower that on w R + 1 - R
     minus 1, each at log(m / delta) for m candidates on held-out rows, log(|Pi| / delta) in-sample;
-    see `piwo.bounds.value_lower` and `piwo.bounds.improvement_lower`. Where the log has full
+    see `piwo.bounds.value_lower` and `piwo.bounds.improvement_lower`. If the log has full
     propensity vectors, both are pooled with their doubly robust forms, as in `piwo.evaluate`:
     `piwo.bounds.pooled_lower`.
 
@@ -84,7 +84,7 @@ def certify(
             certificates are held-out.
         baseline: the policy to improve on, fixed before these rows were looked at: a policy, or the
             name of one of those given; None: the logging policy.
-        interval: "auto": "mixture-cv" where the log has the probability of every action
+        interval: "auto": "mixture-cv" if the log has the probability of every action
             (`propensities=` or `behavior=`) and the policy gives full vectors, else "mixture";
             either of them by name.
         q: a reward model for "auto" and "mixture-cv", as in `piwo.evaluate`: "forward", each row's
@@ -103,7 +103,7 @@ def certify(
             certificates of the series hold together. The next call takes `earlier=` and any
             certificate of the last one.
         horizon: None for one look at these rows; a number of rows, or "universal", declared before
-            the first look, where the log grows and is certified again (docs/adaptive.md).
+            the first look, if the log grows and is certified again (docs/adaptive.md).
         facts: further fields of `Certificate` to record.
 
     Returns:

@@ -55,7 +55,7 @@ class RegretCertificate(SavedRecord):
     """comparators: those named; class: every policy of a finite class, whichever is best."""
     against: Mapping[str, float | None]
     """Name of the comparator, or of the oracle of the class -> v(comparator) - v(policy) is at most
-    this. None where the rows contradict their propensities: the notes say how."""
+    this. None if the rows contradict their propensities: the notes say how."""
     delta: float
     kind: Kind
     log_class_size: float = 0.0

@@ -48,7 +48,7 @@ class CoverageEstimate(Record):
     coverage: float | None
     """Estimate of C_gamma; what was never logged counts as 0."""
     coverage_lower: float | None
-    """None, as the upper bounds, where the rows contradict their propensities: the notes say
+    """None, as the upper bounds, if the rows contradict their propensities: the notes say
     how."""
     coverage_upper: float | None
     """What was never logged counts as 1. None for rewards without an upper end."""
@@ -162,7 +162,7 @@ class CoverageSums(PolicyReduction[CoverageState]):
 
 
 def _bets(rest: Floats, numerator: Floats, batch: Batch) -> Floats:
-    """Return the bet sums of rest + numerator/mu; by logarithms where that is beyond float64."""
+    """Return the bet sums of rest + numerator/mu; by logarithms if that is beyond float64."""
     y = rest + over_propensity(numerator, batch)
     # next to a number beyond float64 the rest is nothing
     return bet_sums_of(batch, y, lambda lost: log_ratio(numerator, batch, lost))
@@ -189,7 +189,7 @@ def coverage(
         horizon: see `piwo.evaluate`.
 
     Returns:
-        A `CoverageEstimate`, without bounds where the rows contradict their propensities.
+        A `CoverageEstimate`, without bounds if the rows contradict their propensities.
 
     Raises:
         UsageError: for arguments out of range, and thinned logs.

@@ -71,7 +71,7 @@ def evaluate(
         q: a reward model, whose predictions "auto" and "mixture-cv" take as baselines besides the
             constant ones: "forward" fits one to the log itself, each row's on earlier rows alone
             (`piwo.estimators.forward_model`); or predictions made from other rows, see
-            `piwo.estimators.doubly_robust`. Refused where no policy's interval can use it.
+            `piwo.estimators.doubly_robust`. Refused if no policy's interval can use it.
         baseline: what `improvement_lower` is over: a policy fixed before this log was looked at,
             such as the one that runs today; None: the logging policy.
         delta: error probability of the interval, both sides together.

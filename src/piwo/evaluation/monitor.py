@@ -37,7 +37,7 @@ class Look(Record):
     """What a monitor says at one look. Numbers are in the reward's own unit.
 
     With probability 1 - delta no interval of any look misses the value; the same for
-    `improvement_lower`, by itself. Where the rows contradict their own propensities there are no
+    `improvement_lower`, by itself. If the rows contradict their own propensities there are no
     bounds (None).
 
     >>> Look("new", 0.5, 0.4, 0.6, 0.1, 0.01, 1.0, 0.4, 1000, 0.05, "universal").upper

@@ -48,7 +48,7 @@ class ErrorBudget:
     """How delta is spent on the policies of a request.
 
     Formula: the bounds of policy k hold at log(1/delta) + paid(k). paid(k) is log N for N policies,
-    log |Pi| for a declared class, and -log(share) where shares of delta were fixed.
+    log |Pi| for a declared class, and -log(share) if shares of delta were fixed.
 
     >>> round(ErrorBudget(0.05, union=math.log(2)).log_inv_delta("a"), 4) == round(
     ...     math.log(2 / 0.05), 4

@@ -169,7 +169,7 @@ class Health(Record):
     context_gaps: tuple[ContextGap, ...] = ()
     """The named context columns that have missing, NaN or infinite values."""
     calibration: tuple[CalibrationBin, ...] = ()
-    """How estimated propensities compare with what was done; empty where they were logged."""
+    """How estimated propensities compare with what was done; empty if they were logged."""
     unit: str | None = None
     """The column of units, of which weights and tests then are; None: of rows."""
     units: int | None = None
