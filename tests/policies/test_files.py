@@ -106,7 +106,7 @@ def test_every_kind_comes_back_here(policy: Policy, path: Path, contexts: np.nda
 
 
 def test_the_same_policy_gives_the_same_bytes(policy: Policy, path: Path) -> None:
-    if "Deterministic" in repr(policy):
+    if a_function(policy):
         pytest.skip("cannot be saved")
     policy.save(path, {"training": {"rows": 7}})
     first = path.read_bytes()
