@@ -131,6 +131,7 @@ GOOD: dict[str, Any] = {
     "total_weight": 100.0,
     "inflation": 1.0,
     "largest": 2.0,
+    "bounded": True,
     "successes": 5,
     "statements": 2,
     "width": 4,
@@ -259,6 +260,7 @@ CALLS: dict[str, Call] = {
         policies.Deterministic,
         {"rule": len, "actions": range(3), "features": None},
     ),
+    "policies.Function": (policies.Function, {"f": len, "actions": range(3), "features": None}),
     "policies.EpsilonGreedy": (policies.EpsilonGreedy, {"policy": ONE, "epsilon": 0.1}),
     "policies.LinearGreedy": (
         policies.LinearGreedy,

@@ -48,7 +48,7 @@ def _methods(bandit: Bandit) -> tuple[str, ...]:
         "clopper-pearson",
         "gamma-exponential",
         "eslb",
-        "cressie-read",
+        f"cressie-read:{max(1.0, largest)}",
         f"empirical-likelihood:{max(1.0, largest)}",
         "normal",
     )

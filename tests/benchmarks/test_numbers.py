@@ -177,10 +177,11 @@ def test_the_expected_coverage_is_not_enough() -> None:
     [
         ("half of the rows", "empirical-bernstein:2", 0.107),
         ("half of the rows", "gamma-exponential", 0.123),
-        ("half of the rows", "cressie-read", 0.051),
+        ("half of the rows", "cressie-read:2", 0.051),
         ("half of the rows", "normal", 0.062),
         ("one row in twenty", "empirical-bernstein:20", 0.474),
-        ("one row in twenty", "cressie-read", 0.165),
+        ("one row in twenty", "cressie-read:20", 0.166),
+        ("one row in twenty", "cressie-read", 0.222),
         ("clicks", "gamma-exponential", 0.233),
         ("near the logger", "empirical-bernstein:1.6666666666666667", 0.078),
         ("near the logger", "normal", 0.044),

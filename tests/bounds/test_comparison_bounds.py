@@ -2,6 +2,7 @@
 the sample maximum."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from scipy import optimize, stats
 
 from piwo import bounds
 from piwo.errors import UsageError
+from piwo.intervals.point import cressie_read
+from piwo.reductions import MomentState
 
 LID = math.log(20)
 
@@ -39,43 +42,160 @@ def test_clopper_pearson_holds_exactly() -> None:
         assert stats.binom.pmf(k[wrong], 40, p).sum() <= 0.05
 
 
-def test_cressie_read_solves_its_quadratic_programme() -> None:
-    """The ends are the extremes of sum q w R over sum q = 1, sum q w = 1, sum (n q - 1)^2 <= F
-    above the least."""
+def sums_of(w: np.ndarray, r: np.ndarray) -> dict[str, float]:
+    y = w * r
+    return {
+        "n": len(w),
+        "w": float(w.sum()),
+        "w2": float((w * w).sum()),
+        "wr": float(y.sum()),
+        "w2r": float((w * y).sum()),
+        "w2r2": float((y * y).sum()),
+    }
+
+
+@pytest.mark.parametrize("mean", ["below 1", "above 1"])
+@pytest.mark.parametrize("largest", [5.0, 2e3])
+def test_cressie_read_solves_the_published_program(mean: str, largest: float) -> None:
+    """Extremes of sum q w R over sum q = 1, sum q w = 1 and sum (N q - 1)^2 <= F + D, over the rows
+    and one that was not seen, with weight 0 or M and reward 0 (lower end) or 1 (upper end)."""
     rng = np.random.default_rng(2)
     n = 12
-    w = rng.uniform(0.2, 2.0, n)
-    y = w * rng.random(n)
-    found = bounds.cressie_read_interval(
-        n, w.sum(), (w * w).sum(), y.sum(), (w * y).sum(), (y * y).sum(), delta=0.1
-    )
+    w = rng.uniform(0.1, 2.0, n) * (0.7 if mean == "below 1" else 1.3)
+    r = rng.random(n)
+    assert (w.mean() < 1) == (mean == "below 1")
+    found = bounds.cressie_read_interval(**sums_of(w, r), delta=0.1, largest=largest)
 
     def divergence(q: np.ndarray) -> float:
-        return float(((n * q - 1) ** 2).sum())
+        return float((((n + 1) * q - 1) ** 2).sum())
 
-    linear = [
-        {"type": "eq", "fun": lambda q: q.sum() - 1},
-        {"type": "eq", "fun": lambda q: q @ w - 1},
-    ]
-    least = optimize.minimize(divergence, np.full(n, 1 / n), constraints=linear).fun
-    most = least + stats.f.isf(0.1, 1, n - 1)
-    within = [*linear, {"type": "ineq", "fun": lambda q: most - divergence(q)}]
-    ends = [
-        sign
-        * optimize.minimize(
-            lambda q, s=sign: s * (q @ y), np.full(n, 1 / n), constraints=within, tol=1e-12
-        ).fun
-        for sign in (1, -1)
-    ]
-    assert (found.lower, found.upper) == pytest.approx(ends, abs=1e-5)
+    def linear(atom: float) -> list[Any]:
+        every = np.append(w, atom)
+        # the second constraint is scaled, as a weight may be large
+        return [
+            {"type": "eq", "fun": lambda q: q.sum() - 1},
+            {"type": "eq", "fun": lambda q: (q @ every - 1) / max(1.0, atom)},
+        ]
+
+    def start(atom: float) -> np.ndarray:
+        # the least divergence under both constraints, by linear algebra
+        rows = np.vstack([np.ones(n + 1), np.append(w, atom)])
+        equal = np.full(n + 1, 1 / (n + 1))
+        q: np.ndarray = equal + np.linalg.pinv(rows) @ (np.ones(2) - rows @ equal)
+        return q
+
+    most = stats.f.isf(0.1, 1, n) + divergence(start(largest if w.mean() < 1 else 0.0))
+    ends = []
+    for sign, reward in ((1, 0.0), (-1, 1.0)):
+        least = []
+        for atom in (0.0, largest):
+            if divergence(start(atom)) > most:
+                continue
+            y = np.append(w * r, atom * reward)
+            within = {"type": "ineq", "fun": lambda q: most - divergence(q)}
+            solved = optimize.minimize(
+                lambda q, y=y, sign=sign: sign * (q @ y),
+                start(atom),
+                jac=lambda q, y=y, sign=sign: sign * y,
+                constraints=[*linear(atom), within],
+                method="SLSQP",
+                options={"ftol": 1e-14, "maxiter": 1000},
+            )
+            least.append(solved.fun)
+        ends.append(sign * min(least))
+    assert (found.lower, found.upper) == pytest.approx(ends, abs=1e-4)
     assert found.guarantee == "asymptotic"
+
+
+def _golden() -> tuple[np.ndarray, np.ndarray]:
+    w = np.array([1 / 0.5, 0.0, 0.5 / 0.02, 0.25 / 0.8, 1 / 0.3, 1 / 0.05])
+    return np.tile(w, 100), np.tile([1.0, 0.4, 0.8, 0.0, 0.5, 1.0], 100)
+
+
+def _drawn(mu: float, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    taken = rng.random(n) < mu
+    return np.where(taken, 1 / mu, 0.0), (rng.random(n) < 0.3) * 1.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "largest", "value", "ends"),
+    [
+        (_golden(), math.inf, 0.7085407033108612, (0.5984152131338474, 1.0)),
+        (_golden(), 50.0, 0.7085407033108612, (0.5984152131338474, 0.8188060776316903)),
+        (_drawn(0.5, 200, 0), math.inf, 0.2012, (0.09261567454997939, 0.4227782759270362)),
+        (_drawn(0.5, 200, 0), 25.0, None, (0.09268379737861329, 0.41672924137910794)),
+        (_drawn(0.5, 200, 1), math.inf, 0.35, (0.2564144721964965, 0.4620127370633297)),
+        (_drawn(0.5, 200, 1), 25.0, 0.35, (0.2458566315764456, 0.48221536002035226)),
+        (_drawn(0.05, 300, 0), math.inf, 0.23733333333333334, (0.0, 0.7398754667939549)),
+        (_drawn(0.05, 300, 0), 25.0, None, (0.008468351369016913, 0.5305255800255713)),
+        (_drawn(0.05, 300, 1), math.inf, 0.1875, (0.0, 0.5343536939983853)),
+        (_drawn(0.05, 300, 1), 25.0, 0.1875, (0.0, 0.4772661167142618)),
+        ((np.zeros(8), np.ones(8)), math.inf, 1.0, (0.0, 1.0)),
+        ((np.ones(8), np.arange(8) % 7 == 0), math.inf, 0.25, (0.0, 0.5638074153332332)),
+    ],
+)
+def test_cressie_read_is_that_of_its_authors(
+    rows: tuple[np.ndarray, np.ndarray], largest: float, value: float | None, ends: Any
+) -> None:
+    """Values of vw-estimators 0.2.2 (estimators.bandits.cressieread), whose ends are cut to 0..1.
+
+    Its estimate uses the largest weight, too; ours is the one for an unknown weight.
+    """
+    w, r = rows[0], rows[1] * 1.0
+    sums = sums_of(w, r)
+    found = bounds.cressie_read_interval(**sums, delta=0.05, largest=largest)
+    assert found.lower is not None
+    assert found.upper is not None
+    assert (max(0.0, found.lower), min(1.0, found.upper)) == pytest.approx(ends, abs=1e-9)
+    if value is not None:
+        sums["rows"] = sums.pop("n")
+        state = MomentState(**sums, total=float(len(w)), reward=float(r.sum()))  # type: ignore[arg-type]
+        assert cressie_read(state).value == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("rare", ["rewards", "losses"])
+def test_cressie_read_knows_that_something_was_not_seen(rare: str, declared: bool) -> None:
+    """A bandit made to hurt it: the policy takes what the log holds 4 times in 1000, and earns or
+    loses everything there. Without the row that was not seen, an end is wrong in 1 log of 5."""
+    rng = np.random.default_rng(0)
+    n, logs, mu = 1000, 2000, 0.004
+    chance = 0.1 if rare == "rewards" else 0.9
+    wrong = np.zeros(2)
+    for _ in range(logs):
+        hits = rng.binomial(n, mu)
+        w = np.zeros(n)
+        w[:hits] = 1 / mu
+        r = (rng.random(n) < chance) * 1.0
+        found = bounds.cressie_read_interval(
+            **sums_of(w, r), delta=0.05, largest=1 / mu if declared else math.inf
+        )
+        assert found.lower is not None
+        assert found.upper is not None
+        wrong += [found.lower > chance, found.upper < chance]
+    assert wrong.max() / logs <= 0.04
 
 
 def test_cressie_read_without_spread() -> None:
     same = bounds.cressie_read_interval(100, 100.0, 100.0, 100.0, 100.0, 100.0, delta=0.05)
-    assert (same.lower, same.upper) == (1.0, 1.0)
+    assert (same.lower, same.upper) == pytest.approx((1.0, 1.0))
+    one = bounds.cressie_read_interval(
+        100, 100 - 1e-14, 100.0, 50.0, 50.0, 50.0, delta=0.05, largest=1.0
+    )
+    assert one.lower is not None
+    assert 0.3 < one.lower < 0.5
     lost = bounds.cressie_read_interval(100, 100.0, math.inf, 100.0, math.inf, math.inf, delta=0.05)
     assert lost.lower is None
+
+
+def test_cressie_read_without_an_upper_end_of_the_rewards() -> None:
+    w, r = _drawn(0.5, 200, 1)
+    found = bounds.cressie_read_interval(**sums_of(w, 100.0 * r), delta=0.05, bounded=False)
+    within = bounds.cressie_read_interval(**sums_of(w, r), delta=0.1)
+    assert found.upper is None
+    # all of delta is on one side, and the rewards may be in any unit
+    assert found.lower == pytest.approx(100.0 * (within.lower or 0.0), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["hoeffding", "empirical-bernstein"])

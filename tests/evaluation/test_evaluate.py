@@ -138,13 +138,13 @@ def test_intervals_of_one_score_use_the_same_weights_as_the_value(
 
 @pytest.mark.parametrize("interval", sorted(set(INTERVALS) - {"score"}))
 def test_an_interval_brings_its_point_estimate_along(interval: str) -> None:
-    own = interval if interval in ("ix", "ls") else "iw"
+    own = interval if interval in ("ix", "ls", "cressie-read") else "iw"
     assert interval_named(interval).estimator(None).name == own
 
 
 def test_the_estimate_brought_along_is_the_one_of_that_name() -> None:
     made = as_log(generated())
-    for interval in ("ix", "ls"):
+    for interval in ("ix", "ls", "cressie-read"):
         brought = piwo.evaluate(made, generated()["pi"], interval=interval)
         assert brought == piwo.evaluate(
             made, generated()["pi"], interval=interval, estimator=interval
@@ -159,7 +159,7 @@ def test_the_estimate_brought_along_is_the_one_of_that_name() -> None:
         ("ls", "ix", "got estimator='ix'; leave estimator out, or use 'ls' or 'ls-linear'"),
         ("score", "clip", "a pessimistic score, got estimator='clip'; name one"),
         ("score", None, "got none; name one, such as estimator='ls'"),
-        ("cressie-read", "ix", "leave estimator out, or use 'iw' or 'snips'"),
+        ("cressie-read", "ix", "out, or use 'cressie-read' or 'iw' or 'snips'"),
     ],
 )
 def test_an_interval_of_another_score_is_refused_before_reading(

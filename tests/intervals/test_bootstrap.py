@@ -119,3 +119,14 @@ def test_sampling_weights_count() -> None:
 def test_arguments_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(piwo.UsageError):
         bootstrap(*rows(), **wrong)
+
+
+def test_the_cressie_read_estimate_is_drawn_again_from_all_its_sums() -> None:
+    log, pi = rows(1000)
+    found = bootstrap(log, pi, "cressie-read", replicates=300)
+    plain = piwo.evaluate(log, pi, estimator="cressie-read", interval="normal")
+    assert found.value == pytest.approx(plain.value, rel=1e-12)
+    assert plain.standard_error is not None
+    # its slope jumps where the mean weight is 1, so that this is near the normal one only roughly
+    assert found.upper - found.lower == pytest.approx(3.92 * plain.standard_error, rel=0.35)
+    assert found.lower < found.value < found.upper

@@ -141,3 +141,24 @@ def test_a_thinned_log_has_none_of_them() -> None:
     ):
         found = piwo.evaluate(log, ONE, interval=name)
         assert (found.lower, found.upper) == (None, None)
+
+
+def test_the_cressie_read_estimate_does_not_depend_on_the_unit() -> None:
+    rng = np.random.default_rng(3)
+    for share in (0.3, 0.7):
+        action = (rng.random(200) < share) * 1
+        reward = rng.random(200)
+        found = []
+        for low, high in ((0.0, 1.0), (-3.0, 5.0)):
+            log = piwo.Log.from_arrays(
+                action=action,
+                reward=low + (high - low) * reward,
+                propensity=np.full(200, 0.5),
+                actions=[0, 1],
+                reward_range=(low, high),
+            )
+            one = piwo.evaluate(log, piwo.policies.Constant(1, [0, 1]), interval="cressie-read")
+            ends = (one.value, one.lower_raw, one.upper_raw)
+            found.append([(x - low) / (high - low) for x in ends if x is not None])
+        assert found[0] == pytest.approx(found[1], abs=1e-12)
+        assert found[0][1] < found[0][0] < found[0][2]

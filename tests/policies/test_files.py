@@ -92,7 +92,7 @@ def test_every_kind_comes_back_in_a_new_process(
 
 def test_every_kind_comes_back_here(policy: Policy, path: Path, contexts: np.ndarray) -> None:
     if a_function(policy):
-        with pytest.raises(UsageError, match="(rule|function) policy cannot be saved"):
+        with pytest.raises(UsageError, match=r"(rule|function) policy cannot be saved"):
             policy.save(path)
         assert not path.exists()
         return

@@ -58,9 +58,9 @@ def evaluate(
         log: the logged decisions.
         policy: a `Policy`; or an array, (n,) pi(A_t|X_t) or (n, K) with columns in the order of the
             log's explicit action list; or a data frame with one column an action, matched by name.
-        estimator: "iw", "snips", "ix", "clip", "ls", "ls-linear", or another score by its name
-            (docs/reference.md); None (the default): "iw", or what the interval comes from: "ix" for
-            `interval="ix"`, "ls" for "ls".
+        estimator: "iw", "snips", "cressie-read", "ix", "clip", "ls", "ls-linear", or another score
+            by its name (docs/reference.md); None (the default): "iw", or what the interval comes
+            from: "ix" for `interval="ix"`, "ls" for "ls", "cressie-read" for "cressie-read".
         gamma: for ix and clip, half of lam for ls and ls-linear, and what goes with it for other
             scores; "auto": sqrt(log(2/delta) / n).
         interval: "auto" (the default): "mixture-cv", the mixture bound with control variates, if

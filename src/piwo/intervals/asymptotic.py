@@ -21,9 +21,16 @@ def normal_ends(evidence: Evidence) -> bounds.Interval:
 def cressie_read_ends(evidence: Evidence) -> bounds.Interval:
     """Return the Cressie-Read interval; without ends if a weight is beyond float64."""
     sums = evidence.state.moments
-    # a regression of w R on w, evaluated at the known mean weight 1
     return bounds.cressie_read_interval(
-        evidence.rows, sums.w, sums.w2, sums.wr, sums.w2r, sums.w2r2, evidence.delta
+        evidence.rows,
+        sums.w,
+        sums.w2,
+        sums.wr,
+        sums.w2r,
+        sums.w2r2,
+        evidence.delta,
+        largest=evidence.max_weight,
+        bounded=evidence.bounded,
     )
 
 

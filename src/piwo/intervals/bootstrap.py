@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,8 @@ def bootstrap(
     Args:
         log: the logged decisions.
         policy: see `piwo.evaluate`.
-        estimator: "iw", "snips", "ix", "clip", "ls", "ls-linear", or another score by its name
+        estimator: "iw", "snips", "cressie-read", "ix", "clip", "ls", "ls-linear", or another score
+            by its name
             (docs/reference.md).
         gamma: see `piwo.evaluate`.
         replicates: B.
@@ -127,7 +128,7 @@ def bootstrap(
     score: Score = IW()
     if chosen.smoothed:
         score = chosen.score(resolve_gamma(gamma, len(log), delta))
-    rows = _columns(log, ready[name], score)
+    rows = _columns(log, ready[name], score, squares=chosen.squares)
     chosen = chosen.on(log.origin)
     found = _resampled(rows, chosen, replicates, delta, random_state, n_jobs)
     return Bootstrap(
@@ -194,7 +195,7 @@ def bootstrap_interval(
     ... )
     20
     """
-    rows = _columns(log, policy, score)
+    rows = _columns(log, policy, score, squares=estimator.squares)
     return _resampled(rows, estimator.on(log.origin), replicates, delta, random_state, n_jobs)
 
 
@@ -217,6 +218,7 @@ class RowCredits(PolicyReduction[RowState]):
     """Reduction: the columns `COLUMNS` of one policy and score, which replicates sum over rows."""
 
     score: Score
+    squares: bool = False
 
     def empty(self) -> RowState:
         """Return the state of no rows."""
@@ -232,16 +234,23 @@ class RowCredits(PolicyReduction[RowState]):
         else:
             rho = self.score.rho(batch, pi)
         # s, w, w R and the credit rho of each row, times its sampling weight s
-        columns = np.stack([np.ones(len(batch)), weights.w, wr, rho], axis=1)
+        given = [np.ones(len(batch)), weights.w, wr, rho]
+        if self.squares:
+            given.append(batch.reward)
         # By unit, units are drawn instead of rows.
-        columns = np.ascontiguousarray(batch.observed(columns).T)
+        columns = np.ascontiguousarray(batch.observed(np.stack(given, axis=1)).T)
+        if self.squares:
+            with np.errstate(over="ignore", invalid="ignore"):
+                # w^2 and w^2 R, of what is drawn
+                w, wr = columns[1], columns[2]
+                columns = np.vstack([columns, w * w, np.where(wr > 0.0, w * wr, 0.0)])
         return state.merge(RowState(((int(batch.row_numbers[0]), columns),)))
 
 
-def _columns(log: Log, policy: Policy, score: Score) -> Floats:
-    """Return the columns of a whole log, (4, n)."""
+def _columns(log: Log, policy: Policy, score: Score, *, squares: bool) -> Floats:
+    """Return the columns of a whole log, (4, n), or (7, n) with R, w^2 and w^2 R."""
     log.require_order("the bootstrap")
-    pieces = reduce(log, RowCredits(policy, score)).pieces
+    pieces = reduce(log, RowCredits(policy, score, squares)).pieces
     return np.concatenate([columns for _, columns in pieces], axis=1)
 
 
@@ -309,8 +318,12 @@ def _replicates(rows: Floats, seeds: Sequence[np.random.SeedSequence]) -> Floats
 
 
 def _moments(sums: Floats, rows: int) -> MomentState:
-    total, w, wr, rho = (float(x) for x in sums)
-    return MomentState(rows=rows, total=total, w=w, wr=wr, rho=rho)
+    total, w, wr, rho, *more = (float(x) for x in sums)
+    made = MomentState(rows=rows, total=total, w=w, wr=wr, rho=rho)
+    if not more:
+        return made
+    reward, w2, w2r = more
+    return replace(made, reward=reward, w2=w2, w2r=w2r)
 
 
 def _estimate(rows: Floats, estimator: Estimator) -> float | None:

@@ -158,11 +158,12 @@ _METHODS: tuple[IntervalMethod, ...] = (
     OneFormula(
         name="cressie-read",
         summary="empirical likelihood in quadratic form",
-        source="arXiv 1906.03323; Owen 1991",
+        source="arXiv 1906.03323",
         guarantee="asymptotic",
         needs_mean_weight_one=True,
+        weight_limit="optional",
         fewest_rows=3,
-        estimators=("iw", "snips"),
+        estimators=("cressie-read", "iw", "snips"),
         ends=cressie_read_ends,
     ),
     OneFormula(
@@ -174,7 +175,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         needs_mean_weight_one=True,
         needs_upper_end=True,
         weight_limit="optional",
-        estimators=("iw", "snips"),
+        estimators=("iw", "snips", "cressie-read"),
         own=WeightPairs,
         ends=empirical_likelihood_ends,
     ),
