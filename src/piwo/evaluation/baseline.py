@@ -12,6 +12,7 @@ import numpy as np
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.intervals import IntervalMethod
+from piwo.intervals.loggers import check_loggers
 from piwo.intervals.matching import name_of
 from piwo.intervals.point import importance_weighted
 from piwo.logs.log import Log
@@ -24,6 +25,7 @@ from piwo.scores import IW
 
 __all__ = ["PAIR_SHIFTS", "PAIR_WEIGHTS", "Baseline", "BaselineResult", "Difference"]
 
+BASELINE = "the baseline"
 PAIR_SHIFTS = (0.0, *(k for _, k in PAIR_BASELINES))
 """By how much each of the pooled quantities is raised beyond 1: the plain one, then those with
 control variates."""
@@ -136,7 +138,8 @@ class Baseline:
                 of the policies.
 
         Raises:
-            UsageError: for a name that is not among them, and for rewards without an upper end.
+            UsageError: for a name that is not among them, the logging policy of another log, and
+                rewards without an upper end.
         """
         if isinstance(given, str) and given not in policies:
             known = ", ".join(map(str, policies))
@@ -147,6 +150,8 @@ class Baseline:
         policy = given
         if isinstance(given, str):
             policy = policies[given]
+        # a logging policy that was saved or learned is the logger of one log
+        check_loggers(log, {BASELINE: policy})
         if policy is None or policy is log.behavior or getattr(policy, "is_logger", False):
             return None
         if not math.isfinite(log.reward_range[1]):
@@ -166,7 +171,7 @@ class Baseline:
     @property
     def key(self) -> tuple[str, str]:
         """A key that none of the policies has."""
-        return ("the baseline", self.name)
+        return (BASELINE, self.name)
 
     @property
     def sums(self) -> tuple[PolicySums, ...]:

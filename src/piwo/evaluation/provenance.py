@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from piwo.errors import FileError, PiwoError, warn
+from piwo.intervals.loggers import has_logger, logger_record
 from piwo.logs.features import Features
 from piwo.logs.log import Log
 from piwo.logs.split import HeldOut
@@ -99,7 +100,10 @@ def learned_from(log: Log, policy: Policy) -> Policy:
     def facts() -> dict[str, Any]:
         training: dict[str, Any] = {"log": log.source.name, "rows": len(log)}
         try:
-            return {"training": training, "sample": _sample_record(log, policy.features)}
+            found = {"training": training, "sample": _sample_record(log, policy.features)}
+            if has_logger(policy):
+                found["logger"] = logger_record(log)
+            return found
         except PiwoError as cause:
             warn(
                 "the log that the policy was learned from cannot be read again "

@@ -12,6 +12,7 @@ import numpy as np
 from piwo import bounds
 from piwo.checks import is_number, shown
 from piwo.errors import DataError, UsageError
+from piwo.intervals.loggers import check_loggers
 from piwo.logs.actions import Actions
 from piwo.logs.log import Log
 from piwo.messages import argument
@@ -45,10 +46,11 @@ def matched(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Polic
 
     Raises:
         UsageError: for arrays that do not say which column is which action, or have another number
-            of rows.
+            of rows, and for the logging policy of another log.
         DataError: for policies over other actions, or made from context columns that the log lacks.
     """
     check_kinds(log, policies)
+    check_loggers(log, policies)
     made = {name: _as_policy(policy, log) for name, policy in policies.items()}
     if log.declared_actions is None and not any(policy.needs_actions for policy in made.values()):
         return log, made  # known by their columns alone: the action list need not be read

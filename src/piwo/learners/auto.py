@@ -16,6 +16,7 @@ from piwo.certificates.certify import CertificateRequest
 from piwo.checks import check_flag
 from piwo.errors import NothingToLearnError, PiwoWarning, UsageError, warn
 from piwo.evaluation.provenance import learned_from, overlaps
+from piwo.intervals.loggers import check_loggers
 from piwo.intervals.point import self_normalized
 from piwo.learners.learner import SplitLearner, check_certifiable, check_log
 from piwo.learners.pool import Candidate, candidates, default_pool
@@ -364,12 +365,13 @@ def _incumbent(log: Log, given: Policy | None) -> tuple[str, Policy]:
     """Return the key and the policy to fall back to: the one given, or the logging policy.
 
     Raises:
-        UsageError: for an incumbent that is not a policy.
+        UsageError: for an incumbent that is not a policy, or that is the logger of another log.
     """
     if given is not None and not isinstance(given, Policy):
         raise UsageError(
             f"{argument('incumbent')} is {given!r:.80}, expected a policy, such as piwo.load(path)"
         )
+    check_loggers(log, {INCUMBENT: given})
     if given is None or given is log.behavior or isinstance(given, Logging):
         # one that can act, if the log has it
         return LOGGING, log.behavior if isinstance(log.behavior, Policy) else Logging(log.actions)

@@ -12,7 +12,7 @@ from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, take
-from piwo.policies.policy import Policy
+from piwo.policies.policy import Policy, aligned
 from piwo.policies.state import State
 
 __all__ = ["EpsilonGreedy"]
@@ -102,7 +102,7 @@ class EpsilonGreedy(Policy):
     def onto(self, actions: Actions) -> Policy:
         """Return this policy over a log's list; it explores only among its own K actions."""
         if self.listed != actions and set(map(str, self.actions)) == set(map(str, actions)):
-            return EpsilonGreedy(self.policy.onto(actions), self.epsilon)
+            return EpsilonGreedy(aligned(self.policy, actions), self.epsilon)
         return super().onto(actions)
 
     def state(self) -> State:

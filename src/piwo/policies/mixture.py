@@ -14,7 +14,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, take
 from piwo.policies.distributions import TOLERANCE
-from piwo.policies.policy import Policy
+from piwo.policies.policy import Policy, aligned
 from piwo.policies.state import State
 
 __all__ = ["Mixture"]
@@ -144,7 +144,7 @@ class Mixture(Policy):
         """Return the mixture of the policies over the log's actions."""
         if self.listed == actions:
             return self
-        return Mixture([x.onto(actions) for x in self.policies], self.weights)
+        return Mixture([aligned(x, actions) for x in self.policies], self.weights)
 
     def state(self) -> State:
         """Return the weights and the inner policies."""
@@ -163,4 +163,4 @@ def _same_actions(policy: Policy, actions: Actions) -> Policy:
             f"({policy.listed.preview()} and {actions.preview()}); use aligned(policy, "
             "log.actions) on each first"
         )
-    return policy.onto(actions)
+    return aligned(policy, actions)

@@ -438,7 +438,10 @@ def aligned(policy: Policy, actions: Actions) -> Policy:
     """
     check_kind("policy", policy, Policy, " of piwo.policies")
     check_kind("actions", actions, Actions)
-    return policy.onto(actions)
+    made = policy.onto(actions)
+    if made is not policy and not set(policy.provenance) <= set(made.provenances):
+        made.provenance = policy.provenance
+    return made
 
 
 @final

@@ -31,7 +31,7 @@ class Provenance:
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """The facts in a file: "training", "sample" (hashes of some rows), "certificate"."""
+        """The facts in a file: "training", "sample", "logger" and "certificate"."""
         return self.describe()
 
     def kept(self, what: str) -> Mapping[str, Any]:
@@ -45,7 +45,9 @@ class Provenance:
     @property
     def of_rows(self) -> dict[str, Any]:
         """The facts that a file needs to recognize the rows."""
-        return {x: self.facts[x] for x in ("training", "sample", "learned") if x in self.facts}
+        return {
+            x: self.facts[x] for x in ("training", "sample", "logger", "learned") if x in self.facts
+        }
 
 
 def record_in(metadata: Mapping[str, Any], what: str) -> Mapping[str, Any]:

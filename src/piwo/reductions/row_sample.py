@@ -15,7 +15,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.hashing import scramble
 from piwo.reductions.reduction import Reduction
 
-__all__ = ["SAMPLED", "RowSample", "RowSampleState"]
+__all__ = ["SAMPLED", "RowSample", "RowSampleState", "label_hashes"]
 
 SAMPLED = 2048
 """Number of hashes in a sample."""
@@ -112,7 +112,7 @@ class RowSample(Reduction[RowSampleState]):
     def update(self, state: RowSampleState, batch: Batch) -> RowSampleState:
         """Return the sample with a batch added."""
         # The hash of the label, not of its code: lists of other logs may be in another order.
-        h = _label_hashes(self.labels_of)[batch.action]
+        h = label_hashes(self.labels_of)[batch.action]
         if self.with_propensity:
             h = scramble(h ^ _bits(batch.propensity))
         if self.with_context and batch.context is not None:
@@ -133,7 +133,12 @@ def _bits(values: Floats) -> Hashes:
     return (np.ascontiguousarray(values) + 0.0).view(np.uint64)
 
 
-def _label_hashes(labels: Sequence[Any]) -> Hashes:
+def label_hashes(labels: Sequence[Any]) -> Hashes:
+    """Return a hash of each label, (K,), the same in every process.
+
+    >>> len(set(label_hashes(["a", "b", 1, 2]).tolist()))
+    4
+    """
     texts = (
         hashlib.sha256(str(label).encode("utf-8", "surrogatepass")).digest()[:8] for label in labels
     )
