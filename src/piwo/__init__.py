@@ -15,6 +15,7 @@ from piwo import (
     logs,
     oracles,
     policies,
+    report,
     scores,
     simulate,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "policies",
     "read",
     "regret_certificate",
+    "report",
     "reporting",
     "scores",
     "select",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import stat
 import struct
 import zipfile
 import zlib
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.errors import FileError
+from piwo.visible import without_secrets
 
 __all__ = [
     "DAMAGE",
@@ -25,6 +27,7 @@ __all__ = [
     "array_from",
     "pack",
     "read_file",
+    "require_ordinary",
     "unpack",
     "write_file",
 ]
@@ -51,6 +54,9 @@ MAX_MEMBERS = 10_000
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 _ORDINARY_FILE = 0o644 << 16
+# Opening a pipe returns at once, on systems that have pipes with names.
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NOT_FILES = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
 def pack(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -108,22 +114,60 @@ def read_file(path: Path) -> bytes:
     b'1'
 
     Raises:
-        FileError: if it is missing, cannot be read, or is larger than `MAX_BYTES`.
+        FileError: if it is missing, not an ordinary file, or larger than `MAX_BYTES`.
     """
+    require_ordinary(path)
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise FileError(
-                f"{path} has {size} bytes, the limit for a policy file is {MAX_BYTES}; is it the "
-                "right file?"
-            )
-        return path.read_bytes()
+        # A pipe may have taken its place meanwhile: opening that would wait for a writer.
+        with os.fdopen(os.open(path, os.O_RDONLY | _AT_ONCE), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            data = b""
+            if size <= MAX_BYTES:
+                data = file.read(MAX_BYTES + 1)
     except OSError as cause:
         raise FileError(
-            f"{path} cannot be read: {cause.strerror or cause}; check the path"
+            f"{without_secrets(path)!r} cannot be read: {cause.strerror or cause}; check the path"
         ) from None
+    if max(size, len(data)) > MAX_BYTES:
+        raise FileError(
+            f"{path} has {max(size, len(data))} bytes, the limit for a policy file is "
+            f"{MAX_BYTES}; is it the right file?"
+        )
+    return data
+
+
+def require_ordinary(path: str | os.PathLike[str]) -> None:
+    """Raise for what exists and is not an ordinary file: a folder, a device, a pipe, a socket.
+
+    Reading those may never end, and writing a file in their place would remove them. Nothing is
+    raised for a path that does not exist.
+
+    >>> require_ordinary("/dev/null")
+    Traceback (most recent call last):
+    piwo.errors.FileError: '/dev/null' is a device, expected an ordinary file; name a file, ...
+
+    Raises:
+        FileError: naming what it is.
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        # Missing, or not permitted: opening it gives the reason.
+        return
     except ValueError:
-        raise FileError(f"{path} holds a NUL character; expected the name of a file") from None
+        raise FileError(
+            f"{str(path)!r} holds a NUL character; expected the name of a file"
+        ) from None
+    if stat.S_ISREG(mode):
+        return
+    what = "a device"
+    for kind, name in _NOT_FILES.items():
+        if stat.S_IFMT(mode) == kind:
+            what = name
+    raise FileError(
+        f"{without_secrets(path)!r} is {what}, expected an ordinary file; name a file, or check "
+        "the path"
+    )
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -134,12 +178,10 @@ def write_file(path: Path, data: bytes) -> None:
     b'1'
 
     Raises:
-        FileError: if it cannot be written.
+        FileError: if it cannot be written, and for devices, pipes and folders.
     """
-    try:
-        target = Path(os.path.realpath(path))
-    except ValueError:
-        raise FileError(f"{path} holds a NUL character; expected the name of a file") from None
+    require_ordinary(path)
+    target = Path(os.path.realpath(path))
     temporary = target.with_name(f".piwo-{uuid4().hex}.tmp")
     try:
         with temporary.open("xb") as out:
@@ -149,7 +191,8 @@ def write_file(path: Path, data: bytes) -> None:
         temporary.replace(target)
     except OSError as cause:
         raise FileError(
-            f"{path} cannot be written: {cause.strerror or cause}; check the folder"
+            f"{without_secrets(path)!r} cannot be written: {cause.strerror or cause}; "
+            "check the folder"
         ) from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
 from piwo.errors import FileError
-from piwo.files import write_file
+from piwo.files import read_file, write_file
 
 __all__ = [
     "Record",
@@ -153,12 +153,8 @@ class SavedRecord(Record):
             FileError: if the file cannot be read, or the record is damaged.
         """
         try:
-            record = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as cause:
-            raise FileError(
-                f"{path} cannot be read: {cause.strerror or cause}; check the path"
-            ) from None
-        except ValueError as cause:
+            record = json.loads(read_file(Path(path)))
+        except (ValueError, RecursionError) as cause:
             raise FileError(f"{path} is not JSON ({cause}); {cls.remedy}") from None
         return cls.from_dict(record)
 

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
-__all__ = ["number", "p_value", "table", "visible", "visible_lines"]
+__all__ = ["number", "p_value", "table", "visible", "visible_lines", "without_secrets"]
+
+# A scheme, also one that piwo does not know. A file, a table or a label follows these three.
+_SCHEME = r"(?<![\w.+-])(?!(?:duckdb|spark|constant):)[a-zA-Z][\w.+-]+:"
+_ONE_ADDRESS = re.compile(rf"^(\s*{_SCHEME}(?://)?)(?!\s).*@", re.DOTALL)
+_USER = re.compile(rf"({_SCHEME}(?://)?)[^\s'\"]{{0,2000}}@")
+_OPTIONS = re.compile(rf"({_SCHEME}[^\s?'\"#]{{0,2000}})\?[^\s'\"#]+")
+_NAMED_SECRET = re.compile(
+    r"(\b\w*(?:password|passwd|pwd|secret|token|signature)\w*\s*(?:=\s*|(?=')))"
+    r"('(?:[^']|'')*'?|\"[^\"]*\"?|[^\s'\"&;]+)",
+    re.IGNORECASE,
+)
 
 
 def visible(text: object) -> str:
@@ -81,6 +93,23 @@ def p_value(p: float) -> str:
     >>> p_value(0.0123), p_value(0.0)
     ('p = 0.012', 'p < 1e-300')
     """
-    if p > 0.0:
-        return f"p = {p:.2g}"
-    return "p < 1e-300"
+    return f"p = {p:.2g}" if p > 0.0 else "p < 1e-300"
+
+
+def without_secrets(text: object) -> str:
+    """Return a source as it is printed: without users, passwords and signatures of addresses.
+
+    Every message that prints a source, a path or a word that may be one, uses it: a mistyped
+    address holds the same password as a good one. Rather too much is hidden than too little.
+
+    >>> without_secrets("from s3://me:secret@host/x and https://host/x.parquet?sig=1#y")
+    'from s3://***@host/x and https://host/x.parquet?***#y'
+    >>> without_secrets(" POSTGRES:me:my secret@host/db"), without_secrets("md:db?token=secret")
+    (' POSTGRES:***@host/db', 'md:db?***')
+    """
+    text = str(text)
+    # A text that begins as an address is one, whatever its password holds, blanks and quotes too.
+    text = _ONE_ADDRESS.sub(r"\1***@", text)
+    text = _USER.sub(r"\1***@", text)
+    text = _OPTIONS.sub(r"\1?***", text)
+    return _NAMED_SECRET.sub(r"\1***", text)

@@ -249,7 +249,7 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
     assert "\n" not in str(wrong.value)
     with pytest.raises(FileError, match="cannot be read: No such file"):
         load(tmp_path / "missing")
-    with pytest.raises(FileError, match="cannot be read: Is a directory"):
+    with pytest.raises(FileError, match="is a folder, expected an ordinary file"):
         load(tmp_path)
 
 

@@ -13,7 +13,7 @@ from piwo.cli.main import main
 from piwo.errors import FileError, PiwoError, UsageError
 from piwo.logs import read
 from piwo.reductions import Digest, reduce
-from piwo.sources.addresses import without_secrets
+from piwo.visible import without_secrets
 
 ROWS = (
     "select (i % 3)::varchar as action, (i % 2)::double as reward, 0.5 as propensity, i from "
@@ -149,7 +149,7 @@ def test_addresses_are_parquet_and_stand_alone(tmp_path: Path) -> None:
     [
         (
             "postgresql://u:p@ss/w@h:1/db?sslmode=x&password=y#t",
-            "postgresql://***@ss/w@h:1/db?***#t",
+            "postgresql://***@h:1/db?***#t",
         ),
         ("postgresql://u:p%40@h/db#t", "postgresql://***@h/db#t"),
         ("dbname=x password = 'a b' host=y", "dbname=x password = *** host=y"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from piwo import __version__
-from piwo.visible import visible
+from piwo.visible import visible, visible_lines
 
 __all__ = ["Answer", "document", "say", "standard_streams", "typed"]
 
@@ -57,7 +57,13 @@ def standard_streams() -> None:
 
 
 def say(text: str) -> None:
-    """Print to standard output. A reader that has closed it (`| head`) is not an error."""
+    """Print to standard output. A reader that has closed it (`| head`) is not an error.
+
+    On a terminal, labels from the data are printed without power over it; files and pipes get them
+    exactly.
+    """
+    if sys.stdout.isatty():
+        text = visible_lines(text.split("\n"))
     try:
         print(text, flush=True)
     except OSError as cause:

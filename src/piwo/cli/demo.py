@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer, say
-from piwo.cli.output_path import writable
+from piwo.cli.output_path import check_outputs
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.policies import Constant, LinearGreedy, Policy, Uniform
 from piwo.simulate import ClassificationBandit
@@ -39,9 +39,8 @@ def demo(
     output: OutputOptions = DEFAULT_OUTPUT,
 ) -> Answer:
     """Show the whole story on bundled data: check, evaluate, learn, certify, act."""
-    writable(out)
     path = out.with_name(f"{out.stem}-log.parquet")
-    writable(path)
+    check_outputs({"--out": out, "the log": path})
     bandit = _digits()
     document: dict[str, Any] = {"policy": str(out), "log": str(path)}
 

@@ -29,8 +29,10 @@ def interruptible() -> Iterator[threading.Event]:
     process.
     """
     pressed, ended = threading.Event(), threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        # only the main thread may set signal handlers
+    on_main = threading.current_thread() is threading.main_thread()
+    if not on_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Only the main thread may set handlers; and a shell that has the command ignore Ctrl-C
+        # (nohup, jobs in the background) is obeyed.
         yield pressed
         return
 

@@ -13,7 +13,6 @@ from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer, typed
 from piwo.cli.learn_options import DEFAULT_LEARNING, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
-from piwo.cli.output_path import writable
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
     DEFAULT_RUN,
@@ -24,8 +23,7 @@ from piwo.errors import UsageError
 from piwo.learners.report import CandidateReport, LearningReport
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
-from piwo.sources.addresses import without_secrets
-from piwo.visible import table, visible
+from piwo.visible import table, visible, without_secrets
 
 __all__ = ["learn"]
 
@@ -54,7 +52,6 @@ def learn(
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Learn a policy, certify it on held-out rows, and save both."""
-    writable(out, log)
     if gate:
         columns.check_gate()
     rows = columns.read(log)

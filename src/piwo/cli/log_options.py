@@ -13,11 +13,12 @@ from cyclopts import Group, Parameter, Token
 import piwo
 from piwo.cli.settings import settings_of
 from piwo.errors import FileError, UsageError
+from piwo.files import read_file
 from piwo.logs.columns import ROLES, UNLOGGED_ROLES, Columns, Roles, UnloggedRoles
 from piwo.logs.encoding import DEFAULT_ENCODING
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.messages import argument
-from piwo.sources.addresses import without_secrets
+from piwo.visible import without_secrets
 
 __all__ = [
     "DEFAULT_COLUMNS",
@@ -354,8 +355,10 @@ def _whole(text: str) -> bool:
 
 def _lines(path: str) -> list[str]:
     try:
-        return Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeError) as cause:
+        return read_file(Path(path)).decode("utf-8-sig").splitlines()
+    except FileError as cause:
+        raise FileError(f"--actions: {cause}") from None
+    except UnicodeError as cause:
         raise FileError(
             f"--actions: {path!r} cannot be read: {cause}; expected UTF-8 text, one label a line"
         ) from None

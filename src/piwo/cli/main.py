@@ -14,10 +14,12 @@ import piwo
 from piwo.cli.answer import Answer, document, say, standard_streams
 from piwo.cli.interrupts import INTERRUPTED, interruptible
 from piwo.cli.notices import as_option, complain, heard_warnings, on_stderr
+from piwo.cli.output_path import check_outputs, outputs_and_inputs
 from piwo.cli.progress import progress, spark_starts
 from piwo.cli.shared_options import DEFAULT_OUTPUT, DEFAULT_RUN, OutputOptions, RunOptions
 from piwo.errors import PiwoError
 from piwo.messages import arguments_shown
+from piwo.visible import without_secrets
 
 __all__ = ["main"]
 
@@ -48,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BaseException as cause:  # noqa: BLE001 (any exception becomes one line and a code)
             if debug:
                 on_stderr(traceback.format_exc().rstrip())
-            return _exit_code(cause, interrupted.is_set())
+            return _exit_code(cause, words, interrupted.is_set())
 
 
 def _sensible_width() -> None:
@@ -83,6 +85,7 @@ def _ran(command: Callable[..., Any], bound: BoundArguments, output: OutputOptio
         on_stderr(
             "piwo: starting Spark, which takes a while; every pass over the log is a job of its own"
         )
+    check_outputs(*outputs_and_inputs(bound))
     with heard_warnings(output.quiet) as heard, progress(output.quiet), _checkpoint(bound):
         answer = command(*bound.args, **bound.kwargs)
     if not isinstance(answer, Answer):
@@ -92,7 +95,7 @@ def _ran(command: Callable[..., Any], bound: BoundArguments, output: OutputOptio
     return answer.code
 
 
-def _exit_code(cause: BaseException, interrupted: bool) -> int:
+def _exit_code(cause: BaseException, words: Sequence[str], interrupted: bool) -> int:
     """Return the exit code for an exception; an error is explained in one line."""
     if interrupted or isinstance(cause, KeyboardInterrupt):
         return INTERRUPTED
@@ -102,25 +105,31 @@ def _exit_code(cause: BaseException, interrupted: bool) -> int:
     if isinstance(cause, SystemExit) and isinstance(cause.code, int | None):
         return cause.code or DONE
     if not isinstance(cause, SystemExit):
-        complain(_explained(cause))
+        complain(_explained(cause, words))
     return UNUSABLE
 
 
-def _explained(cause: BaseException) -> str:
-    """Return what went wrong."""
+def _explained(cause: BaseException, words: Sequence[str]) -> str:
+    """Return what went wrong with the words that were typed."""
     from cyclopts import CycloptsError
 
     if isinstance(cause, PiwoError):
         return str(cause)
     if isinstance(cause, CycloptsError):
-        return f"{str(cause).rstrip().rstrip('.')}; see --help"
+        text = str(cause)
+        for word in words:
+            text = text.replace(word, without_secrets(word))
+        return f"{without_secrets(text).rstrip().rstrip('.')}; see --help"
     if isinstance(cause, MemoryError):
         return "not enough memory; read fewer columns, or use fewer policies at once"
+    if isinstance(cause, RecursionError):
+        return "what was read is nested too deeply; flatten the file, the query or the condition"
     if isinstance(cause, ValueError) and "null byte" in str(cause):
         return "a path holds a NUL character, expected the name of a file; check the paths"
     if isinstance(cause, OSError):
         place = ""
         if cause.filename is not None:
-            place = f": {cause.filename!r}"
+            place = f": {without_secrets(cause.filename)!r}"
         return f"{cause.strerror or cause}{place}; check the path"
-    return f"unexpected {type(cause).__name__}: {cause}; this is a bug in piwo, --debug shows where"
+    fault = f"{type(cause).__name__}: {without_secrets(cause)}"
+    return f"unexpected {fault}; this is a bug in piwo, --debug shows where"

@@ -1,33 +1,94 @@
-"""Where a command may write: not over what it reads, not into a device."""
+"""Where a command may write: not over what it reads, no file twice, not into a device."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from inspect import BoundArguments
 from pathlib import Path
+from typing import Any
 
 from piwo.errors import FileError, UsageError
 from piwo.sources.paths import files_of
+from piwo.visible import without_secrets
 
-__all__ = ["files_named", "writable"]
+__all__ = ["check_outputs", "files_named", "outputs_and_inputs"]
+
+_READ = ("log", "policy", "baseline", "incumbent", "file", "contexts", "actions")
+"""Arguments and options that may name files to read."""
+_FILES_OF_QUERY = re.compile(r"'((?:[^']|'')*)'")
+"""Texts in a query, some of which name the files that it reads."""
 
 
-def writable(out: Path, inputs: Iterable[str] = ()) -> None:
-    """Raise before any work is done if a result may not go to --out.
+def outputs_and_inputs(bound: BoundArguments) -> tuple[dict[str, Path], list[str]]:
+    """Return what a command writes, by option, and the words that name what it reads.
+
+    An option whose value is a `Path` is a file that is written; what is read is text.
+    """
+    outputs: dict[str, Path] = {}
+    inputs: list[str] = []
+    for name, value in _options(bound):
+        if isinstance(value, Path):
+            outputs["--" + name.replace("_", "-")] = value
+        elif name in _READ and isinstance(value, str):
+            inputs.append(value)
+        elif name in _READ and isinstance(value, list):
+            inputs += value
+    return outputs, inputs
+
+
+def _options(bound: BoundArguments) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each argument, and of each field of the classes of options."""
+    for name, value in bound.arguments.items():
+        if is_dataclass(value):
+            for one in fields(value):
+                yield one.name, getattr(value, one.name)
+        else:
+            yield name, value
+
+
+def check_outputs(outputs: Mapping[str, Path], inputs: Iterable[str] = ()) -> None:
+    """Raise before any work is done if results may not go where they were asked to go.
 
     Args:
-        out: the path; an ordinary file there is replaced.
-        inputs: what the command reads: files and globs; other words are ignored.
+        outputs: the paths by option; an ordinary file there is replaced.
+        inputs: what the command reads: files, globs, databases and queries; other words are
+            ignored.
 
     Raises:
         FileError: for a folder, a device, a pipe, or a parent folder that does not exist.
-        UsageError: for a file that the command reads.
+        UsageError: for a file that the command reads, and for one file under two options.
 
-    >>> writable(Path("result.piwo"), ["log.csv", "select 1"])
+    >>> check_outputs({"--out": Path("result.piwo")}, ["log.csv", "select 1"])
+    >>> check_outputs({"--out": Path("a"), "--checkpoint": Path("./b/../a")})
+    Traceback (most recent call last):
+    piwo.errors.UsageError: --out and --checkpoint are the same file 'a'; give each its own
     """
-    if "\0" in str(out):
+    earlier: dict[str, Path] = {}
+    read = files_named(_spelled(inputs))
+    for option, out in outputs.items():
+        _check_writable(option, out)
+        for other, known in earlier.items():
+            if _same_file(out, known):
+                raise UsageError(
+                    f"{other} and {option} are the same file {str(known)!r}; give each its own"
+                )
+        for path in read:
+            if _same_file(out, path):
+                raise UsageError(
+                    f"{option}: {str(out)!r} is what the command reads ({path!r}); choose another "
+                    "file"
+                )
+        earlier[option] = out
+
+
+def _check_writable(option: str, out: Path) -> None:
+    shown = without_secrets(out)
+    if "\0" in shown:
         raise FileError(
-            f"--out got {str(out)!r}, which holds a NUL character; expected the name of a file"
+            f"{option} got {shown!r}, which holds a NUL character; expected the name of a file"
         )
     try:
         target = Path(os.path.realpath(out))
@@ -37,15 +98,29 @@ def writable(out: Path, inputs: Iterable[str] = ()) -> None:
         ordinary = False
     if not ordinary:
         raise FileError(
-            f"--out: {str(out)!r} cannot be written, expected an ordinary file in a "
-            "folder that exists"
+            f"{option}: {shown!r} cannot be written, expected an ordinary file in a folder that "
+            "exists"
         )
-    if target.exists():
-        for same in files_named(inputs):
-            if Path(same).exists() and target.samefile(same):
-                raise UsageError(
-                    f"--out: {str(out)!r} is what the command reads ({same!r}); choose another file"
-                )
+
+
+def _same_file(one: str | Path, other: str | Path) -> bool:
+    """Whether two paths mean one file, by whatever spelling or link; it need not exist yet."""
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    try:
+        return Path(one).samefile(other)
+    except (OSError, ValueError):
+        return False
+
+
+def _spelled(words: Iterable[str]) -> Iterator[str]:
+    """Yield the words, and what they may hold: @FILE, the file of a database, those of a query."""
+    for word in words:
+        yield word
+        yield word.removeprefix("@")
+        yield word.removeprefix("duckdb:").rpartition("#")[0]
+        for text in _FILES_OF_QUERY.findall(word):
+            yield text.replace("''", "'")
 
 
 def files_named(words: Iterable[str]) -> list[str]:

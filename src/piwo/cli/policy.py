@@ -17,7 +17,6 @@ import piwo
 from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.log_options import whole
-from piwo.cli.output_path import writable
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.errors import DataError, FileError, UsageError
 from piwo.files import write_file
@@ -128,8 +127,6 @@ def act(
     output: OutputOptions = DEFAULT_OUTPUT,
 ) -> Answer:
     """Act on contexts: one action per row and its probability. Log both, to learn from later."""
-    if out is not None:
-        writable(out, [file, contexts])
     policy = piwo.load(file)
     _check_acts(file, policy)
     if epsilon:

@@ -12,7 +12,6 @@ from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer
 from piwo.cli.evaluate import BaselineOption, evaluated, records
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
-from piwo.cli.output_path import writable
 from piwo.cli.shared_options import (
     DEFAULT_ESTIMATE,
     DEFAULT_OUTPUT,
@@ -44,7 +43,6 @@ def report(
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Write one HTML page with values of policies, health of the log and certificates."""
-    writable(out, [*log, *(policies.policy or [])])
     named = policies.named()
     rows, found = evaluated(log, named, policies, columns, estimate, baseline)
     kept = {name: record_in(one.metadata, "certificate") for name, one in named.items()}

@@ -22,6 +22,7 @@ from cyclopts.argument import ArgumentCollection
 from cyclopts.config import Dict
 
 from piwo.errors import UsageError
+from piwo.files import read_file
 
 __all__ = ["from_files", "settings_of"]
 
@@ -40,7 +41,7 @@ def from_files(
     Raises:
         UsageError: for a file that is not TOML, and for keys that no command knows.
     """
-    path, page = nearest(Path.cwd())
+    path, page = nearest(_here())
     if path is None:
         return
     _check_names(page, dict(_options(root)), path)
@@ -61,18 +62,31 @@ def nearest(folder: Path) -> tuple[Path | None, Mapping[str, Any]]:
     """Return the nearest settings file, upwards from a folder, and what it says."""
     for place in (folder, *folder.parents):
         own, project = place / "piwo.toml", place / "pyproject.toml"
-        if own.is_file():
+        # A folder of such a name is no settings file; anything else that is not a file is refused.
+        if own.exists() and not own.is_dir():
             return own, _read(own)
-        if project.is_file():
-            page = _read(project).get("tool", {}).get("piwo")
+        if project.exists() and not project.is_dir():
+            tools = _read(project).get("tool", {})
+            page = tools.get("piwo") if isinstance(tools, Mapping) else None
+            if page is not None and not isinstance(page, Mapping):
+                raise UsageError(f"{project}: tool.piwo is {page!r:.40}, expected a table")
             if page is not None:
                 return project, page
     return None, {}
 
 
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError(
+            "the working directory was removed; change to a folder that exists"
+        ) from None
+
+
 def settings_of(command: str) -> dict[str, str]:
     """Return what the nearest settings file gives a command: option -> its value as it is typed."""
-    _, page = nearest(Path.cwd())
+    _, page = nearest(_here())
     own = page.get(command, {})
     values = {**page, **(own if isinstance(own, Mapping) else {})}
     found: dict[str, str] = {}
@@ -88,8 +102,8 @@ def settings_of(command: str) -> dict[str, str]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as cause:
+        return tomllib.loads(read_file(path).decode("utf-8"))
+    except (ValueError, RecursionError) as cause:
         raise UsageError(f"{path} cannot be read as TOML: {cause}") from None
 
 

@@ -21,6 +21,7 @@ from piwo.errors import UsageError
 from piwo.intervals.point import ESTIMATORS
 from piwo.intervals.table import interval_help
 from piwo.policies import Policy, SavedPolicy
+from piwo.visible import without_secrets
 
 __all__ = [
     "DEFAULT_ESTIMATE",
@@ -269,7 +270,7 @@ def named_policy(word: str) -> Named:
         if near:
             hint = f"did you mean {near[0]!r}? "
         raise UsageError(
-            f"no policy and no file {word!r}; {hint}expected uniform, logging, "
+            f"no policy and no file {without_secrets(word)!r}; {hint}expected uniform, logging, "
             "constant:LABEL or a file"
         )
     saved = piwo.policies.load_with_metadata(word)

@@ -18,9 +18,10 @@ from piwo.checks import check_non_negative, check_path
 from piwo.engines.fingerprint import fingerprint
 from piwo.engines.packed import packed, unpacked
 from piwo.engines.task import Task
-from piwo.errors import FileError
-from piwo.files import write_file
+from piwo.errors import FileError, warn
+from piwo.files import read_file, require_ordinary, write_file
 from piwo.sources import source as sources
+from piwo.visible import without_secrets
 
 __all__ = ["Checkpoint", "Passed", "checkpointing", "current"]
 
@@ -70,6 +71,8 @@ class Checkpoint:
     """Passes up to the current one."""
     written: float = field(default_factory=time.monotonic)
     took: float = 0.0
+    own: tuple[int, ...] | None = None
+    """The state of the file when it was last read or written here; None: there was none."""
 
     def begin(
         self, source: sources.Source, columns: Sequence[str], task: Task[S], cut: str
@@ -132,12 +135,34 @@ class Checkpoint:
         """Write the file, whole or not at all.
 
         Raises:
-            FileError: if it cannot be written.
+            FileError: if it cannot be written, and if another file has taken its place.
         """
         started = time.monotonic()
+        if self.replaced:
+            raise FileError(
+                f"{str(self.path)!r} is the checkpoint, and something else wrote a file there, "
+                "which is kept; give the checkpoint a path of its own"
+            )
         write_file(self.path, packed((_FORMAT, __version__, *map(_plain, self.passes))))
         self.written = time.monotonic()
         self.took = self.written - started
+        self.own = _state_of(self.path)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether something else wrote to the path since: what is there now is not a checkpoint."""
+        now = _state_of(self.path)
+        return now is not None and now != self.own
+
+    def remove(self) -> None:
+        """Remove the file at the end of the computation, unless something else wrote it."""
+        if self.replaced:
+            warn(
+                f"{str(self.path)!r} was the checkpoint, and something else wrote a file there, "
+                "which is kept; give the checkpoint a path of its own"
+            )
+            return
+        self.path.unlink(missing_ok=True)
 
     def read(self) -> None:
         """Take over the passes of the file, if it exists.
@@ -145,14 +170,10 @@ class Checkpoint:
         Raises:
             FileError: if it is not a checkpoint, or one of another version.
         """
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
+        require_ordinary(self.path)
+        if not self.path.exists():
             return
-        except OSError as cause:
-            raise FileError(
-                f"{str(self.path)!r} cannot be read: {cause.strerror or cause}; check the path"
-            ) from None
+        data = read_file(self.path)
         try:
             kind, version, *plain = unpacked(data)
             if kind != _FORMAT:
@@ -172,6 +193,16 @@ class Checkpoint:
                 f"{__version__}; go on with that version, or remove it to begin anew"
             )
         self.passes = passes
+        self.own = _state_of(self.path)
+
+
+def _state_of(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is replaced or written; None for a missing file."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 _current: ContextVar[Checkpoint | None] = ContextVar("piwo_checkpoint", default=None)
@@ -229,17 +260,18 @@ def checkpointing(path: str | os.PathLike[str], every: float = 10.0) -> Iterator
     kept = Checkpoint(Path(path), float(every))
     if not kept.path.absolute().parent.is_dir():
         raise FileError(
-            f"no folder {str(kept.path.parent)!r} for the checkpoint {str(path)!r}; make it first"
+            f"no folder {without_secrets(kept.path.parent)!r} for the checkpoint "
+            f"{without_secrets(path)!r}; make it first"
         )
     kept.read()
     token = _current.set(kept)
     try:
         yield
     except BaseException:
-        if kept.passes and kept.begun:
+        if kept.passes and kept.begun and not kept.replaced:
             kept.write()
         raise
     else:
-        kept.path.unlink(missing_ok=True)
+        kept.remove()
     finally:
         _current.reset(token)

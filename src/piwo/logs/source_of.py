@@ -30,7 +30,9 @@ __all__ = ["paths_of", "source_of"]
 _SPARK = "spark:"
 """Prefix of the name of a Spark table, or of a query for Spark."""
 _SQL = re.compile(
-    r"^(\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|from|values)[\s*('\"]", re.IGNORECASE | re.DOTALL
+    # A comment ends at its first */: were it free to go on, many comments would take for ever.
+    r"^(?:\s|--[^\n]*\n|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/|\()*(select|with|from|values)[\s*('\"]",
+    re.IGNORECASE,
 )
 
 
@@ -220,7 +222,7 @@ def _first_keys(path: str) -> list[str]:
         with opened(path, "rt", encoding="utf-8-sig") as file:
             pairs = json.loads(file.readline(), object_pairs_hook=list)
         return [str(x[0]) for x in pairs]
-    except (OSError, EOFError, ValueError, TypeError, IndexError):
+    except (OSError, EOFError, ValueError, TypeError, IndexError, RecursionError):
         # DuckDB reads the file next and reports the error.
         return []
 

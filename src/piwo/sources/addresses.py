@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["is_remote", "name_of", "shown", "without_secrets"]
+from piwo.visible import without_secrets
+
+__all__ = ["is_remote", "name_of", "shown"]
 
 _REMOTE = re.compile(r"(https?|s3[an]?|gcs|gs|r2|hf|az|azure|abfss?)://", re.IGNORECASE)
 _LONGEST = 300
@@ -19,17 +21,6 @@ def is_remote(path: str) -> bool:
     (True, False)
     """
     return _REMOTE.match(path) is not None
-
-
-def without_secrets(text: str) -> str:
-    """Return a text with stars in place of the users, passwords and signatures in addresses.
-
-    >>> without_secrets("from s3://me:secret@host/x and https://host/x.parquet?sig=1#y")
-    'from s3://***@host/x and https://host/x.parquet?***#y'
-    """
-    text = re.sub(r"(\w+://)[^/\s'\"]*@", r"\1***@", text)
-    text = re.sub(r"(\w+://[^\s?'\"#]*)\?[^\s'\"#]+", r"\1?***", text)
-    return re.sub(r"(password\s*=\s*)('[^']*'|[^\s'\"]+)", r"\1***", text, flags=re.IGNORECASE)
 
 
 def shown(text: object) -> str:

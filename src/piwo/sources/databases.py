@@ -10,6 +10,7 @@ from piwo.errors import FileError, UsageError
 from piwo.sources.postgres import is_postgres, postgres_source
 from piwo.sources.query import QuerySource, first_row, quoted
 from piwo.sources.source import Source
+from piwo.visible import without_secrets
 
 __all__ = ["database_source", "is_database"]
 
@@ -45,10 +46,16 @@ def _duckdb_source(text: str) -> QuerySource:
     """Return a table or view of a DuckDB file, opened read-only, and only while it is read."""
     file, mark, asked = _parted(text.removeprefix(_DUCKDB))
     if not mark or not file or not asked:
-        raise UsageError(f"got {text!r}, expected duckdb:FILE#TABLE, or duckdb:FILE#SCHEMA.TABLE")
+        raise UsageError(
+            f"got {without_secrets(text)!r}, expected duckdb:FILE#TABLE, or "
+            "duckdb:FILE#SCHEMA.TABLE"
+        )
     path = Path(file).expanduser()
     if not path.is_file():
-        raise FileError(f"no file {file!r}, expected a DuckDB database; see {_DUCKDB}FILE#TABLE")
+        raise FileError(
+            f"no file {without_secrets(file)!r}, expected a DuckDB database; see "
+            f"{_DUCKDB}FILE#TABLE"
+        )
     setup = (f"attach {quoted(str(path), chr(39))} as piwo_log (type duckdb, read_only)",)
     schema, table, kind = _table(asked, file, setup)
     place = f"piwo_log.{quoted(schema)}.{quoted(table)}"

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from piwo.errors import DataError, FileError
 from piwo.messages import argument
-from piwo.sources.addresses import shown, without_secrets
+from piwo.sources.addresses import shown
+from piwo.visible import without_secrets
 
 __all__ = ["duckdb_errors"]
 

@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from piwo.sources.names import plain_name
+
 __all__ = ["Partition", "hive_options", "partitions_of"]
 
 _NONE = "__HIVE_DEFAULT_PARTITION__"
@@ -73,7 +75,7 @@ def hive_options(partitions: Sequence[Partition]) -> str:
 
 def _keys(path: str) -> dict[str, str]:
     keys = {}
-    for folder in PurePath(path).parts[:-1]:
+    for folder in PurePath(plain_name(path)).parts[:-1]:
         hit = _FOLDER.fullmatch(folder)
         if hit:
             keys[unquote(hit[1])] = unquote(hit[2])

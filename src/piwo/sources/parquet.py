@@ -12,11 +12,15 @@ import pyarrow as pa
 from piwo.errors import DataError, FileError
 from piwo.sources.addresses import name_of, shown
 from piwo.sources.hive import hive_options, partitions_of
+from piwo.sources.names import readable
 from piwo.sources.paths import states_of_files
 from piwo.sources.query import QuerySource, file_list, quoted
 from piwo.sources.source import Fragment, fragment_rows, rows_within, type_family
 
 __all__ = ["ParquetFragment", "ParquetSource", "remote_parquet"]
+
+_UNREADABLE = (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeError)
+"""What damaged files raise; a footer may hold names that are not UTF-8."""
 
 
 def remote_parquet(addresses: Sequence[str]) -> QuerySource:
@@ -60,7 +64,7 @@ class ParquetFragment:
 
         try:
             with pq.ParquetFile(
-                self.path, memory_map=True, read_dictionary=list(self.dictionaries)
+                readable(self.path), memory_map=True, read_dictionary=list(self.dictionaries)
             ) as file:
                 rows = _rows_at_once(file, self.groups, self.columns)
                 # Decoded in this thread: the engine reads several fragments at once.
@@ -69,7 +73,7 @@ class ParquetFragment:
                 )
                 for record in records:
                     yield self._with_constant(record)
-        except (OSError, pa.ArrowInvalid) as cause:
+        except _UNREADABLE as cause:
             raise _unreadable(self.path, cause) from None
 
     def _with_constant(self, record: pa.RecordBatch) -> pa.RecordBatch:
@@ -118,13 +122,14 @@ class ParquetSource:
         self.dictionaries: tuple[str, ...] = ()
         self.paths = tuple(paths)
         self.name = name_of(paths)
-        self._metadata = []
+        self._metadata, self._schemas = [], []
         for path in paths:
             try:
-                self._metadata.append(pq.read_metadata(path))
-            except (OSError, pa.ArrowInvalid) as cause:
+                metadata = pq.read_metadata(readable(path))
+                self._metadata.append(metadata)
+                self._schemas.append(metadata.schema.to_arrow_schema())
+            except _UNREADABLE as cause:
                 raise _unreadable(path, cause) from None
-        self._schemas = [x.schema.to_arrow_schema() for x in self._metadata]
         written: set[str] = set()
         for schema in self._schemas:
             written.update(map(str.casefold, schema.names))

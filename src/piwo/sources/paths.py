@@ -5,12 +5,15 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 from piwo.errors import DataError, FileError, UsageError
-from piwo.sources.addresses import is_remote, without_secrets
+from piwo.files import require_ordinary
+from piwo.sources.addresses import is_remote
+from piwo.visible import without_secrets
 
 __all__ = ["KINDS", "files_of", "kind_of", "states_of_files"]
 
@@ -33,6 +36,11 @@ KINDS = {
 }
 """File ending -> type."""
 
+_SCHEME = re.compile(r"\s*[a-z][\w+.-]+:", re.IGNORECASE)
+_ADDRESSES = (
+    "those are s3://, https://, gs://, hf:// and az:// for Parquet, duckdb:FILE#TABLE, "
+    "postgresql://...#TABLE and spark:TABLE, without blanks before them"
+)
 _MOST_FOLDERS = 1000
 """Folders that are searched for a file to name in an error."""
 _LAST_BYTES = 2**16
@@ -43,7 +51,7 @@ def files_of(pattern: str) -> list[str]:
     """Return the files that a path or glob means, sorted by name.
 
     Raises:
-        FileError: if there is none, or if it is a folder.
+        FileError: if there is none, or if it is a folder, a device or a pipe.
 
     >>> files_of("no/such/*.csv")
     Traceback (most recent call last):
@@ -56,12 +64,21 @@ def files_of(pattern: str) -> list[str]:
     if os.path.isdir(path):  # noqa: PTH112
         raise FileError(f"{pattern!r} is a folder, expected files; {_glob_within(path)}")
     if os.path.exists(path):  # noqa: PTH110
-        return [path]
-    found = sorted(x for x in glob.glob(path, recursive=True) if not Path(x).is_dir())
+        found = [path]
+    else:
+        # Several **/ in a row mean one, and would be searched many times over.
+        path = re.sub(r"(?:\*\*/+)+", "**/", path)
+        try:
+            found = sorted(x for x in glob.glob(path, recursive=True) if not Path(x).is_dir())
+        except RecursionError:
+            found = []
     if not found:
-        raise FileError(
-            f"no file {pattern!r}, expected a path, a glob that matches, or a query (select ...)"
-        )
+        advice = "expected a path, a glob that matches, or a query (select ...)"
+        if _SCHEME.match(pattern):
+            advice = f"nor an address that is known; {_ADDRESSES}"
+        raise FileError(f"no file {without_secrets(pattern)!r}, {advice}")
+    for file in found:
+        require_ordinary(file)
     return found
 
 

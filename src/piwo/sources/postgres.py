@@ -81,12 +81,12 @@ def postgres_source(text: str) -> PostgresSource:
     """
     address, mark, asked = text.partition("#")
     is_query = _QUERY.match(asked) is not None
-    malformed = not _ADDRESS.fullmatch(address) or _BAD_PERCENT.search(address)
-    if malformed or ("@" in asked and not is_query):
+    well_formed = _ADDRESS.fullmatch(address) and not _BAD_PERCENT.search(address)
+    if not well_formed or not _has_host(address) or ("@" in asked and not is_query):
         raise UsageError(
             "the address of PostgreSQL (not shown, as it may hold a password) has / @ "
             "# ? % or a space too many; write them as %2F %40 %23 %3F %25 %20 in "
-            "names and passwords, or use ~/.pgpass"
+            "names and passwords, [..] around an IPv6 host, or use ~/.pgpass"
         )
     if not mark or not asked.strip():
         raise UsageError(
@@ -100,6 +100,15 @@ def postgres_source(text: str) -> PostgresSource:
     schema, table, kind = session.table(asked)
     sql = f"select * from {quoted(schema)}.{quoted(table)}"
     return PostgresSource(session, sql, name, steady=kind == "r")
+
+
+def _has_host(address: str) -> bool:
+    """Whether the brackets around an IPv6 host, if there are any, hold one."""
+    try:
+        urlsplit(address)
+    except ValueError:
+        return False
+    return True
 
 
 def _place(address: str) -> str:

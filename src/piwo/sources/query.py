@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
 from piwo.sources.duckdb_errors import duckdb_errors
+from piwo.sources.names import readable, without_links
 from piwo.sources.paths import states_of_files
 from piwo.sources.repeatable import refuse_chance, stopped_clocks
 from piwo.sources.source import Fragment, batches_of, pieces_of
@@ -106,7 +107,13 @@ class QuerySource:
 
     def source_id(self) -> tuple[Any, ...]:
         """Return the text of the query, and the states of its files if they are known."""
-        return ("query", self.sql, self.setup, str(self.schema), *states_of_files(self.files))
+        return (
+            "query",
+            without_links(self.sql),
+            self.setup,
+            str(self.schema),
+            *states_of_files(self.files),
+        )
 
 
 def _one_statement(sql: str, name: str) -> str:
@@ -200,7 +207,7 @@ def file_list(paths: Sequence[str]) -> str:
     listed = []
     for path in paths:
         # In a glob, [*] is the character * itself.
-        escaped = re.sub(r"[\[*?]", r"[\g<0>]", path)
+        escaped = re.sub(r"[\[*?]", r"[\g<0>]", readable(path))
         listed.append(quoted(escaped, "'"))
     return "[" + ", ".join(listed) + "]"
 
