@@ -173,12 +173,15 @@ class Baseline:
         """A key that none of the policies has."""
         return (BASELINE, self.name)
 
-    @property
-    def sums(self) -> tuple[PolicySums, ...]:
-        """What must be summed of the policy itself: nothing if it is one of those compared."""
+    def sums(self, log: Log) -> tuple[PolicySums, ...]:
+        """Return what must be summed of the policy itself: nothing if it is one of those compared.
+
+        Args:
+            log: the rows.
+        """
         if self.twins:
             return ()
-        return (PolicySums(self.policy, IW(), bounded=False),)
+        return (PolicySums(self.policy, IW(), bounded=False, origin=log.origin),)
 
 
 @dataclass(frozen=True)

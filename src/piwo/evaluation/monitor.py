@@ -184,7 +184,9 @@ class Monitor:
                 f"the policy was learned from part of this log ({overlap.how}), so "
                 "that no bound holds on it; monitor it on rows that came later"
             )
-        added = reduce(ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1])))
+        added = reduce(
+            ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1]), log.origin)
+        )
         errors = ErrorBoundRows.of(log.propensity_error, added.moments.rows)
         return replace(
             self,

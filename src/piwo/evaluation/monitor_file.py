@@ -122,6 +122,11 @@ def _fields(page: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of the monitor by name, but for the policy."""
     # JSON has no infinity, which sums of weights beyond float64 are
     moments = {name: _sum(value) for name, value in page["moments"].items()}
+    if "earned" not in moments and math.isfinite(moments["w"]):
+        # a file of before these sums; they matter once a weight is beyond float64
+        low, high = _range(page["reward_range"]) or (0.0, 1.0)
+        origin = low / (high - low) if math.isfinite(high) else low
+        moments["earned"] = moments["wr"] + origin * moments["w"]
     bets = {name: _bet_sums(name, values) for name, values in page["bets"].items()}
     return {
         "name": page["name"],

@@ -229,7 +229,7 @@ class Request:
         baseline: tuple[PolicySums, ...] = ()
         counts: tuple[ActionCount, ...] = ()
         if self.baseline is not None:
-            baseline = self.baseline.sums
+            baseline = self.baseline.sums(self.log)
         if self._counts_actions:
             counts = (ActionCount(len(self.log.actions)),)
         return Joint((Joint(policies), Joint(baseline), Joint(counts)))
@@ -249,7 +249,7 @@ class Request:
     def _policy_sums(self, key: Any) -> SharedPolicy:
         """Return what must be summed of one policy, and last of it and the baseline."""
         policy, difference = self.policies[key], self._difference(key)
-        credit = PolicySums(policy, self.score, bounded=self.bounded)
+        credit = PolicySums(policy, self.score, bounded=self.bounded, origin=self.log.origin)
         own = self.methods[key].sums(self.log, policy)
         if difference is not None:
             own = (*own, difference.sums)

@@ -319,7 +319,8 @@ def _replicates(rows: Floats, seeds: Sequence[np.random.SeedSequence]) -> Floats
 
 def _moments(sums: Floats, rows: int) -> MomentState:
     total, w, wr, rho, *more = (float(x) for x in sums)
-    made = MomentState(rows=rows, total=total, w=w, wr=wr, rho=rho)
+    # w R is nan if a row of infinite weight that earned nothing was not drawn
+    made = MomentState(rows=rows, total=total, w=w, wr=wr, rho=rho, earned=wr)
     if not more:
         return made
     reward, w2, w2r = more

@@ -84,8 +84,16 @@ def importance_weighted(sums: MomentState, origin: float = 0.0) -> Estimate:
     if sums.total <= 0:
         return Estimate(None, None)
     # sums of w (R' + origin) and of its square
-    earned = sums.wr + origin * sums.w
-    squares = sums.w2r2 + 2.0 * origin * sums.w2r + origin * origin * sums.w2
+    earned, squares = sums.wr, sums.w2r2
+    if not math.isfinite(sums.w):
+        # a row that earns 0 adds 0, although its weight is beyond float64
+        earned, squares = sums.earned, sums.earned2
+    elif origin != 0.0:
+        earned += origin * sums.w
+        squares += 2.0 * origin * sums.w2r + origin * origin * sums.w2
+    if math.isnan(earned):
+        # rows of infinite gain and of infinite loss
+        return Estimate(None, None)
     found = mean_of_credits(replace(sums, rho=earned, rho2=squares))
     if found.value is None:
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -56,6 +57,10 @@ class MomentState(State):
     """sum of the credits of losses 1 - R, for pessimistic scores and rewards with an upper end."""
     reward: float = 0.0
     """sum s R: the total logged reward."""
+    earned: float = 0.0
+    """sum s w (R + origin), rewards in their own unit over the span; a row that earns 0 adds 0."""
+    earned2: float = 0.0
+    """sum of the squares of s w (R + origin)."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,7 @@ class PolicySums(PolicyReduction[PolicyState]):
         policy: over the log's action list.
         score: whose credits are summed.
         bounded: rewards have an upper end, so that losses 1 - R exist.
+        origin: lo / (hi - lo): what is added to R to make it a multiple of the reward's own unit.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -109,6 +115,7 @@ class PolicySums(PolicyReduction[PolicyState]):
 
     score: Score
     bounded: bool = True
+    origin: float = 0.0
 
     def empty(self) -> PolicyState:
         """Return the state of no rows."""
@@ -141,12 +148,19 @@ class PolicySums(PolicyReduction[PolicyState]):
         sums = np.zeros(6)
         add_policy(w, batch.reward, value, loss, better, sums)
         bets = self._bets(batch.reward, w, value, loss, better)
-        total, reward, s = float(len(batch)), float(sums[5]), batch.weight
+        total, reward, s, o = float(len(batch)), float(sums[5]), batch.weight, self.origin
         if s is not None:
             # A subsampled log: the moments are those of s w, and its bet sums are not used.
             sums = np.zeros(6)
             add_policy(s * w, batch.reward, value, loss, better, sums)
             total, reward = float(s.sum()), float((s * batch.reward).sum())
+        # w (R + o) and its square, whose terms may be beyond float64
+        earned, earned2 = float(sums[2]), float(sums[4])
+        if o != 0.0:
+            earned += o * float(sums[0])
+            earned2 += 2.0 * o * float(sums[3]) + o * o * float(sums[1])
+        if not math.isfinite(earned2):
+            earned2 = math.inf
         moments = MomentState(
             rows=len(batch),
             logged=len(batch),
@@ -158,6 +172,8 @@ class PolicySums(PolicyReduction[PolicyState]):
             w2r2=float(sums[4]),
             reward=reward,
             max_weight=float(w.max(initial=0.0)),
+            earned=earned,
+            earned2=earned2,
         )
         return moments, bets
 
@@ -193,7 +209,13 @@ class PolicySums(PolicyReduction[PolicyState]):
             better = bet_sums_of_logs(np.logaddexp(log_w + log_r, log_loss))
             added = replace(added, loss=bet_sums_of_logs(log_w + log_loss), improvement=better)
         s = few.sampled(np.ones(len(lost)))
-        credit = np.inf if (few.reward > 0).any() else 0.0
+        credit = 0.0
+        if (few.reward > 0).any():
+            credit = np.inf
+        # a row that earns 0 adds 0, although its weight is beyond float64
+        own = few.reward + self.origin
+        with np.errstate(invalid="ignore"):
+            earned = float(np.where(own != 0.0, own * np.inf, 0.0).sum())
         infinite = MomentState(
             rows=len(lost),
             logged=len(lost),
@@ -205,6 +227,8 @@ class PolicySums(PolicyReduction[PolicyState]):
             w2r2=credit,
             reward=float((s * few.reward).sum()),
             max_weight=np.inf,
+            earned=earned,
+            earned2=abs(earned),
         )
         return moments.merge(infinite), bets.merge(added)
 
@@ -213,6 +237,10 @@ class PolicySums(PolicyReduction[PolicyState]):
         r, missed = batch.reward, np.maximum(0.0, 1.0 - batch.reward)
         earned = weights.times(r)
         w, wr, reward = batch.by_unit(weights.w), batch.by_unit(earned), batch.by_unit(r)
+        own = r + self.origin
+        with np.errstate(over="ignore", invalid="ignore"):
+            # w (R + origin), and 0 where that is 0, whatever w
+            in_unit = batch.by_unit(np.where(own != 0.0, weights.w * own, 0.0))
         with np.errstate(over="ignore", invalid="ignore"):
             moments = MomentState(
                 rows=batch.count,
@@ -225,6 +253,8 @@ class PolicySums(PolicyReduction[PolicyState]):
                 w2r2=float((wr * wr).sum()),
                 reward=float(reward.sum()),
                 max_weight=float(weights.w.max(initial=0.0)),
+                earned=float(in_unit.sum()),
+                earned2=float((in_unit * in_unit).sum()),
             )
 
         # log w, log(w R), log(w (1 - R)) and log(w R + 1 - R) of rows beyond float64
