@@ -403,3 +403,18 @@ def test_without_the_driver_one_line_says_what_to_install(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
     with pytest.raises(FileError, match=r"not installed; pip install 'piwo\[postgres\]'"):
         piwo.read("postgresql://me@localhost:1/db#clicks")
+
+
+def test_conditions_on_instants_are_in_utc_whatever_the_server_says(server: str) -> None:
+    ask(
+        server,
+        "create table moving as select 'a'::text as action, 1.0::float8 as reward, 0.5::float8 "
+        "as propensity, timestamptz '2025-12-31 12:00+00' + i * interval '1 hour' as ts "
+        "from generate_series(0, 23) i",
+        "alter database postgres set timezone = 'Asia/Tokyo'",
+    )
+    try:
+        for where in ("ts >= '2026-01-01'", "cast(ts as date) = date '2026-01-01'"):
+            assert len(read(f"{server}#moving", where=where)) == 12
+    finally:
+        ask(server, "alter database postgres reset timezone")

@@ -71,7 +71,7 @@ def read(
         hash_size: columns that a hashed text fills, a power of two; see `logs.Feature`.
         where: an SQL condition on any columns, such as "day >= '2026-01-01'"; the log has the rows
             for which it holds. It must not depend on the decision or the reward, unless another
-            population is meant.
+            population is meant. Its days and hours are those of UTC.
         **roles: the columns, by role. A default propensity column is read only if propensities
             are given in no other way:
 

@@ -37,6 +37,8 @@ _IN_ORDER = (
 """A table is read from its first page to its last: the same order at every pass of a snapshot."""
 _AS_UTF8 = "set local client_encoding to 'UTF8'"
 """The server's own encoding may be another, which the driver does not look at."""
+_AT_UTC = "set local time zone 'UTC'"
+"""What a text such as 2026-01-01 means as an instant must not depend on machine or server."""
 _SAME_IN_ARROW = {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bytea"}
 _SAME_IN_ARROW |= {"date", "time", "timestamp", "timestamptz", "interval"}
 """Types that are read as they are."""
@@ -209,7 +211,7 @@ class _Snapshot:
     @contextmanager
     def link(self) -> Iterator[_Link]:
         """Give a link of its own that sees the snapshot, closed at the end."""
-        setup = (f"set transaction snapshot {_text(self.key)}", _AS_UTF8, *_IN_ORDER)
+        setup = (f"set transaction snapshot {_text(self.key)}", _AS_UTF8, _AT_UTC, *_IN_ORDER)
         with closing(_Link(self.address, setup)) as link:
             yield link
 
@@ -233,7 +235,7 @@ class _Session:
     def __init__(self, address: str, name: str) -> None:
         self.address, self.name = address, name
         with _errors(name):
-            setup = (_AS_UTF8, "set local idle_in_transaction_session_timeout = 0")
+            setup = (_AS_UTF8, _AT_UTC, "set local idle_in_transaction_session_timeout = 0")
             self._link = _Link(address, setup)
             weakref.finalize(self, self._link.close)
             asked = "select pg_export_snapshot(), pg_current_snapshot()::text"

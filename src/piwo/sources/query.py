@@ -32,6 +32,9 @@ _SETTINGS: dict[str, Any] = {
 }
 """Settings of connections that piwo opens: a table name never means a Python variable of the same
 name, and nothing is downloaded without being asked for."""
+_UTC = "set timezone = 'UTC'"
+"""The days and hours of an instant, and what a text such as 2026-01-01 means as an instant, must
+not depend on the machine; DuckDB would take the zone of the operating system."""
 _ROWS_OF_LISTS = 2048
 """Rows that DuckDB produces at once, and the fewest that it can."""
 
@@ -148,9 +151,10 @@ def _cursor(name: str, connection: Any = None, setup: Sequence[str] = ()) -> Ite
     with duckdb_errors(name):
         opened = duckdb.connect(config=_SETTINGS) if connection is None else connection.cursor()
         with opened as cursor:
-            # DuckDB would draw its own bar on stdout, where results go. The setting belongs to this
+            # DuckDB would draw its own bar on stdout, where results go. The settings belong to this
             # cursor alone.
             cursor.execute("set enable_progress_bar = false")
+            cursor.execute(_UTC)
             for statement in setup:
                 cursor.execute(statement)
             yield cursor
@@ -170,8 +174,23 @@ def _relation(
             if connection is None:
                 raise
             # Only the user's own connection knows temporary tables and registered data frames.
-            relation = connection.sql(sql)
-        yield relation
+            relation = None
+        if relation is not None:
+            yield relation
+            return
+        with _in_utc(connection):
+            yield connection.sql(sql)
+
+
+@contextmanager
+def _in_utc(connection: Any) -> Iterator[None]:
+    """Set a user's own connection to UTC while it is read."""
+    ((before,),) = connection.execute("select current_setting('TimeZone')").fetchall()
+    connection.execute(_UTC)
+    try:
+        yield
+    finally:
+        connection.execute(f"set timezone = {quoted(before, chr(39))}")
 
 
 def first_row(sql: str, name: str, setup: Sequence[str] = ()) -> tuple[Any, ...]:
