@@ -30,6 +30,7 @@ __all__ = ["Overlap", "learned_from", "overlaps"]
 
 _RARELY_ALIKE = 0.05
 """Rows that are alike at most this often are distinguished by action and context alone."""
+_FEW_COLUMNS = 4
 _MOSTLY_ALIKE = 0.5
 """Rows that are alike more often than this say nothing."""
 
@@ -65,8 +66,10 @@ def overlaps(log: Log, policies: Mapping[Any, Any]) -> dict[Any, Overlap]:
 
     # policies with one encoding share a sample of the rows
     @cache
-    def sample(features: Features | None, with_propensity: bool) -> RowSampleState:
-        return _sampled(log, features, with_propensity)
+    def sample(
+        features: Features | None, with_propensity: bool, digits: int | None
+    ) -> RowSampleState:
+        return _sampled(log, features, with_propensity, digits)
 
     found = {}
     for key, policy in policies.items():
@@ -114,7 +117,7 @@ def learned_from(log: Log, policy: Policy) -> Policy:
     return policy.with_provenance(Provenance(facts, log))
 
 
-_Sample: TypeAlias = Callable[[Features | None, bool], RowSampleState]
+_Sample: TypeAlias = Callable[[Features | None, bool, int | None], RowSampleState]
 
 _IF_NEW = "statements about it are valid if it was made without these rows"
 
@@ -148,7 +151,13 @@ def _overlap_by_facts(
     if not training:
         unsaid = f"{_IF_NEW}; its file does not say what it was learned from"
         return Overlap(note=Note(unsaid, kind="provenance"))
-    compared = _compared(log, features, record_in(facts, "sample"), sample)
+    kept = record_in(facts, "sample")
+    compared = _compared(log, features, kept, sample)
+    if compared is None or not compared[0]:
+        # a copy of the rows in float32, or with fewer digits
+        rounded = _compared(log, features, record_in(kept, "rounded"), sample)
+        if rounded is not None and rounded[0]:
+            compared = rounded
     if compared is None:
         how = _look_alike(log, training, certificate)
         certain = how is not None
@@ -172,11 +181,12 @@ def _compared(
     if not kept:
         return None
     then, repeated, with_propensity = _read(kept)
+    digits = kept.get("digits")
     # a share that the sample has never seen may still be up to about three in its size
     chance = repeated + 3.0 / max(len(then.hashes), 1)
     if chance > _MOSTLY_ALIKE or (with_propensity and _estimated(log)):
         return None
-    looked, found = sample(features, with_propensity).within(then)
+    looked, found = sample(features, with_propensity, digits).within(then)
     if not looked:
         return None
     # three standard deviations of the count by chance
@@ -247,27 +257,49 @@ def _estimated(log: Log) -> bool:
     return log.propensity_error is not None and log.propensity_error.estimated is not None
 
 
-def _sampled(log: Log, features: Features | None, with_propensity: bool) -> RowSampleState:
+def _sampled(
+    log: Log,
+    features: Features | None,
+    with_propensity: bool = False,
+    digits: int | None = None,
+) -> RowSampleState:
     # the propensities as they were logged, the context as the policy was given it
     read = replace(log, propensity_error=None)
     if features is not None:
         read = read.encoded_by(features)
-    return reduce(read, RowSample(tuple(log.actions), features is not None, with_propensity))
+    labels = tuple(log.actions)
+    return reduce(read, RowSample(labels, features is not None, with_propensity, digits))
 
 
 def _sample_record(log: Log, features: Features | None) -> dict[str, Any]:
     """Return what a file keeps of the rows of a log: hashes of a few, no row itself."""
-    found = _sampled(log, features, with_propensity=False)
+    found = _sampled(log, features)
     needed = found.repeated > _RARELY_ALIKE and not _estimated(log)
     if needed:
         # propensities may be given differently the next time, so they count only if necessary
         found = _sampled(log, features, with_propensity=True)
-    return {
-        "rows": found.rows,
-        "repeated": found.repeated,
-        "propensity": needed,
-        "hashes": base64.b64encode(found.hashes.astype("<u8").tobytes()).decode(),
-    }
+    record = {**_hashes_record(found), "propensity": needed}
+    digits = _digits(features)
+    if digits is not None:
+        rounded = _sampled(log, features, digits=digits)
+        record["rounded"] = {**_hashes_record(rounded), "propensity": False, "digits": digits}
+    return record
+
+
+def _digits(features: Features | None) -> int | None:
+    """Return to how many digits contexts are rounded, so that copies with fewer are recognized.
+
+    A digit less than the copy is rounded to keeps most rows in place; few columns need more digits
+    to tell rows apart.
+    """
+    if features is None:
+        return None
+    return 3 if features.width <= _FEW_COLUMNS else 2
+
+
+def _hashes_record(found: RowSampleState) -> dict[str, Any]:
+    hashes = base64.b64encode(found.hashes.astype("<u8").tobytes()).decode()
+    return {"rows": found.rows, "repeated": found.repeated, "hashes": hashes}
 
 
 def _read(kept: Mapping[str, Any]) -> tuple[RowSampleState, float, bool]:

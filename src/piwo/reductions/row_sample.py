@@ -15,7 +15,14 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.hashing import scramble
 from piwo.reductions.reduction import Reduction
 
-__all__ = ["SAMPLED", "RowSample", "RowSampleState", "label_hashes"]
+__all__ = [
+    "SAMPLED",
+    "RowSample",
+    "RowSampleState",
+    "content_hashes",
+    "context_hashes",
+    "label_hashes",
+]
 
 SAMPLED = 2048
 """Number of hashes in a sample."""
@@ -87,6 +94,8 @@ class RowSample(Reduction[RowSampleState]):
         with_context: whether the context is hashed.
         with_propensity: whether the propensity is hashed; not if it is estimated, as estimates
             differ from one reading to the next.
+        digits: significant digits of the context that are hashed, so that a copy in float32 or with
+            fewer digits has the same hashes; None: all.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -99,6 +108,7 @@ class RowSample(Reduction[RowSampleState]):
     labels_of: Sequence[Any]
     with_context: bool = False
     with_propensity: bool = True
+    digits: int | None = None
 
     @property
     def context(self) -> bool:
@@ -116,10 +126,50 @@ class RowSample(Reduction[RowSampleState]):
         if self.with_propensity:
             h = scramble(h ^ _bits(batch.propensity))
         if self.with_context and batch.context is not None:
-            # A sum over columns, each with its own odd multiplier.
-            odd = scramble(np.arange(batch.context.shape[1], dtype=np.uint64)) | np.uint64(1)
-            h = scramble(h ^ (scramble(_bits(batch.context)) * odd).sum(axis=1, dtype=np.uint64))
+            h = scramble(h ^ context_hashes(rounded(batch.context, self.digits)))
         return state.merge(_smallest(len(batch), h, np.ones(len(h), np.int64)))
+
+
+def context_hashes(context: Floats) -> Hashes:
+    """Return a hash of each context, (n,).
+
+    >>> one, same, other = context_hashes(np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]])).tolist()
+    >>> one == same, one == other
+    (True, False)
+    """
+    # A sum over columns, each with its own odd multiplier.
+    odd = scramble(np.arange(context.shape[1], dtype=np.uint64)) | np.uint64(1)
+    found: Hashes = (scramble(_bits(context)) * odd).sum(axis=1, dtype=np.uint64)
+    return found
+
+
+def content_hashes(batch: Batch) -> Hashes:
+    """Return a hash of action, reward and propensity of each row, (n,).
+
+    >>> rows = Batch(0, np.array([0, 0, 1], np.int32), np.ones(3), np.full(3, 0.5))
+    >>> len(set(content_hashes(rows).tolist()))
+    2
+    """
+    h = scramble(batch.action.astype(np.uint64))
+    for column in (batch.reward, batch.propensity):
+        h = scramble(h ^ _bits(column))
+    return h
+
+
+def rounded(values: Floats, digits: int | None) -> Floats:
+    """Return numbers with this many significant digits; all of them for None.
+
+    >>> rounded(np.array([0.123456, -98765.0, 0.0]), 2).tolist()
+    [0.12, -99000.0, 0.0]
+    """
+    if digits is None:
+        return values
+    with np.errstate(divide="ignore"):
+        exponent = np.floor(np.log10(np.abs(values)))
+    # 10^x of the position of the last digit that is kept
+    unit = 10.0 ** (np.where(np.isfinite(exponent), exponent, 0.0) - (digits - 1))
+    found: Floats = np.round(values / unit) * unit
+    return found
 
 
 def _smallest(rows: int, hashes: Hashes, counts: Counts) -> RowSampleState:
