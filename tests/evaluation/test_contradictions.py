@@ -215,9 +215,6 @@ def test_the_baseline_is_one_more_policy_that_is_tested() -> None:
     ].propensity_p == pytest.approx(beside)
     alone = piwo.certify(log, {"a": named["a"]}, baseline=named["b"], shares={"a": 1.0})["a"]
     assert alone.propensity_p == pytest.approx(beside)
-    # the first call of a series has half of everything
-    series = piwo.certify(log, {"a": named["a"]}, baseline=named["b"], series=True)["a"]
-    assert series.propensity_p == pytest.approx(2 * beside)
     # three of them: half as much again
     c = {"a": named["a"], "c": named["c"]}
     assert piwo.certify(log, c, baseline=named["b"])["a"].propensity_p == pytest.approx(

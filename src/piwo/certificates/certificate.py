@@ -111,8 +111,8 @@ class Certificate(SavedRecord):
     """Declared in advance, so that the bounds hold at all n together as the log grows; None: at
     this n alone."""
     series: int | None = None
-    """Which call of a series on the same rows made it, from 1 on: the i-th spends delta/(i(i+1)).
-    None: no series."""
+    """Which call of a series on the same rows made it, from 1 on: the i-th spends delta/(i(i+1)),
+    and shows no numbers unless something is certified. None: no series."""
     score: str | None = None
     """The score that the policy was learned with, and its parameter."""
     parameter: float | None = None

@@ -202,7 +202,7 @@ class CertificateRequest:
         """
         check_named(log, policies)
         method = _certifying(interval)
-        check_not_thinned(log)
+        log.require_provable("no certificate holds")
         # the same policy under two names is one candidate
         first: dict[str, Any] = {}
         same_as: dict[Any, Any] = {}
@@ -295,6 +295,8 @@ class CertificateRequest:
             )
         result = self.request.finish(states[0], raw)
         made = {key: self._certificate(key, result, digest) for key in result.policies}
+        if self.place is not None and not any(one.improves for one in made.values()):
+            made = {key: _withheld(one) for key, one in made.items()}
         return {key: made[one] for key, one in self.same_as.items()}
 
     def moments(self, states: tuple[Any, ...]) -> dict[Any, MomentState]:
@@ -423,19 +425,6 @@ def in_sample(key: Any, overlap: Overlap) -> str:
     )
 
 
-def check_not_thinned(log: Log) -> None:
-    """Raise for a log that was thinned, of which no certificate holds.
-
-    Raises:
-        UsageError: saying so.
-    """
-    if log.columns.weight is not None:
-        raise UsageError(
-            "the log was thinned (sampling weights) and the dropped rows are not "
-            "counted: no certificate holds"
-        )
-
-
 def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
     """Raise for policies that are not of a declared class of known size.
 
@@ -487,13 +476,36 @@ def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
         )
 
 
+def _withheld(made: Certificate) -> Certificate:
+    """Return a certificate of a series without numbers that the next candidate could be bred from.
+
+    If all that is shown before the first success is that there was none, candidates can depend on
+    nothing else, and each call's part of delta covers its own: the sum of the parts is delta.
+    """
+    note = Note(
+        "withheld: a series shows numbers only when something is certified, as later candidates "
+        "could be made from them",
+        kind="withheld",
+    )
+    return replace(
+        made,
+        value=None,
+        value_lower=None,
+        improvement_lower=None,
+        baseline_value=None,
+        ess=None,
+        mean_weight=None,
+        propensity_p=None,
+        notes=(note,),
+    )
+
+
 def _last_call() -> Note:
     """Return the note for rows that earlier calls have used."""
     return Note(
-        "these rows were used before: the bounds hold if which call is the last does "
-        "not depend on what was certified; going on until something is certified "
-        "takes "
-        f"certify({argument('series', value=True)})",
+        "these rows were used before: the bounds hold if neither the candidates nor "
+        "which call is the last depend on what earlier calls showed; going on until "
+        f"something is certified takes certify({argument('series', value=True)})",
         kind="used-before",
     )
 
@@ -516,6 +528,11 @@ def _place(earlier: Any, series: Any, within: PolicyClass | None, delta: float) 
         raise UsageError(
             "a series is declared in its first call, and what was certified earlier "
             f"is of none; leave {argument('series')} out"
+        )
+    if before is not None and earlier.value_lower is not None:
+        raise UsageError(
+            "the series has certified something and shown its numbers, so that it is over; certify "
+            "later candidates on other rows"
         )
     if before is not None and earlier.delta != delta:
         raise UsageError(

@@ -14,7 +14,6 @@ from piwo.certificates.certify import (
     CertificateRequest,
     PolicyClass,
     check_declared,
-    check_not_thinned,
     in_sample,
 )
 from piwo.checks import check_kind
@@ -157,7 +156,7 @@ def regret_certificate(
     True
     """
     check_kind("log", log, Log, "; piwo.read makes one")
-    check_not_thinned(log)
+    log.require_provable("no certificate holds")
     if not math.isfinite(log.reward_range[1]):
         raise UsageError(
             "a regret certificate needs rewards with an upper end, else nothing "

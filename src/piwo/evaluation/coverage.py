@@ -210,11 +210,7 @@ def coverage(
             f"{argument('gamma')} is {shown(gamma)}, expected a finite number above 0: "
             "no log bounds the coverage at 0"
         )
-    if log.columns.weight is not None:
-        raise UsageError(
-            "the log was thinned (sampling weights) and the dropped rows are not "
-            "counted: no bound holds"
-        )
+    log.require_provable("no bound holds")
     name = name_of(policy)
     each, bounded = bounds.log_inv_delta(delta), math.isfinite(log.reward_range[1])
     log, ready = matched(log, {name: policy})

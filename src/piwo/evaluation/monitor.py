@@ -160,11 +160,7 @@ class Monitor:
             DataError: for rows that break a rule.
         """
         check_kind("log", log, Log, "; piwo.read makes one")
-        if log.columns.weight is not None:
-            raise UsageError(
-                "the log was thinned (sampling weights), and the dropped rows are not "
-                "counted: no bound holds"
-            )
+        log.require_provable("no bound holds")
         log.require_single_rows(
             "a monitor", "evaluate the whole log by unit each time, with a horizon in units"
         )

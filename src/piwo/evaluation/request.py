@@ -364,8 +364,10 @@ class Request:
         method = self.methods[key]
         if self.one_sided:
             return bounds.Interval(method.value_lower(evidence), None)
-        seen = key in self.overlaps and self.overlaps[key].certain
-        if usable or (method.guarantee == "asymptotic" and not seen):
+        # A policy that was learned from these rows, or rows chosen by their rewards, have another
+        # mean; approximations do not help.
+        biased = self.overlaps.get(key, Overlap()).certain or bool(self.log.chosen_by)
+        if usable or (method.guarantee == "asymptotic" and not biased):
             return method.finish(evidence)
         return bounds.Interval(None, None)
 
@@ -398,13 +400,9 @@ class Request:
         overlap = self.overlaps.get(key, Overlap())
         if overlap.certain:
             return _in_sample(overlap, baseline=key not in self.policies)
-        if self.log.columns.weight is not None:
-            return Note(
-                "the log was thinned (sampling weights) and the dropped rows are not "
-                "counted: no "
-                "finite-sample interval",
-                kind="thinned",
-            )
+        why = self.log.unprovable
+        if why is not None:
+            return Note(f"{why.template}: no finite-sample interval", why.kind)
         if policy.depends_on_observed_actions and once:
             # a policy that plays whatever was seen is made from the data: E w <= 1 does not hold
             return Note(

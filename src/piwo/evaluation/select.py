@@ -222,11 +222,7 @@ def select(
             "selected by it; use 'mixture'"
         )
     check_named(log, policies)
-    if log.columns.weight is not None:
-        raise UsageError(
-            "the log was thinned (sampling weights) and the dropped rows are not "
-            "counted: no bound holds"
-        )
+    log.require_provable("no bound holds")
     found = compare(
         log,
         policies,

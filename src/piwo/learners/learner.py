@@ -134,11 +134,8 @@ def check_certifiable(log: Log, oracle: Oracle, kind: Kind | None) -> None:
             f"the {oracle.name} oracle searches a class of unknown size, so no "
             f"in-sample certificate is valid; use {argument('certificate', 'held-out')}"
         )
-    if kind is not None and log.columns.weight is not None:
-        raise UsageError(
-            "the log was thinned (sampling weights), so no certificate is valid; use "
-            "PIWO(certificate=None)"
-        )
+    if kind is not None:
+        log.require_provable("no certificate is valid; use PIWO(certificate=None)")
 
 
 def check_upper_end(score: Score, log: Log) -> None:

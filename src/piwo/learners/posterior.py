@@ -196,11 +196,7 @@ def check_posterior_score(score: Score, log: Log) -> None:
     if not (score.linear and score.pessimistic):
         raise UsageError(f"{score.label} has no PAC-Bayes bound, expected LSLinear() or IX()")
     check_upper_end(score, log)
-    if log.columns.weight is not None:
-        raise UsageError(
-            "the log was thinned (sampling weights), so no certificate is valid; use "
-            "PIWO(certificate=None)"
-        )
+    log.require_provable("no certificate is valid; use PIWO(certificate=None)")
 
 
 def check_linear_posterior(score: Score, log: Log) -> None:

@@ -39,7 +39,7 @@ from piwo.logs.reader import (
 from piwo.logs.split import CountSides, HeldOut, Split, check_split
 from piwo.logs.units import by_unit
 from piwo.logs.validation import Behavior, Finding, Refused, Schema
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.sources.clusters import Cluster
 from piwo.sources.parquet import ParquetSource
 from piwo.sources.query import QuerySource
@@ -95,6 +95,9 @@ class Log:
     encoding: Encoding = DEFAULT_ENCODING
     grouped: dict[int, Source] = field(default_factory=dict, compare=False)
     """id of a source -> the same rows with those of a unit together; see `source_by_unit`."""
+    chosen_by: tuple[str, ...] = ()
+    """The decision's own columns that the condition of `piwo.read` mentions: rows were chosen by
+    what was done or earned."""
     reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
     """Returns the sides of a split, learned from and held out, each with propensities estimated
     from its own rows; None if the propensities were logged."""
@@ -408,6 +411,36 @@ class Log:
         if self.propensity_error is None:
             return None
         return self.propensity_error.assumption
+
+    @property
+    def unprovable(self) -> Note | None:
+        """Why nothing can be proved from these rows, whichever policy; None if it can."""
+        if self.columns.weight is not None:
+            return Note(
+                "the log was thinned (sampling weights) and the dropped rows are not counted",
+                kind="thinned",
+            )
+        if self.chosen_by:
+            named = ", ".join(map(repr, self.chosen_by))
+            return Note(
+                f"the condition mentions {named}: rows were chosen by what was decided or earned, "
+                "so that weights and rewards of those that are left have other means",
+                kind="condition",
+            )
+        return None
+
+    def require_provable(self, what: str) -> None:
+        """Raise if nothing can be proved from these rows.
+
+        Args:
+            what: what cannot be given, in words.
+
+        Raises:
+            UsageError: with the reason.
+        """
+        why = self.unprovable
+        if why is not None:
+            raise UsageError(f"{why.template}; {what}")
 
     def where(self, selector: Selector) -> Log:
         """Return the rows of a selector; row numbers stay those of the whole log.

@@ -26,6 +26,7 @@ from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.validation import Behavior
 from piwo.messages import argument
 from piwo.sources.dsjson import dsjson_source
+from piwo.sources.filters import condition, mentioned
 from piwo.sources.frames import is_frame, refuse_twice, same_index, to_table, unmasked
 from piwo.sources.paths import files_of, kind_of
 from piwo.sources.table import TableSource
@@ -70,8 +71,8 @@ def read(
             (one-hot); a text column with more is hashed.
         hash_size: columns that a hashed text fills, a power of two; see `logs.Feature`.
         where: an SQL condition on any columns, such as "day >= '2026-01-01'"; the log has the rows
-            for which it holds. It must not depend on the decision or the reward, unless another
-            population is meant. Its days and hours are those of UTC.
+            for which it holds. Its days and hours are those of UTC. If it mentions the action, the
+            reward or a propensity, there is an estimate and no interval or certificate.
         **roles: the columns, by role. A default propensity column is read only if propensities
             are given in no other way:
 
@@ -112,15 +113,31 @@ def read(
             paths, context=columns.context, actions=actions, reward_range=reward_range
         )
         return replace(log, encoding=encoding)
+    made = source_of(source, columns, where, paths)
     return Log.of(
-        source_of(source, columns, where, paths),
+        made,
         columns,
         actions,
+        chosen_by=_decided(where, columns, made.schema.names),
         reward_range=reward_range,
         behavior=behavior,
         normalize=normalize,
         encoding=encoding,
     )
+
+
+def _decided(where: str | None, columns: Columns, available: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of what was decided or earned that a condition mentions."""
+    if where is None:
+        return ()
+    own = columns.resolve(available)
+    decided = [own.action, *own.numbers().values(), *own.policies]
+    if own.propensities is not None:
+        decided.append(own.propensities)
+    # COLUMNS(*) in DuckDB's SQL means all of them.
+    if "columns" in where.casefold():
+        return tuple(decided)
+    return mentioned(condition(where), decided)
 
 
 def read_dsjson(

@@ -52,6 +52,10 @@ writers of float32."""
 _SHOWN = 5
 _LEAST_LOG = -1e6
 """Smaller logarithms are sentinels such as -1e30, not probabilities."""
+_AWAIT = (
+    "leave out rows that are too young to have their reward, by time and not by whether they have "
+    "one: those that got it early would be chosen by it; nothing is filled in"
+)
 _NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
 _DROP = "drop such rows yourself first, or give the action a label"
 _IN_UNIT = "probabilities lie in [0, 1]"
@@ -291,7 +295,12 @@ def _action(
     return codes
 
 
-def _number(values: pa.Array, name: str, findings: _Findings) -> Floats | None:
+def _number(
+    values: pa.Array,
+    name: str,
+    findings: _Findings,
+    if_missing: str = "drop such rows yourself first; nothing is filled in",
+) -> Floats | None:
     """Return finite float64 numbers, or None after noting what is wrong with them."""
     values, wrong = decoded(values), False
     kind = values.type
@@ -309,8 +318,7 @@ def _number(values: pa.Array, name: str, findings: _Findings) -> Floats | None:
             return None
         return numbers
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)
-    advice = "drop such rows yourself first; nothing is filled in"
-    bad = findings.note(name, "is missing", advice, missing)
+    bad = findings.note(name, "is missing", if_missing, missing)
     nan = np.isnan(numbers) & ~missing
     advice = "find out why; nothing is dropped or filled in"
     bad |= findings.note(name, "is NaN", advice, nan)
@@ -344,7 +352,7 @@ def _number_of_text(
 
 def _reward(values: pa.Array, schema: Schema, findings: _Findings) -> Floats:
     name, (low, high) = schema.columns.reward, schema.reward_range
-    reward = _number(values, name, findings)
+    reward = _number(values, name, findings, _AWAIT)
     if reward is None or len(reward) == 0:
         return np.zeros(len(values))
     if schema.columns.cost:
