@@ -16,7 +16,7 @@ import piwo
 from piwo.cli.answer import Answer, document
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators.reward_model import ModelEstimate
-from piwo.logs.validation import Finding
+from piwo.logs.findings import Finding
 from piwo.policies import Constant, Uniform
 from piwo.visible import visible, visible_lines
 

@@ -11,7 +11,7 @@ from piwo.cli.log_options import LogOptions
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch
 from piwo.logs.columns import ARRAYS, NUMBERS, ROLES, UNLOGGED_ROLES, Columns
-from piwo.logs.log import ReadOptions
+from piwo.logs.options import ReadOptions
 
 ROWS = {"action": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 0.5]}
 

@@ -12,7 +12,7 @@ import pytest
 
 from piwo.errors import DataError, PiwoError, PiwoWarning, UsageError
 from piwo.logs import Actions, Batch, Features, Log, read
-from piwo.logs.validation import Refused
+from piwo.logs.findings import Refused
 from piwo.reductions import Digest, reduce
 from piwo.sources import source as sources_module
 

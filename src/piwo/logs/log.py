@@ -21,12 +21,13 @@ from piwo.logs.columns import (
     ARRAYS,
     Arrays,
     Columns,
-    Roles,
     documents_roles,
     refuse_unknown,
 )
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
+from piwo.logs.findings import Finding, Refused
+from piwo.logs.options import ReadOptions
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.reader import (
     CountRows,
@@ -38,7 +39,7 @@ from piwo.logs.reader import (
 )
 from piwo.logs.split import CountSides, HeldOut, Split, check_split
 from piwo.logs.units import by_unit
-from piwo.logs.validation import Behavior, Finding, Refused, Schema
+from piwo.logs.validation import Behavior, Schema
 from piwo.messages import Note, argument
 from piwo.sources.clusters import Cluster
 from piwo.sources.parquet import ParquetSource
@@ -47,19 +48,6 @@ from piwo.sources.source import Fragment, Source
 from piwo.sources.spool import spooled
 
 __all__ = ["Log"]
-
-
-class ReadOptions(Roles, total=False):
-    """The arguments of `piwo.read` after the first."""
-
-    actions: Sequence[Any] | Actions | None
-    reward_range: tuple[float, float]
-    behavior: Behavior | None
-    normalize: bool
-    missing: Missing
-    max_levels: int
-    hash_size: int
-    where: str | None
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from piwo.engines.task import Task
 from piwo.errors import warn
 from piwo.logs.batch import Batch
+from piwo.logs.findings import Finding, Refused, merge_findings
 from piwo.logs.hashing import key_numbers
 from piwo.logs.units import ROW_NUMBER, UNIT_NUMBER, unit_numbers, whole_units
-from piwo.logs.validation import Finding, Refused, Schema, merge_findings, validate
+from piwo.logs.validation import Schema, validate
 from piwo.sources.source import (
     BATCH_ROWS,
     Fragment,

@@ -22,8 +22,8 @@ from piwo.engines.engine import fold
 from piwo.engines.task import Task
 from piwo.errors import FileError
 from piwo.logs.batch import unit_slices
+from piwo.logs.findings import Finding, Refused, merge_findings
 from piwo.logs.hashing import key_numbers
-from piwo.logs.validation import Finding, Refused, merge_findings
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import BATCH_BYTES, Fragment, Source, batches_of
 

@@ -7,8 +7,7 @@ their sum if the user asks for it (`normalize=True`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.engines.state import State
 from piwo.errors import DataError
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
@@ -29,19 +27,16 @@ from piwo.logs.features import (
     list_matrix,
     missing_rows,
 )
+from piwo.logs.findings import Finding, Findings, Refused
 from piwo.logs.foreign import RowError, checked_numbers
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.messages import argument
-from piwo.sources.row_labels import places
 from piwo.sources.source import decoded
 
 __all__ = [
     "TOLERANCE",
     "Behavior",
-    "Finding",
-    "Refused",
     "Schema",
-    "merge_findings",
     "validate",
 ]
 
@@ -98,82 +93,6 @@ class Schema:
         return 1.0
 
 
-@dataclass(frozen=True)
-class Finding(State):
-    """One broken rule: its column, its count and first rows; if `fatal`, the batch is refused."""
-
-    column: str
-    rule: str
-    advice: str
-    count: int
-    rows: tuple[int, ...]
-    fatal: bool = True
-
-    def __str__(self) -> str:
-        count = f"{self.count} rows"
-        if self.count == 1:
-            count = "1 row"
-        where = places(self.rows, self.count > len(self.rows))
-        return f"column {self.column!r} {self.rule} in {count} ({where}); {self.advice}"
-
-    def merge(self, other: Finding) -> Finding:
-        """Return the same rule broken in the rows of both."""
-        rows = tuple(sorted(self.rows + other.rows)[:_SHOWN])
-        return replace(self, count=self.count + other.count, rows=rows)
-
-
-class Refused(DataError):  # noqa: N818 - named after what happens to the batch
-    """A batch breaks a rule; `findings` has every broken rule."""
-
-    def __init__(self, findings: Iterable[Finding]) -> None:
-        self.findings = tuple(findings)
-        super().__init__(" | ".join(map(str, self.findings)))
-
-    def __reduce__(self) -> tuple[type[Refused], tuple[tuple[Finding, ...]]]:
-        """Keep the findings when pickled, as errors of worker processes are."""
-        return Refused, (self.findings,)
-
-
-def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return one finding for each broken rule: counts added, the first rows kept."""
-    merged: dict[tuple[str, str], Finding] = {}
-    for one in findings:
-        key = (one.column, one.rule)
-        if key in merged:
-            one = merged[key].merge(one)  # noqa: PLW2901 - the finding of all rows so far
-        merged[key] = one
-    return tuple(merged.values())
-
-
-class _Findings:
-    """The findings of one batch, as its columns are validated."""
-
-    def __init__(self, rows: npt.NDArray[np.int64]) -> None:
-        self.rows = rows
-        self.noted: list[Finding] = []
-
-    @property
-    def fatal(self) -> list[Finding]:
-        """The findings for which the batch is refused."""
-        return [x for x in self.noted if x.fatal]
-
-    def note(
-        self,
-        column: str,
-        rule: str,
-        advice: str,
-        bad: npt.ArrayLike,
-        fatal: bool = True,
-    ) -> bool:
-        """Note the rows of a mask; return whether there were any."""
-        places = np.flatnonzero(bad)
-        if not len(places):
-            return False
-        shown = tuple(self.rows[places[:_SHOWN]].tolist())
-        self.noted.append(Finding(column, rule, advice, len(places), shown, fatal))
-        return True
-
-
 def validate(
     record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]
 ) -> tuple[Batch, tuple[Finding, ...]]:
@@ -187,7 +106,7 @@ def validate(
     Raises:
         Refused: with every broken rule of this batch.
     """
-    findings = _Findings(rows)
+    findings = Findings(rows)
     columns = schema.columns
     present = set(record.schema.names)
     action = _action(record[columns.action], schema, findings)
@@ -270,7 +189,7 @@ def _read_only(matrix: Floats) -> Floats:
 def _action(
     values: pa.Array,
     schema: Schema,
-    findings: _Findings,
+    findings: Findings,
 ) -> npt.NDArray[np.int32]:
     name = schema.columns.action
     if schema.actions is None:
@@ -298,7 +217,7 @@ def _action(
 def _number(
     values: pa.Array,
     name: str,
-    findings: _Findings,
+    findings: Findings,
     if_missing: str = "drop such rows yourself first; nothing is filled in",
 ) -> Floats | None:
     """Return finite float64 numbers, or None after noting what is wrong with them."""
@@ -332,7 +251,7 @@ def _number(
 def _number_of_text(
     values: pa.Array,
     name: str,
-    findings: _Findings,
+    findings: Findings,
 ) -> tuple[pa.Array, bool]:
     """Return numbers that are written as text, and whether there are other texts (noted)."""
     trimmed = pc.utf8_trim_whitespace(values)
@@ -350,7 +269,7 @@ def _number_of_text(
     return pc.utf8_ltrim(trimmed, characters="+").cast(pa.float64()), bool(wrong.any())
 
 
-def _reward(values: pa.Array, schema: Schema, findings: _Findings) -> Floats:
+def _reward(values: pa.Array, schema: Schema, findings: Findings) -> Floats:
     name, (low, high) = schema.columns.reward, schema.reward_range
     reward = _number(values, name, findings, _AWAIT)
     if reward is None or len(reward) == 0:
@@ -377,7 +296,7 @@ def _reward(values: pa.Array, schema: Schema, findings: _Findings) -> Floats:
 def _probability(
     values: pa.Array,
     name: str,
-    findings: _Findings,
+    findings: Findings,
     zero_allowed: bool,
 ) -> Floats:
     p = _number(values, name, findings)
@@ -400,14 +319,14 @@ def _probability(
     return p
 
 
-def _finite(values: pa.Array, name: str, findings: _Findings) -> Floats:
+def _finite(values: pa.Array, name: str, findings: Findings) -> Floats:
     numbers = _number(values, name, findings)
     if numbers is None:
         return np.zeros(len(values))
     return numbers
 
 
-def _sampling_weight(values: pa.Array, name: str, findings: _Findings) -> Floats:
+def _sampling_weight(values: pa.Array, name: str, findings: Findings) -> Floats:
     weight = _number(values, name, findings)
     if weight is None or len(weight) == 0:
         return np.ones(len(values))
@@ -420,7 +339,7 @@ _CHECKS = {"finite": _finite, "sampling weight": _sampling_weight}
 """`Role.check` -> the function that validates such a column."""
 
 
-def _context(record: pa.RecordBatch, schema: Schema, findings: _Findings) -> Floats:
+def _context(record: pa.RecordBatch, schema: Schema, findings: Findings) -> Floats:
     assert schema.features is not None
     features = schema.features
     columns = {x: record[x] for x in features.columns}
@@ -449,7 +368,7 @@ def _note_context(
     item: Feature,
     values: pa.Array,
     block: Floats,
-    findings: _Findings,
+    findings: Findings,
 ) -> None:
     """Note the rows of a context column that cannot be used, each row under one rule."""
     bad = ~np.isfinite(block).all(axis=1)
@@ -471,7 +390,7 @@ def _vectors(
     values: pa.Array,
     name: str,
     schema: Schema,
-    findings: _Findings,
+    findings: Findings,
 ) -> Floats | None:
     size = schema.count
     matrix, wrong = list_matrix(values, name, size)
@@ -482,7 +401,7 @@ def _vectors(
 
 
 def _checked_vectors(
-    matrix: Floats, name: str, schema: Schema, findings: _Findings
+    matrix: Floats, name: str, schema: Schema, findings: Findings
 ) -> Floats | None:
     if matrix.ndim != 2 or matrix.shape[1] != schema.count:
         raise DataError(
@@ -519,7 +438,7 @@ def _checked_vectors(
 def _propensity(
     record: pa.RecordBatch,
     schema: Schema,
-    findings: _Findings,
+    findings: Findings,
     vectors: Floats | None,
     action: npt.NDArray[np.int32],
 ) -> tuple[Floats, Floats | None]:
@@ -566,7 +485,7 @@ def _disagrees_in_logs(p: Floats, log_p: Floats) -> npt.NDArray[np.bool_]:
     return np.where(p < 1e-37, log_p > -80.0, off)
 
 
-def _log_probability(values: pa.Array, name: str, findings: _Findings) -> Floats:
+def _log_probability(values: pa.Array, name: str, findings: Findings) -> Floats:
     log_p = _number(values, name, findings)
     if log_p is None or len(log_p) == 0:
         return np.zeros(len(values))

@@ -9,9 +9,9 @@ from piwo.engines.engine import fold
 from piwo.engines.state import State
 from piwo.engines.task import Task
 from piwo.errors import DataError
+from piwo.logs.findings import Finding, Refused, merge_findings
 from piwo.logs.log import Log
 from piwo.logs.reader import Reader, warn_of
-from piwo.logs.validation import Finding, Refused, merge_findings
 from piwo.reductions.reduction import Reduction
 from piwo.sources.source import Fragment
 
