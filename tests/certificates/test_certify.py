@@ -496,8 +496,8 @@ def test_a_series_shows_no_number_before_something_is_certified_and_is_then_over
 
 
 def test_bred_candidates_are_not_certified_in_a_series() -> None:
-    """Candidates that keep a change if the printed value rose fit the held-out rows without a series:
-    something false is certified sooner or later. In a series nothing is printed."""
+    """Candidates that keep a change if the printed value rose fit the held-out rows in time. In a
+    series nothing is printed before something is certified."""
     random = np.random.default_rng(3)
     contexts, n = 200, 2000
     x, action = random.integers(0, contexts, n), random.integers(0, 2, n)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from piwo._version import __version__
 from piwo.evaluation.record import SUSPICIOUS, compared_with, rows_text
+from piwo.messages import argument
 from piwo.records import Rule, SavedRecord, maybe, number, one_of, text, whole
 from piwo.visible import visible_lines
 
@@ -117,6 +118,9 @@ class Certificate(SavedRecord):
     """The score that the policy was learned with, and its parameter."""
     parameter: float | None = None
     oracle: str | None = None
+    logger: str | None = None
+    """What was declared of the logger, "fixed" or "learning"; "assumed fixed" if nothing was and
+    rows were held out at random, which is valid only then."""
     split: Mapping[str, Any] | None = None
     """How the rows were held out: fraction, seed, and which actions only one side has."""
     log_rows: int = 0
@@ -178,6 +182,7 @@ class Certificate(SavedRecord):
             "candidates": whole(1),
             "series": maybe(whole(1)),
             "unit": maybe(text),
+            "logger": maybe(text),
             "units": maybe(whole(0)),
             "horizon": lambda value: maybe(one_of("universal"))(value) or whole(1)(value),
             "split": maybe(lambda value: isinstance(value, Mapping)),
@@ -220,6 +225,10 @@ class Certificate(SavedRecord):
             f"  improvement  {self._improvement}: {self._verdict}",
             f"  rests on     {rows_text(self.rows, self.units, self.unit)} {size}, {self.paid_for}",
         ]
+        if self.logger == ASSUMED_FIXED:
+            lines.append(
+                f"  assumes      that the logger was fixed ({argument('logger')} is not declared)"
+            )
         return visible_lines(lines + [f"  note         {note}" for note in self.notes])
 
     @property
@@ -282,6 +291,7 @@ class Certificate(SavedRecord):
         return f"a divergence of {_text(self.kl)} from the prior"
 
 
+ASSUMED_FIXED = "assumed fixed"
 _OF_ANOTHER = "the certificate is of the policy learned from "
 """The text in files from before `about` that says what `about` says now."""
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
 from piwo import bounds
-from piwo.certificates.certificate import Certificate, Kind
+from piwo.certificates.certificate import ASSUMED_FIXED, Certificate, Kind
 from piwo.checks import check_flag, check_kind, shown
 from piwo.errors import UsageError
+from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
 from piwo.evaluation.notes import as_notes, unit_note
-from piwo.evaluation.provenance import Overlap
+from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.request import ErrorBudget, Request
 from piwo.evaluation.result import PolicyResult, RequestResult
 from piwo.intervals import INTERVALS, IntervalMethod, interval_named
@@ -21,6 +22,7 @@ from piwo.intervals.matching import check_actions_known, check_named
 from piwo.intervals.point import importance_weighted
 from piwo.intervals.weight_sums import effective_size
 from piwo.logs.log import Log
+from piwo.logs.split import HeldOut
 from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
@@ -348,6 +350,7 @@ class CertificateRequest:
             series=self.place,
             assumes=log.assumption,
             log_digest=digest,
+            logger=_logger(log),
             created=now(),
             notes=self._notes(found, low, result.contradicted),
             **self.facts,
@@ -380,6 +383,19 @@ class CertificateRequest:
         return tuple(notes)
 
 
+def _check_baseline(log: Log, baseline: Baseline) -> None:
+    """Raise for a baseline that was learned from the rows of an in-sample certificate.
+
+    What is paid for the class covers its policies, not pairs of a policy and a baseline.
+    """
+    overlap = overlaps(log, {baseline.key: baseline.policy})[baseline.key]
+    if overlap.certain:
+        raise UsageError(
+            f"the baseline was learned from part of this log ({overlap.how}), and must be fixed "
+            "before; certify on rows that did not make it"
+        )
+
+
 def _check_facts(facts: Any) -> None:
     check_kind("facts", facts, (Mapping, type(None)))
     for name in facts or ():
@@ -397,6 +413,8 @@ def _check_lists(request: Request, held_out: bool) -> None:
     exposed: list[Policy] = []
     if request.baseline is not None:
         exposed.append(request.baseline.policy)
+        if not held_out:
+            _check_baseline(request.log, request.baseline)
     if not held_out:
         exposed += request.policies.values()
     check_actions_known(request.log, exposed)
@@ -474,6 +492,14 @@ def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
             "an in-sample certificate has paid for its whole class, earlier ones "
             f"included; leave {argument('earlier')} out"
         )
+
+
+def _logger(log: Log) -> str | None:
+    """Return what is declared of the logger, or has to be assumed: see `Certificate.logger`."""
+    chosen = log.selector
+    if log.logger is None and isinstance(chosen, HeldOut) and chosen.cut is None:
+        return ASSUMED_FIXED
+    return log.logger
 
 
 def _withheld(made: Certificate) -> Certificate:

@@ -166,15 +166,12 @@ def regret_certificate(
     if within is not None:
         check_declared(within, {SELF: policy})
     # an in-sample certificate may be of a policy that was chosen by these rows; comparators may not
+    asked = {SELF: policy}
     if within is not None:
         asked = {}
-    else:
-        asked = {SELF: policy}
     if isinstance(against, Mapping):
         asked |= against
-    for key, overlap in overlaps(log, asked).items():
-        if overlap.certain:
-            raise UsageError(in_sample(key, overlap))
+    unknown = _made_elsewhere(log, asked)
     if isinstance(against, Oracle):
         made = CertificateRequest.of(
             log,
@@ -184,7 +181,8 @@ def regret_certificate(
             interval=interval,
             provenance=False,
         )
-        return _of_class(made, policy, against, delta)
+        found = _of_class(made, policy, against, delta)
+        return replace(found, notes=(*found.notes, *unknown))
     if not isinstance(against, Mapping):
         raise UsageError(
             f"{argument('against')} is {against!r:.80}, expected name -> comparator, "
@@ -203,7 +201,23 @@ def regret_certificate(
         interval=interval,
         provenance=False,
     )
-    return _of_comparators(made, dict(zip(against, ready.values(), strict=True)), against, delta)
+    found = _of_comparators(made, dict(zip(against, ready.values(), strict=True)), against, delta)
+    return replace(found, notes=(*found.notes, *unknown))
+
+
+def _made_elsewhere(log: Log, policies: Mapping[str, Any]) -> list[Note]:
+    """Return notes on policies that may have been learned from these rows.
+
+    Raises:
+        UsageError: for one that was.
+    """
+    notes: list[Note] = []
+    for key, overlap in overlaps(log, policies).items():
+        if overlap.certain:
+            raise UsageError(in_sample(key, overlap))
+        if overlap.note is not None:
+            notes.append(Note(f"{key}: {overlap.note.template}", overlap.note.kind))
+    return notes
 
 
 def _of_comparators(

@@ -130,6 +130,13 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
             help="Read only the rows that satisfy an SQL condition: \"day >= '2026-01-01'\"."
         ),
     ] = None
+    logger: Annotated[
+        Literal["fixed", "learning"] | None,
+        Parameter(
+            help="Did the system that wrote the log learn from earlier rows of it? learning: what "
+            "is learned is certified on the last rows (see --time)."
+        ),
+    ] = None
     estimate_propensities: Annotated[
         str | None,
         Parameter(
@@ -194,6 +201,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
                 max_levels=self.max_levels,
                 hash_size=self.hash_size,
                 where=self.where,
+                logger=self.logger,
                 **cast(Roles, given),
             )
         factor, gamma = (

@@ -88,6 +88,8 @@ class IntervalMethod(ABC):
     """Whether it uses E w = 1, which fails for propensities that may be too small."""
     needs_single_rows: bool = False
     """Whether it needs rows that do not depend on each other: it does not exist by unit."""
+    needs_fixed_logger: bool = False
+    """Whether it needs rows that are independent, not only given the past."""
     needs_row_numbers: bool = False
     """Whether it needs rows with numbers that are the same in every pass."""
     weight_limit: str = "none"
@@ -199,6 +201,11 @@ class IntervalMethod(ABC):
             raise UsageError(
                 f"{self._argument} needs exact propensities, and these may be too small "
                 f"({factor}, {gamma}); {instead}"
+            )
+        if self.needs_fixed_logger and log.logger == "learning":
+            raise UsageError(
+                f"{self._argument} needs a fixed logger, and this one learned from earlier rows "
+                f"({argument('logger', 'learning')}); {instead}"
             )
         if self.needs_single_rows:
             log.require_single_rows(self._argument, instead)

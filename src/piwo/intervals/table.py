@@ -114,6 +114,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         name="empirical-bernstein",
         summary="Maurer and Pontil's empirical Bernstein bound",
         source="arXiv 0907.3740, Theorem 4",
+        needs_fixed_logger=True,
         needs_upper_end=True,
         weight_limit="required",
         fewest_rows=2,
@@ -127,6 +128,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         summary="exact interval of a binomial",
         source="Clopper and Pearson 1934",
         needs_single_rows=True,
+        needs_fixed_logger=True,
         needs="rewards of 0 and 1, weights of 0 and one other number by design",
         require=require_equal_weights,
         lower=_clopper_pearson_lower,
@@ -144,7 +146,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         summary="Efron-Stein bound around the self-normalized estimate",
         source="arXiv 2006.10460, Theorem 1",
         needs_single_rows=True,
-        needs="independent rows",
+        needs_fixed_logger=True,
         needs_every_action=True,
         needs_row_numbers=True,
         needs_upper_end=True,
@@ -171,6 +173,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         summary="empirical likelihood of pairs (w, R)",
         source="arXiv 1906.03323, Section 4",
         needs_single_rows=True,
+        needs_fixed_logger=True,
         guarantee="asymptotic",
         needs_mean_weight_one=True,
         needs_upper_end=True,
@@ -267,6 +270,8 @@ def _needs(method: IntervalMethod) -> str:
         needs.append("overlap")
     if method.needs_mean_weight_one:
         needs.append("exact propensities")
+    if method.needs_fixed_logger:
+        needs.append("a logger that did not learn from the rows")
     if method.needs_single_rows:
         needs.append("rows, not units")
     if method.needs_every_action:

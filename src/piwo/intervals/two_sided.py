@@ -58,6 +58,8 @@ class Side:
         """Sample variance of Y, with n - 1 in the denominator."""
         # (sum Y^2 - n mean^2) / (n - 1); rounding may take the difference below 0
         mean = self.mean
+        if not math.isfinite(self.squares):
+            return math.inf
         return max(0.0, self.squares - self.rows * mean * mean) / (self.rows - 1)
 
     @classmethod

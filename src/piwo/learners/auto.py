@@ -188,7 +188,8 @@ class Auto(SplitLearner):
         # one direction, or both: each part is learned from, and certifies what the other part
         # learned
         directions = [self._split(log, "held-out")]
-        if self.exchange and not self.tail:
+        # The past cannot certify what was learned from the future.
+        if self.exchange and not directions[0].facts["split"]["tail"]:
             directions.append(directions[0].exchanged())
         share = 1.0 / len(directions)
         outcomes = [self._outcomes(log, rows, pool, fallback, today, share) for rows in directions]

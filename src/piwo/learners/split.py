@@ -8,7 +8,11 @@ from typing import Any
 
 from piwo.certificates.certificate import Kind
 from piwo.checks import check_flag, check_seed
+from piwo.errors import warn
 from piwo.logs.log import Log
+from piwo.messages import argument
+from piwo.reductions.reduce import reduce
+from piwo.reductions.repeats import Repeats
 
 __all__ = ["Split"]
 
@@ -44,6 +48,8 @@ class Split:
         check_flag("tail", tail)
         if kind is None:
             return cls(log)
+        if kind == "held-out" and not tail:
+            tail = log.logger == "learning" or _learned_from_rows(log)
         if kind == "in-sample":
             return cls(log, log, {"training_rows": len(log), "log_rows": len(log)})
         seed = int(random_state)
@@ -55,6 +61,7 @@ class Split:
                 "holdout": holdout,
                 "seed": seed,
                 "tail": tail,
+                "time": log.columns.time,
                 "key": log.columns.key,
                 "unit": log.columns.unit,
                 "notes": list(parts.notes),
@@ -87,3 +94,24 @@ class Split:
             "split": {**self.facts["split"], "exchanged": True},
         }
         return Split(training, test, facts)
+
+
+def _learned_from_rows(log: Log) -> bool:
+    """Whether the logger, of which nothing is declared, seems to have learned from earlier rows.
+
+    Then rows that are held out at random are no test: the actions of later rows reveal the rewards
+    of earlier ones, on both sides.
+    """
+    if log.logger is not None or not log.has_context or log.unprovable is not None:
+        return False
+    found = reduce(log, Repeats("propensities")).changed
+    if found is None:
+        return False
+    changed, several = found
+    warn(
+        f"{changed} of {several} pairs of a context and an action that were sampled have several "
+        "propensities: the logger seems to have learned from earlier rows, so the last rows are "
+        f"held out, not random ones; declare {argument('logger', 'learning')} or "
+        f"{argument('logger', 'fixed')}"
+    )
+    return True

@@ -139,6 +139,13 @@ class Roles(UnloggedRoles, total=False):
             holds="keys",
         ),
     ]
+    time: Annotated[
+        str | None,
+        Role(
+            "column of the time of the decision, which orders rows if the last ones are held out",
+            holds="keys",
+        ),
+    ]
     unit: Annotated[
         str | None,
         Role(
@@ -165,6 +172,7 @@ class Arrays(TypedDict, total=False):
     ]
     weight: Annotated[Any, "(n,) sampling weights"]
     unit: Annotated[Any, "(n,) units (users, sessions) whose rows depend on each other"]
+    time: Annotated[Any, "(n,) times of the decisions"]
 
 
 def _table(kind: type) -> dict[str, Any]:
@@ -311,6 +319,7 @@ class Columns:
     cost: bool = False
     key: str | None = None
     unit: str | None = None
+    time: str | None = None
 
     @classmethod
     def of_roles(cls, roles: Roles, behavior: bool = False) -> Columns:
@@ -388,7 +397,7 @@ class Columns:
     def scalars(self) -> tuple[str, ...]:
         """Return the columns with one value a row, but for context columns."""
         names = [self.action, *self.numbers().values(), *self.policies]
-        names += [name for name in (self.key, self.unit) if name is not None]
+        names += [name for name in (self.key, self.unit, self.time) if name is not None]
         return tuple(names)
 
     def resolve(self, available: Sequence[str]) -> Columns:
@@ -404,15 +413,15 @@ class Columns:
             roles[_label("propensities")] = self.propensities
         for role, name in roles.items():
             match_names([name], available, role)
-        if self.key is not None:
-            match_names([self.key], available, "key")
-            if self.key in (*roles.values(), *self.policies):
-                raise UsageError(
-                    f"key column {self.key!r} has another role too, expected a column "
-                    "that does not depend on the decision, such as the number of an "
-                    "event"
-                )
-        self._check_unit(roles.values(), available)
+        own = "the number of an event"
+        self._check_own("key", self.key, own, roles.values(), available)
+        self._check_own("unit", self.unit, "the id of a user", roles.values(), available)
+        self._check_own("time", self.time, "the time of the decision", roles.values(), available)
+        if self.unit is not None and self.weight is not None:
+            raise UsageError(
+                f"got {argument('unit')}={self.unit!r} and {argument('weight')}={self.weight!r}, "
+                "expected one of the two: nothing is proved for units of which rows are missing"
+            )
         names = list(roles.values())
         for place, name in enumerate(names):
             if name in names[:place]:
@@ -437,21 +446,47 @@ class Columns:
             )
         return replace(self, context=context, policies=policies)
 
-    def _check_unit(self, taken: Iterable[str], available: Sequence[str]) -> None:
-        """Raise unless the column of units exists and says nothing of decisions."""
-        if self.unit is None:
+    def _check_own(
+        self,
+        role: str,
+        column: str | None,
+        example: str,
+        taken: Iterable[str],
+        available: Sequence[str],
+    ) -> None:
+        """Raise unless a column exists and says nothing of decisions."""
+        if column is None:
             return
-        match_names([self.unit], available, "unit")
-        if self.unit in (*taken, *self.policies):
+        match_names([column], available, role)
+        if column in (*taken, *self.policies):
             raise UsageError(
-                f"unit column {self.unit!r} has another role too, expected a column that does "
-                "not depend on the decision, such as the id of a user"
+                f"{role} column {column!r} has another role too, expected a column that does not "
+                f"depend on the decision, such as {example}"
             )
-        if self.weight is not None:
+
+    @property
+    def numbering(self) -> str | None:
+        """The column that splits go by; None: the number of a row."""
+        return self.time or self.unit or self.key
+
+    def splitting(self, tail: bool) -> Columns:
+        """Return the columns for a split: by time for the last rows, else by unit or key.
+
+        Raises:
+            UsageError: for the last rows of a log with units.
+
+        >>> Columns(key="event", time="day").splitting(tail=True).numbering
+        'day'
+        """
+        if not tail:
+            return replace(self, time=None)
+        if self.unit is not None:
             raise UsageError(
-                f"got {argument('unit')}={self.unit!r} and {argument('weight')}={self.weight!r}, "
-                "expected one of the two: nothing is proved for units of which rows are missing"
+                f"got {argument('unit')}={self.unit!r} for rows that are held out in time order "
+                f"({argument('tail', value=True)}, {argument('logger', 'learning')}), expected one "
+                "of the two: the rows of a unit would be on both sides"
             )
+        return replace(self, key=None)
 
     def _require_one_each(self, available: Sequence[str]) -> None:
         """Raise if two columns have one name: only one of them would be read."""

@@ -11,7 +11,7 @@ from piwo.errors import DataError, UsageError
 from piwo.logs.actions import is_text
 from piwo.messages import argument
 
-__all__ = ["check_hash_size", "hashed_places", "key_numbers", "scramble", "uniform"]
+__all__ = ["check_hash_size", "hashed_places", "key_numbers", "scramble", "time_numbers", "uniform"]
 
 _LARGEST_HASH_SIZE = 2**20
 
@@ -99,6 +99,43 @@ def key_numbers(values: pa.Array, column: str, role: str = "key") -> npt.NDArray
         )
     # 63 bits are a non-negative int64, as row numbers are.
     return (scramble(bits) >> np.uint64(1)).astype(np.int64)
+
+
+def time_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
+    """Return a whole number for every time, in the same order.
+
+    Args:
+        values: n times, dates or numbers.
+        column: the name of their column.
+
+    Raises:
+        DataError: for other types, and for missing times.
+
+    >>> time_numbers(pa.array([2.5, -1.0, 0.0]), "t").argsort().tolist()
+    [1, 2, 0]
+    """
+    kind = values.type
+    if values.null_count:
+        raise DataError(f"time column {column!r} is missing in some rows, expected a time in each")
+    if pa.types.is_timestamp(kind):
+        return _whole(values.cast(pa.int64()))
+    if pa.types.is_date(kind):
+        return _whole(values.cast(pa.timestamp("ms")).cast(pa.int64()))
+    if pa.types.is_integer(kind):
+        return _whole(values.cast(pa.int64()))
+    if pa.types.is_floating(kind):
+        # + 0.0: -0.0 is 0.0. Bits of positive numbers are in their order, others in reverse.
+        numbers = np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+        bits = (numbers + 0.0).view(np.int64)
+        return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+    raise DataError(
+        f"time column {column!r} has type {kind}, expected times, dates or numbers; cast it first"
+    )
+
+
+def _whole(values: pa.Array) -> npt.NDArray[np.int64]:
+    numbers: npt.NDArray[np.int64] = values.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _half(prefix: str, values: pa.Array) -> npt.NDArray[np.uint64]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.checks import check_finite
+from piwo.checks import check_finite, shown
 from piwo.engines.engine import fold
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions, is_text, label_array
@@ -27,8 +27,9 @@ from piwo.logs.columns import (
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
-from piwo.logs.options import ReadOptions
+from piwo.logs.options import Logger, ReadOptions
 from piwo.logs.propensity_error import PropensityErrorBound
+from piwo.logs.provable import unprovable
 from piwo.logs.reader import (
     CountRows,
     DistinctValues,
@@ -38,6 +39,7 @@ from piwo.logs.reader import (
     warn_of,
 )
 from piwo.logs.split import CountSides, HeldOut, Split, check_split
+from piwo.logs.times import start_of_tail
 from piwo.logs.units import by_unit
 from piwo.logs.validation import Behavior, Schema
 from piwo.messages import Note, argument
@@ -86,6 +88,9 @@ class Log:
     chosen_by: tuple[str, ...] = ()
     """The decision's own columns that the condition of `piwo.read` mentions: rows were chosen by
     what was done or earned."""
+    logger: Logger | None = None
+    """Whether the system that wrote the log was fixed, or learned from earlier rows of it; None:
+    not declared."""
     reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
     """Returns the sides of a split, learned from and held out, each with propensities estimated
     from its own rows; None if the propensities were logged."""
@@ -106,6 +111,11 @@ class Log:
             raise UsageError(
                 f"{argument('reward_range')} is {self.reward_range!r}, whose width is "
                 "beyond float64; rescale the reward"
+            )
+        if self.logger not in (None, "fixed", "learning"):
+            raise UsageError(
+                f"{argument('logger')} is {shown(self.logger)}, expected 'fixed' or 'learning': "
+                "whether the system that wrote the log learned from earlier rows of it"
             )
         policies = self.columns.policies
         if len(set(policies)) != len(policies):
@@ -214,6 +224,7 @@ class Log:
         missing: Missing = "refuse",
         max_levels: int = DEFAULT_ENCODING.max_levels,
         hash_size: int = DEFAULT_ENCODING.hash_size,
+        logger: Logger | None = None,
         **arrays: Unpack[Arrays],
     ) -> Log:
         """Return a log over arrays, one entry a row.
@@ -230,6 +241,7 @@ class Log:
             missing: "refuse" rows without a context value, or "indicator"; see `piwo.read`.
             max_levels: most distinct values of a text column that is not hashed.
             hash_size: columns that a hashed text fills.
+            logger: whether the behavior policy was fixed or learning; see `piwo.read`.
             **arrays: optional columns, by role:
 
         Raises:
@@ -249,6 +261,7 @@ class Log:
             "behavior": behavior,
             "normalize": normalize,
             "encoding": Encoding(max_levels, hash_size, missing),
+            "logger": logger,
         }
         given = {"action": action, "reward": reward, **arrays}
         return log_of_arrays(given, context, policies or {}, actions, options)
@@ -403,19 +416,7 @@ class Log:
     @property
     def unprovable(self) -> Note | None:
         """Why nothing can be proved from these rows, whichever policy; None if it can."""
-        if self.columns.weight is not None:
-            return Note(
-                "the log was thinned (sampling weights) and the dropped rows are not counted",
-                kind="thinned",
-            )
-        if self.chosen_by:
-            named = ", ".join(map(repr, self.chosen_by))
-            return Note(
-                f"the condition mentions {named}: rows were chosen by what was decided or earned, "
-                "so that weights and rewards of those that are left have other means",
-                kind="condition",
-            )
-        return None
+        return unprovable(self.columns, self.logger, self.chosen_by)
 
     def require_provable(self, what: str) -> None:
         """Raise if nothing can be proved from these rows.
@@ -458,7 +459,8 @@ class Log:
             seed: chooses the rows; choose it before seeing any result.
             min_rows: least number of rows on each side.
             tail: hold out the last rows instead, as adaptive logging needs: the certified rows come
-                after the rows to learn from. Uses row numbers, even if there is a key.
+                after the rows to learn from, in the order of the column of times, or else of the
+                rows, even if there is a key. True for a log with `logger="learning"`.
 
         Returns:
             A `Split` with `train` and `test`. Row numbers stay those of the whole log. The result
@@ -478,17 +480,19 @@ class Log:
         100
         """
         check_split(holdout, seed, min_rows, tail)
+        tail = tail or self.logger == "learning"
         if self.selector is not None:
             raise UsageError("this log is already part of a split; split the whole log instead")
         log = self._in_fixed_order(tail)
         cut = None
-        if tail:
+        if tail and log.columns.time is not None:
+            cut = start_of_tail(log.source, log.unlabeled, holdout)
+        elif tail:
             cut = len(log) - int(np.floor(holdout * len(log)))
         held_out = HeldOut(float(holdout), seed, cut)
         columns = [log.columns.action]
-        chosen_by = log.columns.unit or log.columns.key
-        if chosen_by is not None:
-            columns.append(chosen_by)
+        if log.columns.numbering is not None:
+            columns.append(log.columns.numbering)
         reader = Reader(replace(log.unlabeled, actions=log.actions))
         tally = fold(log.source, columns, CountSides(reader, held_out))
         train_rows, test_rows = tally.require_sides(log.columns.key, min_rows)
@@ -506,16 +510,13 @@ class Log:
 
     def _in_fixed_order(self, tail: bool) -> Log:
         """Return the same rows with row numbers, or keys, that are the same at every pass."""
-        log = self
-        if tail and self.columns.unit is not None:
-            raise UsageError(
-                f"got {argument('unit')}={self.columns.unit!r} and {argument('tail', value=True)}, "
-                "expected one of the two: the rows of a unit would be on both sides"
+        columns = self.columns.splitting(tail)
+        log = replace(self, columns=columns)
+        if columns.numbering is None and tail:
+            self.require_order(
+                "the last part of a log", f"name the column of times ({argument('time')})"
             )
-        if tail:
-            self.require_order("the last part of a log")
-            log = replace(self, columns=replace(self.columns, key=None))
-        elif self.columns.key is None and self.columns.unit is None:
+        elif columns.numbering is None:
             self.require_order(
                 "a held-out split",
                 f"name a column with another value in every row ({argument('key')})",
@@ -540,11 +541,10 @@ class Log:
 
     @property
     def _choosing(self) -> list[str]:
-        """The column of units or keys, if rows are selected by these."""
-        column = self.columns.unit or self.columns.key
-        if self.selector is None or column is None:
+        """The column of times, units or keys, if rows are selected by these."""
+        if self.selector is None or self.columns.numbering is None:
             return []
-        return [column]
+        return [self.columns.numbering]
 
     @property
     def _unlabeled_reader(self) -> Reader:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from piwo.logs.actions import Actions
 from piwo.logs.columns import Roles
 from piwo.logs.encoding import Missing
 from piwo.logs.validation import Behavior
 
-__all__ = ["ReadOptions"]
+__all__ = ["Logger", "ReadOptions"]
+
+Logger: TypeAlias = Literal["fixed", "learning"]
+"""Whether the behavior policy was fixed, or learned from earlier rows of the log."""
 
 
 class ReadOptions(Roles, total=False):
@@ -24,3 +27,4 @@ class ReadOptions(Roles, total=False):
     max_levels: int
     hash_size: int
     where: str | None
+    logger: Logger | None

@@ -22,6 +22,7 @@ from piwo.logs.columns import (
 )
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
 from piwo.logs.log import Log
+from piwo.logs.options import Logger
 from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.validation import Behavior
 from piwo.messages import argument
@@ -46,6 +47,7 @@ def read(
     max_levels: int = DEFAULT_ENCODING.max_levels,
     hash_size: int = DEFAULT_ENCODING.hash_size,
     where: str | None = None,
+    logger: Logger | None = None,
     **roles: Unpack[Roles],
 ) -> Log:
     """Return a log over files, a query or a data frame: the rows, and what their columns mean.
@@ -73,6 +75,9 @@ def read(
         where: an SQL condition on any columns, such as "day >= '2026-01-01'"; the log has the rows
             for which it holds. Its days and hours are those of UTC. If it mentions the action, the
             reward or a propensity, there is an estimate and no interval or certificate.
+        logger: "learning" if the system that wrote the log learned from earlier rows of it: what is
+            learned is then certified on the last rows. "fixed" if it did not. None: not declared;
+            learners look whether one context and action had several propensities.
         **roles: the columns, by role. A default propensity column is read only if propensities
             are given in no other way:
 
@@ -112,12 +117,13 @@ def read(
         log = read_dsjson(
             paths, context=columns.context, actions=actions, reward_range=reward_range
         )
-        return replace(log, encoding=encoding)
+        return replace(log, encoding=encoding, logger=logger)
     made = source_of(source, columns, where, paths)
     return Log.of(
         made,
         columns,
         actions,
+        logger=logger,
         chosen_by=_decided(where, columns, made.schema.names),
         reward_range=reward_range,
         behavior=behavior,

@@ -16,7 +16,7 @@ from piwo.engines.task import Task
 from piwo.errors import warn
 from piwo.logs.batch import Batch
 from piwo.logs.findings import Finding, Refused, merge_findings
-from piwo.logs.hashing import key_numbers
+from piwo.logs.hashing import key_numbers, time_numbers
 from piwo.logs.units import ROW_NUMBER, UNIT_NUMBER, unit_numbers, whole_units
 from piwo.logs.validation import Schema, validate
 from piwo.sources.source import (
@@ -92,7 +92,9 @@ class Reader:
             names = record.schema.names
             if ROW_NUMBER in names:
                 rows = numbers = record[ROW_NUMBER].to_numpy(zero_copy_only=False)
-            if columns.unit is not None and not {columns.unit, UNIT_NUMBER}.isdisjoint(names):
+            if columns.time is not None and columns.time in names:
+                numbers = time_numbers(record[columns.time], columns.time)
+            elif columns.unit is not None and not {columns.unit, UNIT_NUMBER}.isdisjoint(names):
                 numbers = unit_numbers(record, columns.unit)
             elif columns.key is not None and columns.key in names:
                 numbers = key_numbers(record[columns.key], columns.key)

@@ -1,0 +1,42 @@
+"""Whether anything can be proved from the rows of a log, whichever policy is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from piwo.logs.columns import Columns
+from piwo.messages import Note
+
+__all__ = ["unprovable"]
+
+
+def unprovable(columns: Columns, logger: str | None, chosen_by: Sequence[str]) -> Note | None:
+    """Return why nothing can be proved; None if it can.
+
+    Args:
+        columns: of the log.
+        logger: what was declared of it.
+        chosen_by: the columns of decisions and rewards that the condition on the rows mentions.
+
+    >>> unprovable(Columns(), None, ["reward"]).kind
+    'condition'
+    """
+    if columns.weight is not None:
+        return Note(
+            "the log was thinned (sampling weights) and the dropped rows are not counted",
+            kind="thinned",
+        )
+    if columns.unit is not None and logger == "learning":
+        return Note(
+            "rows of a unit depend on each other and the logger learned from earlier rows; "
+            "nothing is proved for both together",
+            kind="learning-units",
+        )
+    if chosen_by:
+        named = ", ".join(map(repr, chosen_by))
+        return Note(
+            f"the condition mentions {named}: rows were chosen by what was decided or earned, so "
+            "that the weights and rewards of those that are left have other means",
+            kind="condition",
+        )
+    return None
