@@ -13,7 +13,7 @@ from piwo.checks import check_flag, check_kind, shown
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
-from piwo.evaluation.notes import as_notes, unit_note
+from piwo.evaluation.notes import as_notes, copies_note, unit_note
 from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.request import ErrorBudget, Request
 from piwo.evaluation.result import PolicyResult, RequestResult
@@ -340,7 +340,7 @@ class CertificateRequest:
             log_class_size=self.log_class_size,
             rows=moments.logged,
             unit=log.columns.unit,
-            units=log.units_of(n),
+            units=log.columns.units_of(n),
             ess=effective_size(moments.w, moments.w2),
             mean_weight=mean_weight,
             propensity_p=result.least_p,
@@ -373,6 +373,8 @@ class CertificateRequest:
     def _notes(self, found: PolicyResult, low: float, why_not: Note | None) -> tuple[Note, ...]:
         """Return what a reader of one certificate must know, most important first."""
         notes = [*as_notes(self.log.propensity_caveats, "propensity-error")]
+        if found.copied is not None:
+            notes.append(copies_note(found.copied))
         if self.log.columns.unit is not None:
             notes.append(unit_note(self.log.columns.unit))
         if self.earlier and not self.place:

@@ -335,7 +335,7 @@ def _regret(
         log_class_size=made.log_class_size,
         rows=policies[0][0].moments.logged,
         unit=log.columns.unit,
-        units=log.units_of(policies[0][0].moments.rows),
+        units=log.columns.units_of(policies[0][0].moments.rows),
         propensity_p=evidence,
         reward_range=log.reward_range,
         cost=log.columns.cost,

@@ -242,7 +242,8 @@ def _evaluation(
         cost=log.columns.cost,
         horizon=request.horizon,
         unit=log.columns.unit,
-        units=log.units_of(sums.rows),
+        units=log.columns.units_of(sums.rows),
+        copies=found.copied,
         no_interval=found.no_interval,
     )
     if estimate.standard_error is not None:

@@ -161,7 +161,7 @@ class Monitor:
         """
         check_kind("log", log, Log, "; piwo.read makes one")
         log.require_provable("no bound holds")
-        log.require_single_rows(
+        log.columns.require_single_rows(
             "a monitor", "evaluate the whole log by unit each time, with a horizon in units"
         )
         for caveat in log.propensity_caveats:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from piwo.evaluation.record import SUSPICIOUS, Evaluation
 from piwo.evaluation.result import PolicyResult
-from piwo.messages import Note
+from piwo.messages import Note, argument
 from piwo.visible import p_value
 
-__all__ = ["as_notes", "notes_of", "refusal", "unit_note"]
+__all__ = ["as_notes", "copies_note", "notes_of", "refusal", "unit_note"]
 
 
 def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
@@ -24,6 +24,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _in_sample,
         _obstacle,
         _by_unit,
+        _copies,
         _mismatch,
         _contradicted,
         _never_logged,
@@ -81,6 +82,27 @@ def _by_unit(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: 
     """Say what the value is a mean of."""
     if made.unit is not None:
         yield unit_note(made.unit)
+
+
+def _copies(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say that rows are copies of others."""
+    if found.copied is not None:
+        yield copies_note(found.copied)
+
+
+def copies_note(share: float) -> Note:
+    """Return the note on rows that are copies of others.
+
+    >>> copies_note(0.5).kind
+    'copies'
+    """
+    return Note(
+        f"about {share:.2g} of the rows are copies of another row (context, action, reward, "
+        "propensity): events that were delivered or joined several times count several times, and "
+        "intervals are too narrow; read each event once, or name a unique id "
+        f"({argument('key')}), which refuses repeats",
+        kind="copies",
+    )
 
 
 def unit_note(unit: str) -> Note:

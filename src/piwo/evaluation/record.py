@@ -110,6 +110,8 @@ class Evaluation(Record):
     standard errors and intervals are of units. None: rows count."""
     units: int | None = None
     """How many units there are; None without."""
+    copies: float | None = None
+    """Estimated share of the rows that are copies of another row; None if none are known."""
     no_interval: Note | None = None
     """Why there is no interval, and no other bound; None if there is one. Its `kind` is "in-sample"
     if the policy was learned from these rows."""

@@ -37,6 +37,7 @@ from piwo.policies import Policy
 from piwo.policies.sampling import check_random_state
 from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums
 from piwo.reductions.model_variate import Predictor
+from piwo.reductions.repeats import Repeats
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, Score
 
@@ -172,6 +173,7 @@ class Request:
             UsageError: for arguments out of range, and those that do not go together.
         """
         check_named(log, policies)
+        log.require_unique_keys()
         if estimator is None:
             estimator = estimator_named("iw")
         base = Baseline.of(log, policies, baseline)
@@ -232,7 +234,16 @@ class Request:
             baseline = self.baseline.sums(self.log)
         if self._counts_actions:
             counts = (ActionCount(len(self.log.actions)),)
-        return Joint((Joint(policies), Joint(baseline), Joint(counts)))
+        repeats: tuple[Repeats, ...] = ()
+        if self._looks_for_copies:
+            repeats = (Repeats("rows"),)
+        return Joint((Joint(policies), Joint(baseline), Joint(counts), Joint(repeats)))
+
+    @property
+    def _looks_for_copies(self) -> bool:
+        """Whether copies of rows are looked for: if contexts are read, and no key has shown it."""
+        reads = any(policy.needs_context for policy in self.policies.values())
+        return reads and self.log.has_context and self.log.columns.key is None
 
     @property
     def _counts_actions(self) -> bool:
@@ -270,7 +281,7 @@ class Request:
             states: of `sums`.
             raw: key -> bounds that were computed elsewhere; None: those of the methods.
         """
-        each, base_states, counts = states
+        each, base_states, counts, repeats = states
         own: dict[Any, tuple[Any, ...]] = dict(zip(self.policies, each, strict=True))
         if counts:
             count = counts[0].count
@@ -287,10 +298,11 @@ class Request:
         result = RequestResult(found, baseline, never_logged=np.flatnonzero(count == 0))
         tested = self.p_values(result)
         why_not = contradiction(tested, result.claimed, self.log.reward_range)
-        found = {
-            key: replace(one, own_p=tested.get(key), contradicted=why_not)
-            for key, one in found.items()
-        }
+        copied = None
+        if repeats:
+            copied = repeats[0].copied
+        for key, one in found.items():
+            found[key] = replace(one, own_p=tested.get(key), contradicted=why_not, copied=copied)
         return replace(result, policies=found, p_values=tested, contradicted=why_not)
 
     def p_values(
@@ -470,7 +482,7 @@ def _with_model(
         )
     model: Predictor
     if isinstance(q, str) and q == "forward":
-        log.require_single_rows(
+        log.columns.require_single_rows(
             f"{argument('q', 'forward')}, which predicts from earlier rows,",
             "give predictions made from other units",
         )

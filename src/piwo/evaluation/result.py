@@ -42,6 +42,9 @@ class PolicyResult:
     contradicted: Note | None = None
     """Why no finite-sample bound of the whole request is believed; None if all are."""
 
+    copied: float | None = None
+    """Estimated share of the rows that are copies of another one; None if nothing shows it."""
+
     @property
     def usable(self) -> bool:
         """Whether finite-sample statements can be made of this policy."""

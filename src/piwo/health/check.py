@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from piwo.health.record import (
     ActionRow,
     ContextGap,
     Health,
+    HealthFinding,
     HeavyRow,
     Verdict,
     WeightBin,
@@ -42,6 +43,7 @@ from piwo.reductions import (
 )
 from piwo.reductions.reduce import reduce
 from piwo.reductions.reduction import Reduction
+from piwo.reductions.repeats import Repeats
 from piwo.scores import IW
 from piwo.scores.ratio import log1p_ratio, over_propensity
 
@@ -93,6 +95,7 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     'unfit'
     """
     bounds.log_inv_delta(delta)  # 0 < delta < 1
+    log.require_unique_keys()
     asked, name, given = {}, "uniform", log
     if policy is not None:
         name = name_of(policy)
@@ -134,18 +137,31 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     )
     if gaps.count.size:
         made = replace(made, context_gaps=tuple(_gaps(given, gaps)))
+    if looks:
+        made = replace(made, copies=_copied(given, made.context_gaps))
     if log.propensity_error is not None:
         made = replace(
             made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration
         )
     findings = findings_of(made)
+    return replace(made, verdict=_verdict(findings), findings=findings)
+
+
+def _verdict(findings: Sequence[HealthFinding]) -> Verdict:
     severities = {finding.severity for finding in findings}
-    verdict: Verdict = "fit"
-    if "care" in severities:
-        verdict = "fit with care"
     if "unfit" in severities:
-        verdict = "unfit"
-    return replace(made, verdict=verdict, findings=findings)
+        return "unfit"
+    if "care" in severities:
+        return "fit with care"
+    return "fit"
+
+
+def _copied(log: Log, gaps: Sequence[ContextGap]) -> float | None:
+    """Return the share of rows that are copies of others; None if none are known."""
+    # Rows with gaps are refused, and a unique key was looked at.
+    if log.columns.key is not None or any(gap.refused for gap in gaps):
+        return None
+    return reduce(log, Repeats("rows")).copied
 
 
 def _looking(log: Log) -> tuple[Log, ContextGaps]:
@@ -183,12 +199,14 @@ def _measured(
         once = int((table.count == 1).sum())
     # The propensities of a thinned log, or of a list with gaps, cannot be tested.
     count = len(log.actions)
-    p_values, uniform_p, action_p = np.full(count, np.nan), None, None
+    p_values, uniform_p, action_p, detectable = np.full(count, np.nan), None, None, None
     if not thinned and not once:
         # Bonferroni: one test an action
         p_values = np.minimum(1.0, evidence.p_values() * count)
         action_p = float(p_values.min())
         uniform_p = bounds.propensity_e_test(uniform[1], uniform[0].rows).p_value
+        if log.columns.unit is None:
+            detectable = _detectable(table, sums.logged, delta)
     z = None
     if not thinned:
         z = weight_z(sums.w, sums.w2, sums.rows)
@@ -201,8 +219,9 @@ def _measured(
         findings=(),
         policy=name,
         rows=sums.logged,
+        detectable_factor=detectable,
         unit=log.columns.unit,
-        units=log.units_of(sums.rows),
+        units=log.columns.units_of(sums.rows),
         actions=len(log.actions),
         actions_logged=len(log.actions) - len(unlogged),
         never_logged=tuple(log.actions.labels[i] for i in unlogged[:TABLE_ROWS]),
@@ -227,6 +246,30 @@ def _measured(
         heaviest=heaviest,
         histogram=tuple(_weight_bins(histogram)),
     )
+
+
+def _detectable(table: ActionState, n: int, delta: float) -> float | None:
+    """Return the smallest factor by which propensities could be too small and be noticed.
+
+    Formula: let the propensities of action a be too small by the factor 1 + x, and s^2 the variance
+    of 1{A = a}/mu. The best bet on its mean gains about x^2 / (2 (s^2 + x^2)) nats a row; the test
+    needs log(2 K / delta), and log 12 for not knowing the bet. The smallest x of all actions.
+    """
+    if n < 2:
+        return None
+    needed = 2.0 * math.log(2.0 * len(table.count) * len(_BETS) / delta) / n
+    if needed >= 1.0:
+        return None
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        mean = table.inverse / n
+        # (s / mean)^2 of each action; not a number for those that were never logged
+        variance = (table.inverse2 / n - mean * mean) / (mean * mean)
+    known = variance[np.isfinite(variance)]
+    if not len(known):
+        return None
+    least = max(0.0, float(known.min()))
+    # x^2 (1 - needed) = needed s^2
+    return 1.0 + math.sqrt(needed * least / (1.0 - needed))
 
 
 def _heaviest(log: Log, histogram: HistogramState) -> Iterator[HeavyRow]:

@@ -170,6 +170,11 @@ class Health(Record):
     """The named context columns that have missing, NaN or infinite values."""
     calibration: tuple[CalibrationBin, ...] = ()
     """How estimated propensities compare with what was done; empty if they were logged."""
+    copies: float | None = None
+    """Estimated share of the rows that are copies of another row; None if none are known."""
+    detectable_factor: float | None = None
+    """Logged propensities that are too small by less than about this factor are not noticed by the
+    test of any action; None if it was not made."""
     unit: str | None = None
     """The column of units, of which weights and tests then are; None: of rows."""
     units: int | None = None
@@ -241,7 +246,16 @@ def _summary(health: Health) -> list[str]:
         f"{health.policy} policy: effective sample size {number(health.ess)}",
         f"mean weight {number(health.mean_weight)}{z}, largest {number(health.max_weight)}",
         f"share of all weight in the heaviest rows: {shares}",
+        *_detectable(health),
     ]
+
+
+def _detectable(health: Health) -> list[str]:
+    if health.detectable_factor is None:
+        return []
+    percent = 100.0 * (1.0 - 1.0 / health.detectable_factor)
+    text = f"propensities that are too small by less than about {percent:.2g} % are not noticed"
+    return [text]
 
 
 def _propensity(value: float) -> str:

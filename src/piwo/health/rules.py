@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from piwo.evaluation.notes import copies_note
 from piwo.health.record import (
     ActionRow,
     ContextGap,
@@ -37,6 +38,7 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
         _propensity_errors,
         _effective_sample,
         _propensities,
+        _copies,
         _exploration,
         _coverage,
         _missing,
@@ -175,6 +177,12 @@ def _propensities(health: Health) -> Iterator[HealthFinding]:
     if p < health.delta / 50.0:
         severity = "unfit"
     yield _finding("propensities-too-small", severity, text)
+
+
+def _copies(health: Health) -> Iterator[HealthFinding]:
+    """Rows are copies of other rows."""
+    if health.copies is not None:
+        yield _finding("copies", "care", copies_note(health.copies))
 
 
 def _contradiction(row: ActionRow, rows: int) -> str:

@@ -208,7 +208,7 @@ class IntervalMethod(ABC):
                 f"({argument('logger', 'learning')}); {instead}"
             )
         if self.needs_single_rows:
-            log.require_single_rows(self._argument, instead)
+            log.columns.require_single_rows(self._argument, instead)
         if self.needs_row_numbers:
             log.require_order(self._argument, instead)
         if self.needs_upper_end and not math.isfinite(log.reward_range[1]):

@@ -8,9 +8,11 @@ from typing import Any
 
 from piwo.certificates.certificate import Kind
 from piwo.checks import check_flag, check_seed
-from piwo.errors import warn
+from piwo.errors import UsageError, warn
+from piwo.evaluation.notes import copies_note
 from piwo.logs.log import Log
 from piwo.messages import argument
+from piwo.reductions import Joint
 from piwo.reductions.reduce import reduce
 from piwo.reductions.repeats import Repeats
 
@@ -48,8 +50,8 @@ class Split:
         check_flag("tail", tail)
         if kind is None:
             return cls(log)
-        if kind == "held-out" and not tail:
-            tail = log.logger == "learning" or _learned_from_rows(log)
+        if kind == "held-out":
+            tail = _checked_rows(log, tail)
         if kind == "in-sample":
             return cls(log, log, {"training_rows": len(log), "log_rows": len(log)})
         seed = int(random_state)
@@ -96,22 +98,38 @@ class Split:
         return Split(training, test, facts)
 
 
-def _learned_from_rows(log: Log) -> bool:
-    """Whether the logger, of which nothing is declared, seems to have learned from earlier rows.
+def _checked_rows(log: Log, tail: bool) -> bool:
+    """Return whether the last rows must be held out; raise if rows are copies of each other.
 
-    Then rows that are held out at random are no test: the actions of later rows reveal the rewards
-    of earlier ones, on both sides.
+    If the logger, of which nothing is declared, learned from earlier rows, rows that are held out
+    at random are no test: the actions of later rows reveal the rewards of earlier ones, on both
+    sides. Copies of a row would be on both sides, too.
+
+    Args:
+        log: the rows.
+        tail: whether they are to be held out anyway.
+
+    Raises:
+        UsageError: if rows are copies of each other.
     """
-    if log.logger is not None or not log.has_context or log.unprovable is not None:
-        return False
-    found = reduce(log, Repeats("propensities")).changed
-    if found is None:
-        return False
-    changed, several = found
+    log.require_unique_keys()
+    tail = tail or log.logger == "learning"
+    if not log.has_context or log.unprovable is not None:
+        return tail
+    asked = [Repeats("propensities"), Repeats("rows")]
+    propensities, rows = reduce(log, Joint(tuple(asked)))
+    if log.columns.key is None and log.columns.unit is None and rows.copied is not None:
+        raise UsageError(
+            f"{copies_note(rows.copied)}; the certificate would be on copies of rows that were "
+            "learned from"
+        )
+    changed = propensities.changed
+    if tail or log.logger is not None or changed is None:
+        return tail
     warn(
-        f"{changed} of {several} pairs of a context and an action that were sampled have several "
-        "propensities: the logger seems to have learned from earlier rows, so the last rows are "
-        f"held out, not random ones; declare {argument('logger', 'learning')} or "
+        f"{changed[0]} of {changed[1]} pairs of a context and an action that were sampled have "
+        "several propensities: the logger seems to have learned from earlier rows, so the last "
+        f"rows are held out, not random ones; declare {argument('logger', 'learning')} or "
         f"{argument('logger', 'fixed')}"
     )
     return True

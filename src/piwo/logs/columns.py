@@ -464,6 +464,28 @@ class Columns:
                 f"depend on the decision, such as {example}"
             )
 
+    def units_of(self, count: int) -> int | None:
+        """Return the number of observations if these are units; None if they are rows."""
+        if self.unit is None:
+            return None
+        return count
+
+    def require_single_rows(self, what: str, instead: str) -> None:
+        """Raise if rows belong to units, and so depend on each other.
+
+        Args:
+            what: the caller in words, which treats rows as independent.
+            instead: the advice.
+
+        Raises:
+            UsageError: if there is a column of units.
+        """
+        if self.unit is not None:
+            raise UsageError(
+                f"{what} treats rows as independent, and those of one {self.unit!r} "
+                f"({argument('unit')}) are not; {instead}"
+            )
+
     @property
     def numbering(self) -> str | None:
         """The column that splits go by; None: the number of a row."""

@@ -38,7 +38,14 @@ from piwo.logs.reader import (
     Selector,
     warn_of,
 )
-from piwo.logs.split import CountSides, HeldOut, Split, check_split
+from piwo.logs.split import (
+    CountSides,
+    HeldOut,
+    SampleKeys,
+    Split,
+    check_split,
+    require_unique,
+)
 from piwo.logs.times import start_of_tail
 from piwo.logs.units import by_unit
 from piwo.logs.validation import Behavior, Schema
@@ -418,6 +425,19 @@ class Log:
         """Why nothing can be proved from these rows, whichever policy; None if it can."""
         return unprovable(self.columns, self.logger, self.chosen_by)
 
+    def require_unique_keys(self) -> None:
+        """Raise if many rows share a key, of a log that has one; looked at once.
+
+        Raises:
+            UsageError: with the share of rows that repeat a key.
+        """
+        if self.columns.key is None or "_keys_are_unique" in vars(self):
+            return
+        columns = list(dict.fromkeys([self.columns.key, *self._choosing]))
+        sample = fold(self.source, columns, SampleKeys(self._unlabeled_reader))
+        require_unique(self.columns.key, sample.rows)
+        vars(self)["_keys_are_unique"] = True
+
     def require_provable(self, what: str) -> None:
         """Raise if nothing can be proved from these rows.
 
@@ -581,28 +601,6 @@ class Log:
             raise UsageError(
                 f"{what} uses row numbers, and rows of {self.name} come in no fixed "
                 f"order; {instead}, or read the rows from files"
-            )
-
-    def units_of(self, count: int) -> int | None:
-        """Return the number of observations if these are units; None if they are rows."""
-        if self.columns.unit is None:
-            return None
-        return count
-
-    def require_single_rows(self, what: str, instead: str) -> None:
-        """Raise if rows belong to units, and so depend on each other.
-
-        Args:
-            what: the caller in words, which treats rows as independent.
-            instead: the advice.
-
-        Raises:
-            UsageError: for logs with a column of units.
-        """
-        if self.columns.unit is not None:
-            raise UsageError(
-                f"{what} treats rows as independent, and those of one {self.columns.unit!r} "
-                f"({argument('unit')}) are not; {instead}"
             )
 
     def require_one_machine(self, what: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -13,12 +13,12 @@ from piwo.engines.state import State
 from piwo.engines.task import Task
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
-from piwo.logs.hashing import uniform
+from piwo.logs.hashing import key_numbers, uniform
 from piwo.logs.reader import Reader
 from piwo.messages import argument
 from piwo.sources.source import Fragment
 
-__all__ = ["CountSides", "HeldOut", "Split", "check_split"]
+__all__ = ["CountSides", "HeldOut", "SampleKeys", "Split", "check_split", "require_unique"]
 
 L = TypeVar("L")
 
@@ -104,11 +104,8 @@ class Sides(State):
 
     def merge(self, other: Sides) -> Sides:
         """Return the counts of both parts together."""
-        both = np.concatenate([self.keys, other.keys])
-        keys, place = np.unique(both, return_inverse=True)
-        rows = np.bincount(place, np.concatenate([self.rows, other.rows]), len(keys))
-        counts = self.counts + other.counts
-        return Sides(counts, keys[:_SAMPLE], rows.astype(np.int64)[:_SAMPLE])
+        keys, rows = _counted(self.keys, self.rows, other.keys, other.rows)
+        return Sides(self.counts + other.counts, keys, rows)
 
     def require_sides(self, key: str | None, min_rows: int) -> tuple[int, int]:
         """Return the numbers of rows to learn from and held out.
@@ -118,13 +115,7 @@ class Sides(State):
             UsageError: if many rows share a key: these would be on the same side, and a certificate
                 counts rows.
         """
-        each = self.rows.sum() / max(1, len(self.keys))
-        if each > _MOST_ROWS_A_KEY:
-            raise UsageError(
-                f"key column {key!r} has about {each:.3g} rows a value, which a split "
-                "would not part; name a column with another value in every row, such "
-                "as the number of an event"
-            )
+        require_unique(key, self.rows)
         train, test = self.counts.sum(axis=1).tolist()
         least = max(1, min_rows)
         if min(train, test) < least:
@@ -152,6 +143,76 @@ class Sides(State):
                 "rows to learn from only: nothing is certified about it",
             ),
         )
+
+
+def require_unique(key: str | None, rows: npt.NDArray[np.int64]) -> None:
+    """Raise if keys have several rows each: events that were delivered or joined several times.
+
+    Args:
+        key: the column.
+        rows: (k,) the numbers of rows of some keys.
+
+    Raises:
+        UsageError: with the share of rows that repeat a key.
+    """
+    each = rows.sum() / max(1, len(rows))
+    if each > _MOST_ROWS_A_KEY:
+        share = 1.0 - 1.0 / each
+        raise UsageError(
+            f"key column {key!r} has about {each:.3g} rows a value, so that {share:.2g} of the "
+            "rows repeat a key; events that were delivered or joined several times count several "
+            "times: keep one row for each, or name a column with a unique value in each row "
+            f"(rows that belong together are a {argument('unit')})"
+        )
+
+
+@dataclass(frozen=True)
+class KeySample(State):
+    """The smallest key numbers, and the number of rows of each.
+
+    >>> KeySample().merge(KeySample(np.array([7]), np.array([2]))).rows.tolist()
+    [2]
+    """
+
+    keys: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def merge(self, other: KeySample) -> KeySample:
+        """Return the counts of both parts together."""
+        keys, rows = _counted(self.keys, self.rows, other.keys, other.rows)
+        return KeySample(keys, rows)
+
+
+def _counted(
+    keys: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    more_keys: npt.NDArray[np.int64],
+    more_rows: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the smallest of the keys, and the rows of each."""
+    both, place = np.unique(np.concatenate([keys, more_keys]), return_inverse=True)
+    counts = np.bincount(place, np.concatenate([rows, more_rows]), len(both))
+    return both[:_SAMPLE], counts.astype(np.int64)[:_SAMPLE]
+
+
+@dataclass(frozen=True)
+class SampleKeys(Task[KeySample]):
+    """Task: the row counts of a random sample of keys."""
+
+    reader: Reader
+
+    def empty(self) -> KeySample:
+        """Return the sample of no rows."""
+        return KeySample()
+
+    def of_fragment(self, fragment: Fragment) -> KeySample:
+        """Return the sample of a fragment."""
+        found, key = self.empty(), self.reader.schema.columns.key
+        assert key is not None
+        for record, _ in self.reader.records(fragment):
+            keys, rows = np.unique(key_numbers(record[key], key), return_counts=True)
+            found = found.merge(KeySample(keys, rows))
+        return found
 
 
 def _only(here: Any, there: Any, actions: Actions, meaning: str) -> tuple[str, ...]:
