@@ -206,7 +206,7 @@ def _measured(
         action_p = float(p_values.min())
         uniform_p = bounds.propensity_e_test(uniform[1], uniform[0].rows).p_value
         if log.columns.unit is None:
-            detectable = _detectable(table, sums.logged, delta)
+            detectable = _detectable(table, uniform[0], delta)
     z = None
     if not thinned:
         z = weight_z(sums.w, sums.w2, sums.rows)
@@ -248,28 +248,34 @@ def _measured(
     )
 
 
-def _detectable(table: ActionState, n: int, delta: float) -> float | None:
+def _detectable(table: ActionState, uniform: MomentState, delta: float) -> float | None:
     """Return the smallest factor by which propensities could be too small and be noticed.
 
-    Formula: let the propensities of action a be too small by the factor 1 + x, and s^2 the variance
-    of 1{A = a}/mu. The best bet on its mean gains about x^2 / (2 (s^2 + x^2)) nats a row; the test
-    needs log(2 K / delta), and log 12 for not knowing the bet. The smallest x of all actions.
+    Formula: let Y be 1{A = a}/mu, or the weight of the uniform policy, s its standard deviation
+    over its mean, and all propensities too small by the factor 1 + x. The best bet on the mean of Y
+    gains about x^2 / (2 (s^2 + x^2)) nats a row. The tests need log(2 K / delta) for K actions and
+    log(2 / delta) for the policy, and the logarithm of the number of bets.
     """
-    if n < 2:
+    n, actions = uniform.logged, len(table.count)
+    spreads = [(_spread(uniform.w, uniform.w2, n), math.log(2.0 * len(BETS) / delta))]
+    price = math.log(2.0 * actions * len(_BETS) / delta)
+    for total, squares in zip(table.inverse.tolist(), table.inverse2.tolist(), strict=True):
+        spreads.append((_spread(total, squares, n), price))
+    found: list[float] = []
+    for spread, nats in spreads:
+        needed = 2.0 * nats / n
+        if spread is not None and needed < 1.0:
+            # x^2 (1 - needed) = needed s^2
+            found.append(1.0 + spread * math.sqrt(needed / (1.0 - needed)))
+    return min(found, default=None)
+
+
+def _spread(total: float, squares: float, n: int) -> float | None:
+    """Return the standard deviation over the mean, from two sums; None if it is not defined."""
+    if n < 2 or not math.isfinite(squares) or total <= 0.0:
         return None
-    needed = 2.0 * math.log(2.0 * len(table.count) * len(_BETS) / delta) / n
-    if needed >= 1.0:
-        return None
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        mean = table.inverse / n
-        # (s / mean)^2 of each action; not a number for those that were never logged
-        variance = (table.inverse2 / n - mean * mean) / (mean * mean)
-    known = variance[np.isfinite(variance)]
-    if not len(known):
-        return None
-    least = max(0.0, float(known.min()))
-    # x^2 (1 - needed) = needed s^2
-    return 1.0 + math.sqrt(needed * least / (1.0 - needed))
+    mean = total / n
+    return math.sqrt(max(0.0, squares / n - mean * mean)) / mean
 
 
 def _heaviest(log: Log, histogram: HistogramState) -> Iterator[HeavyRow]:

@@ -173,8 +173,8 @@ class Health(Record):
     copies: float | None = None
     """Estimated share of the rows that are copies of another row; None if none are known."""
     detectable_factor: float | None = None
-    """Logged propensities that are too small by less than about this factor are not noticed by the
-    test of any action; None if it was not made."""
+    """If all logged propensities were too small by less than about this factor, the tests would not
+    notice; None if they were not made."""
     unit: str | None = None
     """The column of units, of which weights and tests then are; None: of rows."""
     units: int | None = None
@@ -254,7 +254,7 @@ def _detectable(health: Health) -> list[str]:
     if health.detectable_factor is None:
         return []
     percent = 100.0 * (1.0 - 1.0 / health.detectable_factor)
-    text = f"propensities that are too small by less than about {percent:.2g} % are not noticed"
+    text = f"propensities: all too small by less than about {percent:.2g} % would not be noticed"
     return [text]
 
 
