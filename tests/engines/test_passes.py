@@ -46,7 +46,7 @@ def constants(log: piwo.Log) -> list[piwo.policies.Policy]:
 @pytest.mark.parametrize(
     ("ask", "passes"),
     [
-        pytest.param(piwo.check, 1, id="check"),
+        pytest.param(piwo.check, 2, id="check: sums, copies of rows"),
         pytest.param(
             lambda log: piwo.evaluate(log, piwo.policies.Uniform(log.actions)), 1, id="evaluate"
         ),
@@ -62,8 +62,8 @@ def constants(log: piwo.Log) -> list[piwo.policies.Policy]:
         ),
         pytest.param(
             lambda log: piwo.PIWOGrid(oracle=Ridge()).fit(log),
-            3,
-            id="grid held-out: split, learn all, certify all",
+            4,
+            id="grid held-out: look at the rows, split, learn all, certify all",
         ),
         pytest.param(
             lambda log: piwo.PIWOGrid(oracle=Exhaustive(constants(log))).fit(log),
@@ -77,6 +77,22 @@ def test_passes(log: piwo.Log, ask: Callable[[piwo.Log], object], passes: int) -
     with using(mapper):
         ask(log)
     assert mapper.passes == passes
+
+
+def test_what_is_declared_is_not_looked_for() -> None:
+    rows = {"x0": np.arange(400.0), "event": range(400), "action": [0, 1] * 200}
+    keyed = piwo.read(
+        {**rows, "reward": [0, 1] * 200, "propensity": [0.5] * 400},
+        context="x0",
+        key="event",
+        actions=[0, 1],
+        logger="fixed",
+    )
+    mapper = Counting()
+    with using(mapper):
+        piwo.PIWOGrid(oracle=Ridge()).fit(keyed)
+    # unique keys (a pass over one column), split, learn all, certify all
+    assert mapper.passes == 4
 
 
 def raw(**more: object) -> piwo.Log:
@@ -98,7 +114,7 @@ def raw(**more: object) -> piwo.Log:
         pytest.param(lambda log: (log.actions, log.actions, log.features), 2, id="each once"),
         pytest.param(lambda log: log.split(0.5), 2, id="split: actions, tally"),
         pytest.param(lambda log: len(log.split(0.5).test), 3, id="rows of a part"),
-        pytest.param(piwo.check, 2, id="check: actions, sums"),
+        pytest.param(piwo.check, 4, id="check: actions, sums, levels, copies of rows"),
     ],
 )
 def test_what_is_found_out_of_a_log_runs_on_the_mapper_too(

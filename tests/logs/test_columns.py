@@ -39,7 +39,7 @@ def test_columns_batches_and_options_have_every_role() -> None:
     assert set(ROLES) == in_columns - {"policies"}
     assert {x.name for x in fields(Batch)} >= set(NUMBERS)
     assert {x.name for x in fields(LogOptions)} >= set(ROLES) - {"policy_columns"}
-    assert {*ARRAYS, "reward"} == {*NUMBERS, "propensities", "unit"}
+    assert {*ARRAYS, "reward"} == {*NUMBERS, "propensities", "unit", "time"}
 
 
 def test_other_constructors_take_what_read_takes() -> None:

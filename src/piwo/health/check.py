@@ -95,12 +95,12 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     'unfit'
     """
     bounds.log_inv_delta(delta)  # 0 < delta < 1
-    log.require_unique_keys()
     asked, name, given = {}, "uniform", log
     if policy is not None:
         name = name_of(policy)
         asked[name] = policy
     log, ready = matched(log, asked)
+    log.require_unique_keys()
     uniform = Uniform(log.actions)
     target = ready.get(name, uniform)
     even = PolicySums(uniform, IW(), bounded=False)

@@ -116,15 +116,19 @@ def _checked_rows(log: Log, tail: bool) -> bool:
     tail = tail or log.logger == "learning"
     if not log.has_context or log.unprovable is not None:
         return tail
-    asked = [Repeats("propensities"), Repeats("rows")]
-    propensities, rows = reduce(log, Joint(tuple(asked)))
-    if log.columns.key is None and log.columns.unit is None and rows.copied is not None:
+    # What was declared is not looked for.
+    undeclared = log.logger is None and not tail
+    may_repeat = log.columns.key is None and log.columns.unit is None
+    if not undeclared and not may_repeat:
+        return tail
+    propensities, rows = reduce(log, Joint((Repeats("propensities"), Repeats("rows"))))
+    if may_repeat and rows.copied is not None:
         raise UsageError(
             f"{copies_note(rows.copied)}; the certificate would be on copies of rows that were "
             "learned from"
         )
     changed = propensities.changed
-    if tail or log.logger is not None or changed is None:
+    if not undeclared or changed is None:
         return tail
     warn(
         f"{changed[0]} of {changed[1]} pairs of a context and an action that were sampled have "

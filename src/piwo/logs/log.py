@@ -431,10 +431,11 @@ class Log:
         Raises:
             UsageError: with the share of rows that repeat a key.
         """
-        if self.columns.key is None or "_keys_are_unique" in vars(self):
+        # A split has looked at the keys of its parts.
+        known = self.selector is not None or "_keys_are_unique" in vars(self)
+        if self.columns.key is None or known:
             return
-        columns = list(dict.fromkeys([self.columns.key, *self._choosing]))
-        sample = fold(self.source, columns, SampleKeys(self._unlabeled_reader))
+        sample = fold(self.source, [self.columns.key], SampleKeys(self._unlabeled_reader))
         require_unique(self.columns.key, sample.rows)
         vars(self)["_keys_are_unique"] = True
 
