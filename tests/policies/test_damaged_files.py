@@ -28,7 +28,7 @@ from piwo.policies import (
     load,
 )
 from piwo.policies.files import KINDS
-from piwo.policies.models import TRUSTED
+from piwo.policies.model_types import ESTIMATORS, PLAIN
 from piwo.policies.saving import FORMAT_VERSION
 
 Page = dict[str, Any]
@@ -494,11 +494,11 @@ def test_boosted_trees_that_point_outside_are_refused(tmp_path: Path) -> None:
     for column, value in (("left", 10**6), ("right", 0), ("feature_idx", -1), ("feature_idx", 2)):
         predictor.nodes[:] = original
         predictor.nodes[column][0] = value
-        policy.save(path)
+        saved_unchecked(policy, path)
         refused(path, "point outside")
     predictor.nodes[:] = original
     predictor.nodes["is_categorical"][0], predictor.nodes["bitset_idx"][0] = 1, 77
-    policy.save(path)
+    saved_unchecked(policy, path)
     refused(path, "categories point outside")
 
 
@@ -510,23 +510,210 @@ def test_a_forest_whose_trees_know_more_columns_than_it_is_refused(tmp_path: Pat
     y = np.where(x[:, 2] > 0, "a", "b")
     forest = RandomForestClassifier(2, random_state=0).fit(x, y)
     forest.n_features_in_ = 2
-    Classifier(forest, ["a", "b"]).save(path)
+    saved_unchecked(Classifier(forest, ["a", "b"]), path)
     refused(path, "point outside")
 
 
-def test_nothing_is_trusted_by_prefix() -> None:
-    assert all(name.rpartition(".")[2] and "*" not in name for name in TRUSTED)
+def test_the_list_names_classes_of_scikit_learn_and_one_function() -> None:
     import importlib
     import inspect
 
+    from sklearn.utils import all_estimators
+
+    known = dict(all_estimators())
+    for module, names in ESTIMATORS.items():
+        for name in names.split():
+            if name in known:
+                assert known[name].__module__.split(".")[1] == module, name
+                assert hasattr(known[name], "fit"), name
     functions = []
-    for name in TRUSTED:
+    for name in " ".join(PLAIN.values()).split():
         module, _, last = name.rpartition(".")
-        # a name of another version of scikit-learn trusts nothing here
-        known = getattr(importlib.import_module(module), last, None)
-        if known is not None and not inspect.isclass(known):
+        found = getattr(importlib.import_module(module), last, None)
+        if found is not None and not inspect.isclass(found):
             functions.append(name)
     assert functions == ["sklearn.utils.validation.check_array"]
+
+
+# --- models that would crash the process
+
+
+def saved_unchecked(policy: Classifier, path: Path) -> None:
+    """Write a model that saving would refuse."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("piwo.policies.models.check_fitted", lambda model: None)
+        patch.setattr("piwo.policies.models.check_schema", lambda schema, members: None)
+        policy.save(path)
+
+
+def forest() -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    x = np.random.default_rng(0).normal(size=(100, 3))
+    y = np.where(x[:, 2] > 0, "a", "b")
+    return RandomForestClassifier(2, random_state=0).fit(x, y)
+
+
+def test_a_tree_with_two_owners_is_checked_for_each(tmp_path: Path) -> None:
+    from sklearn.ensemble import VotingClassifier
+
+    path = tmp_path / "shared.piwo"
+    wide, narrow = forest(), forest()
+    # The tree reads column 2, which its second owner never gets; the first one is seen first.
+    narrow.n_features_in_ = 1
+    narrow.estimators_ = wide.estimators_
+    x = np.zeros((4, 3))
+    both = VotingClassifier([("a", wide), ("b", narrow)], voting="soft").fit(x, ["a", "b"] * 2)
+    both.estimators_ = [wide, narrow]
+    saved_unchecked(Classifier(both, ["a", "b"]), path)
+    refused(path, "point outside")
+    owner = forest()
+    owner.estimators_[1].tree_ = wide.estimators_[0].tree_
+    owner.estimators_[1].n_features_in_ = 1
+    saved_unchecked(Classifier(owner, ["a", "b"]), path)
+    refused(path, "point outside")
+    with pytest.raises(UsageError, match="would not be loaded"):
+        Classifier(owner, ["a", "b"]).save(path)
+
+
+def test_trees_whose_owner_reads_any_columns_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wide.piwo"
+    for change in ("forest", "tree"):
+        model = forest()
+        owner = model if change == "forest" else model.estimators_[0]
+        policy = Classifier(model, ["a", "b"])
+        del owner.n_features_in_
+        saved_unchecked(policy, path)
+        refused(path, "does not say how many columns")
+
+
+def tree_node(inner: dict[str, bytes]) -> tuple[Page, Page]:
+    """The description of a model, and its first tree."""
+    schema = json.loads(inner["schema.json"])
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if part.get("__loader__") == "TreeNode":
+                return schema, part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    raise AssertionError("no tree")
+
+
+@pytest.mark.parametrize("name", ["node_count", "outputs", "classes", "values", "another object"])
+def test_trees_of_other_sizes_than_they_say_are_never_made(model_path: Path, name: str) -> None:
+    def change(inner: dict[str, bytes]) -> None:
+        schema, tree = tree_node(inner)
+        _, classes, outputs = tree["__reduce__"]["args"]["content"]
+        state = tree["content"]["content"]
+        buffer = io.BytesIO()
+        if name == "node_count":
+            state["node_count"]["content"] = "1000000"
+        elif name == "outputs":
+            outputs["content"] = "1000000000"
+        elif name == "classes":
+            np.save(buffer, np.array([10**9]))
+            inner[classes["file"]] = buffer.getvalue()
+        elif name == "values":
+            np.save(buffer, np.zeros((1, 1, 1)))
+            inner[state["values"]["file"]] = buffer.getvalue()
+        else:
+            # The second object of a number would not be looked at.
+            other = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode"}
+            schema["content"]["content"]["extra"] = {
+                **other,
+                "content": [],
+                "__id__": tree["__id__"],
+            }
+        inner["schema.json"] = json.dumps(schema).encode()
+
+    change_model(model_path, change)
+    refused(model_path, "one number" if name == "another object" else "other sizes")
+
+
+def test_neighbors_whose_arrays_do_not_fit_are_refused(tmp_path: Path) -> None:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    path = tmp_path / "near.piwo"
+    x, y = np.random.default_rng(0).normal(size=(20, 2)), ["a", "b"] * 10
+    changes: list[Callable[[Any], object]] = [
+        lambda model: setattr(model, "_fit_X", np.zeros((20, 1))),
+        lambda model: setattr(model, "_y", np.full(20, 10**6)),
+        lambda model: setattr(model, "_y", np.zeros(3, int)),
+        lambda model: setattr(model, "n_neighbors", 10**6),
+        lambda model: setattr(model, "effective_metric_", "mahalanobis"),
+    ]
+    for change in changes:
+        model = KNeighborsClassifier(3, algorithm="brute").fit(x, y)
+        policy = Classifier(model, ["a", "b"])
+        policy.save(path)
+        np.testing.assert_array_equal(load(path).probabilities(x), policy.probabilities(x))
+        change(model)
+        saved_unchecked(policy, path)
+        refused(path, "neighbors have arrays that do not fit")
+
+
+def test_boosted_models_with_another_number_of_trees_are_refused(tmp_path: Path) -> None:
+    from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+
+    path = tmp_path / "boosted.piwo"
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), rng.choice(["a", "b"], 60)
+    model = GradientBoostingClassifier(n_estimators=3).fit(x, y)
+    policy = Classifier(model, ["a", "b"])
+    policy.save(path)
+    np.testing.assert_array_equal(load(path).probabilities(x), policy.probabilities(x))
+    model.estimators_ = np.repeat(model.estimators_, 5, axis=1)
+    saved_unchecked(policy, path)
+    refused(path, "another number of trees")
+    hist = HistGradientBoostingClassifier(max_iter=2).fit(x, y)
+    policy = Classifier(hist, ["a", "b"])
+    hist._bin_mapper.is_categorical_ = np.zeros(1, np.uint8)
+    saved_unchecked(policy, path)
+    refused(path, "another number of columns")
+
+
+def test_one_hot_encoders_say_how_many_columns_they_make(tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    path = tmp_path / "hot.piwo"
+    x = np.array([[0.0], [1.0], [2.0]] * 5)
+    model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(x, ["a", "b", "a"] * 5)
+    policy = Classifier(model, ["a", "b"])
+    policy.save(path)
+    np.testing.assert_array_equal(load(path).probabilities(x), policy.probabilities(x))
+    model[0]._n_features_outs = [1]
+    saved_unchecked(policy, path)
+    refused(path, "another number of columns")
+
+
+@pytest.mark.parametrize("kind", ["filename", "content", "svm"])
+def test_models_that_are_not_listed_are_refused(tmp_path: Path, kind: str) -> None:
+    import skops.io
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import SVC
+    from sklearn.tree import DecisionTreeClassifier
+
+    path = tmp_path / "model.piwo"
+    Classifier(DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "b"]), ["a", "b"]).save(path)
+    model: Any = SVC().fit([[0.0], [1.0]], ["a", "b"])
+    if kind != "svm":
+        text = CountVectorizer(input=kind)
+        if kind == "content":
+            text.fit(["aa bb"])
+        model = make_pipeline(text, DecisionTreeClassifier())
+    held = members(path)
+    name = next(x for x in held if x.endswith(".skops"))
+    path.write_bytes(pack({**held, name: skops.io.dumps(model)}))
+    refused(path, "not loaded from files", "ONNX", "policies.Function")
+    if kind == "svm":
+        with pytest.raises(UsageError, match=r"SVC.*ONNX"):
+            Classifier(model, ["a", "b"]).save(path)
 
 
 def test_a_good_file_is_still_read(path: Path) -> None:

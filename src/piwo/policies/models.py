@@ -1,4 +1,4 @@
-"""Fits scikit-learn models, and stores them with skops: no pickle, and only types listed here."""
+"""Fits scikit-learn models, and stores them with skops: no pickle, and only listed types."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 from piwo.errors import DataError, UsageError
 from piwo.files import pack, unpack
 from piwo.logs.batch import Floats
+from piwo.policies.model_types import check_fitted, check_schema, refused_types
 
 __all__ = [
-    "TRUSTED",
     "check_takes_weights",
     "fitted_model",
     "model_bytes",
@@ -24,36 +24,11 @@ __all__ = [
     "weighted_model",
 ]
 
-TRUSTED = (
-    # In addition to what skops trusts (scikit-learn's estimators, NumPy's types). Classes are
-    # listed one by one, not by prefix: scikit-learn and NumPy have functions that run text as code
-    # or read files.
-    "functools.partial",
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
-    "sklearn.calibration._TemperatureScaling",
-    "sklearn.compose._column_transformer._RemainderColsList",  # before 1.7
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
-    "sklearn.gaussian_process.kernels.ConstantKernel",
-    "sklearn.gaussian_process.kernels.DotProduct",
-    "sklearn.gaussian_process.kernels.Matern",
-    "sklearn.gaussian_process.kernels.Product",
-    "sklearn.gaussian_process.kernels.RBF",
-    "sklearn.gaussian_process.kernels.RationalQuadratic",
-    "sklearn.gaussian_process.kernels.Sum",
-    "sklearn.gaussian_process.kernels.WhiteKernel",
-    "sklearn.metrics._scorer._PassthroughScorer",
-    "sklearn.model_selection._split.KFold",
-    "sklearn.model_selection._split.StratifiedKFold",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-    "sklearn.tree._tree.Tree",
-    "sklearn.utils._bunch.Bunch",
-    "sklearn.utils._metadata_requests.MetadataRequest",  # before 1.8
-    "sklearn.utils._metadata_requests.MethodMetadataRequest",
-    "sklearn.utils.validation.check_array",
+_INSTEAD = (
+    "export the model to ONNX and wrap its predictions in a policy of your own "
+    "(policies.Function), or log its probabilities as a column"
 )
+"""How to ship other models."""
 
 
 def model_bytes(model: Any) -> bytes:
@@ -66,7 +41,7 @@ def model_bytes(model: Any) -> bytes:
 
     try:
         data = skops.io.dumps(model)
-        refused = _refused(data)
+        refused = refused_types(_schema(data)[0])
     except Exception as cause:  # noqa: BLE001 (the model's own code may raise anything)
         raise UsageError(
             f"a {type(model).__name__} cannot be saved: {_line(cause)}; use a "
@@ -75,42 +50,57 @@ def model_bytes(model: Any) -> bytes:
     if refused:
         raise UsageError(
             f"a {type(model).__name__} holds parts that piwo does not load from files: "
-            f"{', '.join(refused)}; use plain scikit-learn classifiers (for neighbors: "
-            "algorithm='brute'), or a column of the log"
+            f"{', '.join(refused[:5])}; use plain scikit-learn models (for neighbors: "
+            f"algorithm='brute'), or {_INSTEAD}"
         )
-    return _canonical(data)
+    made = _canonical(data)
+    try:
+        model_from(made)
+    except ValueError as cause:
+        raise UsageError(
+            f"a {type(model).__name__} cannot be saved, as it would not be loaded: {cause}; "
+            f"{_INSTEAD}"
+        ) from None
+    return made
 
 
 def model_from(data: bytes) -> Any:
-    """Return the model of such bytes. Its types are checked first; no code from the file runs.
+    """Return the model of such bytes. Types and sizes are checked first; no code from it runs.
 
     Raises:
-        ValueError: if types are outside `TRUSTED`, or the bytes are damaged.
+        ValueError: if types are not listed in `model_types`, if numbers point outside of arrays, or
+            if the bytes are damaged.
     """
     import skops.io
 
-    unpack(data)
     try:
-        refused = _refused(data)
+        schema, members = _schema(data)
+        refused = refused_types(schema)
         if refused:
             raise ValueError(
-                f"its model holds types that are not loaded from files: {', '.join(refused)}"
+                f"its model holds types that are not loaded from files: {', '.join(refused[:5])}; "
+                f"{_INSTEAD}"
             )
+        check_schema(schema, members)
         with warnings.catch_warnings():
             # The caller compares versions, and its warning names the file.
             warnings.filterwarnings("ignore", message=".*from version.*")
-            model = skops.io.loads(data, trusted=list(TRUSTED))
-        _check_trees(model, set())
+            # What skops itself trusts is more than what is listed, which was checked.
+            trusted = skops.io.get_untrusted_types(data=data)
+            model = skops.io.loads(data, trusted=trusted)
+        check_fitted(model)
     # A damaged file can make skops and scikit-learn raise anything.
     except Exception as cause:  # noqa: BLE001
         raise ValueError(_line(cause)) from None
     return model
 
 
-def _refused(data: bytes) -> list[str]:
-    import skops.io
-
-    return [x for x in skops.io.get_untrusted_types(data=data) if x not in TRUSTED]
+def _schema(data: bytes) -> tuple[Any, dict[str, bytes]]:
+    """Return the description of a model in skops' bytes, and their other members."""
+    members = unpack(data)
+    if "schema.json" not in members:
+        raise ValueError("its model has no description")
+    return json.loads(members["schema.json"]), members
 
 
 def _line(cause: Exception) -> str:
@@ -144,59 +134,6 @@ def _canonical(data: bytes) -> bytes:
     visit(schema)
     renamed = {new: members[old] for old, new in names.items()}
     return pack({"schema.json": json.dumps(schema).encode()} | renamed, zipfile.ZIP_STORED)
-
-
-# scikit-learn follows a tree's links and columns unchecked, so they are checked here. These
-# attributes hold trees that get the same columns as their owner, which compares its input with
-# `n_features_in_`.
-_OF_SAME_COLUMNS = ("estimators_", "_predictors", "tree_")
-
-
-def _check_trees(part: Any, seen: set[int], most: int | None = None) -> None:
-    """Refuse trees whose links leave the tree, or that read column `most` or a later one."""
-    if id(part) in seen or isinstance(part, str | bytes | int | float | None):
-        return
-    seen.add(id(part))
-    if type(part).__name__ == "Tree" and hasattr(part, "children_left"):
-        width = part.n_features if most is None else min(most, part.n_features)
-        _check_links(
-            part.children_left, part.children_right, part.feature, part.children_left != -1, width
-        )
-    elif type(part).__name__ == "TreePredictor":
-        nodes = part.nodes
-        _check_links(
-            nodes["left"], nodes["right"], nodes["feature_idx"], nodes["is_leaf"] == 0, most or 0
-        )
-        categorical = nodes["bitset_idx"][nodes["is_categorical"] != 0]
-        if len(categorical) and categorical.max() >= len(part.raw_left_cat_bitsets):
-            raise ValueError("a tree's categories point outside its table")
-    elif isinstance(part, dict):
-        for value in part.values():
-            _check_trees(value, seen, most)
-    elif isinstance(part, list | tuple) or (isinstance(part, np.ndarray) and part.dtype == object):
-        for value in part:
-            _check_trees(value, seen, most)
-    elif hasattr(part, "__dict__"):
-        _check_members(part, seen, most)
-
-
-def _check_members(owner: Any, seen: set[int], most: int | None) -> None:
-    width = getattr(owner, "n_features_in_", None)
-    if width is None:
-        width = most
-    elif most is not None:
-        width = min(width, most)
-    for name, value in vars(owner).items():
-        _check_trees(value, seen, width if name in _OF_SAME_COLUMNS else None)
-
-
-def _check_links(left: Any, right: Any, feature: Any, inner: Any, columns: int) -> None:
-    # A child comes after its parent, so following links ends.
-    own, count = np.arange(len(left))[inner], len(left)
-    below, above = np.minimum(left, right)[inner], np.maximum(left, right)[inner]
-    outside = (below <= own) | (above >= count) | (feature[inner] < 0) | (feature[inner] >= columns)
-    if not count or outside.any():
-        raise ValueError("a tree's links or columns point outside")
 
 
 def check_takes_weights(model: Any) -> None:
