@@ -182,7 +182,7 @@ def test_what_bounds_pay_for_is_said_of_their_kind() -> None:
         "2 candidates",
     ]
     inside = piwo.certify(log, {0: pair[0]}, within=piwo.oracles.Exhaustive(pair))[0]
-    assert str(inside).splitlines()[3].endswith("a class of 2 policies")
+    assert str(inside).splitlines()[4].endswith("a class of 2 policies")
     alone = piwo.certify(log, {0: pair[0]}, within=piwo.oracles.Exhaustive(pair[:1]))[0]
     assert alone.paid_for == "a class of 1 policy"
     many = piwo.certify(log, {0: pair[0]}, within=piwo.oracles.Exhaustive(pair))[0]

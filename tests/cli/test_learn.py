@@ -325,6 +325,30 @@ def test_an_oracle_that_uses_no_score_is_recorded_without_one(
         )
 
 
+@pytest.mark.parametrize("oracle", ["ridge", "classifier"])
+def test_an_uncertified_policy_is_handed_over_as_such(
+    piwo, tmp_path: Path, roles, oracle: str
+) -> None:
+    rng = np.random.default_rng(1)
+    table = {
+        "item": rng.integers(0, 3, 200),
+        "click": rng.integers(0, 2, 200),
+        "p": np.full(200, 1 / 3),
+        "x": rng.normal(size=200),
+    }
+    pq.write_table(pa.table(table), tmp_path / "noise.parquet")
+    out = tmp_path / "p.piwo"
+    words = ["learn", tmp_path / "noise.parquet", *roles, "--context", "x", "--out", out]
+    done = piwo(*words, "--oracle", oracle)
+    assert done.code == 0, done.err
+    assert f"saved to {out}: not certified better than the logging policy" in done.out
+    assert "  weights      mean " in done.out
+    assert ", unsupported 0" in done.out
+    page = piwo(*words, "--oracle", oracle, "--json").document
+    assert page["certificate"]["certified"] is False
+    assert page["certificate"]["unsupported_mass"] == 0.0
+
+
 def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) -> None:
     rng = np.random.default_rng(1)
     table = {

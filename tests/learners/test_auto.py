@@ -105,6 +105,49 @@ def test_every_candidate_is_learned_from_each_part_and_certified_on_the_other(po
     assert "those certified better" in learner.rule_
 
 
+def softmax_log(n=600):
+    """A log of a behavior policy that is given as an object."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 1))
+    behavior = piwo.policies.LinearSoftmax([[0.5], [-0.5]], [0.0, 0.2], [0, 1])
+    action = behavior.act(X, 0).actions
+    return piwo.Log.from_arrays(
+        context=X,
+        action=action,
+        reward=(rng.random(n) < np.where(action == (X[:, 0] < 0), 0.8, 0.2)) * 1.0,
+        behavior=behavior,
+        actions=[0, 1],
+    )
+
+
+@pytest.mark.parametrize("tail", [False, True])
+@pytest.mark.parametrize("behavior", [False, True])
+def test_the_figures_of_the_table_do_not_contradict_each_other(tail, behavior):
+    rng = np.random.default_rng(0)
+    X, A = rng.normal(size=(600, 1)), rng.integers(0, 2, 600)
+    reward = (rng.random(600) < np.where((X[:, 0] > 0) == A, 0.8, 0.2)) * 1.0
+    log = piwo.Log.from_arrays(context=X, action=A, reward=reward, propensity=np.full(600, 0.5))
+    if behavior:
+        log = softmax_log()
+    learner = piwo.Auto([piwo.oracles.Ridge(), piwo.oracles.Direct()], tail=tail, refit=False).fit(
+        log
+    )
+    report = learner.describe()
+    # both parts are used unless the tail is held out, and the heading says so
+    both = "estimate" if tail else "estimate, both ways"
+    assert list(report.columns.values()) == [
+        "candidate",
+        both,
+        "less its error",
+        "better by at least",
+    ]
+    for one in report.tried:
+        assert one.facts["standing"] < one.facts["estimate"]
+        if one.name == "logging":
+            # nothing is better than itself, and nothing is worse
+            assert one.facts["improvement_lower"] == 0.0
+
+
 def test_rows_that_contradict_their_propensities_one_way_are_not_believed_the_other_way():
     """Propensities of the held-out rows are a third of the true ones; those of the others are
     right."""

@@ -102,6 +102,10 @@ class Certificate(SavedRecord):
     training_rows: int = 0
     ess: float | None = None
     mean_weight: float | None = None
+    unsupported_mass: float | None = None
+    """Mean probability that the policy gives to what the log cannot show: to actions of propensity
+    0 where full propensities are logged, otherwise to actions that were never logged on the rows
+    used. None if it is not known."""
     propensity_p: float | None = None
     """p-value of "the propensities are not too small" (E w <= 1) on the rows used, the smallest of
     all candidates certified together, and of the baseline, with what all of them pay; below
@@ -178,7 +182,7 @@ class Certificate(SavedRecord):
             **dict.fromkeys(("training_rows", "log_rows"), whole(0)),
             **dict.fromkeys(("score", "oracle", "baseline", "about", "assumes"), maybe(text)),
             "value_lower": maybe(number(low)),
-            "share": maybe(number(0.0, 1.0)),
+            **dict.fromkeys(("share", "unsupported_mass"), maybe(number(0.0, 1.0))),
             "candidates": whole(1),
             "series": maybe(whole(1)),
             "unit": maybe(text),
@@ -223,6 +227,7 @@ class Certificate(SavedRecord):
         lines += [
             f"  value        {value}",
             f"  improvement  {self._improvement}: {self._verdict}",
+            f"  weights      {self._weights}",
             f"  rests on     {rows_text(self.rows, self.units, self.unit)} {size}, {self.paid_for}",
         ]
         if self.logger == ASSUMED_FIXED:
@@ -230,6 +235,14 @@ class Certificate(SavedRecord):
                 f"  assumes      that the logger was fixed ({argument('logger')} is not declared)"
             )
         return visible_lines(lines + [f"  note         {note}" for note in self.notes])
+
+    @property
+    def _weights(self) -> str:
+        """What the weights show of how much of the policy is in the log."""
+        shown = f"mean {_text(self.mean_weight)}"
+        if self.unsupported_mass is not None:
+            shown += f", unsupported {_text(self.unsupported_mass)}"
+        return shown
 
     @property
     def _improvement(self) -> str:

@@ -17,6 +17,7 @@ from piwo.evaluation.notes import as_notes, copies_note, unit_note
 from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.request import ErrorBudget, Request
 from piwo.evaluation.result import PolicyResult, RequestResult
+from piwo.evaluation.unsupported import unsupported_masses
 from piwo.intervals import INTERVALS, IntervalMethod, interval_named
 from piwo.intervals.matching import check_actions_known, check_named
 from piwo.intervals.point import importance_weighted
@@ -296,7 +297,17 @@ class CertificateRequest:
                 f"again; leave {argument('earlier')} out"
             )
         result = self.request.finish(states[0], raw)
-        made = {key: self._certificate(key, result, digest) for key in result.policies}
+        masses = unsupported_masses(
+            self.log,
+            self.request.policies,
+            result.never_logged,
+            {key: one.unsupported for key, one in result.policies.items()},
+            another_pass=False,
+        )
+        made = {}
+        for key in result.policies:
+            one = self._certificate(key, result, digest)
+            made[key] = replace(one, unsupported_mass=masses[key])
         if self.place is not None and not any(one.improves for one in made.values()):
             made = {key: _withheld(one) for key, one in made.items()}
         return {key: made[one] for key, one in self.same_as.items()}

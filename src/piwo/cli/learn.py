@@ -82,7 +82,8 @@ def learn(
     kept_old = refused and out.exists()
     if not kept_old:
         learner.policy_.save(out, metadata=kept)
-    after = _after(out, log[0], learner.policy_, report.stays, refused, kept_old)
+    saved = _saved(out, certificate, report.stays)
+    after = _after(out, log[0], learner.policy_, saved, refused, kept_old)
     return Answer(
         text="\n".join([*_shown(report, certificate), *after]),
         document={
@@ -98,7 +99,7 @@ def learn(
 
 
 def _after(
-    out: Path, log: str, policy: Policy, stays: str | None, refused: bool, kept_old: bool
+    out: Path, log: str, policy: Policy, saved: str, refused: bool, kept_old: bool
 ) -> list[str]:
     """Return lines on what was saved, and the command to run next."""
     if kept_old:
@@ -108,16 +109,24 @@ def _after(
         # shown and not used: a policy that the gate refused is not to act
         return [f"not certified: saved to {visible(out)} for inspection only", "", show]
     if not policy.gives_full_distribution:
-        saved = f"{visible(out)} records this, and cannot be used to act"
-        return [f"no policy was certified better; keep the current one ({saved})", "", show]
-    saved = f"saved to {visible(out)}"
-    if stays is not None:
-        saved = f"no policy was certified better: saved {stays} to {visible(out)}"
+        records = f"{visible(out)} records this, and cannot be used to act"
+        return [f"no policy was certified better; keep the current one ({records})", "", show]
     # rows of a cluster stay there
     if log.startswith("spark:"):
         return [saved, "", show]
     act = ["piwo", "policy", "act", str(out), without_secrets(log), "--epsilon", "0.05"]
     return [saved, "", f"next: {typed(act)}"]
+
+
+def _saved(out: Path, certificate: Certificate, stays: str | None) -> str:
+    """Return what was saved: an uncertified policy is handed over as such."""
+    if stays is not None:
+        return f"no policy was certified better: saved {stays} to {visible(out)}"
+    if certificate.certified is None:
+        return f'saved to {visible(out)}: nothing is proved for it, see "about" and the note'
+    if not certificate.certified:
+        return f"saved to {visible(out)}: not certified better than {certificate.over}"
+    return f"saved to {visible(out)}"
 
 
 def _shown(report: LearningReport, certificate: Certificate) -> list[str]:

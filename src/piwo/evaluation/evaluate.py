@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-
-import numpy.typing as npt
 
 from piwo import bounds
 from piwo.checks import check_finite
@@ -16,14 +14,12 @@ from piwo.evaluation.notes import notes_of
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.request import Request
 from piwo.evaluation.result import PolicyResult, RequestResult
+from piwo.evaluation.unsupported import unsupported_masses
 from piwo.intervals import interval_named
 from piwo.intervals.matching import check_named, name_of
 from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.log import Log
 from piwo.messages import argument
-from piwo.policies import Logging, Policy
-from piwo.reductions import Joint
-from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.reduce import reduce
 
 __all__ = ["compare", "evaluate", "unsupported_masses"]
@@ -192,7 +188,8 @@ def compare(
     if threshold is not None:
         unit = _unit(threshold, request.log)
     result = request.finish(reduce(request.log, request.sums))
-    masses = unsupported_masses(request.log, request.policies, result.never_logged)
+    known = {name: one.unsupported for name, one in result.policies.items()}
+    masses = unsupported_masses(request.log, request.policies, result.never_logged, known)
     return {name: _evaluation(request, result, name, mass, unit) for name, mass in masses.items()}
 
 
@@ -255,29 +252,20 @@ def _evaluation(
         z = weight_z(sums.w, sums.w2, sums.rows)
         made = replace(made, mean_weight_z=z, propensity_p=result.least_p)
     if found.why_not is None:
-        made = replace(made, **_statements(request, found, name, threshold))
+        made = replace(made, **_statements(request, found, threshold))
     return replace(made, notes=notes_of(made, found))
 
 
-def _statements(
-    request: Request, found: PolicyResult, name: str, threshold: float | None
-) -> dict[str, Any]:
+def _statements(request: Request, found: PolicyResult, threshold: float | None) -> dict[str, Any]:
     """Return the fields that state what holds at this n, besides the interval."""
     evidence, bets = found.evidence, found.evidence.state.bets
     missing = bounds.missing_mass_upper(
         bets.weight, evidence.rows, evidence.log_inv_delta, horizon=request.horizon
     )
     gain, log_e_better = found.raw.gain, found.log_e_better
-    if request.baseline is None:
-        itself = request.policies[name].is_logger
-    else:
-        itself = name in request.baseline.twins
     if gain is not None:
         # no policy is worth less than the whole range below another
         gain = request.log.span * max(-1.0, gain)
-        # a policy is better than itself by exactly 0
-        if itself:
-            gain = log_e_better = 0.0
     above = None
     if threshold is not None:
         above = bounds.log_e_value(bets.value, evidence.rows, threshold)
@@ -287,42 +275,6 @@ def _statements(
         "log_e_better": log_e_better,
         "log_e_above": above,
     }
-
-
-def unsupported_masses(
-    log: Log, policies: Mapping[str, Policy], unlogged: Sequence[int] | npt.NDArray[Any]
-) -> dict[str, float | None]:
-    """Return each policy's mean probability of actions never logged; None if it is not known.
-
-    Takes a pass over the log only for policies that look at the context or at the row.
-
-    Args:
-        log: the rows.
-        policies: over the log's action list.
-        unlogged: codes of the actions that were never logged.
-    """
-    # without an explicit list, a policy known on the logged actions alone may play others that
-    # are on no list
-    complete = len(unlogged) == 0 and log.declared_actions is not None
-    masses: dict[str, float | None] = {}
-    by_row = {}
-    for name, policy in policies.items():
-        if policy.gives_full_distribution and len(unlogged):
-            if policy.needs_context or policy.rows is not None:
-                masses[name] = None
-                by_row[name] = policy
-            else:
-                masses[name] = float(policy.probability(None, unlogged).sum())
-        elif policy.gives_full_distribution or complete or isinstance(policy, Logging):
-            masses[name] = 0.0
-        else:
-            masses[name] = None
-    if by_row:
-        codes = tuple(int(a) for a in unlogged)
-        states = reduce(log, Joint(tuple(ActionMass(policy, codes) for policy in by_row.values())))
-        for name, state in zip(by_row, states, strict=True):
-            masses[name] = state.mass / state.rows
-    return masses
 
 
 def _unit(threshold: Any, log: Log) -> float:

@@ -162,7 +162,7 @@ def _contradicted(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # n
         yield refusal(found.contradicted)
 
 
-def _never_logged(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+def _never_logged(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     """Say how much of the policy is unknown, and what that would be worth at most."""
     if not made.unsupported_mass:
         return
@@ -171,11 +171,12 @@ def _never_logged(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # n
     if made.value is not None and math.isfinite(high):
         most = made.value + made.unsupported_mass * (high - low)
         reach = f"; with the highest it would be {most:.4g}"
+    which = "were never logged"
+    if found.unsupported is not None:
+        which = "the logger could not take there (propensity 0)"
     yield Note(
-        f"the policy gives probability {made.unsupported_mass:.4g} to actions that "
-        "were never logged; what they would have earned is unknown, the value counts "
-        "it as the lowest "
-        f"reward{reach}",
+        f"the policy gives probability {made.unsupported_mass:.4g} to actions that {which}; what "
+        f"they would have earned is unknown, the value counts it as the lowest reward{reach}",
         kind="never-logged",
     )
 

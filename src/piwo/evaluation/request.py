@@ -21,6 +21,7 @@ from piwo.evaluation.baseline import Baseline, BaselineResult, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction, union_penalty, weight_p
 from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.result import PolicyResult, RequestResult
+from piwo.evaluation.unsupported import unsupported_sums
 from piwo.intervals import Evidence, IntervalMethod
 from piwo.intervals.matching import (
     check_named,
@@ -39,6 +40,7 @@ from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums
 from piwo.reductions.model_variate import Predictor
 from piwo.reductions.repeats import Repeats
 from piwo.reductions.shared_policy import SharedPolicy
+from piwo.reductions.unsupported import UnsupportedMass
 from piwo.scores import IW, Score
 
 __all__ = ["ErrorBudget", "Request"]
@@ -123,6 +125,8 @@ class Request:
     """What policies are compared with; None: the logging policy."""
     horizon: bounds.Horizon = None
     random_state: Any = None
+    itself: frozenset[Any] = frozenset()
+    """Keys of the policies that are what all are compared with: no better than itself, exactly."""
     one_sided: bool = False
     """Lower bounds alone, each with all of its delta, as certificates state them."""
     overlaps: Mapping[Any, Overlap] = field(default_factory=dict)
@@ -206,6 +210,7 @@ class Request:
         fair = [key for key in ready if key not in known or not known[key].certain]
         count = max(1, len(fair))
         return cls(
+            itself=_itself(log, policies, base),
             log=ready_log,
             policies=ready,
             methods=methods,
@@ -248,8 +253,6 @@ class Request:
     @property
     def _counts_actions(self) -> bool:
         """Whether actions are counted: unnecessary if every action of the list was seen."""
-        if self.one_sided:
-            return False
         played = list(self.policies.values())
         if self.baseline is not None:
             played.append(self.baseline.policy)
@@ -259,12 +262,17 @@ class Request:
 
     def _policy_sums(self, key: Any) -> SharedPolicy:
         """Return what must be summed of one policy, and last of it and the baseline."""
-        policy, difference = self.policies[key], self._difference(key)
+        policy, mass = self.policies[key], self._unsupported_sums(key)
+        difference = self._difference(key)
         credit = PolicySums(policy, self.score, bounded=self.bounded, origin=self.log.origin)
         own = self.methods[key].sums(self.log, policy)
         if difference is not None:
             own = (*own, difference.sums)
-        return SharedPolicy(policy, (credit, *own))
+        return SharedPolicy(policy, (credit, *mass, *own))
+
+    def _unsupported_sums(self, key: Any) -> tuple[UnsupportedMass, ...]:
+        """Return the sums of what the logger could not have done, if the log shows that."""
+        return unsupported_sums(self.log, self.policies[key])
 
     def _difference(self, key: Any) -> Difference | None:
         """Return the difference from the baseline; None if that is the logging policy."""
@@ -288,6 +296,9 @@ class Request:
         else:
             count = np.empty(0)
         once = int((count == 1).sum())
+        if self.one_sided:
+            # certificates ask this themselves
+            once = 0
         baseline = self._baseline_result(own, base_states, once)
         given: Mapping[Any, RawBounds | None] = dict.fromkeys(own)
         if raw is not None:
@@ -361,8 +372,14 @@ class Request:
                 gain = method.improvement(evidence)
                 bets = evidence.state.bets.improvement
                 log_e_better = bounds.log_e_value(bets, evidence.rows, 1.0)
+            if gain is not None and key in self.itself:
+                gain = log_e_better = 0.0
             raw = RawBounds(self._raw_interval(key, evidence, usable), gain)
+        unsupported = None
+        if self._unsupported_sums(key):
+            unsupported = states[1].mean
         return PolicyResult(
+            unsupported=unsupported,
             method=method,
             evidence=evidence,
             obstacle=obstacle,
@@ -385,6 +402,8 @@ class Request:
 
     def _evidence(self, key: Any, states: tuple[Any, ...]) -> Evidence:
         state, *own = states
+        if self._unsupported_sums(key):
+            own = own[1:]
         if self.baseline is not None:
             own = own[:-1]
         return Evidence(
@@ -424,6 +443,18 @@ class Request:
                 kind="inferred-actions",
             )
         return None
+
+
+def _itself(log: Log, policies: Mapping[Any, Any], base: Baseline | None) -> frozenset[Any]:
+    """Return the keys of the policies that are the baseline, or the logging policy without one."""
+    if base is not None:
+        return frozenset(base.twins)
+    found = []
+    for key, policy in policies.items():
+        # the logging policy as such, or as the behavior policy of the log
+        if policy is not None and (getattr(policy, "is_logger", False) or policy is log.behavior):
+            found.append(key)
+    return frozenset(found)
 
 
 def _in_sample(overlap: Overlap, baseline: bool) -> Note:

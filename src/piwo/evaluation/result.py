@@ -34,6 +34,8 @@ class PolicyResult:
     """Evidence against "no better than the baseline", the logarithm of an e-value."""
     baseline: BaselineResult | None
     """None: the logging policy."""
+    unsupported: float | None = None
+    """Mean of sum_a pi(a|X) 1{mu(a|X) = 0}; None without full propensities."""
     provenance: Note | None = None
     """What the statements rest on if the policy may have been learned from these rows."""
     own_p: float | None = None

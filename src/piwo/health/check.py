@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from piwo import bounds
 from piwo.engines.state import State
-from piwo.evaluation.evaluate import unsupported_masses
+from piwo.evaluation.unsupported import unsupported_masses, unsupported_sums
 from piwo.health.record import (
     TABLE_ROWS,
     ActionRow,
@@ -112,7 +112,8 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     )
     if policy is not None:
         parts = (*parts, PolicySums(target, IW(), bounded=False), WeightHistogram(target))
-    sums = Joint(parts)
+    exact = unsupported_sums(log, target)
+    sums = Joint((*parts, *exact))
     looks = given.has_context and given.behavior is None
     used = {x.features for x in ready.values() if x.features is not None and x.needs_context}
     gaps = GapState()
@@ -129,8 +130,10 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
             of_policies.update(features.columns)
         if looks and not set(given.columns.context) <= of_policies:
             gaps = reduce(*_looking(given))
+    known = {name: rest.pop().mean} if exact else {}
     state, histogram = rest or (of_uniform, spread)
-    mass = unsupported_masses(log, {name: target}, np.flatnonzero(table.count == 0))[name]
+    never = np.flatnonzero(table.count == 0)
+    mass = unsupported_masses(log, {name: target}, never, known)[name]
     even_sums = (of_uniform.moments, of_uniform.bets.weight)
     made = _measured(
         log, name, delta, table, evidence, even_sums, spread, state.moments, histogram, mass

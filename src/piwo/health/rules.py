@@ -238,15 +238,22 @@ def _exploration(health: Health) -> Iterator[HealthFinding]:
 
 
 def _coverage(health: Health) -> Iterator[HealthFinding]:
-    """Actions were never logged."""
+    """Actions were never logged, or cannot be where the policy takes them."""
     missing = health.actions - health.actions_logged
+    mass = health.unsupported_mass
+    if missing == 0 and mass:
+        text = (
+            f"the {health.policy} policy gives probability {mass:.4g} to actions that the logger "
+            "could not take there (propensity 0); what they would have earned is unknown: log "
+            "them, or keep new policies away from them"
+        )
+        yield _finding("never-logged", _severity_of_share(mass), text)
     if missing == 0:
         return
     named = ", ".join(map(label_text, health.never_logged[:_NAMED]))
     if missing > _NAMED:
         named += ", ..."
     text = f"{missing} of {health.actions} actions were never logged ({named})"
-    mass = health.unsupported_mass
     if mass is not None:
         text += f"; the {health.policy} policy gives them probability {mass:.4g}"
     text += (

@@ -39,9 +39,9 @@ INCUMBENT = "incumbent"
 _STAYS = {LOGGING: "the logging policy", INCUMBENT: "the incumbent"}
 _COLUMNS = {
     "candidate": "candidate",
-    "value": "value",
+    "estimate": "estimate",
+    "standing": "less its error",
     "improvement_lower": "better by at least",
-    "standing": "both ways, less error",
 }
 
 
@@ -61,9 +61,12 @@ class PoolPoint:
     """None: the policy to fall back to."""
     policy: Policy
     certificate: Certificate
+    estimate: float | None = None
+    """Its self-normalized estimate, in the reward's unit, on all rows that it was not learned
+    from: both parts of the log, if both were learned from."""
     standing: float | None = None
-    """Its self-normalized estimate less one standard error, in the reward's unit, on all rows that
-    it was not learned from. The highest among the certified candidates is chosen."""
+    """That estimate less one standard error. The highest among the certified candidates is
+    chosen."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +199,7 @@ class Auto(SplitLearner):
         self.incumbent_in_sample_ = fallback == INCUMBENT and _in_sample(log, today)
         # rows that contradict their propensities in one direction are not trusted in the other
         trusted = [each for each in outcomes if _contradicted(each)] or outcomes
+        self._both = len(trusted) > 1
         self.path_ = {}
         for name in outcomes[0]:
             self.path_[name] = _point(log, [each[name] for each in trusted])
@@ -220,16 +224,20 @@ class Auto(SplitLearner):
                 "value": one.certificate.value,
                 "value_lower": one.certificate.value_lower,
                 "improvement_lower": one.certificate.improvement_lower,
+                "estimate": one.estimate,
                 "standing": one.standing,
             }
             tried.append(CandidateReport(name, one.policy, figures, name == self.chosen_))
+        columns = dict(_COLUMNS)
+        if self._both:
+            columns["estimate"] = "estimate, both ways"
         return LearningReport(
             lines=(
                 f"learned from {made.training_rows} rows, certified on {made.rows} others",
                 f"  {self.chosen_}: {self.rule_}",
             ),
             tried=tuple(tried),
-            columns=_COLUMNS,
+            columns=columns,
             facts={"chosen": self.chosen_, "refitted": self.refitted_},
             in_sample=self.incumbent_in_sample_,
             stays=None if point.candidate is not None else _STAYS[self.chosen_],
@@ -460,11 +468,13 @@ def _point(log: Log, outcomes: Sequence[_Outcome]) -> PoolPoint:
     """Return one candidate: of its policies the one with the higher bound, and its standing."""
     best = max(outcomes, key=_improvement)
     found = self_normalized(functools.reduce(MomentState.merge, [one.moments for one in outcomes]))
-    standing = None
-    if found.value is not None and found.standard_error is not None:
-        # V - SE
-        standing = log.value(found.value - found.standard_error)
-    return PoolPoint(best.candidate, best.policy, best.certificate, standing)
+    estimate = standing = None
+    if found.value is not None:
+        estimate = log.value(found.value)
+        if found.standard_error is not None:
+            # V - SE
+            standing = log.value(found.value - found.standard_error)
+    return PoolPoint(best.candidate, best.policy, best.certificate, estimate, standing)
 
 
 def _improvement(outcome: _Outcome) -> float:

@@ -25,6 +25,12 @@ class MassState(State):
     rows: float = 0.0
     mass: float = 0.0
 
+    @property
+    def mean(self) -> float:
+        """The mean over the rows; 0 without rows."""
+        # a sum of rounded probabilities may exceed 1
+        return min(1.0, self.mass / (self.rows or 1.0))
+
 
 @dataclass(frozen=True)
 class ActionMass(PolicyReduction[MassState]):
