@@ -534,6 +534,7 @@ def _withheld(made: Certificate) -> Certificate:
         baseline_value=None,
         ess=None,
         mean_weight=None,
+        unsupported_mass=None,
         propensity_p=None,
         notes=(note,),
     )
