@@ -107,6 +107,26 @@ def test_json_is_one_document_and_jsonl_many(piwo, uniform: Path, tmp_path: Path
     assert len(decisions((tmp_path / "acts.csv").read_text("utf-8"))) == 50
 
 
+def test_a_format_and_json_exclude_each_other_without_a_file(
+    piwo, uniform: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "x.csv").write_text("x\n1\n2\n", encoding="utf-8")
+    words = ("policy", "act", uniform, tmp_path / "x.csv", "--format", "csv", "--json")
+    done = piwo(*words)
+    assert (done.code, done.out) == (2, "")
+    assert "--format got 'csv', but --json prints the decisions" in done.err
+    done = piwo(*words, "--out", tmp_path / "out.txt")
+    assert done.code == 0
+    assert (tmp_path / "out.txt").read_text().startswith("action,propensity")
+
+
+def test_a_wrong_whole_number_names_its_option_once(piwo, uniform: Path) -> None:
+    done = piwo("policy", "act", uniform, "x.csv", "--seed", "1.5")
+    assert done.code == 2
+    assert done.err.count("--seed") == 1
+    assert "got '1.5', expected a whole number from 0 on" in done.err
+
+
 def test_no_contexts_is_an_error(piwo, uniform: Path, tmp_path: Path) -> None:
     (tmp_path / "none.csv").write_text("x\n", encoding="utf-8")
     done = piwo("policy", "act", uniform, "none.csv")

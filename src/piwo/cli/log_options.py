@@ -78,9 +78,8 @@ def whole(_: Any, tokens: Sequence[Token]) -> int:
     """
     text = tokens[0].value
     if not re.fullmatch(r"[0-9]+", text):
-        raise ValueError(
-            f"{tokens[0].keyword} got {text!r}, expected a whole number from 0 on, such as 7"
-        )
+        # The command's own message names the option.
+        raise ValueError(f"got {text!r}, expected a whole number from 0 on, such as 7")
     return int(text)
 
 

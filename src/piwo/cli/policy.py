@@ -127,6 +127,11 @@ def act(
     output: OutputOptions = DEFAULT_OUTPUT,
 ) -> Answer:
     """Act on contexts: one action per row and its probability. Log both, to learn from later."""
+    if output.json and format is not None and out is None:
+        raise UsageError(
+            f"--format got {format!r}, but --json prints the decisions in its document; leave one "
+            "of them out, or write the decisions to a file (--out)"
+        )
     policy = piwo.load(file)
     _check_acts(file, policy)
     if epsilon:
