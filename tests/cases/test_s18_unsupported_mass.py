@@ -98,3 +98,12 @@ def test_certificates_and_health_say_it() -> None:
     )
     plain = made(propensities=None, propensity=np.full(N, 1 / 3))
     assert piwo.certify(plain, {"c": Constant("c", LABELS)})["c"].unsupported_mass == 0.0
+
+
+def test_a_policy_of_the_context_on_a_log_without_vectors() -> None:
+    plain = made(propensities=None, propensity=np.full(N, 1 / 3), actions=[*LABELS, "d"])
+    policy = Tabular(
+        [[0.0, 0.0, 0.0, 1.0], [0.5, 0.5, 0.0, 0.0]], [*LABELS, "d"], contexts=[[0.5], [0.0]]
+    )
+    assert piwo.evaluate(plain, policy).unsupported_mass == pytest.approx(0.1)
+    assert piwo.certify(plain, {"new": policy})["new"].unsupported_mass == pytest.approx(0.1)

@@ -145,6 +145,10 @@ def certify(
     return request.finish(reduce(request.log, request.sums))
 
 
+_FEW = 64
+"""How often policies may be evaluated again to find how much of them was never logged."""
+
+
 @dataclass(frozen=True)
 class CertificateRequest:
     """A request for lower bounds, and what its certificates record besides them.
@@ -302,7 +306,7 @@ class CertificateRequest:
             self.request.policies,
             result.never_logged,
             {key: one.unsupported for key, one in result.policies.items()},
-            another_pass=False,
+            another_pass=len(result.never_logged) * len(result.policies) <= _FEW,
         )
         made = {}
         for key in result.policies:

@@ -12,7 +12,7 @@ import numpy as np
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.intervals import IntervalMethod
-from piwo.intervals.loggers import check_loggers
+from piwo.intervals.loggers import BASELINE, check_loggers
 from piwo.intervals.matching import name_of
 from piwo.intervals.point import importance_weighted
 from piwo.logs.log import Log
@@ -25,7 +25,6 @@ from piwo.scores import IW
 
 __all__ = ["PAIR_SHIFTS", "PAIR_WEIGHTS", "Baseline", "BaselineResult", "Difference"]
 
-BASELINE = "the baseline"
 PAIR_SHIFTS = (0.0, *(k for _, k in PAIR_BASELINES))
 """By how much each of the pooled quantities is raised beyond 1: the plain one, then those with
 control variates."""

@@ -16,7 +16,11 @@ from piwo.policies.provenance import Provenance, record_in
 from piwo.reductions.digest import LoggerDigest
 from piwo.reductions.reduce import reduce
 
-__all__ = ["check_loggers", "has_logger", "logger_record"]
+__all__ = ["BASELINE", "check_loggers", "has_logger", "logger_record"]
+
+
+BASELINE = "the baseline"
+"""What errors call a baseline that has no name among the policies."""
 
 
 def has_logger(policy: Policy) -> bool:
@@ -92,13 +96,16 @@ def _records(origin: Provenance) -> list[Mapping[str, Any]]:
 
 
 def _refusal(name: Any, log: Log, there: Mapping[str, Any]) -> str:
+    who = f"policy {str(name)!r}"
+    if name == BASELINE:
+        who = name
     instead = "leave it out to use the logging policy of this log, or name a policy that can act"
     if not there:
         return (
-            f"policy {str(name)!r} is the logging policy of a log that its file does not describe, "
+            f"{who} is the logging policy of a log that its file does not describe, "
             f"so that it cannot be used on {log.source.name}; {instead}"
         )
     return (
-        f"policy {str(name)!r} stands for the logging policy of {there.get('log')} "
+        f"{who} stands for the logging policy of {there.get('log')} "
         f"({there.get('rows')} rows), and these are the rows of {log.source.name}; {instead}"
     )
