@@ -17,7 +17,7 @@ from piwo.evaluation.notes import as_notes, copies_note, unit_note
 from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.request import ErrorBudget, Request
 from piwo.evaluation.result import PolicyResult, RequestResult
-from piwo.evaluation.unsupported import unsupported_masses
+from piwo.evaluation.unsupported import with_masses
 from piwo.intervals import INTERVALS, IntervalMethod, interval_named
 from piwo.intervals.matching import check_actions_known, check_named
 from piwo.intervals.point import importance_weighted
@@ -143,10 +143,6 @@ def certify(
         facts=facts,
     )
     return request.finish(reduce(request.log, request.sums))
-
-
-_FEW = 64
-"""How often policies may be evaluated again to find how much of them was never logged."""
 
 
 @dataclass(frozen=True)
@@ -300,18 +296,9 @@ class CertificateRequest:
                 "the earlier certificate is of other rows, so they are not used "
                 f"again; leave {argument('earlier')} out"
             )
-        result = self.request.finish(states[0], raw)
-        masses = unsupported_masses(
-            self.log,
-            self.request.policies,
-            result.never_logged,
-            {key: one.unsupported for key, one in result.policies.items()},
-            another_pass=len(result.never_logged) * len(result.policies) <= _FEW,
-        )
-        made = {}
-        for key in result.policies:
-            one = self._certificate(key, result, digest)
-            made[key] = replace(one, unsupported_mass=masses[key])
+        found = self.request.finish(states[0], raw)
+        result = with_masses(self.log, self.request.policies, found)
+        made = {key: self._certificate(key, result, digest) for key in result.policies}
         if self.place is not None and not any(one.improves for one in made.values()):
             made = {key: _withheld(one) for key, one in made.items()}
         return {key: made[one] for key, one in self.same_as.items()}
@@ -358,6 +345,7 @@ class CertificateRequest:
             units=log.columns.units_of(n),
             ess=effective_size(moments.w, moments.w2),
             mean_weight=mean_weight,
+            unsupported_mass=found.unsupported,
             propensity_p=result.least_p,
             reward_range=log.reward_range,
             cost=log.columns.cost,
@@ -373,10 +361,8 @@ class CertificateRequest:
         if budget.shares is not None:
             made = replace(made, share=budget.shares[key])
         if result.baseline is not None:
-            baseline = result.baseline
-            made = replace(
-                made, baseline=baseline.baseline.name, baseline_value=baseline.value(log)
-            )
+            base = result.baseline
+            made = replace(made, baseline=base.baseline.name, baseline_value=base.value(log))
         if result.contradicted is None:
             gain = found.raw.gain
             if gain is not None:

@@ -35,7 +35,8 @@ class PolicyResult:
     baseline: BaselineResult | None
     """None: the logging policy."""
     unsupported: float | None = None
-    """Mean of sum_a pi(a|X) 1{mu(a|X) = 0}; None without full propensities."""
+    """Mean of sum_a pi(a|X) 1{mu(a|X) = 0}; without full propensities None, or for certificates
+    what was never logged."""
     provenance: Note | None = None
     """What the statements rest on if the policy may have been learned from these rows."""
     own_p: float | None = None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
+from piwo.evaluation.result import RequestResult
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import Joint
@@ -14,7 +16,10 @@ from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.reduce import reduce
 from piwo.reductions.unsupported import UnsupportedMass
 
-__all__ = ["unsupported_masses", "unsupported_sums"]
+__all__ = ["unsupported_masses", "unsupported_sums", "with_masses"]
+
+_FEW = 64
+"""How often the policies of a certificate may be evaluated again."""
 
 
 def unsupported_sums(log: Log, policy: Policy) -> tuple[UnsupportedMass, ...]:
@@ -78,3 +83,20 @@ def unsupported_masses(
         for name, state in zip(by_row, states, strict=True):
             masses[name] = state.mean
     return masses
+
+
+def with_masses(log: Log, policies: Mapping[Any, Policy], result: RequestResult) -> RequestResult:
+    """Return the result with each policy's `unsupported_masses`, for certificates.
+
+    That takes another pass only if it is a quick one.
+
+    Args:
+        log: the rows.
+        policies: over the log's action list.
+        result: what the pass over the log found.
+    """
+    quick = len(result.never_logged) * len(policies) <= _FEW
+    known = {key: one.unsupported for key, one in result.policies.items()}
+    masses = unsupported_masses(log, policies, result.never_logged, known, another_pass=quick)
+    found = {key: replace(one, unsupported=masses[key]) for key, one in result.policies.items()}
+    return replace(result, policies=found)
