@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-clusters test-statistics check lint format types layers rules examples runtime-types oldest \
+.PHONY: help demo fuzz test test-clusters test-statistics check lint format types layers rules examples runtime-types oldest \
 	test-duckdb-extensions clean
 # A stamp is removed when its recipe fails, and no two recipes install into one environment at once.
 .DELETE_ON_ERROR:
@@ -32,6 +32,7 @@ help:
 	@echo "make test            set up, then run the tests against the built wheel"
 	@echo "make test-clusters   the tests on Spark and Dask"
 	@echo "make test-statistics the tests that simulate the promises many times over"
+	@echo "make fuzz            damage COUNT files (20000) and watch what the command makes of them"
 	@echo "make check           lint, format, types, layers, house rules, docstring examples"
 	@echo "make runtime-types   the tests again, with every annotation checked while they run"
 	@echo "make oldest          the tests with the oldest dependencies that pyproject.toml allows"
@@ -83,6 +84,11 @@ test-clusters: $(VENV)/test.stamp
 
 test-statistics: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n auto -m statistics $(PYTEST_ARGS)
+
+# `make test` runs the first inputs of the same series; FUZZ_ARGS="--seed 1 --keep build/fuzz" for others, kept.
+COUNT ?= 20000
+fuzz: $(VENV)/test.stamp
+	$(BIN)/python tests/fuzz/fuzzer.py --count $(COUNT) $(FUZZ_ARGS)
 
 # ------------------------------------------------------------------------------------------------------ checks
 check: lint format types layers rules examples

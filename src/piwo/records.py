@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -141,7 +142,9 @@ class SavedRecord(Record):
         Raises:
             FileError: if the file cannot be written.
         """
-        made = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        page = self.to_dict()
+        page["checksum"] = _checksum(page)
+        made = json.dumps(page, indent=2, ensure_ascii=False, allow_nan=False)
         # file names may hold half characters (surrogates), which have no UTF-8; JSON escapes them
         write_file(Path(path), f"{made}\n".encode(errors="backslashreplace"))
 
@@ -156,7 +159,18 @@ class SavedRecord(Record):
             record = json.loads(read_file(Path(path)))
         except (ValueError, RecursionError) as cause:
             raise FileError(f"{path} is not JSON ({cause}); {cls.remedy}") from None
+        # Files of piwo before 0.1.0 have no checksum.
+        if isinstance(record, dict) and "checksum" in record:
+            written = record.pop("checksum")
+            if written != _checksum(record):
+                raise FileError(
+                    f"{path}: {cls.what} was changed after it was written; {cls.remedy}"
+                )
         return cls.from_dict(record)
+
+
+def _checksum(page: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def now() -> str:

@@ -99,7 +99,7 @@ class Checkpoint:
                 self.begun = i + 1
                 state = known.state
                 if known.task is None:
-                    state = task.from_bytes(state.tobytes())
+                    state = self._state(task, state)
                 self.passes[i] = replace(known, state=state, task=task)
                 return self.passes[i]
         if self.begun == len(self.passes):
@@ -108,6 +108,16 @@ class Checkpoint:
             self.begun += 1
             return fresh
         raise self._another(source.name, rows)
+
+    def _state(self, task: Task[S], data: Any) -> S:
+        """Return the state in the bytes of a file."""
+        try:
+            return task.from_bytes(data.tobytes())
+        except Exception:  # noqa: BLE001 (damaged bytes can raise anything)
+            raise FileError(
+                f"{str(self.path)!r} is a damaged checkpoint; remove it to begin anew, or name "
+                "another file"
+            ) from None
 
     def _another(self, name: str, rows: str) -> FileError:
         known = self.passes[self.begun]

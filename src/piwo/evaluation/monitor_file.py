@@ -16,7 +16,7 @@ from piwo._version import __version__
 from piwo.errors import FileError
 from piwo.files import read_file, write_file
 from piwo.logs.propensity_error import ErrorBoundRows, PropensityErrorBound
-from piwo.records import jsonable
+from piwo.records import jsonable, number, text, whole
 from piwo.reductions import BETS, BetState, MomentState, PolicyState
 
 __all__ = ["read_monitor", "write_monitor"]
@@ -128,6 +128,7 @@ def _fields(page: dict[str, Any]) -> dict[str, Any]:
         origin = low / (high - low) if math.isfinite(high) else low
         moments["earned"] = moments["wr"] + origin * moments["w"]
     bets = {name: _bet_sums(name, values) for name, values in page["bets"].items()}
+    _check_facts(page)
     return {
         "name": page["name"],
         "delta": page["delta"],
@@ -139,10 +140,26 @@ def _fields(page: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sum(value: float | None) -> Any:
+def _sum(value: Any) -> Any:
     if value is None:
         return math.inf
+    if not number()(value):
+        raise ValueError(f"{value!r:.80} is not a number")
     return value
+
+
+def _check_facts(page: Mapping[str, Any]) -> None:
+    """Raise for a field that no monitor has, as in a file that was made by hand."""
+    rules = {"name": text, "cost": _is_flag, "delta": number(0.0, 1.0)}
+    for name, fits in rules.items():
+        if not fits(page[name]):
+            raise ValueError(f"{name} is {page[name]!r:.80}")
+    if not whole(int(page["reward_range"] is not None))(page["moments"]["rows"]):
+        raise ValueError(f"it has {page['moments']['rows']!r:.80} rows")
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
 
 
 def _bet_sums(name: str, values: list[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -155,7 +172,10 @@ def _range(ends: list[Any] | None) -> tuple[float, float] | None:
     if ends is None:
         return None
     low, high = ends
-    return float(low), _sum(high)
+    high = _sum(high)
+    if not number()(low) or low >= high:
+        raise ValueError(f"the range of rewards is {ends!r:.80}")
+    return float(low), high
 
 
 def _error_bounds(records: list[dict[str, Any]]) -> ErrorBoundRows:

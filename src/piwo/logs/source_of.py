@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -222,7 +223,7 @@ def _first_keys(path: str) -> list[str]:
         with opened(path, "rt", encoding="utf-8-sig") as file:
             pairs = json.loads(file.readline(), object_pairs_hook=list)
         return [str(x[0]) for x in pairs]
-    except (OSError, EOFError, ValueError, TypeError, IndexError, RecursionError):
+    except (OSError, EOFError, ValueError, TypeError, IndexError, RecursionError, zlib.error):
         # DuckDB reads the file next and reports the error.
         return []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -60,7 +61,7 @@ def header_of(path: str) -> Header:
         raise DataError(
             f"the header of {path!r} cannot be read ({cause}); its first line must name columns"
         ) from None
-    except (OSError, EOFError) as cause:
+    except (OSError, EOFError, zlib.error) as cause:
         raise FileError(f"{path!r} cannot be read ({cause}); write or copy it again") from None
     if not any(x.strip() for x in listed):
         raise DataError(f"the first line of {path!r} is blank, expected the names of the columns")

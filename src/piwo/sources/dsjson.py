@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -121,7 +122,7 @@ def _chunks(path: str) -> Iterator[tuple[int, list[str]]]:
                 lines = _text(rest + head, path, number).split("\n")
                 yield number, lines
                 number, rest = number + len(lines), rest_of_block
-    except (OSError, EOFError) as cause:
+    except (OSError, EOFError, zlib.error) as cause:
         raise FileError(f"{path!r} cannot be read ({cause}); write or copy it again") from None
     if rest:
         yield number, [_text(rest, path, number)]
