@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from tokenize import TokenError
 from uuid import uuid4
 
 import numpy as np
@@ -224,7 +225,10 @@ def array_from(data: bytes) -> npt.NDArray[np.float64]:
     source = io.BytesIO(data)
     if np.lib.format.read_magic(source) != (1, 0):
         raise ValueError("an array is in a newer format than piwo writes")
-    shape, fortran, kind = np.lib.format.read_array_header_1_0(source)
+    try:
+        shape, fortran, kind = np.lib.format.read_array_header_1_0(source)
+    except (TokenError, SyntaxError, RecursionError, MemoryError):
+        raise ValueError("the header of an array cannot be read") from None
     rest = len(data) - source.tell()
     if kind != np.dtype("<f8") or fortran:
         raise ValueError(f"an array has type {kind}, expected little-endian float64 in C order")

@@ -1,5 +1,6 @@
 """Engines: the same numbers everywhere, clear refusals from workers, progress, and no rows."""
 
+import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from piwo.engines import reporting, using
-from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.errors import DataError, PiwoError, PiwoWarning, UsageError
 from piwo.logs import Log, read
 from piwo.policies import Uniform
 from piwo.reductions import ActionTable, Digest, PolicySums, reduce
@@ -78,6 +79,33 @@ def test_a_refusal_in_a_worker_is_the_refusal_of_the_whole_log(small_batches: No
         reduce(read(bad), Digest())
     # the block that failed left nothing behind
     assert reduce(read(table()), Digest()).rows == 1000
+
+
+def dies(_: object) -> None:
+    """End the process that works on it, as the system does when memory is short."""
+    os._exit(9)
+
+
+class Dying:
+    """A mapper whose workers die."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self.pool = pool
+
+    def map(self, function: object, fragments: list[Any]) -> Any:
+        return self.pool.map(dies, range(len(fragments)))
+
+
+def test_a_worker_that_dies_is_one_line() -> None:
+    log = read(table())
+    words = "a worker of Dying died .*fewer workers"
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        using(Dying(pool)),
+        pytest.raises(PiwoError, match=words) as wrong,
+    ):
+        reduce(log, Digest())
+    assert "\n" not in str(wrong.value)
 
 
 def test_harmless_findings_become_one_warning(small_batches: None) -> None:

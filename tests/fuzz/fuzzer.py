@@ -445,7 +445,12 @@ def judged(one: Input, good: dict[tuple[str, ...], str], path: str) -> tuple[int
     except Exception as cause:  # noqa: BLE001 (this is what is looked for)
         return -1, f"{type(cause).__name__}: {cause}"[:300]
     wrong = fault(code, out, err)
-    if wrong is None and one.exact and code == 0 and out.replace("bad-", "") != good[one.words]:
+    if (
+        wrong is None
+        and one.exact
+        and code == 0
+        and out.replace("bad-", "") != good[one.kind, *one.words]
+    ):
         wrong = "another answer than of the good file, although it has checksums"
     return code, wrong
 
@@ -465,9 +470,9 @@ def worker(folder: Path, seed: int, first: int, last: int) -> None:
     for number in range(first, last):
         one = input_of(folder, seed, number)
         name = next((x for x in one.words if x.startswith("bad-")), f"bad-{one.kind}")
-        if one.exact and one.words not in good:
+        if one.exact and (one.kind, *one.words) not in good:
             plain = [x.removeprefix("bad-") for x in one.words]
-            good[one.words] = ran(one.kind, plain, str(folder / KINDS[one.kind][0]))[1]
+            good[one.kind, *one.words] = ran(one.kind, plain, str(folder / KINDS[one.kind][0]))[1]
         print(json.dumps([number, "begun"]), file=report, flush=True)
         Path(name).write_bytes(one.data)
         code, wrong = judged(one, good, name)

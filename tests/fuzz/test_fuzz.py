@@ -71,6 +71,6 @@ def test_right_answers_are_not_findings(folder: Path, monkeypatch: pytest.Monkey
     assert fault(2, "", "piwo: warning: a\npiwo: error: b\n") is None
     monkeypatch.chdir(folder)
     changed = Input("certificate", b"", (), exact=True)
-    _, wrong = judged(changed, {(): "another"}, KINDS["certificate"][0])
+    _, wrong = judged(changed, {("certificate",): "another"}, KINDS["certificate"][0])
     assert wrong is not None
     assert "checksums" in wrong

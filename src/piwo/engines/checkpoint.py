@@ -191,15 +191,18 @@ class Checkpoint:
             passes: list[Passed[Any]] = []
             for name, source, work, progress in plain:
                 state, rows, pieces, done = progress
+                facts = [type(x) for x in (rows, pieces, done, name, source, work)]
+                if facts != [int, int, bool, str, str, str] or state.dtype != np.uint8:
+                    raise ValueError(facts)
                 passes.append(Passed(state, rows, pieces, done, name, source, work))
-        except (FileError, LookupError, TypeError, ValueError):
+        except (FileError, LookupError, TypeError, ValueError, AttributeError):
             raise FileError(
                 f"{str(self.path)!r} is not a checkpoint, or cut short or damaged; "
                 "name another file, or remove it"
             ) from None
         if version != __version__:
             raise FileError(
-                f"{str(self.path)!r} is a checkpoint of piwo {version}, this is "
+                f"{str(self.path)!r} is a checkpoint of piwo {version!s:.40}, this is "
                 f"{__version__}; go on with that version, or remove it to begin anew"
             )
         self.passes = passes

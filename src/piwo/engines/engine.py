@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from piwo.checks import shown
 from piwo.engines.checkpoint import Checkpoint, Passed, current
@@ -14,7 +15,7 @@ from piwo.engines.cluster import in_cluster
 from piwo.engines.settings import Mapper, mapping
 from piwo.engines.task import Task, fold_fragment
 from piwo.engines.threads import on_threads
-from piwo.errors import UsageError
+from piwo.errors import PiwoError, UsageError
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source, Streamed
 
@@ -115,7 +116,7 @@ def _mapped(mapper: Mapper, task: Task[S], fragments: list[Fragment]) -> Iterato
     found = mapper.map(partial(fold_fragment, task), fragments)
     if not isinstance(found, Iterable):
         raise UsageError(f"{name}.map gave {shown(found)}, expected {expected}")
-    for one in found:
+    for one in _alive(found, name):
         count += 1
         if not (isinstance(one, tuple) and len(one) == 2) or count > len(fragments):
             received = f"{shown(one)} as result {count}"
@@ -123,6 +124,21 @@ def _mapped(mapper: Mapper, task: Task[S], fragments: list[Fragment]) -> Iterato
         yield one
     if count < len(fragments):
         raise UsageError(f"{name}.map gave {count} results, expected {expected}")
+
+
+def _alive(found: Iterable[Any], name: str) -> Iterator[Any]:
+    """Yield the results of a mapper; a worker that died is one line.
+
+    Raises:
+        PiwoError: if the mapper's processes ended before their work.
+    """
+    try:
+        yield from found
+    except BrokenExecutor as cause:
+        raise PiwoError(
+            f"a worker of {name} died ({cause}); give it more memory or fewer workers, and make "
+            "the mapper anew"
+        ) from None
 
 
 def _cut(fragments: list[Fragment]) -> str:
