@@ -348,8 +348,19 @@ def action_labels(text: str) -> list[str] | list[int]:
         return list(range(int(first), int(last) + 1))
     if text.startswith("@"):
         labels = _lines(text[1:])
+        # A line break at the end of the file is not a line.
+        blank = [str(i) for i, label in enumerate(labels, 1) if not label.strip()]
+        if blank:
+            raise UsageError(
+                f"--actions: {text[1:]!r} has {len(blank)} blank lines (line {', '.join(blank[:5])}"
+                "), expected one label a line; remove them"
+            )
     else:
         labels = [x.strip() for x in text.split(",")]
+        if "" in labels:
+            raise UsageError(
+                f"--actions got {text!r}, which has an empty label; remove the comma too many"
+            )
     if all(_whole(x) for x in labels):
         return [int(x) for x in labels]
     return labels

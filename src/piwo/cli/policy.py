@@ -26,6 +26,7 @@ from piwo.logs.source_of import source_of
 from piwo.policies import Policy, SavedPolicy
 from piwo.policies.provenance import record_in
 from piwo.sources.csv import csv_source
+from piwo.sources.gzip_files import require_undamaged
 from piwo.sources.paths import files_of, kind_of
 from piwo.sources.query import QuerySource, file_list
 from piwo.sources.source import Source
@@ -206,6 +207,7 @@ def _source(text: str, features: Features | None) -> Source:
     except FileError:
         return source_of(text, Columns())  # a query, or the same error
     kind = kind_of(paths)
+    require_undamaged(paths)
     if kind == "csv":
         items: tuple[Feature, ...] = ()
         if features is not None:

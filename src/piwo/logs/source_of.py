@@ -19,6 +19,7 @@ from piwo.sources.csv import csv_source, header_of
 from piwo.sources.databases import database_source, is_database
 from piwo.sources.filters import condition, filtered, mentioned
 from piwo.sources.frames import is_frame, to_table
+from piwo.sources.gzip_files import require_undamaged
 from piwo.sources.hive import hive_options, partitions_of
 from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import files_of, kind_of
@@ -170,6 +171,7 @@ def _text_source(
     Read as text, a label keeps its zeros and digits, and validation counts and names a word in a
     number column instead of stopping the read. A condition gets such columns as numbers.
     """
+    require_undamaged(path for path in paths if not is_remote(path))
     partitions = partitions_of(paths)
     if kind == "csv":
         names = [*header_of(paths[0]).names, *(x.name for x in partitions)]

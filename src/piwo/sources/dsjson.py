@@ -42,14 +42,37 @@ _KIND = """
     case when regexp_full_match(line, '\\s*') then 'blank'
          when not regexp_matches(line, '^\\s*\\{') then 'not JSON'
          when e is null then 'broken JSON'
-         when e._skipLearn then 'skip-learn'
+         when json_type(line, '$._skipLearn') = 'BOOLEAN' and e._skipLearn then 'skip-learn'
          when e.a is null and e.p is null and e.c is null and e._outcomes is null then 'no decision'
          else 'event' end
 """
+_WHOLE = "('UBIGINT', 'BIGINT', 'NULL')"
+_REAL = "('UBIGINT', 'BIGINT', 'DOUBLE', 'NULL')"
+
+
+def _is_not(field: str, types: str) -> str:
+    """Return the condition that a field is there and of another type: it would be converted."""
+    return f"json_type(line, '$.{field}') not in {types}"
+
+
+def _has_other(field: str, types: str) -> str:
+    """Return the condition that a list has entries of other types."""
+    return f"len(list_filter(json_type(line, '$.{field}[*]'), lambda x: x not in {types})) > 0"
+
+
 # Each rule, as it reads when broken, and the condition that it is. `a` is a ranking, the chosen
 # action first; p[j] belongs to a[j]. A label probability is printed as float32 or with six digits,
 # hence the relative tolerance of 1e-5.
 _RULES = {
+    "has a field twice": "len(json_keys(line)) <> len(list_distinct(json_keys(line)))",
+    "has a _skipLearn that is not true or false": _is_not("_skipLearn", "('BOOLEAN', 'NULL')"),
+    "has a pdrop that is not a number": _is_not("pdrop", _REAL),
+    "has a _label_cost that is not a number": _is_not("_label_cost", _REAL),
+    "has a _label_probability that is not a number": _is_not("_label_probability", _REAL),
+    "has a _label_Action that is not a whole number": _is_not("_label_Action", _WHOLE),
+    "has a _labelIndex that is not a whole number": _is_not("_labelIndex", _WHOLE),
+    "has an a with entries that are not whole numbers": _has_other("a", _WHOLE),
+    "has a p with entries that are not numbers": _has_other("p", _REAL),
     "is a multi-slot event (CCB or slates), expected one decision a line": (
         "e._outcomes is not null or e.c._slots is not null"
     ),
@@ -62,7 +85,7 @@ _RULES = {
     ),
     "has a _label_Action that is not the first of a": "e._label_Action is distinct from e.a[1]",
     "has a _labelIndex that is not _label_Action - 1": "e._labelIndex <> e.a[1] - 1",
-    "has a p with entries that are not numbers": "len(list_filter(e.p, lambda x: x is null)) > 0",
+    "has a p with entries that are null": "len(list_filter(e.p, lambda x: x is null)) > 0",
     "has a _label_probability that is not the first of p": (
         "e._label_probability is null or abs(e._label_probability - e.p[1]) > 1e-5 * "
         "greatest(e.p[1], e._label_probability)"

@@ -64,7 +64,10 @@ class ParquetFragment:
 
         try:
             with pq.ParquetFile(
-                readable(self.path), memory_map=True, read_dictionary=list(self.dictionaries)
+                readable(self.path),
+                memory_map=True,
+                read_dictionary=list(self.dictionaries),
+                page_checksum_verification=True,
             ) as file:
                 rows = _rows_at_once(file, self.groups, self.columns)
                 # Decoded in this thread: the engine reads several fragments at once.
