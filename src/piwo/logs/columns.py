@@ -287,6 +287,8 @@ def match_names(
 
 
 def _nearest(name: str, available: Sequence[str], what: str) -> str:
+    if not available:
+        return f"there are no {what}"
     near = difflib.get_close_matches(name, available, n=3, cutoff=0.5)
     shown = ", ".join(map(repr, available[:20]))
     if len(available) > 20:

@@ -283,7 +283,7 @@ class Log:
         column = self.columns.action
         kind = self.source.schema.field(column).type
         # Raises for types that are not labels, before anything is read.
-        label_array(pa.array([], kind), column)
+        label_array(pa.nulls(0, kind), column)
         source = self.source
         if isinstance(source, ParquetSource) and is_text(kind):
             # The pass then looks at each dictionary once, not at the text of each row.

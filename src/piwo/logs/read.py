@@ -35,6 +35,10 @@ from piwo.sources.table import TableSource
 __all__ = ["log_of_arrays", "read", "read_dsjson"]
 
 
+_MOST_CELLS = 2**27
+"""Entries of a sparse context that is made plain: 1 GB."""
+
+
 @documents_roles(ROLES)
 def read(
     source: Any,
@@ -286,7 +290,7 @@ def _require_one_length(columns: Mapping[Any, Any]) -> None:
         if not hasattr(values, "__len__"):
             kind = type(values).__name__
             raise UsageError(
-                f"{name} is a {kind}, expected an array or a list with one entry a row"
+                f"{name} is of type {kind}, expected an array or a list with one entry a row"
             )
         lengths[name] = len(values)
     if len(set(lengths.values())) > 1:
@@ -312,6 +316,16 @@ def _context_columns(context: Any) -> dict[str, Any]:
 
 def _matrix(values: Any, name: str) -> Any:
     """Return values as an array of numbers, masked entries as NaN."""
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        # A sparse matrix of SciPy; passes over a log need plain rows.
+        cells = values.shape[0] * values.shape[1]
+        if cells > _MOST_CELLS:
+            raise UsageError(
+                f"{name} is a sparse matrix of {values.shape[0]} x {values.shape[1]}, which would "
+                f"take {8 * cells / 2**30:.3g} GB; give columns of text, which are hashed, instead "
+                "of one column a value"
+            )
+        values = values.toarray()
     try:
         matrix = np.asarray(unmasked(values))
         if matrix.dtype.kind in "biuf":

@@ -17,6 +17,7 @@ from piwo.logs.columns import Columns
 from piwo.sources.addresses import is_remote
 from piwo.sources.csv import csv_source, header_of
 from piwo.sources.databases import database_source, is_database
+from piwo.sources.datasets import DatasetSource, is_dataset
 from piwo.sources.filters import condition, filtered, mentioned
 from piwo.sources.frames import is_frame, to_table
 from piwo.sources.gzip_files import require_undamaged
@@ -81,6 +82,8 @@ def _unfiltered(source: Any, paths: list[str] | None) -> Source:
     clustered = _clustered(source)
     if clustered is not None:
         return clustered
+    if is_dataset(source):
+        return DatasetSource(source)
     if is_frame(source):
         return TableSource(to_table(source))
     if paths is not None:

@@ -63,10 +63,50 @@ def to_table(frame: Any) -> pa.Table:
 
 def _table(frame: Any) -> pa.Table:
     if type(frame).__module__.split(".")[0] == "pandas":
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        return _pandas_table(frame)
     if _is_polars(frame):
         return _polars_table(frame)
     return pa.table(frame)
+
+
+def _pandas_table(frame: Any) -> pa.Table:
+    """Return a pandas frame with types that Arrow and piwo know.
+
+    Intervals, and categories that are intervals or times, become their text, such as "(0, 10]";
+    sparse columns become plain ones. A column that mixes types is kept under a type that is refused
+    if the column is used.
+    """
+    import pandas as pd
+
+    refuse_twice([str(name) for name in frame.columns])
+    columns = {}
+    for name in frame.columns:
+        values = frame[name]
+        kind = values.dtype
+        if isinstance(kind, pd.CategoricalDtype) and not _is_plain(kind.categories.dtype):
+            values = values.cat.rename_categories([str(x) for x in kind.categories])
+        elif isinstance(kind, pd.IntervalDtype):
+            values = values.map(str, na_action="ignore").astype(object)
+        elif isinstance(kind, pd.SparseDtype):
+            values = values.sparse.to_dense()
+        columns[name] = values
+    try:
+        return pa.Table.from_pandas(pd.DataFrame(columns, copy=False), preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError):
+        return pa.table({str(name): _pandas_column(x) for name, x in columns.items()})
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether categories of this type are labels: text, whole numbers, true or false."""
+    return getattr(kind, "kind", "O") in "OiubU" and str(kind)[:8] != "interval"
+
+
+def _pandas_column(values: Any) -> Any:
+    try:
+        return pa.Array.from_pandas(values)
+    except (pa.ArrowException, TypeError, ValueError):
+        mixed = pa.struct([("values of several types", pa.null())])
+        return pa.nulls(len(values), mixed)
 
 
 def _column(values: Any) -> Any:

@@ -1,0 +1,99 @@
+"""Frames with types that are not numbers or text: S06."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import piwo
+from piwo.policies import Uniform
+
+N = 40
+PRICE = np.random.default_rng(0).random(N) * 30
+BASE: dict[str, Any] = {"action": ["a", "b"] * 20, "reward": [1, 0] * 20, "propensity": [0.5] * N}
+DAYS = pd.Categorical(pd.to_datetime(["2026-01-01", "2026-01-02"] * 20))
+
+
+@pytest.mark.parametrize(
+    ("values", "level"),
+    [
+        (pd.cut(PRICE, [0, 10, 20, 30]), "(0, 10]"),
+        (pd.qcut(PRICE, 2, labels=["low", "high"]), "high"),
+        (pd.arrays.IntervalArray.from_breaks(np.arange(N + 1)), "(0, 1]"),
+        (DAYS, "2026-01-01 00:00:00"),
+    ],
+)
+def test_categories_of_intervals_and_times_are_their_text(values: Any, level: str) -> None:
+    as_context = piwo.read(pd.DataFrame({**BASE, "x": values}), context="x")
+    assert as_context.features is not None
+    assert level in as_context.features.items[0].levels
+    as_action = piwo.read(pd.DataFrame({**BASE, "action": values}))
+    assert level in as_action.actions.labels
+    assert piwo.evaluate(as_action, Uniform(as_action.actions)).value is not None
+
+
+def test_missing_intervals_stay_missing() -> None:
+    cut = pd.cut(np.where(PRICE < 5, np.nan, PRICE), [0, 10, 30])
+    log = piwo.read(pd.DataFrame({**BASE, "action": cut}))
+    with pytest.raises(piwo.DataError, match="is missing"):
+        piwo.evaluate(log, Uniform(log.actions))
+
+
+def test_categories_in_arrow_that_are_no_labels_are_named() -> None:
+    days = pa.array(DAYS.astype("datetime64[us]")).dictionary_encode()
+    table = pa.table({**BASE, "action": days})
+    with pytest.raises(piwo.DataError, match="column 'action' has"):
+        piwo.read(table).actions  # noqa: B018
+
+
+def test_sparse_columns_and_matrices_are_read() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    dense = np.eye(N)[:, :3]
+    frame = pd.DataFrame({**BASE, "x": pd.arrays.SparseArray(dense[:, 0])})
+    (batch,) = piwo.read(frame, context="x").each_batch(context=True)
+    assert (batch.context[:, 0] == dense[:, 0]).all()
+    (batch,) = piwo.Log.from_arrays(**BASE, context=sparse.csr_matrix(dense)).each_batch(
+        context=True
+    )
+    assert (batch.context == dense).all()
+    with pytest.raises(piwo.UsageError, match="a sparse matrix of 40 x 10000000"):
+        piwo.Log.from_arrays(**BASE, context=sparse.csr_matrix((N, 10_000_000)))
+
+
+def test_a_column_of_several_types_matters_only_if_it_is_used() -> None:
+    frame = pd.DataFrame({**BASE, "x": [1, "a"] * 20})
+    assert piwo.evaluate(piwo.read(frame), Uniform(["a", "b"])).value == 0.5
+    with pytest.raises(piwo.UsageError, match="'x' has type struct<values of several types"):
+        piwo.read(frame, context="x").features  # noqa: B018
+
+
+def test_a_dataset_is_read_file_by_file(tmp_path: Path) -> None:
+    for day in (1, 2):
+        (tmp_path / f"day={day}").mkdir()
+        table = pa.table({**BASE, "x": PRICE + day})
+        pq.write_table(table, tmp_path / f"day={day}" / "rows.parquet", row_group_size=7)
+    log = piwo.read(ds.dataset(tmp_path, partitioning="hive"), context=["x", "day"])
+    assert len(log) == 2 * N
+    found = piwo.evaluate(log, Uniform(["a", "b"]))
+    assert (found.rows, found.value) == (2 * N, 0.5)
+    numbers = np.concatenate([b.row_numbers for b in log.each_batch(context=True)])
+    assert numbers.tolist() == list(range(2 * N))
+    kept = piwo.read(ds.dataset(tmp_path, partitioning="hive").filter(ds.field("day") == 2))
+    assert len(kept) == N
+    parts = log.split(0.5, seed=1)
+    assert parts.train_rows + parts.test_rows == 2 * N
+
+
+def test_messages_about_things_that_are_no_frames() -> None:
+    with pytest.raises(piwo.DataError, match=r"no column 'action' .*; there are no columns"):
+        piwo.read({})
+    with pytest.raises(piwo.UsageError, match="action is of type int, expected an array"):
+        piwo.Log.from_arrays(action=1, reward=[1], propensity=[1.0])
+    polars = pytest.importorskip("polars")
+    with pytest.raises(piwo.UsageError, match=r"LazyFrame.*call \.collect\(\) on it first"):
+        piwo.read(polars.LazyFrame(BASE))
