@@ -157,7 +157,12 @@ def check_takes_weights(model: Any) -> None:
         return
     lacking = model
     if fits and hasattr(model, "get_metadata_routing"):
-        lacking = _requesting(clone(model))
+        try:
+            lacking = _requesting(clone(model))
+        except NotImplementedError as cause:
+            # meta-estimators learned to hand weights on one by one
+            line = " ".join(str(cause).split())[:200]
+            raise UsageError(f"{line}: update scikit-learn, or use another classifier") from None
     if lacking is not None:
         raise UsageError(
             f"{type(lacking).__name__}.fit takes no sample_weight, expected one for the gains; use "
@@ -223,11 +228,15 @@ def _requesting(model: Any) -> Any:
 
 def _request(part: Any, method: str, *, wanted: bool) -> None:
     """Request sample weights for a method, or refuse them, unless the user has done either."""
-    from sklearn.utils.metadata_routing import get_routing_for_object
+    from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_object
 
-    ask = getattr(part, f"set_{method}_request", None)
-    requests = getattr(getattr(get_routing_for_object(part), method, None), "requests", {})
-    if ask is not None and requests.get("sample_weight", "decided") is None:
+    ask, known = getattr(part, f"set_{method}_request", None), get_routing_for_object(part)
+    requests = getattr(getattr(known, method, None), "requests", {})
+    # what an estimator with parts has requested for itself is not public; `score` is its own method
+    free = requests.get("sample_weight", "decided") is None
+    if isinstance(known, MetadataRouter) and method == "score":
+        free = "_metadata_request" not in vars(part)
+    if ask is not None and free:
         ask(sample_weight=wanted)
 
 
@@ -277,7 +286,7 @@ def fitted_model(
         # A cast to float32 may overflow: the model then reports the infinity.
         with np.errstate(over="ignore", invalid="ignore"):
             model.fit(context, target, **(fit_parameters or {}))
-    except ValueError as cause:
+    except (TypeError, ValueError) as cause:
         line = " ".join(str(cause).split())[:200]
         raise DataError(f"{type(model).__name__} cannot be fitted to these rows: {line}") from None
     return model
