@@ -268,3 +268,22 @@ def test_saved_certificates_are_loaded(tmp_path: Path) -> None:
     path.write_bytes(b"\xff{")
     with pytest.raises(FileError, match="is not JSON"):
         piwo.Certificate.load(path)
+
+
+def test_a_changed_file_is_seen_and_an_old_one_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "made.json"
+    one = piwo.Certificate.from_dict(record())
+    two = piwo.RegretCertificate.from_dict(regret_record())
+    for made in (one, two):
+        made.save(path)
+        page = json.loads(path.read_bytes())
+        for name in ("delta", "rows"):
+            changed = {**page, name: 2 * page[name]}
+            path.write_text(json.dumps(changed), "utf-8")
+            with pytest.raises(FileError, match="was changed after it was written"):
+                type(made).load(path)
+        # Files of before had no checksum.
+        page.pop("checksum")
+        path.write_text(json.dumps(page), "utf-8")
+        assert type(made).load(path) == made
+        assert "checksum" not in made.to_dict()

@@ -19,7 +19,7 @@ from piwo.cli.progress import progress, spark_starts
 from piwo.cli.shared_options import DEFAULT_OUTPUT, DEFAULT_RUN, OutputOptions, RunOptions
 from piwo.errors import PiwoError
 from piwo.messages import arguments_shown
-from piwo.visible import without_secrets
+from piwo.visible import visible_lines, without_secrets
 
 __all__ = ["main"]
 
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _ran(command, bound, output)
         except BaseException as cause:  # noqa: BLE001 (any exception becomes one line and a code)
             if debug:
-                on_stderr(traceback.format_exc().rstrip())
+                on_stderr(visible_lines(traceback.format_exc().rstrip().split("\n")))
             return _exit_code(cause, words, interrupted.is_set())
 
 
