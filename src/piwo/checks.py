@@ -15,6 +15,7 @@ from piwo.errors import UsageError
 from piwo.messages import argument
 
 __all__ = [
+    "a_kind",
     "check_at_least",
     "check_count",
     "check_delta",
@@ -37,6 +38,18 @@ __all__ = [
 
 _MOST = 2**63
 """No log has more rows."""
+
+
+def a_kind(value: object) -> str:
+    """Return the type of a value with its article, for messages.
+
+    >>> a_kind(1), a_kind("x")
+    ('an int', 'a str')
+    """
+    name = type(value).__name__
+    if name[0] in "aeioAEIO":
+        return f"an {name}"
+    return f"a {name}"
 
 
 def shown(value: object) -> str:

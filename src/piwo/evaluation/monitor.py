@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from piwo import bounds
-from piwo.checks import check_kind, check_path
+from piwo.checks import a_kind, check_kind, check_path
 from piwo.errors import UsageError, warn
 from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
 from piwo.evaluation.monitor_file import read_monitor, write_monitor
@@ -130,8 +130,7 @@ class Monitor:
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
             raise UsageError(
-                f"got a {type(self.policy).__name__}, expected a policy that was fixed "
-                "before the rows"
+                f"got {a_kind(self.policy)}, expected a policy that was fixed before the rows"
             )
         bounds.log_inv_delta(self.delta)
         counted = (
@@ -312,7 +311,7 @@ class Monitor:
         check_path(path)
         if not isinstance(policy, Policy):
             raise UsageError(
-                f"got a {type(policy).__name__}, expected the policy that the monitor was made for"
+                f"got {a_kind(policy)}, expected the policy that the monitor was made for"
             )
         kind, digest, facts = read_monitor(Path(path))
         given = content_digest(policy)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
-from piwo.checks import is_number, shown
+from piwo.checks import a_kind, is_number, shown
 from piwo.errors import DataError, UsageError
 from piwo.intervals.loggers import check_loggers
 from piwo.logs.actions import Actions
@@ -136,13 +136,10 @@ def check_kinds(log: Any, policies: Any) -> None:
         UsageError: saying what was given.
     """
     if not isinstance(log, Log):
-        raise UsageError(
-            f"got a {type(log).__name__} for the log, expected a piwo.Log; piwo.read makes one"
-        )
+        raise UsageError(f"got {a_kind(log)} for the log, expected a piwo.Log; piwo.read makes one")
     if not isinstance(policies, Mapping):
         raise UsageError(
-            f"got a {type(policies).__name__} for the policies, expected a mapping from name to "
-            "policy"
+            f"got {a_kind(policies)} for the policies, expected a mapping from name to policy"
         )
 
 

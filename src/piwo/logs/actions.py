@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.checks import shown
+from piwo.checks import a_kind, shown
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 
@@ -175,7 +175,7 @@ class Actions:
             )
         if isinstance(labels, set | frozenset | Mapping) or not hasattr(labels, "__iter__"):
             raise UsageError(
-                f"{argument('actions')} is a {type(labels).__name__}, expected a list "
+                f"{argument('actions')} is {a_kind(labels)}, expected a list "
                 "of labels: their order matters"
             )
         object.__setattr__(self, "labels", _checked_labels(labels))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.checks import check_finite, shown
+from piwo.checks import a_kind, check_finite, shown
 from piwo.engines.engine import fold
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions, is_text, label_array
@@ -210,9 +210,7 @@ class Log:
         from piwo.logs.read import read
 
         if not isinstance(sql, str):
-            raise UsageError(
-                f"got a {type(sql).__name__}, expected the text of a query (select ...)"
-            )
+            raise UsageError(f"got {a_kind(sql)}, expected the text of a query (select ...)")
         return read(QuerySource(sql, connection=connection), **options)
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from piwo.checks import real_array
+from piwo.checks import a_kind, real_array
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.columns import (
@@ -241,7 +241,7 @@ def log_of_arrays(
     """Return the log of arrays, one entry a row; see `Log.from_arrays`."""
     if not isinstance(policies, Mapping):
         raise UsageError(
-            f"{argument('policies')} is a {type(policies).__name__}, expected a "
+            f"{argument('policies')} is {a_kind(policies)}, expected a "
             "mapping from name to probabilities"
         )
     _refuse_taken("policy", policies, ARRAYS, "a role")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from piwo.checks import a_kind
 from piwo.errors import UsageError
 from piwo.files import array_bytes
 from piwo.policies.models import model_bytes
@@ -73,7 +74,7 @@ def content_digest(policy: Policy) -> str | None:
 
 def _digest(policy: Any, of_model: Callable[[Any], Any], of_part: Callable[[Policy], str]) -> str:
     if not isinstance(policy, Policy):
-        raise UsageError(f"got a {type(policy).__name__}, expected a policy")
+        raise UsageError(f"got {a_kind(policy)}, expected a policy")
     state = policy.state()
     actions = None
     # A policy that is known on the rows of a log takes the log's list, whichever that is.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from piwo.checks import a_kind
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 
@@ -140,7 +141,7 @@ def _refuse_unclear(columns: Mapping[Any, Any]) -> None:
         seen.add(text)
         if isinstance(values, set | frozenset | Mapping):
             raise UsageError(
-                f"{argument(name)} is a {type(values).__name__}, expected an array or "
+                f"{argument(name)} is {a_kind(values)}, expected an array or "
                 "a list with one entry a row"
             )
 
