@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from piwo._version import __version__
 from piwo.evaluation.record import SUSPICIOUS, compared_with, rows_text
-from piwo.messages import argument
+from piwo.messages import argument, rendered
 from piwo.records import Rule, SavedRecord, maybe, number, one_of, text, whole
 from piwo.visible import visible_lines
 
@@ -231,9 +231,8 @@ class Certificate(SavedRecord):
             f"  rests on     {rows_text(self.rows, self.units, self.unit)} {size}, {self.paid_for}",
         ]
         if self.logger == ASSUMED_FIXED:
-            lines.append(
-                f"  assumes      that the logger was fixed ({argument('logger')} is not declared)"
-            )
+            declared = rendered(f"{argument('logger')} is not declared")
+            lines.append(f"  assumes      that the logger was fixed ({declared})")
         return visible_lines(lines + [f"  note         {note}" for note in self.notes])
 
     @property

@@ -40,6 +40,8 @@ class UnsupportedMass(VectorSums[MassState]):
         """Return the sums of a few rows."""
         rows = float(batch.sampled(np.ones(len(batch))).sum())
         assert batch.propensities is not None
+        if batch.log_propensities is None and batch.propensities.min(initial=1.0) > 0.0:
+            return MassState(rows, 0.0)
         impossible = np.asarray(batch.propensities == 0.0)
         if batch.log_propensities is not None:
             # a probability that underflows is not 0
