@@ -529,6 +529,8 @@ def test_the_list_names_classes_of_scikit_learn_and_one_function() -> None:
     functions = []
     for name in " ".join(PLAIN.values()).split():
         module, _, last = name.rpartition(".")
+        if module == "numpy":  # types of numbers; asking an old NumPy for new ones warns
+            continue
         found = getattr(importlib.import_module(module), last, None)
         if found is not None and not inspect.isclass(found):
             functions.append(name)

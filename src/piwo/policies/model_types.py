@@ -106,7 +106,9 @@ def _listed(loader: Any, name: str) -> bool:
         home, _, last = name.rpartition(".")
         return home == "numpy" and last in _SCALARS.split()
     if loader in {"LossNode", "SGDNode"}:
-        return name.startswith(("sklearn._loss._loss.", "sklearn.linear_model._sgd_fast."))
+        # The first is what scikit-learn before 1.6 called the second.
+        homes = ("_loss.Cy", "sklearn._loss._loss.Cy", "sklearn.linear_model._sgd_fast.")
+        return name.startswith(homes)
     if loader != "ObjectNode":
         return name in PLAIN.get(str(loader), "").split()
     if name.startswith(("sklearn._loss.link.", "sklearn._loss.loss.")):
