@@ -7,6 +7,9 @@ learner = piwo.PIWOGrid().fit(log)                          # which policy shoul
 learner.certificate_                                        # and is it better than today's?
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from piwo import (
     bounds,
     estimators,
@@ -15,9 +18,7 @@ from piwo import (
     logs,
     oracles,
     policies,
-    report,
     scores,
-    simulate,
 )
 from piwo._version import __version__
 from piwo.certificates import Certificate, RegretCertificate, certify, regret_certificate
@@ -26,10 +27,21 @@ from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators import estimate_propensities
 from piwo.evaluation import Evaluation, Monitor, Selection, compare, evaluate, select
 from piwo.health import Health, check
-from piwo.learners import PIWO, Auto, Candidate, GibbsLinear, PACBayes, PACBayesLinear, PIWOGrid
 from piwo.logs import Actions, Features, Log, read
 from piwo.policies import load
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
+
+if TYPE_CHECKING:
+    from piwo import report, simulate
+    from piwo.learners import (
+        PIWO,
+        Auto,
+        Candidate,
+        GibbsLinear,
+        PACBayes,
+        PACBayesLinear,
+        PIWOGrid,
+    )
 
 __all__ = [
     "IW",
@@ -85,3 +97,23 @@ __all__ = [
     "simulate",
     "using",
 ]
+
+
+_LEARNERS = frozenset(
+    {"PIWO", "Auto", "Candidate", "GibbsLinear", "PACBayes", "PACBayesLinear", "PIWOGrid"}
+)
+_MODULES = frozenset({"report", "simulate"})
+
+
+def __getattr__(name: str) -> Any:
+    """Return what is imported when it is first used: learners, `piwo.report`, `piwo.simulate`."""
+    if name in _MODULES:
+        return import_module(f"piwo.{name}")
+    if name in _LEARNERS:
+        return getattr(import_module("piwo.learners"), name)
+    raise AttributeError(f"module 'piwo' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names, imported or not."""
+    return sorted({*globals(), *__all__})

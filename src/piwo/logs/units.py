@@ -7,7 +7,6 @@ keep their numbers. Clusters bring rows together by their own means.
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -172,7 +171,9 @@ class UnitSource:
         return self.copies[wanted]
 
     def _copied(self, columns: tuple[str, ...]) -> list[Fragment]:
-        folder = tempfile.mkdtemp(prefix="piwo-")
+        from tempfile import mkdtemp
+
+        folder = mkdtemp(prefix="piwo-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         try:
             parts, findings = fold(self.source, columns, _Scatter(folder, self.unit))
@@ -249,8 +250,10 @@ class _Scatter(Task[_Scattered]):
         table = table.append_column(UNIT_NUMBER, pa.array(numbers))
         table = table.append_column(ROW_NUMBER, pa.array(row))
         (record,) = table.take(pa.array(order)).combine_chunks().to_batches()
+        from tempfile import NamedTemporaryFile
+
         with (
-            tempfile.NamedTemporaryFile(dir=self.folder, suffix=".arrow", delete=False) as file,
+            NamedTemporaryFile(dir=self.folder, suffix=".arrow", delete=False) as file,
             pa.ipc.new_file(file, record.schema) as writer,
         ):
             writer.write_batch(record)

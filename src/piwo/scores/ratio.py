@@ -1,4 +1,4 @@
-"""The one place where a propensity divides anything."""
+"""The one place where importance weights pi / mu are formed."""
 
 from __future__ import annotations
 
