@@ -18,7 +18,7 @@ from piwo.reductions.unsupported import UnsupportedMass
 
 __all__ = ["unsupported_masses", "unsupported_sums", "with_masses"]
 
-_FEW = 64
+_FEW = 16
 """How often the policies of a certificate may be evaluated again."""
 
 
