@@ -118,5 +118,5 @@ def test_fields_that_would_be_converted_are_refused(
 def test_a_field_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     path, line = tmp_path / "log.dsjson", json.dumps(event())
     path.write_text(line.replace('"_label_cost": -1', '"_label_cost": -1, "_label_cost": 0') + "\n")
-    with pytest.raises(library.DataError, match="has a field twice"):
+    with pytest.raises(library.DataError, match=r"has _label_cost twice in 1 line .*line 1"):
         library.read(str(path))

@@ -107,7 +107,13 @@ BROKEN = {
     "multi-slot": event([2, 1], [0.6, 0.4], _outcomes=[{"_a": [1]}]),
     "another number of actions": event([2, 1, 3], [0.6, 0.3, 0.1]),
     "pdrop outside": event([2, 1], [0.6, 0.4], pdrop=1.0),
+    "pdrop that is not a number": event([2, 1], [0.6, 0.4], pdrop="abc"),
+    "_label_cost that is not a number": event([2, 1], [0.6, 0.4], _label_cost=True),
+    "_label_Action that is not a whole number": event([2, 1], [0.6, 0.4], _label_Action="2"),
+    "_labelIndex that is not a whole number": event([2, 1], [0.6, 0.4], _labelIndex="x"),
+    "_skipLearn that is not true or false": event([2, 1], [0.6, 0.4], _skipLearn="junk"),
 }
+"""Words of the rule -> an event that breaks it."""
 
 
 @pytest.mark.parametrize("rule", sorted(BROKEN))
@@ -129,6 +135,64 @@ def test_a_contradictory_event_is_refused_whatever_the_option(
     assert "line 3)" in str(refused.value)
     assert "in 1 line" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        ({"a": [2.4, 1.4]}, "a with entries that are not whole"),
+        ({"a": [2, True]}, "a with entries that are not whole"),
+        ({"a": ["2", "1"]}, "a with entries that are not whole"),
+        ({"p": [0.6, "0.4"]}, "entries that are not numbers"),
+        ({"_label_Action": 1.4}, "_label_Action that is not a whole"),
+        ({"_label_Action": 2.4}, "_label_Action that is not a whole"),
+        ({"_labelIndex": 0.6}, "_labelIndex that is not a whole"),
+        ({"pdrop": [0.1]}, "pdrop that is not a number"),
+        ({"_skipLearn": 1}, "_skipLearn that is not"),
+    ],
+)
+def test_values_are_neither_rounded_nor_converted(
+    more: dict[str, Any], rule: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "log.dsjson", event([2, 1], [0.6, 0.4]) | more)
+    with pytest.raises(DataError, match=rf"{rule}.* \(.*log\.dsjson, line 1\)"):
+        read_dsjson(path)
+
+
+def test_whole_numbers_may_be_written_as_decimals(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "log.dsjson",
+        event([2, 1], [0.6, 0.4]) | {"a": [2.0, 1.0], "_label_Action": 2.0, "pdrop": None},
+    )
+    assert next(read_dsjson(path).each_batch(propensities=True)).propensities.tolist() == [
+        [0.4, 0.6]
+    ]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("once", "twice", "field"),
+    [
+        ('"_label_cost":', '"_label_cost": -1, "_label_cost":', "_label_cost"),
+        ('"pdrop":', '"pdrop": 0.1, "pdrop":', "pdrop"),
+        ('"_skipLearn":', '"_skipLearn": true, "_skipLearn":', "_skipLearn"),
+        ('"_multi":', '"_multi": [], "_multi":', "c/_multi"),
+        ('"x":', '"x": 2, "x":', "c/U/x"),
+        ('"U":', '"U": {"x": 5}, "U":', "c/U"),
+    ],
+)
+def test_a_field_that_is_read_must_not_be_there_twice(
+    once: str, twice: str, field: str, tmp_path: Path
+) -> None:
+    line = json.dumps(event([2, 1], [0.6, 0.4], pdrop=0.0, _skipLearn=False))
+    path = written(tmp_path / "log.dsjson", line, line.replace(once, twice))
+    with pytest.raises(DataError, match=rf"has {field} twice in 1 line \(.*, line 2\)"):
+        read_dsjson(path, context="U/x")
+
+
+def test_a_field_that_is_not_read_may_be_there_twice(tmp_path: Path) -> None:
+    line = json.dumps(event([2, 1], [0.6, 0.4]))
+    path = written(tmp_path / "log.dsjson", line.replace('"x":', '"z": 1, "z": 2, "x":'))
+    assert len(read_dsjson(path, context="U/x")) == 1
 
 
 def test_line_numbers_go_on_from_piece_to_piece_and_all_broken_lines_are_counted(

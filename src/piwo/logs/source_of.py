@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from piwo.errors import UsageError
 from piwo.logs.columns import Columns
 from piwo.sources.addresses import is_remote
+from piwo.sources.checksums import require_pages
 from piwo.sources.csv import csv_source, header_of
 from piwo.sources.databases import database_source, is_database
 from piwo.sources.datasets import DatasetSource, is_dataset
@@ -22,6 +24,7 @@ from piwo.sources.filters import condition, filtered, mentioned
 from piwo.sources.frames import is_frame, to_table
 from piwo.sources.gzip_files import require_undamaged
 from piwo.sources.hive import hive_options, partitions_of
+from piwo.sources.names import readable
 from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import files_of, kind_of
 from piwo.sources.query import QuerySource, file_list, quoted, refuse_doubled
@@ -71,8 +74,23 @@ def source_of(
         names = made.schema.names
         asked = (*columns.resolve(names).used(), *mentioned(condition(where), names))
         partitions = {x.name for x in made.partitions}
-        made.require_same([x for x in asked if x not in partitions])
+        inside = [x for x in asked if x not in partitions]
+        made.require_same(inside)
+        require_pages(_files_with_rows(made, where), inside)
     return filtered(made, where)
+
+
+def _files_with_rows(source: ParquetSource, where: str) -> list[str]:
+    """Return the files that have rows for which a condition holds; others are not read whole."""
+    if len(source.paths) == 1:
+        return list(source.paths)
+    listed = source.sql().removesuffix(")") + ", filename='piwo file')"
+    kept = filtered(QuerySource(listed, source.name), where)
+    found: set[str] = set()
+    for fragment in kept.fragments(["piwo file"]):
+        for record in fragment.records():
+            found.update(pc.unique(record.column(0)).to_pylist())
+    return [x for x in source.paths if readable(x) in found]
 
 
 def _unfiltered(source: Any, paths: list[str] | None) -> Source:

@@ -105,9 +105,23 @@ class _File:
                 columns=list(self.columns),
                 batch_size=BATCH_ROWS,
                 use_threads=False,
+                fragment_scan_options=_checked(self.part.format),
             ):
                 if record.num_rows:
                     yield record
+
+
+def _checked(form: Any) -> Any:
+    """Return the options with which the checksums of Parquet pages are compared."""
+    import pyarrow.dataset as ds
+
+    if not isinstance(form, ds.ParquetFileFormat):
+        return None
+    own = form.default_fragment_scan_options
+    if own.decryption_properties or own.parquet_decryption_config:
+        # Encrypted pages are authenticated already.
+        return None
+    return ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 
 
 @dataclass(frozen=True)
@@ -123,7 +137,9 @@ class _Filtered:
         """Yield the rows as Arrow batches, in the order of the files."""
         with _readable(self.name):
             for record in self.dataset.to_batches(
-                columns=list(self.columns), batch_size=BATCH_ROWS
+                columns=list(self.columns),
+                batch_size=BATCH_ROWS,
+                fragment_scan_options=_checked(getattr(self.dataset, "format", None)),
             ):
                 if record.num_rows:
                     yield record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,51 +28,61 @@ _LINES_AT_ONCE = 1024
 _SHOWN = 5
 """Lines that an error names for each broken rule."""
 
+_FIELDS = (
+    "_label_cost",
+    "_label_probability",
+    "_label_Action",
+    "_labelIndex",
+    "pdrop",
+    "_skipLearn",
+    "a",
+    "p",
+    "_outcomes",
+    "c",
+)
+"""What is read of an event."""
+_NUMBERS = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "DOUBLE")
+"""The types that numbers have in DuckDB's JSON."""
 _SHAPE = (
-    '{"_label_cost":"DOUBLE","_label_probability":"DOUBLE","_label_Action":"BIGINT",'
-    '"_labelIndex":"BIGINT","pdrop":"DOUBLE","_skipLearn":"BOOLEAN","a":["BIGINT"],"p":["DOUBLE"],'
+    '{"_label_cost":"DOUBLE","_label_probability":"DOUBLE","_label_Action":"DOUBLE",'
+    '"_labelIndex":"DOUBLE","pdrop":"DOUBLE","_skipLearn":"BOOLEAN","a":["DOUBLE"],"p":["DOUBLE"],'
     '"_outcomes":["BOOLEAN"],"c":{"_multi":["BOOLEAN"],"_slots":["BOOLEAN"]}}'
 )
+
+
 # The entries of _multi do not matter: as BOOLEAN they become nulls, and only their number is used.
-_PARSED = f"""
-    select number, line, case when json_valid(line) then json_transform(line, '{_SHAPE}') end as e
-    from chunk
-"""
-_KIND = """
+# A value that DuckDB cannot convert becomes null, so the types in the text are looked at, too.
+def _type(field: str) -> str:
+    """Return the SQL expression for the type of a field in the text; 'NULL' if it is absent."""
+    return f"coalesce(types[{_FIELDS.index(field) + 1}], 'NULL')"
+
+
+def _no_number(field: str) -> str:
+    """Return the condition that a field is there and not a number."""
+    return f"{_type(field)} not in {('NULL', *_NUMBERS)}"
+
+
+def _holds_others(field: str) -> str:
+    """Return the condition that an entry of a list is not a number."""
+    types = f"json_type(line, '$.{field}[*]')"
+    return f"len(list_filter({types}, lambda x: x not in {_NUMBERS})) > 0"
+
+
+_KIND = f"""
     case when regexp_full_match(line, '\\s*') then 'blank'
-         when not regexp_matches(line, '^\\s*\\{') then 'not JSON'
+         when not regexp_matches(line, '^\\s*\\{{') then 'not JSON'
          when e is null then 'broken JSON'
-         when json_type(line, '$._skipLearn') = 'BOOLEAN' and e._skipLearn then 'skip-learn'
-         when e.a is null and e.p is null and e.c is null and e._outcomes is null then 'no decision'
+         when {_type("_skipLearn")} = 'BOOLEAN' and e._skipLearn
+              and len(list_filter(keys[1], lambda k: k = '_skipLearn')) = 1
+              then 'skip-learn'
+         when {_type("a")} = 'NULL' and {_type("p")} = 'NULL' and {_type("c")} = 'NULL'
+              and {_type("_outcomes")} = 'NULL' then 'no decision'
          else 'event' end
 """
-_WHOLE = "('UBIGINT', 'BIGINT', 'NULL')"
-_REAL = "('UBIGINT', 'BIGINT', 'DOUBLE', 'NULL')"
-
-
-def _is_not(field: str, types: str) -> str:
-    """Return the condition that a field is there and of another type: it would be converted."""
-    return f"json_type(line, '$.{field}') not in {types}"
-
-
-def _has_other(field: str, types: str) -> str:
-    """Return the condition that a list has entries of other types."""
-    return f"len(list_filter(json_type(line, '$.{field}[*]'), lambda x: x not in {types})) > 0"
-
-
 # Each rule, as it reads when broken, and the condition that it is. `a` is a ranking, the chosen
 # action first; p[j] belongs to a[j]. A label probability is printed as float32 or with six digits,
 # hence the relative tolerance of 1e-5.
 _RULES = {
-    "has a field twice": "len(json_keys(line)) <> len(list_distinct(json_keys(line)))",
-    "has a _skipLearn that is not true or false": _is_not("_skipLearn", "('BOOLEAN', 'NULL')"),
-    "has a pdrop that is not a number": _is_not("pdrop", _REAL),
-    "has a _label_cost that is not a number": _is_not("_label_cost", _REAL),
-    "has a _label_probability that is not a number": _is_not("_label_probability", _REAL),
-    "has a _label_Action that is not a whole number": _is_not("_label_Action", _WHOLE),
-    "has a _labelIndex that is not a whole number": _is_not("_labelIndex", _WHOLE),
-    "has an a with entries that are not whole numbers": _has_other("a", _WHOLE),
-    "has a p with entries that are not numbers": _has_other("p", _REAL),
     "is a multi-slot event (CCB or slates), expected one decision a line": (
         "e._outcomes is not null or e.c._slots is not null"
     ),
@@ -80,12 +90,27 @@ _RULES = {
     "has a and p that are not as long as c._multi": (
         "coalesce(len(e.a), 0) <> len(e.c._multi) or coalesce(len(e.p), 0) <> len(e.c._multi)"
     ),
-    "has an a that is not a ranking of 1..K, the actions of c._multi": (
-        "list_sort(e.a) is distinct from range(1, len(e.c._multi) + 1)"
+    "has a p with entries that are not numbers": _holds_others("p"),
+    "has an a with entries that are not whole numbers": (
+        f"{_holds_others('a')} or len(list_filter(e.a, lambda x: x <> floor(x))) > 0"
     ),
+    "has an a that is not a ranking of 1..K, the actions of c._multi": (
+        "list_sort(e.a) is distinct from cast(range(1, len(e.c._multi) + 1) as DOUBLE[])"
+    ),
+    "has a _skipLearn that is not true or false": (
+        f"{_type('_skipLearn')} not in ('NULL', 'BOOLEAN')"
+    ),
+    "has a _label_cost that is not a number": _no_number("_label_cost"),
+    "has a _label_probability that is not a number": _no_number("_label_probability"),
+    "has a _label_Action that is not a whole number": (
+        f"{_no_number('_label_Action')} or e._label_Action <> floor(e._label_Action)"
+    ),
+    "has a _labelIndex that is not a whole number": (
+        f"{_no_number('_labelIndex')} or e._labelIndex <> floor(e._labelIndex)"
+    ),
+    "has a pdrop that is not a number": _no_number("pdrop"),
     "has a _label_Action that is not the first of a": "e._label_Action is distinct from e.a[1]",
     "has a _labelIndex that is not _label_Action - 1": "e._labelIndex <> e.a[1] - 1",
-    "has a p with entries that are null": "len(list_filter(e.p, lambda x: x is null)) > 0",
     "has a _label_probability that is not the first of p": (
         "e._label_probability is null or abs(e._label_probability - e.p[1]) > 1e-5 * "
         "greatest(e.p[1], e._label_probability)"
@@ -136,7 +161,7 @@ def _chunks(path: str) -> Iterator[tuple[int, list[str]]]:
     """Yield pieces of a file: the number of the first line, from 1, and the lines."""
     number, rest = 1, b""
     try:
-        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
+        with gzip.open(path) if path.lower().endswith(".gz") else Path(path).open("rb") as file:
             while block := file.read(_CHUNK):
                 head, newline, rest_of_block = block.rpartition(b"\n")
                 if not newline:
@@ -162,6 +187,50 @@ def _text(data: bytes, path: str, number: int) -> str:
         ) from None
 
 
+def _places(context: Sequence[str]) -> dict[str, list[str]]:
+    """Return the objects of an event that are read, and which of their fields."""
+    read: dict[str, list[str]] = {"": list(_FIELDS), "/c": ["_multi", "_slots"]}
+    for path in context:
+        place = "/c"
+        for part in path.strip("/").split("/"):
+            known = read.setdefault(place, [])
+            if part not in known:
+                known.append(part)
+            place += "/" + part
+    return read
+
+
+def _parsed(places: Sequence[str]) -> str:
+    """Return the query that parses lines; `keys` has the fields of the objects at these places."""
+    types = _sql_list(["/" + x for x in _FIELDS])
+    return f"""
+        select number, line,
+               case when valid then json_transform(line, '{_SHAPE}') end as e,
+               case when valid then json_type(line, {types}) end as types,
+               case when valid then json_keys(line, {_sql_list(places)}) end as keys
+        from (select number, line, json_valid(line) as valid from chunk)
+    """
+
+
+def _sql_list(texts: Sequence[str]) -> str:
+    return "[" + ", ".join(quoted(x, "'") for x in texts) + "]"
+
+
+def _twice_rules(places: Mapping[str, Sequence[str]]) -> str:
+    """Return the rules against fields that an object holds twice: the first would win."""
+    rules = ""
+    for i, (place, fields) in enumerate(places.items(), start=1):
+        keys = f"keys[{i}]"
+        counts = f"len(list_filter({keys}, lambda k: k = x)) > 1"
+        found = f"list_filter({_sql_list(fields)}, lambda x: {counts})[1]"
+        inside = quoted(f"{place}/".removeprefix("/"), "'")
+        rules += (
+            f" when len({keys}) > len(list_distinct({keys})) and {found} is not null "
+            f"then 'has ' || {inside} || {found} || ' twice'"
+        )
+    return rules
+
+
 class _Reader:
     """Collects the columns of the events, the counts of other lines, and the broken rules."""
 
@@ -176,7 +245,8 @@ class _Reader:
         self._parts: list[pa.Table] = []
         self._k: int | None = None
         self._connection = duckdb.connect()
-        rules = ""
+        places = _places(context)
+        rules = _twice_rules(places)
         for rule, broken in _RULES.items():
             rules += f" when {broken} then '{rule}'"
         extra = ""
@@ -188,10 +258,10 @@ class _Reader:
                 f"t{i}"
             )
         self._query = f"""
-            select number, kind, e.a as a, e.p as p, e._label_cost as cost,
+            select number, kind, try_cast(e.a as BIGINT[]) as a, e.p as p, e._label_cost as cost,
                    coalesce(e.pdrop, 0) as pdrop, len(e.c._multi) as k,
                    case when kind = 'event' then case {rules} end end as fault {extra}
-            from (select *, {_KIND} as kind from ({_PARSED})) order by number
+            from (select *, {_KIND} as kind from ({_parsed(list(places))})) order by number
         """
 
     def add(self, file: str, number: int, lines: list[str]) -> None:
@@ -210,7 +280,7 @@ class _Reader:
         events = parsed.filter(pa.array(kinds == "event"))
         self.counts["event"] += events.num_rows
         faults = events["fault"].to_numpy()
-        for rule in _RULES:
+        for rule in pc.drop_null(pc.unique(events["fault"])).to_pylist():
             self._fault(rule, file, events["number"].to_numpy()[faults == rule])
         events = events.filter(pc.is_null(events["fault"])).drop_columns(["kind", "fault"])
         if events.num_rows:
