@@ -49,10 +49,12 @@ from piwo.reductions import (
 from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.credit_sums import CreditSums
+from piwo.reductions.digest import LoggerDigest
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.reductions.pair_sums import PairSums
 from piwo.reductions.row_sample import RowSample
 from piwo.reductions.shared_policy import SharedPolicy
+from piwo.reductions.unsupported import UnsupportedMass
 from piwo.scores import (
     IW,
     IX,
@@ -107,6 +109,7 @@ def log() -> Log:
 LABELS = range(ACTIONS)
 REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "digest": Digest,
+    "digest of the logger": lambda: LoggerDigest(LABELS),
     "row sample": lambda: RowSample(LABELS, with_context=True),
     "action evidence": lambda: ActionEvidence(ACTIONS),
     "action table": lambda: ActionTable(ACTIONS),
@@ -153,6 +156,8 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
         Correction(Shrinkage(10.0)),
     ),
     "context gaps": lambda: ContextGaps(WIDTH),
+    "unsupported mass": lambda: UnsupportedMass(Uniform(LABELS)),
+    "policy sums, IW, in another unit": lambda: PolicySums(Uniform(LABELS), IW(), origin=-0.5),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
     "action gram": lambda: ActionGram(ACTIONS, np.full(WIDTH, 99.0)),
@@ -298,6 +303,7 @@ def test_a_state_that_nobody_knows_is_not_looked_for() -> None:
 
 BY_ROW = {
     "digest",
+    "digest of the logger",
     "row sample",
     "action table",
     "weight histogram",  # its heaviest rows
