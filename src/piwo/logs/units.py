@@ -58,7 +58,7 @@ def whole_units(
 
     >>> record = pa.record_batch({"u": [1, 1, 2, 2, 2, 3]})
     >>> [len(x) for x in whole_units(iter([record[:4], record[4:]]), "u", 4)]
-    [2, 4]
+    [2, 3, 1]
     """
     held: list[pa.RecordBatch] = []
     last: int | None = None
@@ -120,7 +120,7 @@ class UnitSource:
     """A source whose rows of one unit are neighbors: each choice of columns is copied once.
 
     The copy is in the folder for temporary files (`TMPDIR` moves it) and is removed with this
-    object. Rows keep their numbers in the log.
+    object and its fragments. Rows keep their numbers in the log.
 
     >>> from piwo.sources.table import TableSource
     >>> table = pa.table({"user": ["a", "b", "a"], "x": [1, 2, 3]})
@@ -173,18 +173,29 @@ class UnitSource:
     def _copied(self, columns: tuple[str, ...]) -> list[Fragment]:
         from tempfile import mkdtemp
 
-        folder = mkdtemp(prefix="piwo-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        folder = _Folder(mkdtemp(prefix="piwo-"))
         try:
-            parts, findings = fold(self.source, columns, _Scatter(folder, self.unit))
+            parts, findings = fold(self.source, columns, _Scatter(folder.path, self.unit))
         except OSError as cause:
             raise FileError(
                 f"the rows of {self.name}, brought together by {self.unit!r}, do not fit on disk "
-                f"at {folder!r} ({cause}); make room, or set TMPDIR"
+                f"at {folder.path!r} ({cause}); make room, or set TMPDIR"
             ) from None
         if findings:
             raise Refused(findings)
-        return _buckets(parts)
+        return _buckets(parts, folder)
+
+
+class _Folder:
+    """A folder that is removed with the last fragment that reads from it, in this process."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the path alone: another process must not remove the folder."""
+        return str, (self.path,)
 
 
 @dataclass(frozen=True)
@@ -271,7 +282,7 @@ def _missing(unit: str, rows: npt.NDArray[np.int64]) -> Finding:
     )
 
 
-def _buckets(parts: Sequence[_Part]) -> list[Fragment]:
+def _buckets(parts: Sequence[_Part], folder: _Folder) -> list[Fragment]:
     """Return fragments of whole units, each small enough to be sorted in memory."""
     if not parts:
         return []
@@ -283,10 +294,10 @@ def _buckets(parts: Sequence[_Part]) -> list[Fragment]:
     first = rows = 0
     for bucket, size in enumerate(sizes.tolist()):
         if rows and rows + size > most:
-            found.append(_Bucket(tuple(parts), first, bucket))
+            found.append(_Bucket(tuple(parts), first, bucket, folder))
             first, rows = bucket, 0
         rows += size
-    found.append(_Bucket(tuple(parts), first, len(sizes)))
+    found.append(_Bucket(tuple(parts), first, len(sizes), folder))
     return found
 
 
@@ -297,6 +308,8 @@ class _Bucket:
     parts: tuple[_Part, ...]
     first: int
     last: int
+    folder: Any
+    """Keeps the files; a path in other processes."""
     start: int = 0
     """Unused: rows carry their numbers."""
 
