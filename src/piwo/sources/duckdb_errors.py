@@ -83,6 +83,12 @@ def _in_one_line(text: str, name: str, is_file: bool) -> DataError | FileError:
         )
     if "CSV" in text:
         return DataError(_csv_fault(text))
+    nested = re.search(r"Failed to cast value to numerical: (\{.*)", text)
+    if nested:
+        return DataError(
+            f"{name} holds an object where numbers are expected, such as {shown(nested[1])[:80]}; "
+            "write lists of numbers (propensities in the order of the actions), or single columns"
+        )
     advice = _ADVICE
     near = re.search(r"(?:Candidate bindings:|Did you mean) ([^\n?]*)", text)
     if near:

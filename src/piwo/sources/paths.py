@@ -13,6 +13,7 @@ from pathlib import Path
 from piwo.errors import DataError, FileError, UsageError
 from piwo.files import require_ordinary
 from piwo.sources.addresses import is_remote
+from piwo.sources.json_shapes import json_kind
 from piwo.visible import without_secrets
 
 __all__ = ["KINDS", "files_of", "kind_of", "states_of_files"]
@@ -96,11 +97,11 @@ def _glob_within(folder: str) -> str:
 
 
 def kind_of(paths: Sequence[str]) -> str:
-    """Return the one type that all the files have, by their endings.
+    """Return the one type that all the files have, by their endings; dsjson also by its fields.
 
     Raises:
         UsageError: for an unknown ending, and for several types.
-        DataError: for an empty file.
+        DataError: for an empty file, and for JSON that is not one object a line.
 
     >>> kind_of([])
     Traceback (most recent call last):
@@ -125,6 +126,8 @@ def kind_of(paths: Sequence[str]) -> str:
             raise DataError(
                 f"no rows in {path!r}: the file is empty, expected at least one logged decision"
             )
+    if kinds == ["json"]:
+        return json_kind(paths)
     return kinds[0]
 
 
