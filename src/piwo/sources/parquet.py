@@ -75,6 +75,9 @@ class ParquetFragment:
                     rows, self.groups, list(self.columns), use_threads=False
                 )
                 for record in records:
+                    for name in self.dictionaries:
+                        # Codes of a damaged page may lie outside of its dictionary.
+                        record[name].validate(full=True)
                     yield self._with_constant(record)
         except _UNREADABLE as cause:
             raise _unreadable(self.path, cause) from None
