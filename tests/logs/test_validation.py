@@ -226,7 +226,9 @@ def test_rewards_of_many_types_are_numbers(column: pa.Array) -> None:
                 "such as 'one'"
             ),
         ),
-        (pa.array(["0", "nan", "1"]), "such as 'nan'"),
+        (pa.array(["0", "nan", "1"]), "is NaN in 1 row (row numbers from 0: 1)"),
+        (pa.array(["0", "NaN", "x"]), "such as 'x'"),
+        (pa.array(["0", "-Infinity", "1"]), "is infinite in 1 row (row numbers from 0: 1)"),
         (pa.array(["0", "1_0", "1"]), "such as '1_0'"),
         (pa.array(["0", "", "1"]), "such as ''"),
         (pa.array([None, None, None]), "is missing in 3 rows"),

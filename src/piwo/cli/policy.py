@@ -21,14 +21,11 @@ from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.errors import DataError, FileError, UsageError
 from piwo.files import write_file
 from piwo.logs.columns import Columns, match_names
-from piwo.logs.features import Feature, Features
-from piwo.logs.source_of import source_of
+from piwo.logs.features import Features
+from piwo.logs.source_of import contexts_of, source_of
 from piwo.policies import Policy, SavedPolicy
 from piwo.policies.provenance import record_in
-from piwo.sources.csv import csv_source
-from piwo.sources.gzip_files import require_undamaged
-from piwo.sources.paths import files_of, kind_of
-from piwo.sources.query import QuerySource, file_list
+from piwo.sources.paths import files_of
 from piwo.sources.source import Source
 from piwo.visible import visible
 
@@ -206,17 +203,4 @@ def _source(text: str, features: Features | None) -> Source:
         paths = files_of(text)
     except FileError:
         return source_of(text, Columns())  # a query, or the same error
-    kind = kind_of(paths)
-    require_undamaged(paths)
-    if kind == "csv":
-        items: tuple[Feature, ...] = ()
-        if features is not None:
-            items = features.items
-        # Columns of levels and hashed columns stay text, as "01" is not 1.
-        texts = [x.column for x in items if x.kind in {"levels", "hashed"}]
-        return csv_source(paths, texts=texts, numbers=[x.column for x in items])
-    if kind == "json":
-        return QuerySource(
-            f"select * from read_json({file_list(paths)}, format='newline_delimited')", name=text
-        )
-    return source_of(paths, Columns())
+    return contexts_of(paths, features.types if features is not None else {})

@@ -405,8 +405,13 @@ def _encoded_for(today: Policy, log: Log) -> Log:
     Raises:
         UsageError: if they do not have the same context columns.
     """
-    theirs, ours = today.features, log.features
-    if today is log.behavior or theirs is None or ours is None or theirs == ours:
+    theirs = today.features
+    if today is log.behavior or theirs is None or not log.has_context:
+        return log
+    # Whether a column of a text file is text must not depend on the values in this log.
+    log = log.typed_by(theirs)
+    ours = log.features
+    if ours is None or theirs == ours:
         return log
     if set(theirs.columns) != set(ours.columns):
         raise UsageError(

@@ -26,6 +26,7 @@ from piwo.logs.features import (
 from piwo.logs.hashing import check_hash_size
 from piwo.logs.reader import Reader
 from piwo.messages import argument
+from piwo.sources.query import QuerySource
 from piwo.sources.source import Fragment, Source
 
 __all__ = ["DEFAULT_ENCODING", "Encoding", "Missing", "context_kinds", "learn_features"]
@@ -219,10 +220,14 @@ def context_kinds(columns: Sequence[str], source: Source) -> dict[str, pa.DataTy
     """Return the types of context columns.
 
     Raises:
+        DataError: for a column of a text file with numbers and a few other values.
         UsageError: for a type that is neither number, text nor list of numbers.
     """
     kinds: dict[str, pa.DataType] = {}
+    doubts = source.doubts if isinstance(source, QuerySource) else {}
     for name in columns:
+        if name in doubts:
+            raise DataError(doubts[name])
         kind = source.schema.field(name).type
         kinds[name] = kind
         if not (is_number(kind) or _is_categorical(kind) or is_list(kind)):

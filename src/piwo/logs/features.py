@@ -18,6 +18,7 @@ from piwo.logs.columns import match_names
 from piwo.logs.hashing import check_hash_size, hashed_places
 from piwo.messages import argument
 from piwo.sources.frames import is_frame, refuse_twice, to_table, unmasked
+from piwo.sources.query import ColumnType
 from piwo.sources.source import decoded
 
 __all__ = [
@@ -315,6 +316,17 @@ class Features:
     def columns(self) -> tuple[str, ...]:
         """The names of the source columns."""
         return tuple(item.column for item in self.items)
+
+    @property
+    def types(self) -> dict[str, ColumnType]:
+        """Which source columns are numbers and which are text, for files that do not say it."""
+        found: dict[str, ColumnType] = {}
+        for item in self.items:
+            if item.kind == "number":
+                found[item.column] = "number"
+            elif item.kind in {"levels", "hashed"}:
+                found[item.column] = "text"
+        return found
 
     def encode(self, context: Any) -> npt.NDArray[np.float64]:
         """Return the (n, d) float64 matrix of a data frame, a mapping of columns, or an array.

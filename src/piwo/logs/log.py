@@ -550,11 +550,25 @@ class Log:
         Raises:
             DataError: if the log lacks a column that the features need.
         """
+        typed = self.typed_by(features)
         columns = replace(self.columns, context=features.columns)
-        columns = columns.resolve(self.source.schema.names)
+        columns = columns.resolve(typed.source.schema.names)
         return replace(
-            self, columns=columns, declared_features=features, declared_actions=self.actions
+            typed, columns=columns, declared_features=features, declared_actions=self.actions
         )
+
+    def typed_by(self, features: Features) -> Log:
+        """Return the same rows, columns of text files read as numbers or text as a policy has them.
+
+        Raises:
+            DataError: for a column that holds text where the policy has numbers.
+        """
+        if not isinstance(self.source, QuerySource):
+            return self
+        source = self.source.with_types(features.types)
+        if source is self.source:
+            return self
+        return replace(self, source=source)
 
     # --- reading
 

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import re
-import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import UsageError
 from piwo.logs.columns import Columns
 from piwo.sources.addresses import is_remote
 from piwo.sources.checksums import require_pages
-from piwo.sources.csv import csv_source, header_of
+from piwo.sources.csv import csv_query, header_of
 from piwo.sources.databases import database_source, is_database
 from piwo.sources.datasets import DatasetSource, is_dataset
-from piwo.sources.filters import condition, filtered, mentioned
+from piwo.sources.filters import condition, filtered, filtered_query, mentioned
 from piwo.sources.frames import is_frame, to_table
 from piwo.sources.gzip_files import require_undamaged
-from piwo.sources.hive import hive_options, partitions_of
+from piwo.sources.hive import partitions_of
+from piwo.sources.json_lines import json_columns, json_query, refuse_merged_labels
 from piwo.sources.names import readable
 from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import files_of, kind_of
-from piwo.sources.query import QuerySource, file_list, quoted, refuse_doubled
+from piwo.sources.query import ColumnType, QuerySource
 from piwo.sources.source import Source
 from piwo.sources.table import TableSource
 
-__all__ = ["paths_of", "source_of"]
+__all__ = ["contexts_of", "paths_of", "source_of"]
 
 _SPARK = "spark:"
 """Prefix of the name of a Spark table, or of a query for Spark."""
@@ -186,50 +184,72 @@ def _text_source(
     kind: str,
     columns: Columns,
     where: str | None,
-) -> Source:
+    types: Mapping[str, ColumnType] | None = None,
+) -> QuerySource:
     """Return a source over CSV or JSON lines: columns with a role as text, the context as typed.
 
     Read as text, a label keeps its zeros and digits, and validation counts and names a word in a
     number column instead of stopping the read. A condition gets such columns as numbers.
+
+    Args:
+        paths: the files.
+        kind: "csv" or "json".
+        columns: the roles.
+        where: an SQL condition.
+        types: what a policy knows of columns, which need not be among the roles.
     """
-    require_undamaged(path for path in paths if not is_remote(path))
+    if types is None:
+        require_undamaged(path for path in paths if not is_remote(path))
+    known = types or {}
     partitions = partitions_of(paths)
     if kind == "csv":
         names = [*header_of(paths[0]).names, *(x.name for x in partitions)]
-        columns = columns.resolve(names)
-        seen = _mentioned(where, names)
-        made = csv_source(
-            paths, texts=columns.scalars(), numbers=(*columns.used(), *seen), partitions=partitions
-        )
     else:
-        for path in paths:
-            refuse_doubled(_first_keys(path), f"the first line of {path!r}")
-        hive = hive_options(partitions)
-        reader = f"read_json({file_list(paths)}, format='newline_delimited', {hive}"
-        found = QuerySource(f"select * from {reader})", name=paths[0])
-        columns = columns.resolve(found.schema.names)
-        seen = _mentioned(where, found.schema.names)
-        roles, known = columns.scalars(), {x.name for x in partitions}
-        types: dict[str, str] = {}
-        for name in (*columns.used(), *seen):
-            if name in roles:
-                types[name] = "VARCHAR"
-            else:
-                types[name] = _json_type(found.schema.field(name).type)
-        for name in known:
-            # The folder gives the value and its type.
-            types.pop(name, None)
-        made = QuerySource(
-            f"select * from {reader}, columns={_struct(types)})",
-            name=paths[0],
-            steady=True,
-            files=paths,
+        found = json_columns(paths, partitions)
+        names = list(found)
+    columns = columns.resolve(names)
+    seen = _mentioned(where, names)
+    texts = columns.scalars()
+    decided = [*columns.used(), *(x for x in known if x in names)]
+    if kind == "csv":
+        query = csv_query(paths, texts, decided, seen=seen, types=known, partitions=partitions)
+    else:
+        labels = [x for x in (columns.action, columns.key, columns.unit) if x is not None]
+        refuse_merged_labels(paths, found, labels, partitions)
+        query = json_query(
+            paths, found, texts, decided, seen=seen, types=known, partitions=partitions
         )
-    if where is None:
-        return made
-    numbers = {*columns.numbers().values(), *columns.policies}
-    numbers &= set(seen)
-    return filtered(made, where, dict.fromkeys(sorted(numbers), "DOUBLE"))
+    made = QuerySource(query.sql, name=paths[0], steady=True, files=paths)
+    if where is not None:
+        numbers = {*columns.numbers().values(), *columns.policies}
+        numbers &= set(seen)
+        made = filtered_query(made, where, dict.fromkeys(sorted(numbers), "DOUBLE"))
+    made.doubts = query.doubts
+    made.again = partial(_text_source, paths, kind, columns, where)
+    return made
+
+
+def contexts_of(paths: Sequence[str], types: Mapping[str, ColumnType]) -> Source:
+    """Return the rows of files that hold contexts, no decisions.
+
+    Args:
+        paths: the files.
+        types: what a policy knows of its columns.
+
+    Raises:
+        DataError: for a column that holds text where the policy has numbers.
+    """
+    kind = kind_of(paths)
+    if kind not in {"csv", "json"}:
+        return source_of(paths, Columns())
+    require_undamaged(paths)
+    partitions = partitions_of(paths)
+    if kind == "csv":
+        query = csv_query(paths, decided=types, types=types, partitions=partitions)
+    else:
+        found = json_columns(paths, partitions)
+        query = json_query(paths, found, decided=found, types=types, partitions=partitions)
+    return QuerySource(query.sql, name=paths[0], steady=True, files=paths)
 
 
 def _mentioned(where: str | None, names: Sequence[str]) -> Sequence[str]:
@@ -237,31 +257,3 @@ def _mentioned(where: str | None, names: Sequence[str]) -> Sequence[str]:
     if where is None:
         return ()
     return mentioned(condition(where), names)
-
-
-def _first_keys(path: str) -> list[str]:
-    """Return the keys of the first JSON object, with repeated ones; none if it is not an object."""
-    try:
-        opened = gzip.open if path.lower().endswith(".gz") else open
-        with opened(path, "rt", encoding="utf-8-sig") as file:
-            pairs = json.loads(file.readline(), object_pairs_hook=list)
-        return [str(x[0]) for x in pairs]
-    except (OSError, EOFError, ValueError, TypeError, IndexError, RecursionError, zlib.error):
-        # DuckDB reads the file next and reports the error.
-        return []
-
-
-def _struct(types: Mapping[str, str]) -> str:
-    """Return a DuckDB struct of column types."""
-    fields = [f"{quoted(name, chr(39))}: '{kind}'" for name, kind in types.items()]
-    return "{" + ", ".join(fields) + "}"
-
-
-def _json_type(kind: pa.DataType) -> str:
-    if pa.types.is_list(kind):
-        return "DOUBLE[]"
-    if pa.types.is_temporal(kind):
-        return "TIMESTAMP"
-    if pa.types.is_string(kind) or pa.types.is_null(kind):
-        return "VARCHAR"
-    return "DOUBLE"

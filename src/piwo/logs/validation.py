@@ -51,7 +51,7 @@ _AWAIT = (
     "leave out rows that are too young to have their reward, by time and not by whether they have "
     "one: those that got it early would be chosen by it; nothing is filled in"
 )
-_NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
+_NUMBER = r"(?i)^[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|inf|infinity)$"
 _DROP = "drop such rows yourself first, or give the action a label"
 _IN_UNIT = "probabilities lie in [0, 1]"
 
@@ -257,7 +257,7 @@ def _number_of_text(
     trimmed = pc.utf8_trim_whitespace(values)
     truth = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(["false", "true"]))
     trimmed = pc.coalesce(truth.cast(pa.string()), trimmed)
-    # Arrow would also parse "nan" and "inf".
+    # What is NaN or infinite is refused as such, not as text.
     number = pc.match_substring_regex(trimmed, _NUMBER)
     wrong = pc.invert(pc.fill_null(number, fill_value=True))
     wrong = wrong.to_numpy(zero_copy_only=False)

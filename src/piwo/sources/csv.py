@@ -11,15 +11,13 @@ from itertools import groupby
 from pathlib import Path
 
 from piwo.errors import DataError, FileError
+from piwo.sources.column_types import TypedQuery, typed_query
 from piwo.sources.hive import Partition, hive_options
-from piwo.sources.query import QuerySource, file_list, first_row, quoted, refuse_doubled
+from piwo.sources.query import ColumnType, file_list, quoted, refuse_doubled
 
-__all__ = ["Header", "csv_source", "header_of"]
+__all__ = ["Header", "csv_query", "header_of"]
 
 _DELIMITERS = ",;\t|"
-_MOSTLY = 0.99
-"""A column with at least this share of numbers was meant to hold only numbers."""
-_KINDS = ("DOUBLE", "BOOLEAN", "TIMESTAMP")
 _DIALECT = (
     "header=true, nullstr='', quote='\"', escape='\"', comment='', skip=0, "
     "null_padding=false, ignore_errors=false, strict_mode=true, auto_detect=false"
@@ -82,24 +80,30 @@ def _delimiter(path: str, line: str) -> str:
     return best
 
 
-def csv_source(
+def csv_query(
     paths: Sequence[str],
-    texts: Collection[str],
-    numbers: Collection[str],
+    texts: Collection[str] = (),
+    decided: Collection[str] = (),
+    *,
+    seen: Collection[str] = (),
+    types: Mapping[str, ColumnType] | None = None,
     partitions: Sequence[Partition] = (),
-) -> QuerySource:
-    """Return the rows of CSV files, every column as text unless it is found to hold numbers.
+) -> TypedQuery:
+    """Return the query for the rows of CSV files: columns are text unless their values decide.
 
     Args:
         paths: files with the same columns, in whatever order.
         texts: columns that stay text.
-        numbers: columns whose type is decided by all their values: numbers, true/false, times, or
+        decided: columns whose type is decided by all their values: numbers, true/false, times, or
             else text.
+        seen: columns of a condition, likewise.
+        types: column -> its type, for columns of `decided` that a policy was made from.
         partitions: columns in the names of folders.
 
     Raises:
-        DataError: for files with different columns; and, when rows are read, for a row with another
-            number of fields than its header, naming file and line.
+        DataError: for files with different columns; for a column that does not have its type; and,
+            when rows are read, for a row with another number of fields than its header, naming file
+            and line.
     """
     headers = {path: header_of(path) for path in paths}
     _refuse_other_columns(headers)
@@ -117,16 +121,16 @@ def csv_source(
             f"delim={quoted(header.delimiter, chr(39))}, "
             f"columns={_texts(header.names)}, {hive_options(added)}, {_DIALECT})"
         )
-    sql = " union all ".join(parts)
-    undecided = [x for x in first.names if x in numbers and x not in texts]
-    kinds = _kinds(sql, paths[0], undecided)
-    if kinds:
-        chosen = []
-        for name in map(quoted, names):
-            kind = kinds.get(name)
-            chosen.append(name if kind is None else f"cast({name} as {kind}) as {name}")
-        sql = f"select {', '.join(chosen)} from ({sql})"
-    return QuerySource(sql, name=paths[0], steady=True, files=paths)
+    asked = {*decided, *seen}
+    undecided = [x for x in first.names if x in asked and x not in texts]
+    return typed_query(
+        " union all ".join(parts),
+        paths[0],
+        names,
+        undecided=undecided,
+        seen=seen,
+        types=types or {},
+    )
 
 
 def _refuse_other_columns(headers: Mapping[str, Header]) -> None:
@@ -147,42 +151,3 @@ def _refuse_other_columns(headers: Mapping[str, Header]) -> None:
 
 def _texts(names: Sequence[str]) -> str:
     return "{" + ", ".join(f"{quoted(x, chr(39))}: 'VARCHAR'" for x in names) + "}"
-
-
-def _kinds(sql: str, file: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the type that every value of a column has, for the columns that are not plain text.
-
-    The keys are quoted names.
-
-    Raises:
-        DataError: for a column of numbers with a few other values.
-    """
-    if not names:
-        return {}
-    asked = []
-    for name in map(quoted, names):
-        # DuckDB takes 1_000 for a number.
-        plain = f"not contains({name}, '_')"
-        asked.append(f"count({name})")
-        for kind in _KINDS:
-            fits = f"try_cast({name} as {kind}) is not null and {plain}"
-            asked.append(f"count(*) filter ({fits})")
-        is_number = f"(try_cast({name} as {_KINDS[0]}) is not null and {plain})"
-        asked.append(f"min({name}) filter (not {is_number})")
-    answer = first_row(f"select {', '.join(asked)} from ({sql})", file)
-    found: dict[str, str] = {}
-    for i, name in enumerate(names):
-        count, *fitting, other = answer[5 * i : 5 * i + 5]
-        if _MOSTLY * count < fitting[0] < count:
-            raise DataError(
-                f"context column {name!r} holds numbers in all but "
-                f"{count - fitting[0]} of {count} rows, which hold text such as "
-                f"{other!r}; correct or drop such rows yourself, or make the column "
-                "text in a query"
-            )
-        # The first kind that all values have; a column without any value counts as numbers.
-        for kind, fits in zip(_KINDS, fitting, strict=True):
-            if fits == count:
-                found[quoted(name)] = kind
-                break
-    return found

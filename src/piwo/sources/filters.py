@@ -22,7 +22,7 @@ from piwo.sources.repeatable import words_of
 from piwo.sources.source import Fragment, Source
 from piwo.sources.table import TableSource
 
-__all__ = ["condition", "filtered", "mentioned"]
+__all__ = ["condition", "filtered", "filtered_query", "mentioned"]
 
 
 def condition(text: Any) -> str:
@@ -66,7 +66,7 @@ def mentioned(text: str, names: Collection[str]) -> tuple[str, ...]:
     return tuple(x for x in names if x.casefold() in plain)
 
 
-def filtered(source: Source, where: str, numbers: Mapping[str, str] | None = None) -> Source:
+def filtered(source: Source, where: str) -> Source:
     """Return the rows of a source for which a condition holds, in the same order.
 
     Parquet files and row groups that cannot have such rows are not read: DuckDB sees that from the
@@ -76,7 +76,6 @@ def filtered(source: Source, where: str, numbers: Mapping[str, str] | None = Non
     Args:
         source: the rows.
         where: the condition, in DuckDB's SQL.
-        numbers: column -> the SQL type that the condition sees, for columns that are read as text.
 
     Raises:
         UsageError: for anything but a condition, for one that may hold for other rows at each pass,
@@ -93,12 +92,7 @@ def filtered(source: Source, where: str, numbers: Mapping[str, str] | None = Non
     if isinstance(source, ParquetSource):
         return QuerySource(_sql(source.sql(), text), name, steady=True, files=source.paths)
     if isinstance(source, QuerySource):
-        sql = _sql(source.sql, text)
-        if numbers:
-            sql = _sql_with_numbers(source.sql, text, source.schema.names, numbers)
-        return QuerySource(
-            sql, name, source.connection, source.steady, files=source.files, setup=source.setup
-        )
+        return filtered_query(source, text)
     if isinstance(source, Cluster):
         # Each worker runs a query of its own, but the clocks are stopped here, for all of them.
         with _decisions(source.schema.empty_table(), text, name) as probe:
@@ -109,21 +103,45 @@ def filtered(source: Source, where: str, numbers: Mapping[str, str] | None = Non
     )
 
 
+def filtered_query(
+    source: QuerySource, where: str, kinds: Mapping[str, str] | None = None
+) -> QuerySource:
+    """Return the rows of a query for which a condition holds.
+
+    Args:
+        source: the rows.
+        where: the condition, in DuckDB's SQL.
+        kinds: column -> the SQL type that the condition sees, for columns that rows have as text.
+    """
+    text = condition(where)
+    sql = _sql(source.sql, text)
+    if kinds:
+        sql = _sql_with_kinds(source.sql, text, source.schema.names, kinds)
+    return QuerySource(
+        sql,
+        f"{source.name} where {where}",
+        source.connection,
+        source.steady,
+        files=source.files,
+        setup=source.setup,
+    )
+
+
 def _sql(rows: str, where: str) -> str:
     return f"select * from ({rows}) where (\n{where}\n)"
 
 
-def _sql_with_numbers(
-    rows: str, where: str, columns: Collection[str], numbers: Mapping[str, str]
+def _sql_with_kinds(
+    rows: str, where: str, columns: Collection[str], kinds: Mapping[str, str]
 ) -> str:
-    """Return a query for the rows as they are, whose condition sees some columns as numbers."""
+    """Return a query for the rows as they are, whose condition sees other types of some columns."""
     row = quoted("piwo: a row")
     seen, back = [], []
     for name in columns:
         column = quoted(name)
         back.append(f"{row}.{column} as {column}")
-        if name in numbers:
-            column = f"cast({column} as {numbers[name]}) as {column}"
+        if name in kinds:
+            column = f"cast({column} as {kinds[name]}) as {column}"
         seen.append(column)
     inner = f"select {row}, {', '.join(seen)} from ({rows}) as {row}"
     return f"select {', '.join(back)} from ({inner}) where (\n{where}\n)"

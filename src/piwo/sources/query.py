@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -18,14 +18,18 @@ from piwo.sources.repeatable import refuse_chance, stopped_clocks
 from piwo.sources.source import Fragment, batches_of, pieces_of
 
 __all__ = [
+    "ColumnType",
     "QueryFragment",
     "QuerySource",
     "file_list",
     "first_row",
     "quoted",
     "refuse_doubled",
+    "rows_of",
 ]
 
+ColumnType: TypeAlias = Literal["number", "text"]
+"""What a policy knows of a column; numbers may be written as true and false."""
 _SETTINGS: dict[str, Any] = {
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
@@ -99,6 +103,32 @@ class QuerySource:
         self.setup = (*setup, *clocks)
         with _relation(self.sql, name, connection, self.setup) as relation:
             self.schema: pa.Schema = pa.RecordBatchReader.from_stream(relation.limit(0)).schema
+        # Set for text files, whose columns may be read with other types.
+        self.doubts: Mapping[str, str] = {}
+        self.again: Callable[[Mapping[str, ColumnType]], QuerySource] | None = None
+
+    def with_types(self, types: Mapping[str, ColumnType]) -> QuerySource:
+        """Return the same rows, columns of text files read with these types.
+
+        Args:
+            types: column -> what a policy was made from; other columns keep their types.
+
+        Raises:
+            DataError: for a column that holds text where the policy has numbers.
+        """
+        if self.again is None or not any(map(self._has_other, types, types.values())):
+            return self
+        return self.again(types)
+
+    def _has_other(self, name: str, kind: ColumnType) -> bool:
+        """Whether a column is not of this type as it is read now."""
+        if name not in self.schema.names:
+            return True
+        found = self.schema.field(name).type
+        if kind == "text":
+            return not (pa.types.is_string(found) or pa.types.is_large_string(found))
+        number = pa.types.is_integer(found) or pa.types.is_floating(found)
+        return not (number or pa.types.is_boolean(found))
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return one fragment."""
@@ -191,6 +221,17 @@ def _in_utc(connection: Any) -> Iterator[None]:
         yield
     finally:
         connection.execute(f"set timezone = {quoted(before, chr(39))}")
+
+
+def rows_of(sql: str, name: str) -> list[tuple[Any, ...]]:
+    """Return the few rows of the answer to a query; `name` is the source's in errors.
+
+    >>> rows_of("select unnest([1, 2])", "a query")
+    [(1,), (2,)]
+    """
+    with _relation(sql, name) as relation:
+        rows: list[tuple[Any, ...]] = relation.fetchall()
+        return rows
 
 
 def first_row(sql: str, name: str, setup: Sequence[str] = ()) -> tuple[Any, ...]:
