@@ -39,7 +39,8 @@ name, and nothing is downloaded without being asked for."""
 _UTC = "set timezone = 'UTC'"
 """The days and hours of an instant, and what a text such as 2026-01-01 means as an instant, must
 not depend on the machine; DuckDB would take the zone of the operating system."""
-_ROWS_OF_LISTS = 2048
+_MANY_COLUMNS = 512
+_FEW_ROWS = 2048
 """Rows that DuckDB produces at once, and the fewest that it can."""
 
 
@@ -106,6 +107,7 @@ class QuerySource:
         # Set for text files, whose columns may be read with other types.
         self.doubts: Mapping[str, str] = {}
         self.again: Callable[[Mapping[str, ColumnType]], QuerySource] | None = None
+        self._made: dict[frozenset[tuple[str, ColumnType]], QuerySource] = {}
 
     def with_types(self, types: Mapping[str, ColumnType]) -> QuerySource:
         """Return the same rows, columns of text files read with these types.
@@ -118,7 +120,11 @@ class QuerySource:
         """
         if self.again is None or not any(map(self._has_other, types, types.values())):
             return self
-        return self.again(types)
+        # Looking at the values takes a pass, so it is done once.
+        asked = frozenset(types.items())
+        if asked not in self._made:
+            self._made[asked] = self.again(types)
+        return self._made[asked]
 
     def _has_other(self, name: str, kind: ColumnType) -> bool:
         """Whether a column is not of this type as it is read now."""
@@ -250,12 +256,13 @@ def _columns(relation: Any, names: Sequence[str]) -> Any:
 
 
 def _reader(relation: Any) -> Any:
-    """Return an Arrow reader of a relation. Lists may be long, so few of such rows come at once."""
-    if not any(str(x).endswith("]") for x in relation.types):
+    """Return an Arrow reader of a relation; of rows with lists or many columns few come at once."""
+    lists = any(str(x).endswith("]") for x in relation.types)
+    if not lists and len(relation.types) < _MANY_COLUMNS:
         return pa.RecordBatchReader.from_stream(relation)
     # The method has another name in DuckDB before 1.5.
     reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return reader(_ROWS_OF_LISTS)
+    return reader(_FEW_ROWS)
 
 
 def file_list(paths: Sequence[str]) -> str:
