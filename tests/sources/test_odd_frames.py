@@ -97,3 +97,21 @@ def test_messages_about_things_that_are_no_frames() -> None:
     polars = pytest.importorskip("polars")
     with pytest.raises(piwo.UsageError, match=r"LazyFrame.*call \.collect\(\) on it first"):
         piwo.read(polars.LazyFrame(BASE))
+
+
+@pytest.mark.parametrize(
+    ("values", "level"),
+    [
+        (pd.cut(PRICE, [0, 10, 30]), "(0, 10]"),
+        (pd.arrays.IntervalArray.from_breaks(range(N + 1)), "(0, 1]"),
+        (pd.period_range("2026-01", periods=N, freq="M"), "2026-02"),
+        (pd.Categorical(pd.period_range("2026-01", periods=N, freq="M")), "2026-02"),
+        (pd.Categorical([(1, 2), (3, 4)] * (N // 2)), "(1, 2)"),
+        (pd.arrays.SparseArray([0, 7] * (N // 2)), 7),
+    ],
+)
+def test_columns_of_mappings_and_frames_have_the_same_labels(values: Any, level: Any) -> None:
+    of_frame = piwo.read(pd.DataFrame({**BASE, "action": values})).actions.labels
+    assert level in of_frame
+    assert piwo.read({**BASE, "action": values}).actions.labels == of_frame
+    assert piwo.Log.from_arrays(**{**BASE, "action": values}).actions.labels == of_frame

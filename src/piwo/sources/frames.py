@@ -80,26 +80,39 @@ def _pandas_table(frame: Any) -> pa.Table:
     import pandas as pd
 
     refuse_twice([str(name) for name in frame.columns])
-    columns = {}
-    for name in frame.columns:
-        values = frame[name]
-        kind = values.dtype
-        if isinstance(kind, pd.CategoricalDtype) and not _is_plain(kind.categories.dtype):
-            values = values.cat.rename_categories([str(x) for x in kind.categories])
-        elif isinstance(kind, pd.IntervalDtype):
-            values = values.map(str, na_action="ignore").astype(object)
-        elif isinstance(kind, pd.SparseDtype):
-            values = values.sparse.to_dense()
-        columns[name] = values
+    columns = {name: _plain_pandas(frame[name]) for name in frame.columns}
     try:
         return pa.Table.from_pandas(pd.DataFrame(columns, copy=False), preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError):
         return pa.table({str(name): _pandas_column(x) for name, x in columns.items()})
 
 
-def _is_plain(kind: Any) -> bool:
-    """Whether categories of this type are labels: text, whole numbers, true or false."""
-    return getattr(kind, "kind", "O") in "OiubU" and str(kind)[:8] != "interval"
+def _plain_pandas(values: Any) -> Any:
+    """Return a pandas column or array of numbers, text or times; other kinds are left as they are.
+
+    Categories that are no labels become their text, if that keeps them apart.
+    """
+    import pandas as pd
+
+    kind = values.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        names = [str(x) for x in kind.categories]
+        if not _are_labels(kind.categories) and len(set(names)) == len(names):
+            return pd.Series(values, copy=False).cat.rename_categories(names)
+    elif isinstance(kind, pd.IntervalDtype | pd.PeriodDtype):
+        return pd.Series(values, copy=False).map(str, na_action="ignore").astype(object)
+    elif isinstance(kind, pd.SparseDtype):
+        return pd.Series(values, copy=False).sparse.to_dense()
+    return values
+
+
+def _are_labels(categories: Any) -> bool:
+    """Whether categories are text, numbers, or true and false, or a mixture, which is refused."""
+    import pandas as pd
+
+    found = pd.api.types.infer_dtype(categories)
+    numbers = ("integer", "floating", "mixed-integer", "mixed-integer-float", "decimal")
+    return found in {"string", "boolean", "empty", "bytes", *numbers}
 
 
 def _pandas_column(values: Any) -> Any:
@@ -123,6 +136,8 @@ def _column(values: Any) -> Any:
         )
     if _is_polars(values):
         return values.to_arrow()
+    if type(values).__module__.split(".")[0] == "pandas" and hasattr(values, "dtype"):
+        values = _plain_pandas(values)
     try:
         return pa.array(values)
     except OverflowError:
