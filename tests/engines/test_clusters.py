@@ -102,6 +102,15 @@ def test_units_that_are_spread_over_partitions_come_together(home: Home, where: 
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9)
 
 
+def test_users_that_are_not_declared_are_found(home: Home) -> None:
+    user = np.random.default_rng(2).integers(0, 60, laws.N)
+    table = laws.table().append_column("user_id", pa.array([f"u{i}" for i in user]))
+    frame = home.frame(layouts(table)["reordered"])
+    (found,), (expected,) = (piwo.check(log_of(x)).unit_columns for x in (frame, plain(table)))
+    assert (found.column, found.dependent) == ("user_id", expected.dependent)
+    assert (found.rows_each, found.z) == pytest.approx((expected.rows_each, expected.z), rel=1e-9)
+
+
 # --- whole stories
 
 

@@ -24,6 +24,7 @@ from piwo.health.record import (
     WeightBin,
 )
 from piwo.health.rules import findings_of
+from piwo.health.unit_columns import unit_columns
 from piwo.intervals.matching import matched, name_of
 from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.batch import Batch, Floats
@@ -70,8 +71,8 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
 
     It is "fit with care" if the effective sample is below 100 rows or a tenth of the log,
     actions of the list were never logged, part of what the policy plays is missing, all rewards are
-    the same, or context values that learning refuses are in the columns that were named; else
-    "fit".
+    the same, context values that learning refuses are in the columns that were named, or rewards of
+    rows with one value of a column like "user_id" are alike and units are not declared; else "fit".
 
     Args:
         log: the logged decisions.
@@ -142,6 +143,7 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
         made = replace(made, context_gaps=tuple(_gaps(given, gaps)))
     if looks:
         made = replace(made, copies=_copied(given, made.context_gaps))
+    made = replace(made, unit_columns=unit_columns(log))
     if log.propensity_error is not None:
         made = replace(
             made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration

@@ -21,6 +21,7 @@ __all__ = [
     "HealthFinding",
     "HeavyRow",
     "Severity",
+    "UnitColumn",
     "Verdict",
     "WeightBin",
     "health_text",
@@ -113,6 +114,22 @@ class ContextGap:
 
 
 @dataclass(frozen=True)
+class UnitColumn:
+    """A column without a role that looks like an id, and whose values repeat."""
+
+    column: str
+    person: bool
+    """Whether it is named as an id of a person or a session; else as some other id."""
+    rows_each: float
+    """Mean number of rows with one value."""
+    z: float | None
+    """How far rewards of rows with one value agree, in standard errors above those of independent
+    rows; None if all rewards are equal."""
+    dependent: bool
+    """Whether the rewards agree by more than chance explains."""
+
+
+@dataclass(frozen=True)
 class Health(Record):
     """The health of a log with respect to one policy; see `check` for the rules.
 
@@ -178,6 +195,8 @@ class Health(Record):
     unit: str | None = None
     """The column of units, of which weights and tests then are; None: of rows."""
     units: int | None = None
+    unit_columns: tuple[UnitColumn, ...] = ()
+    """Columns that look like ids and repeat, if units were not declared; at most three."""
 
     @property
     def count(self) -> int:

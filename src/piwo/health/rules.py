@@ -13,6 +13,7 @@ from piwo.health.record import (
     HealthFinding,
     HeavyRow,
     Severity,
+    UnitColumn,
     label_text,
 )
 from piwo.messages import argument, rendered
@@ -39,6 +40,7 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
         _effective_sample,
         _propensities,
         _copies,
+        _units,
         _exploration,
         _coverage,
         _missing,
@@ -183,6 +185,32 @@ def _copies(health: Health) -> Iterator[HealthFinding]:
     """Rows are copies of other rows."""
     if health.copies is not None:
         yield _finding("copies", "care", copies_note(health.copies))
+
+
+def _units(health: Health) -> Iterator[HealthFinding]:
+    """Rows of one person or session depend on each other."""
+    for column in health.unit_columns:
+        severity: Severity = "note"
+        if column.dependent and column.person:
+            severity = "care"
+        yield _finding("units", severity, _unit_text(column))
+
+
+def _unit_text(column: UnitColumn) -> str:
+    name, read_with = label_text(column.column), argument("unit", column.column)
+    each = f"{column.rows_each:.3g} rows a value"
+    if not column.dependent:
+        return (
+            f"column {name} has {each}, and their rewards show no dependence; if rows of one value "
+            f"come from one user or session, consider reading the log with {read_with}"
+        )
+    start = f"rewards of rows with one value of {name} are alike ({each}, z = {column.z or 0:.0f})"
+    if column.person:
+        return (
+            f"{start}: intervals that take rows for independent are too narrow; read the log with "
+            f"{read_with}"
+        )
+    return f"{start}; if such rows come from one user or session, read the log with {read_with}"
 
 
 def _contradiction(row: ActionRow, rows: int) -> str:

@@ -37,6 +37,7 @@ __all__ = [
     "TOLERANCE",
     "Behavior",
     "Schema",
+    "rewards",
     "validate",
 ]
 
@@ -150,6 +151,19 @@ def validate(
     if schema.propensity_error is not None:
         batch = schema.propensity_error.applied(batch)
     return batch, tuple(findings.noted)
+
+
+def rewards(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]) -> Floats:
+    """Return the rewards of raw rows on the unit scale, (n,).
+
+    Raises:
+        Refused: if one of them breaks a rule.
+    """
+    findings = Findings(rows)
+    found = _reward(record[schema.columns.reward], schema, findings)
+    if findings.fatal:
+        raise Refused(findings.fatal)
+    return found
 
 
 def _of_behavior(
