@@ -144,9 +144,12 @@ def test_an_index_is_no_column() -> None:
         (lambda: {"action": ["a"], "reward": [0, 1], "propensity": [1, 1]}, ""),
         (
             lambda: pd.DataFrame({"action": ["a", 1], "reward": [0, 1], "propensity": [1, 1]}),
-            "one type",
+            "values of several types",
         ),
-        (lambda: pd.DataFrame([["a", 1, 1.0]], columns=["action", "reward", "reward"]), "uplicate"),
+        (
+            lambda: pd.DataFrame([["a", 1, 1.0]], columns=["action", "reward", "reward"]),
+            "two columns",
+        ),
     ],
 )
 def test_what_is_no_frame_is_refused(source: Any, words: str) -> None:
