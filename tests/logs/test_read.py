@@ -143,7 +143,8 @@ def test_an_index_is_no_column() -> None:
         (lambda: {"action": ["a", 1], "reward": [0, 1], "propensity": [1, 1]}, "one type"),
         (lambda: {"action": ["a"], "reward": [0, 1], "propensity": [1, 1]}, ""),
         (
-            lambda: pd.DataFrame({"action": ["a", 1], "reward": [0, 1], "propensity": [1, 1]}),
+            # The column matters when it is used.
+            lambda: read(pd.DataFrame({"action": ["a", 1], "reward": [0, 1]})).actions,
             "values of several types",
         ),
         (
