@@ -144,7 +144,7 @@ def test_an_index_is_no_column() -> None:
         (lambda: {"action": ["a"], "reward": [0, 1], "propensity": [1, 1]}, ""),
         (
             # The column matters when it is used.
-            lambda: read(pd.DataFrame({"action": ["a", 1], "reward": [0, 1]})).actions,
+            lambda: read(pd.DataFrame({"action": ["a", 1], "reward": 0, "propensity": 1})).actions,
             "values of several types",
         ),
         (
