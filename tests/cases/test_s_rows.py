@@ -152,7 +152,7 @@ def test_declarations_are_checked() -> None:
         piwo.read(coins(), logger="adaptive")
     with pytest.raises(piwo.DataError, match="no column 'ts' for the time"):
         piwo.read(coins(), time="ts")
-    with pytest.raises(piwo.DataError, match="time column 'day' has type large_string"):
+    with pytest.raises(piwo.DataError, match="time column 'day' holds text that is not a time"):
         piwo.read(coins(day="monday"), time="day", logger="learning").split(0.5)
     log = piwo.read(coins(user=range(400)), unit="user", logger="learning")
     with pytest.raises(piwo.UsageError, match="the rows of a unit would be on both sides"):
@@ -225,6 +225,29 @@ def test_rows_that_were_delivered_twice_are_counted_and_not_learned_from() -> No
     found = piwo.evaluate(log, policy)
     assert found.copies == pytest.approx(0.5)
     assert "copies" in {note.kind for note in found.notes}
+
+
+def test_rows_of_a_logger_that_seldom_explores_are_not_copies() -> None:
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        explored = random.random(1000) < 0.02
+        rows = {
+            "x": random.integers(0, 4000, 1000) / 4000,
+            "action": explored.astype(int),
+            "reward": (random.random(1000) < 0.01).astype(float),
+            "propensity": np.where(explored, 0.02, 0.98),
+        }
+        log = piwo.read(pd.DataFrame(rows), context="x", logger="fixed")
+        assert piwo.PIWO(oracle=Ridge()).fit(log).certificate_ is not None
+
+
+def test_text_times_and_large_numbers_order_rows() -> None:
+    stamps = pd.date_range("2026-01-01", periods=400, freq="h").strftime("%Y-%m-%d %H:%M:%S")
+    large = np.arange(400, dtype=np.uint64) + np.uint64(2**63 - 200)
+    for times in (stamps, large):
+        parts = piwo.read(coins(ts=times), time="ts", logger="learning").split(0.5)
+        held = np.concatenate([batch.row_numbers for batch in parts.test.each_batch()])
+        assert set(held) == set(range(200, 400))
 
 
 @pytest.mark.parametrize("contexts", [5, 400, 4000, 10**6])

@@ -307,7 +307,7 @@ def test_a_number_out_of_range_names_its_option(
         "policy act": [policy, small],
     }
     done = piwo(*command.split(), *words[command], "--quiet", f"{option}={value}")
-    refused(done, f"{option} ", value)
+    refused(done, option, value)
 
 
 def test_errors_speak_of_options(piwo, small: Path) -> None:

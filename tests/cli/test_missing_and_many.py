@@ -68,7 +68,7 @@ def test_learn_and_act(piwo, visits: Path, tmp_path: Path) -> None:
     ("option", "value", "words"),
     [
         ("--missing", "zero", "--missing"),
-        ("--max-levels", "1.5", "--max-levels got '1.5', expected a whole number"),
+        ("--max-levels", "1.5", "--max-levels: got '1.5', expected a whole number"),
         ("--hash-size", "100", "--hash-size is 100, expected a power of two"),
     ],
 )

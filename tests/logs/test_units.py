@@ -257,3 +257,46 @@ def test_rows_of_the_copy_hold_every_row_once() -> None:
         x for part in source.fragments(["x"]) for r in part.records() for x in r["x"].to_pylist()
     ]
     assert sorted(found) == list(range(5))
+
+
+def test_policies_are_compared_on_the_rows_of_large_batches() -> None:
+    """Row numbers of a batch by unit are in no order: probabilities are looked up all the same."""
+    random = np.random.default_rng(0)
+    n = 6_000
+    x, action = random.random(n), random.integers(0, 3, n)
+    reward = np.where(action == 1, x < 0.5, (action == 0) & (random.random(n) < 0.1)).astype(float)
+    rows = {"action": action, "reward": reward, "propensity": 1 / 3, "x": x, "unit": range(n)}
+    log, by_unit = (
+        read(pd.DataFrame(rows), context="x", actions=[0, 1, 2], **more)
+        for more in ({}, {"unit": "unit"})
+    )
+    policy = piwo.policies.Deterministic(lambda X: np.where(X[:, 0] >= 0.5, 1, 2), log.actions)
+    other = piwo.policies.Deterministic(lambda X: np.where(X[:, 0] >= 0.3, 2, 0), log.actions)
+    for baseline in (other, Constant(0, log.actions)):
+        one, two = (
+            piwo.certify(rows, {"p": policy}, baseline=baseline)["p"] for rows in (log, by_unit)
+        )
+        assert two.improvement_lower == pytest.approx(one.improvement_lower, rel=1e-9)
+        one, two = (piwo.evaluate(rows, policy, baseline=baseline) for rows in (log, by_unit))
+        assert two.improvement_lower == pytest.approx(one.improvement_lower, rel=1e-9)
+        one, two = (
+            piwo.regret_certificate(rows, policy, {"other": baseline}) for rows in (log, by_unit)
+        )
+        assert two.regret_upper == pytest.approx(one.regret_upper, rel=1e-9)
+
+
+def test_the_unit_may_be_context_too() -> None:
+    rows = frame().assign(x=np.arange(N) % 50)
+    found = read(rows, **COLUMNS, context="user")
+    assert piwo.check(found).units == rows.user.nunique()
+    learner = piwo.PIWO(oracle=piwo.oracles.Ridge(), certificate=None)
+    assert learner.fit(read(rows, **COLUMNS, context=["x", "us*"], logger="fixed")).policy_
+
+
+def test_files_with_and_without_categories_come_together(tmp_path: Path) -> None:
+    rows = frame().drop(columns="mu")
+    expected = piwo.evaluate(log(rows), Constant("x", ["x", "y", "z"]))
+    rows.iloc[:500].assign(a=rows.a[:500].astype("category")).to_parquet(tmp_path / "0.parquet")
+    rows.iloc[500:].to_parquet(tmp_path / "1.parquet")
+    found = piwo.evaluate(log(str(tmp_path / "*.parquet")), Constant("x", ["x", "y", "z"]))
+    assert found.value == pytest.approx(expected.value, rel=1e-12)

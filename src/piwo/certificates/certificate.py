@@ -233,6 +233,9 @@ class Certificate(SavedRecord):
         if self.logger == ASSUMED_FIXED:
             declared = rendered(f"{argument('logger')} is not declared")
             lines.append(f"  assumes      that the logger was fixed ({declared})")
+        if self.split is not None and self.split.get("tail") and not self.split.get("time"):
+            declared = rendered(f"{argument('time')} is not declared")
+            lines.append(f"  assumes      that rows are in the order of time ({declared})")
         return visible_lines(lines + [f"  note         {note}" for note in self.notes])
 
     @property

@@ -645,17 +645,18 @@ def _notes(sums: MomentState, low: float, why_not: Note | None) -> list[Note]:
         notes.append(
             Note(
                 f"{why_not.template}; mean weight here {number}, expected 1: no bound "
-                "is given, "
-                "and nothing is certified",
+                "is given, and nothing is certified",
                 why_not.kind,
             )
         )
+    what = f"{sums.logged} rows"
+    if sums.rows != sums.logged:
+        what = f"means of {sums.rows} units"
     if sums.rows and sums.reward < 100:
         notes.append(
             Note(
-                f"the {sums.logged} rows hold a total reward of {sums.reward:.4g} on "
-                "the unit "
-                "scale; little can be proved from so little",
+                f"the {what} hold a total reward of {sums.reward:.4g} on the scale from 0 to 1; "
+                "little can be proved from so little",
                 kind="few-rewards",
             )
         )

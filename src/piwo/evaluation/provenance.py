@@ -158,6 +158,9 @@ def _overlap_by_facts(
         rounded = _compared(log, features, record_in(kept, "rounded"), sample)
         if rounded is not None and rounded[0]:
             compared = rounded
+        elif compared is not None and rounded is None and features is not None:
+            certain, said = compared
+            compared = certain, f"{said}; copies with fewer digits would not be recognized"
     if compared is None:
         how = _look_alike(log, training, certificate)
         certain = how is not None

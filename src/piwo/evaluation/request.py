@@ -248,7 +248,8 @@ class Request:
     def _looks_for_copies(self) -> bool:
         """Whether copies of rows are looked for: if contexts are read, and no key has shown it."""
         reads = any(policy.needs_context for policy in self.policies.values())
-        return reads and self.log.has_context and self.log.columns.key is None
+        columns = self.log.columns
+        return reads and self.log.has_context and columns.key is None and columns.unit is None
 
     @property
     def _counts_actions(self) -> bool:

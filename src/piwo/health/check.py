@@ -164,7 +164,9 @@ def _verdict(findings: Sequence[HealthFinding]) -> Verdict:
 def _copied(log: Log, gaps: Sequence[ContextGap]) -> float | None:
     """Return the share of rows that are copies of others; None if none are known."""
     # Rows with gaps are refused, and a unique key was looked at.
-    if log.columns.key is not None or any(gap.refused for gap in gaps):
+    if log.columns.key is not None or log.columns.unit is not None:
+        return None
+    if any(gap.refused for gap in gaps):
         return None
     return reduce(log, Repeats("rows")).copied
 

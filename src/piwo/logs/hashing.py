@@ -117,6 +117,19 @@ def time_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
     kind = values.type
     if values.null_count:
         raise DataError(f"time column {column!r} is missing in some rows, expected a time in each")
+    if is_text(kind):
+        # As in CSV files, whose columns with a role are text.
+        try:
+            return _whole(values.cast(pa.timestamp("us")).cast(pa.int64()))
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"time column {column!r} holds text that is not a time such as "
+                "'2026-01-31 12:00:00'; write times so, or as numbers"
+            ) from None
+    if kind == pa.uint64():
+        # In the order of signed numbers.
+        large = np.asarray(values.to_numpy(zero_copy_only=False), np.uint64)
+        return (large ^ np.uint64(2**63)).view(np.int64)
     if pa.types.is_timestamp(kind):
         return _whole(values.cast(pa.int64()))
     if pa.types.is_date(kind):

@@ -144,9 +144,6 @@ def _decided(where: str | None, columns: Columns, available: Sequence[str]) -> t
     decided = [own.action, *own.numbers().values(), *own.policies]
     if own.propensities is not None:
         decided.append(own.propensities)
-    # COLUMNS(*) in DuckDB's SQL means all of them.
-    if "columns" in where.casefold():
-        return tuple(decided)
     return mentioned(condition(where), decided)
 
 

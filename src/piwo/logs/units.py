@@ -246,7 +246,7 @@ class _Scatter(Task[_Scattered]):
 
     def _written(self, held: Sequence[pa.RecordBatch], first: int) -> _Scattered:
         """Return the file of some rows, or what is wrong with their units."""
-        table = pa.Table.from_batches(held).unify_dictionaries().combine_chunks()
+        table = _plain(pa.Table.from_batches(held))
         values = table[self.unit].chunk(0)
         row = np.arange(first, first + len(table))
         if values.null_count:
@@ -257,7 +257,6 @@ class _Scatter(Task[_Scattered]):
         bucket = (numbers >> 53).astype(np.uint16)
         order = np.argsort(bucket, kind="stable")
         counts = np.bincount(bucket, minlength=_BUCKETS)
-        table = table.drop_columns([self.unit])
         table = table.append_column(UNIT_NUMBER, pa.array(numbers))
         table = table.append_column(ROW_NUMBER, pa.array(row))
         (record,) = table.take(pa.array(order)).combine_chunks().to_batches()
@@ -270,6 +269,14 @@ class _Scatter(Task[_Scattered]):
             writer.write_batch(record)
         ends = np.concatenate([[0], np.cumsum(counts)])
         return (_Part(file.name, ends, record.nbytes),), ()
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Return a table without dictionaries: files of one log may have them or not."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table[i].cast(field.type.value_type))
+    return table.combine_chunks()
 
 
 def _missing(unit: str, rows: npt.NDArray[np.int64]) -> Finding:

@@ -20,6 +20,8 @@ SAMPLED = 4096
 """Keys that are followed: those with the smallest hashes, a random sample."""
 _FEWEST = 20
 """Fewer keys with several rows say nothing."""
+_DETERMINED = 0.8
+"""If the mean propensity is above this, rows of one context are alike without being copies."""
 _EQUAL = 1e-6
 """Propensities that differ by less, relatively, are equal but for rounding."""
 
@@ -42,6 +44,8 @@ class RepeatState(State):
     """(k,) the smallest number of these rows."""
     most: Floats = field(default_factory=lambda: np.empty(0))
     """(k,) the largest one."""
+    propensity: float = 0.0
+    """The sum of the propensities of all rows."""
 
     def merge(self, other: RepeatState) -> RepeatState:
         """Return the keys of both parts."""
@@ -52,6 +56,7 @@ class RepeatState(State):
             np.concatenate([self.counts, other.counts]),
             np.concatenate([self.least, other.least]),
             np.concatenate([self.most, other.most]),
+            self.propensity + other.propensity,
         )
 
     def repeated(self) -> tuple[int, int]:
@@ -75,8 +80,11 @@ class RepeatState(State):
         """Estimated share of the rows that are copies of another one; None if nothing shows it.
 
         Rows of one context that are all the same, in nine of ten contexts with several rows: chance
-        would give some of them another action or another reward.
+        would give some of them another action or another reward. A logger that seldom explores
+        makes such rows by itself, so that nothing is said of it.
         """
+        if self.propensity > _DETERMINED * self.rows:
+            return None
         several, differ = self.repeated()
         if several < _FEWEST or differ > 0.1 * several:
             return None
@@ -135,16 +143,22 @@ class Repeats(Reduction[RepeatState]):
         if len(state.keys) == SAMPLED:
             near = np.flatnonzero(keys <= state.keys[-1])
             keys, numbers = keys[near], numbers[near]
-        one = _smallest(len(batch), keys, np.ones(len(keys)), numbers, numbers)
+        taken = float(batch.propensity.sum())
+        one = _smallest(len(batch), keys, np.ones(len(keys)), numbers, numbers, taken)
         return state.merge(one)
 
 
 def _smallest(
-    rows: int, keys: npt.NDArray[np.uint64], counts: Floats, least: Floats, most: Floats
+    rows: int,
+    keys: npt.NDArray[np.uint64],
+    counts: Floats,
+    least: Floats,
+    most: Floats,
+    propensity: float,
 ) -> RepeatState:
     """Return the smallest of these keys, each once."""
     if not len(keys):
-        return RepeatState(rows)
+        return RepeatState(rows, propensity=propensity)
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
@@ -155,4 +169,5 @@ def _smallest(
         np.add.reduceat(counts[order], starts)[kept],
         np.minimum.reduceat(least[order], starts)[kept],
         np.maximum.reduceat(most[order], starts)[kept],
+        propensity,
     )

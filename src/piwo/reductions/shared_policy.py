@@ -88,7 +88,9 @@ class CachedPolicy(Policy):
         self.listed = policy.actions
         self.policy = policy
         self.table = policy.full(batch)
-        self.row_numbers = batch.row_numbers
+        # Rows by unit are not in the order of their numbers.
+        self.order = np.argsort(batch.row_numbers, kind="stable")
+        self.ordered = batch.row_numbers[self.order]
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return the distribution of the policy itself, which is not cached."""
@@ -98,7 +100,8 @@ class CachedPolicy(Policy):
         """Return pi(a | X) of some of the rows, (n, K)."""
         if len(batch) == len(self.table):
             return self.table
-        table: Floats = self.table[np.searchsorted(self.row_numbers, batch.row_numbers)]
+        places = self.order[np.searchsorted(self.ordered, batch.row_numbers)]
+        table: Floats = self.table[places]
         return table
 
     def logged(self, batch: Batch) -> Floats:

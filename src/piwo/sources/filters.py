@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -52,17 +53,27 @@ def condition(text: Any) -> str:
     return text
 
 
+_WHOLE_ROWS = ("piwo_rows", "unnamed_subquery", "columns", "piwo: a row")
+"""Words that can stand for all columns of a row."""
+
+
 def mentioned(text: str, names: Collection[str]) -> tuple[str, ...]:
     """Return the columns whose names occur in a condition.
 
     >>> mentioned('Day > 3 and "user id" is not null', ["day", "user id", "item"])
     ('day', 'user id')
     """
-    plain = set()
-    for word in words_of(text):
+    words, plain = words_of(text), set()
+    # #2 is the second column, and the name of a table a whole row of it.
+    code = " ".join(word for word in words if not word.startswith("'"))
+    if re.search(r"#\s*\d", code):
+        return tuple(names)
+    for word in words:
         if word.startswith('"'):
             word = word[1:-1].replace('""', '"')  # noqa: PLW2901 (the name without quotes)
         plain.add(word.casefold())
+    if any(word.startswith(_WHOLE_ROWS) for word in plain):
+        return tuple(names)
     return tuple(x for x in names if x.casefold() in plain)
 
 
