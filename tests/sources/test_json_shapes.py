@@ -83,5 +83,4 @@ def test_propensities_as_an_object_are_named(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"action": "a", "reward": 1, "mu": {"a": 0.4, "b": 0.6}}\n' * 5)
     with pytest.raises(DataError, match="holds an object where numbers are expected"):
-        log = read(path, propensities="mu", actions=["a", "b"])
-        evaluate(log, Uniform(log.actions))
+        evaluate(read(path, propensities="mu", actions=["a", "b"]), Uniform(["a", "b"]))

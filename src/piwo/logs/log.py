@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.checks import a_kind, check_finite, shown
+from piwo.checks import a_kind, check_finite
 from piwo.engines.engine import fold
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions, is_text, label_array
@@ -27,7 +27,7 @@ from piwo.logs.columns import (
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
-from piwo.logs.options import Logger, ReadOptions
+from piwo.logs.options import Logger, ReadOptions, check_logger
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.provable import unprovable
 from piwo.logs.reader import (
@@ -119,11 +119,7 @@ class Log:
                 f"{argument('reward_range')} is {self.reward_range!r}, whose width is "
                 "beyond float64; rescale the reward"
             )
-        if self.logger not in (None, "fixed", "learning"):
-            raise UsageError(
-                f"{argument('logger')} is {shown(self.logger)}, expected 'fixed' or 'learning': "
-                "whether the system that wrote the log learned from earlier rows of it"
-            )
+        check_logger(self.logger)
         policies = self.columns.policies
         if len(set(policies)) != len(policies):
             raise UsageError(

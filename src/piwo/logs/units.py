@@ -273,9 +273,9 @@ class _Scatter(Task[_Scattered]):
 
 def _plain(table: pa.Table) -> pa.Table:
     """Return a table without dictionaries: files of one log may have them or not."""
-    for i, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, table[i].cast(field.type.value_type))
+    for i, column in enumerate(table.schema):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(i, column.name, table[i].cast(column.type.value_type))
     return table.combine_chunks()
 
 
