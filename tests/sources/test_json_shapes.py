@@ -82,5 +82,5 @@ def test_one_object_a_line_is_still_read(tmp_path: Path) -> None:
 def test_propensities_as_an_object_are_named(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"action": "a", "reward": 1, "mu": {"a": 0.4, "b": 0.6}}\n' * 5)
-    with pytest.raises(DataError, match="holds an object where numbers are expected"):
+    with pytest.raises(DataError, match="holds text or objects, expected lists of 2"):
         evaluate(read(path, propensities="mu", actions=["a", "b"]), Uniform(["a", "b"]))

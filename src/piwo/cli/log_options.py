@@ -133,8 +133,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
         Literal["fixed", "learning"] | None,
         Parameter(
             help="Did the system that wrote the log learn from earlier rows of it? learning: what "
-            "is learned is certified on the last rows (see --time).",
-            show=True,
+            "is learned is certified on the last rows (see --time)."
         ),
     ] = None
     estimate_propensities: Annotated[

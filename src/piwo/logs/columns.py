@@ -144,7 +144,6 @@ class Roles(UnloggedRoles, total=False):
         Role(
             "column of the time of the decision, which orders rows if the last ones are held out",
             holds="keys",
-            common=True,
         ),
     ]
     unit: Annotated[

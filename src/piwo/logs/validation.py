@@ -407,6 +407,11 @@ def _vectors(
     findings: Findings,
 ) -> Floats | None:
     size = schema.count
+    if is_text(values.type):
+        raise DataError(
+            f"column {name!r} holds text or objects, expected lists of {size} numbers in the order "
+            "of the action list; write {label: p} as such a list"
+        )
     matrix, wrong = list_matrix(values, name, size)
     rule = f"does not hold exactly {size} numbers, one for each action"
     if findings.note(name, rule, "correct the log", wrong):
