@@ -16,7 +16,7 @@ import piwo
 from piwo import bounds
 from piwo.errors import DataError, UsageError
 from piwo.logs import read
-from piwo.logs.units import UnitSource, whole_units
+from piwo.logs.units import UnitSource, order_of_units, whole_units
 from piwo.policies import Constant, Logging, Uniform
 from piwo.reductions import Digest, reduce
 from piwo.reductions.bets import bet_sums
@@ -300,3 +300,14 @@ def test_files_with_and_without_categories_come_together(tmp_path: Path) -> None
     rows.iloc[500:].to_parquet(tmp_path / "1.parquet")
     found = piwo.evaluate(log(str(tmp_path / "*.parquet")), Constant("x", ["x", "y", "z"]))
     assert found.value == pytest.approx(expected.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("bits", [3, 33, 47, 63])
+def test_equal_numbers_become_neighbors(bits: int) -> None:
+    random = np.random.default_rng(bits)
+    numbers = random.integers(0, 2**bits - 1, 400, dtype=np.int64)
+    # Some numbers share their upper bits.
+    numbers = random.choice(np.concatenate([numbers, numbers ^ 1, numbers ^ 5]), 5_000)
+    order = order_of_units(numbers)
+    assert sorted(order.tolist()) == list(range(5_000))
+    assert (np.diff(numbers[order]) != 0).sum() + 1 == len(np.unique(numbers))

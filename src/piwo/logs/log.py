@@ -90,8 +90,8 @@ class Log:
     selector: Selector | None = None
     propensity_error: PropensityErrorBound | None = None
     encoding: Encoding = DEFAULT_ENCODING
-    grouped: dict[int, Source] = field(default_factory=dict, compare=False)
-    """id of a source -> the same rows with those of a unit together; see `source_by_unit`."""
+    grouped: dict[tuple[int, bool], Source] = field(default_factory=dict, compare=False)
+    """id of a source, and whether the unit is context -> its rows by unit; see `source_by_unit`."""
     chosen_by: tuple[str, ...] = ()
     """The decision's own columns that the condition of `piwo.read` mentions: rows were chosen by
     what was done or earned."""
@@ -634,10 +634,10 @@ class Log:
         unit = self.columns.unit
         if unit is None:
             return self.source
-        known = self.grouped.get(id(self.source))
-        if known is None:
-            known = self.grouped[id(self.source)] = by_unit(self.source, unit)
-        return known
+        key = (id(self.source), unit in self.columns.context)
+        if key not in self.grouped:
+            self.grouped[key] = by_unit(self.source, unit, kept=key[1])
+        return self.grouped[key]
 
     def fragments(
         self,
