@@ -42,6 +42,9 @@ class Counting(Cluster):
             ]
         )
 
+    def together(self, column):
+        raise AssertionError("no units are declared")
+
     def head(self, columns):
         return Partition(0, tuple(columns), TABLE.select(list(columns)).slice(0, 100).to_batches())
 
@@ -57,8 +60,8 @@ JOBS = {
 @pytest.mark.parametrize(
     ("job", "context", "actions", "passes"),
     [
-        ("check", "x", None, 2), ("check", "shop", None, 2), ("check", "x", "abc", 1),
-        ("evaluate", "x", None, 2), ("evaluate", "shop", None, 2), ("evaluate", "x", "abc", 1),
+        ("check", "x", None, 3), ("check", "shop", None, 3), ("check", "x", "abc", 2),
+        ("evaluate", "x", None, 3), ("evaluate", "shop", None, 3), ("evaluate", "x", "abc", 2),
         ("ridge", "x", None, 5), ("ridge", "shop", None, 6), ("ridge", "x", "abc", 3),
         ("grid", "x", None, 5), ("grid", "shop", None, 6), ("grid", "x", "abc", 3),
     ],
@@ -66,5 +69,13 @@ JOBS = {
 def test_as_few_passes_as_the_page_says(job, context, actions, passes):
     source = Counting()
     known = None if actions is None else list(actions)
-    JOBS[job](piwo.read(source, context=[context], key="event", actions=known))
+    log = piwo.read(source, context=[context], key="event", actions=known, logger="fixed")
+    JOBS[job](log)
     assert source.passes == passes
+
+
+def test_an_undeclared_logger_is_looked_for():
+    source = Counting()
+    log = piwo.read(source, context=["x"], key="event", actions=["a", "b", "c"])
+    JOBS["ridge"](log)
+    assert source.passes == 4
