@@ -92,20 +92,37 @@ def check_split(holdout: Any, seed: Any, min_rows: Any, tail: Any) -> None:
 
 
 @dataclass(frozen=True)
+class KeySample(State):
+    """The smallest key numbers, and the number of rows of each.
+
+    The numbers are hashes, so that these are a random sample of the keys.
+
+    >>> KeySample().merge(KeySample(np.array([7]), np.array([2]))).rows.tolist()
+    [2]
+    """
+
+    keys: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @classmethod
+    def of(cls, numbers: npt.NDArray[np.int64]) -> KeySample:
+        """Return the sample of some rows, given the number of each row's key."""
+        return cls(*np.unique(numbers, return_counts=True))
+
+    def merge(self, other: KeySample) -> KeySample:
+        """Return the counts of both parts together."""
+        keys, place = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
+        rows = np.bincount(place, np.concatenate([self.rows, other.rows]), len(keys))
+        return KeySample(keys[:_SAMPLE], rows.astype(np.int64)[:_SAMPLE])
+
+
+@dataclass(frozen=True)
 class Sides(State):
     """Row counts by side and action, and the row counts of a random sample of keys."""
 
     counts: npt.NDArray[np.int64]
     """(2, K + 1), by side (learned from, held out) and action; last column: no action."""
-    keys: npt.NDArray[np.int64]
-    """The smallest key numbers; these are hashes, so they are a random sample of the keys."""
-    rows: npt.NDArray[np.int64]
-    """The number of rows of each of these keys."""
-
-    def merge(self, other: Sides) -> Sides:
-        """Return the counts of both parts together."""
-        keys, rows = _counted(self.keys, self.rows, other.keys, other.rows)
-        return Sides(self.counts + other.counts, keys, rows)
+    keys: KeySample = field(default_factory=KeySample)
 
     def require_sides(self, key: str | None, min_rows: int) -> tuple[int, int]:
         """Return the numbers of rows to learn from and held out.
@@ -115,7 +132,7 @@ class Sides(State):
             UsageError: if many rows share a key: these would be on the same side, and a certificate
                 counts rows.
         """
-        require_unique(key, self.rows)
+        require_unique(key, self.keys.rows)
         train, test = self.counts.sum(axis=1).tolist()
         least = max(1, min_rows)
         if min(train, test) < least:
@@ -167,35 +184,6 @@ def require_unique(key: str | None, rows: npt.NDArray[np.int64]) -> None:
 
 
 @dataclass(frozen=True)
-class KeySample(State):
-    """The smallest key numbers, and the number of rows of each.
-
-    >>> KeySample().merge(KeySample(np.array([7]), np.array([2]))).rows.tolist()
-    [2]
-    """
-
-    keys: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-
-    def merge(self, other: KeySample) -> KeySample:
-        """Return the counts of both parts together."""
-        keys, rows = _counted(self.keys, self.rows, other.keys, other.rows)
-        return KeySample(keys, rows)
-
-
-def _counted(
-    keys: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-    more_keys: npt.NDArray[np.int64],
-    more_rows: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the smallest of the keys, and the rows of each."""
-    both, place = np.unique(np.concatenate([keys, more_keys]), return_inverse=True)
-    counts = np.bincount(place, np.concatenate([rows, more_rows]), len(both))
-    return both[:_SAMPLE], counts.astype(np.int64)[:_SAMPLE]
-
-
-@dataclass(frozen=True)
 class SampleKeys(Task[KeySample]):
     """Task: the row counts of a random sample of keys."""
 
@@ -210,8 +198,7 @@ class SampleKeys(Task[KeySample]):
         found, key = self.empty(), self.reader.schema.columns.key
         assert key is not None
         for record, _ in self.reader.records(fragment):
-            keys, rows = np.unique(key_numbers(record[key], key), return_counts=True)
-            found = found.merge(KeySample(keys, rows))
+            found = found.merge(KeySample.of(key_numbers(record[key], key)))
         return found
 
 
@@ -242,15 +229,14 @@ class CountSides(Task[Sides]):
 
     def empty(self) -> Sides:
         """Return the counts of no rows."""
-        nothing = np.empty(0, np.int64)
-        return Sides(np.zeros((2, self.reader.schema.count + 1), np.int64), nothing, nothing)
+        return Sides(np.zeros((2, self.reader.schema.count + 1), np.int64))
 
     def of_fragment(self, fragment: Fragment) -> Sides:
         """Return the counts of a fragment."""
         schema, found = self.reader.schema, self.empty()
         assert schema.actions is not None
         column, size = schema.columns.action, schema.count + 1
-        keys = rows = found.keys
+        keys = KeySample()
         for record, _, numbers in self.reader.numbered(fragment):
             # Rows without a known action have code -1, counted in the last column.
             codes = schema.actions.codes(record[column], column) % size
@@ -258,6 +244,6 @@ class CountSides(Task[Sides]):
             train = np.bincount(codes[~held], minlength=size)
             test = np.bincount(codes[held], minlength=size)
             if schema.columns.key is not None and schema.columns.unit is None:
-                keys, rows = np.unique(numbers, return_counts=True)
-            found = found.merge(Sides(np.stack([train, test]), keys, rows))
+                keys = KeySample.of(numbers)
+            found = found.merge(Sides(np.stack([train, test]), keys))
         return found

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.bets import BETS, bet_sums, bet_sums_of, bet_sums_of_logs
+from piwo.reductions.bets import BETS, bet_sums
+from piwo.reductions.policy_reduction import credit_bets
 from piwo.reductions.vector_sums import VectorSums
 from piwo.scores.ratio import Weights
 
@@ -91,17 +90,9 @@ class ControlVariates(VectorSums[VariateState]):
         # sum_a min(c pi_a, k mu_a) for every (c, k), and sum_a (mu_a - pi_a)_+
         truncated_masses(pi, mu, c, k, masses, distance)
         weights = self.weights(batch, pi[np.arange(len(batch)), batch.action])
-        if batch.unit_starts is not None:
-            return self._units(weights, batch, masses, distance)
-        # Rows whose weight exceeds float64 are summed by logarithms.
-        lost = ~np.isfinite(weights.w)
-        if not lost.any():
+        if batch.unit_starts is None and np.isfinite(weights.w).all():
             return self._rows(weights.w, batch.reward, masses, distance)
-        kept, few = np.flatnonzero(~lost), np.flatnonzero(lost)
-        log_w, r = weights.logarithm()[few], batch.reward
-        beyond = self._lost(log_w, r[few], masses[:, few], distance[few])
-        within = self._rows(weights.w[kept], r[kept], masses[:, kept], distance[kept])
-        return within.merge(beyond)
+        return self._any_rows(weights, batch, masses, distance)
 
     def _rows(self, w: Floats, r: Floats, masses: Floats, distance: Floats) -> VariateState:
         """Return the sums of rows whose weights are finite."""
@@ -125,57 +116,26 @@ class ControlVariates(VectorSums[VariateState]):
             state.improvement[0] = bet_sums(np.maximum(0.0, better))
         return state
 
-    def _lost(self, log_w: Floats, r: Floats, masses: Floats, distance: Floats) -> VariateState:
-        """Return the sums of rows whose weights exceed float64, from logarithms; there w b = k."""
-        state = VariateState()
-        with np.errstate(divide="ignore"):
-            # log Y = logaddexp(log(w R), log rest) with rest = sum_a pi_a b_a; 1 - R likewise
-            log_won, log_lost = log_w + np.log(r), log_w + np.log(1.0 - r)
-            for i in range(len(BASELINES)):
-                state.value[i] = bet_sums_of_logs(np.logaddexp(log_won, np.log(masses[i])))
-                if self.bounded:
-                    state.loss[i] = bet_sums_of_logs(np.logaddexp(log_lost, np.log(masses[i])))
-            if not self.bounded:
-                return state
-            for at, i in enumerate(GAIN_BASELINES):
-                log_rest = np.log(masses[i] + (1.0 - r))
-                state.improvement[1 + at] = bet_sums_of_logs(np.logaddexp(log_won, log_rest))
-            # 1 - R is negligible next to w R, and (1 - w)_+ is 0
-            log_rest = np.log(np.maximum(0.0, 1.0 - distance))
-            state.improvement[0] = bet_sums_of_logs(np.logaddexp(log_won, log_rest))
-        return state
-
-    def _units(
+    def _any_rows(
         self, weights: Weights, batch: Batch, masses: Floats, distance: Floats
     ) -> VariateState:
-        """Return the sums over units, of the means of the same quantities."""
+        """Return the sums of rows with weights beyond float64, or by unit."""
         state, r, missed = VariateState(), batch.reward, np.maximum(0.0, 1.0 - batch.reward)
-        # w R and w (1 - R); w (R - b) + b of rows beyond float64 is as in `_lost`
-        earned, lost = weights.times(r), weights.times(missed)
-        log_earned, log_lost = partial(_log_sum, weights, r), partial(_log_sum, weights, missed)
         for i, (c, k) in enumerate(BASELINES):
+            # As in `_rows`; w b = k if w is beyond float64.
             rest = masses[i] + (k - np.minimum(c * weights.w, k))
-            state.value[i] = bet_sums_of(batch, earned + rest, partial(log_earned, rest))
+            state.value[i] = credit_bets(batch, weights, r, rest)
             if not self.bounded:
                 continue
-            state.loss[i] = bet_sums_of(batch, lost + rest, partial(log_lost, rest))
+            state.loss[i] = credit_bets(batch, weights, missed, rest)
             if i in GAIN_BASELINES:
-                state.improvement[1 + GAIN_BASELINES.index(i)] = bet_sums_of(
-                    batch, earned + rest + missed, partial(log_earned, rest + missed)
-                )
+                gain = credit_bets(batch, weights, r, rest + missed)
+                state.improvement[1 + GAIN_BASELINES.index(i)] = gain
         if self.bounded:
-            # w R + 1 - R + (1 - w)_+ - sum_a (mu_a - pi_a)_+
-            rest = missed + np.maximum(0.0, 1.0 - weights.w) - distance
-            state.improvement[0] = bet_sums_of(
-                batch, np.maximum(0.0, earned + rest), partial(log_earned, np.maximum(0.0, rest))
-            )
+            # 1 - R + (1 - w)_+ - sum_a (mu_a - pi_a)_+; rounding must not make Y negative, and next
+            # to a number beyond float64 what is below 0 is nothing
+            earned = weights.times(r)
+            least = np.where(np.isfinite(earned), -earned, 0.0)
+            rest = np.maximum(missed + np.maximum(0.0, 1.0 - weights.w) - distance, least)
+            state.improvement[0] = credit_bets(batch, weights, r, rest)
         return state
-
-
-def _log_sum(weights: Weights, factor: Floats, rest: Floats, rows: npt.NDArray[np.intp]) -> Floats:
-    """Return log(w factor + rest) of some rows."""
-    with np.errstate(divide="ignore"):
-        logs: Floats = np.logaddexp(
-            weights.logarithm()[rows] + np.log(factor[rows]), np.log(rest[rows])
-        )
-    return logs

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.bets import BETS, bet_sums_of
+from piwo.reductions.bets import BETS
+from piwo.reductions.policy_reduction import credit_bets
 from piwo.reductions.vector_sums import VectorSums
-from piwo.scores.ratio import Weights
 
 __all__ = ["CUTS", "ModelState", "ModelVariates", "Predictor", "uncut"]
 
@@ -107,13 +106,13 @@ class ModelVariates(VectorSums[ModelState]):
             # Y = w R + rest, rest = sum_a min(pi_a q_a, k mu_a) + k - w b
             masses = np.minimum(pi * rewards, k * mu).sum(axis=1)
             rest = masses + uncut(weights.w, rewards[rows], k)
-            state.value[i] = _bets(batch, weights, r, rest)
+            state.value[i] = credit_bets(batch, weights, r, rest)
             if self.bounded:
                 # the same with 1 - R and 1 - q
                 masses = np.minimum(pi * losses, k * mu).sum(axis=1)
                 missed = masses + uncut(weights.w, losses[rows], k)
-                state.loss[i] = _bets(batch, weights, 1.0 - r, missed)
-                state.improvement[i] = _bets(batch, weights, r, rest + (1.0 - r))
+                state.loss[i] = credit_bets(batch, weights, 1.0 - r, missed)
+                state.improvement[i] = credit_bets(batch, weights, r, rest + (1.0 - r))
         return state
 
 
@@ -131,16 +130,3 @@ def uncut(w: Floats, q: Floats, k: float) -> Floats:
     with np.errstate(invalid="ignore"):
         product = np.where(q > 0.0, w * q, 0.0)
     return np.asarray(k - np.minimum(product, k))
-
-
-def _bets(batch: Batch, weights: Weights, r: Floats, rest: Floats) -> Floats:
-    """Return the bet sums of w R + rest."""
-
-    def logarithm(rows: npt.NDArray[np.intp]) -> Floats:
-        # log Y = logaddexp(log w + log R, log rest)
-        with np.errstate(divide="ignore"):
-            earned = weights.logarithm()[rows] + np.log(r[rows])
-            logs: Floats = np.logaddexp(earned, np.log(rest[rows]))
-        return logs
-
-    return bet_sums_of(batch, weights.times(r) + rest, logarithm)

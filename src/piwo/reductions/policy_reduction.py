@@ -5,12 +5,16 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.policy import Policy
+from piwo.reductions.bets import bet_sums_of
 from piwo.reductions.reduction import Reduction
 from piwo.scores.ratio import Weights, importance_weights
 
-__all__ = ["PolicyReduction"]
+__all__ = ["PolicyReduction", "credit_bets"]
 
 S = TypeVar("S")
 
@@ -44,3 +48,27 @@ class PolicyReduction(Reduction[S]):
         """
         taken = self.policy.logged(batch) if pi is None else pi
         return importance_weights(batch, taken, lambda: self.policy.log_logged(batch))
+
+
+def credit_bets(batch: Batch, weights: Weights, factor: Floats, rest: Floats) -> Floats:
+    """Return the bet sums of w times a factor, plus a rest; by logarithms beyond float64.
+
+    Args:
+        batch: the rows; if it is read by unit, sums are of the means over units.
+        weights: w of these rows.
+        factor: (n,) numbers of at least 0, such as R or 1 - R.
+        rest: (n,) numbers of at least 0.
+
+    Returns:
+        (48,) float64.
+    """
+
+    def logarithm(rows: npt.NDArray[np.intp]) -> Floats:
+        # log Y = logaddexp(log w + log factor, log rest)
+        with np.errstate(divide="ignore"):
+            logs: Floats = np.logaddexp(
+                weights.logarithm()[rows] + np.log(factor[rows]), np.log(rest[rows])
+            )
+        return logs
+
+    return bet_sums_of(batch, weights.times(factor) + rest, logarithm)

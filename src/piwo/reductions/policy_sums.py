@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from piwo.engines.state import State, largest
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.bets import BETS, bet_sums, bet_sums_of, bet_sums_of_logs
-from piwo.reductions.policy_reduction import PolicyReduction
+from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.policy_reduction import PolicyReduction, credit_bets
 from piwo.scores.iw import IW
 from piwo.scores.ratio import Weights
 from piwo.scores.score import Score
@@ -241,7 +240,6 @@ class PolicySums(PolicyReduction[PolicyState]):
         with np.errstate(over="ignore", invalid="ignore"):
             # w (R + origin), and 0 where that is 0, whatever w
             in_unit = batch.by_unit(np.where(own != 0.0, weights.w * own, 0.0))
-        with np.errstate(over="ignore", invalid="ignore"):
             moments = MomentState(
                 rows=batch.count,
                 logged=len(batch),
@@ -257,29 +255,16 @@ class PolicySums(PolicyReduction[PolicyState]):
                 earned2=float((in_unit * in_unit).sum()),
             )
 
-        # log w, log(w R), log(w (1 - R)) and log(w R + 1 - R) of rows beyond float64
-        def log_weight(rows: npt.NDArray[np.intp], factor: Floats | None = None) -> Floats:
-            logs: Floats = weights.logarithm()[rows]
-            if factor is None:
-                return logs
-            with np.errstate(divide="ignore"):
-                return logs + np.log(factor[rows])
-
-        def log_better(rows: npt.NDArray[np.intp]) -> Floats:
-            with np.errstate(divide="ignore"):
-                logs: Floats = np.logaddexp(log_weight(rows, r), np.log(missed[rows]))
-            return logs
-
+        nothing = np.zeros(len(batch))
         bets = BetState(
-            value=bet_sums_of(batch, earned, partial(log_weight, factor=r)),
-            weight=bet_sums_of(batch, weights.w, log_weight),
+            value=credit_bets(batch, weights, r, nothing),
+            weight=credit_bets(batch, weights, np.ones(len(batch)), nothing),
         )
         if self.bounded:
-            lost = weights.times(missed)
             bets = replace(
                 bets,
-                loss=bet_sums_of(batch, lost, partial(log_weight, factor=missed)),
-                improvement=bet_sums_of(batch, earned + missed, log_better),
+                loss=credit_bets(batch, weights, missed, nothing),
+                improvement=credit_bets(batch, weights, r, missed),
             )
         return moments, bets
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from piwo.errors import DataError, FileError
 from piwo.sources.column_types import TypedQuery, typed_query
+from piwo.sources.gzip_files import opened
 from piwo.sources.hive import Partition, hive_options
 from piwo.sources.query import ColumnType, file_list, quoted, refuse_doubled
 
@@ -44,7 +44,6 @@ def header_of(path: str) -> Header:
             UTF-8.
     """
     try:
-        opened = gzip.open if path.lower().endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             line = file.readline()
             delimiter = _delimiter(path, line)

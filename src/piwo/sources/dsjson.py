@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ import pyarrow.compute as pc
 from piwo.errors import DataError, FileError, UsageError
 from piwo.messages import argument
 from piwo.sources.addresses import name_of
+from piwo.sources.gzip_files import opened
 from piwo.sources.query import quoted
 from piwo.sources.table import TableSource
 
@@ -161,7 +160,7 @@ def _chunks(path: str) -> Iterator[tuple[int, list[str]]]:
     """Yield pieces of a file: the number of the first line, from 1, and the lines."""
     number, rest = 1, b""
     try:
-        with gzip.open(path) if path.lower().endswith(".gz") else Path(path).open("rb") as file:
+        with opened(path) as file:
             while block := file.read(_CHUNK):
                 head, newline, rest_of_block = block.rpartition(b"\n")
                 if not newline:

@@ -1,17 +1,33 @@
-"""The checksums of gzip files, which DuckDB does not compare."""
+"""Files that may be compressed by gzip: opened alike, and their checksums, unseen by DuckDB."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
 from collections.abc import Iterable
+from typing import IO, Any
 
 from piwo.errors import FileError
 from piwo.visible import visible
 
-__all__ = ["require_undamaged"]
+__all__ = ["opened", "require_undamaged"]
 
 _AT_ONCE = 2**22
+
+
+def opened(path: str, mode: str = "rb", **text: Any) -> IO[Any]:
+    """Return an open file, unpacked if its name ends in .gz.
+
+    Args:
+        path: of the file.
+        mode: "rb" for bytes, "rt" for text.
+        **text: options of text, such as its encoding.
+    """
+    made: Any = open
+    if path.lower().endswith(".gz"):
+        made = gzip.open
+    file: IO[Any] = made(path, mode, **text)
+    return file
 
 
 def require_undamaged(paths: Iterable[str]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 
 from piwo.errors import DataError
 from piwo.sources.column_types import TypedQuery, known_number, tallied
+from piwo.sources.gzip_files import opened
 from piwo.sources.hive import Partition, hive_options
 from piwo.sources.query import ColumnType, file_list, quoted, refuse_doubled, rows_of
 
@@ -108,7 +108,6 @@ def _reader(paths: Sequence[str], partitions: Sequence[Partition]) -> str:
 def _first_keys(path: str) -> list[str]:
     """Return the keys of the first JSON object, with repeated ones; none if it is not an object."""
     try:
-        opened = gzip.open if path.lower().endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8-sig") as file:
             pairs = json.loads(file.readline(), object_pairs_hook=list)
         return [str(x[0]) for x in pairs]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from piwo.errors import DataError
+from piwo.sources.gzip_files import opened
 from piwo.visible import visible
 
 __all__ = ["json_kind"]
@@ -42,8 +41,9 @@ def json_kind(paths: Sequence[str]) -> str:
 def _head(path: str) -> str:
     """Return the first characters of a file; none if it cannot be read, which is reported later."""
     try:
-        with gzip.open(path) if path.lower().endswith(".gz") else Path(path).open("rb") as file:
-            return file.read(_HEAD).decode("utf-8", "replace")
+        with opened(path) as file:
+            head: bytes = file.read(_HEAD)
+        return head.decode("utf-8", "replace")
     except (OSError, EOFError, zlib.error):
         return ""
 
