@@ -67,10 +67,9 @@ class LearnOptions:
         str | None,
         Parameter(
             help=f"How to search: auto (a pool of learners, of which the certified best is kept), "
-            f"{', '.join(ORACLES)}, or a posterior over linear policies: pac-bayes or "
-            "gibbs (needs piwo[sampler]). [default: auto; classifier with --score or "
-            "--gamma, or for "
-            "unbounded rewards]",
+            f"{', '.join(ORACLES)}, or a posterior over linear policies: pac-bayes or gibbs "
+            "(needs piwo[sampler]). [default: auto; classifier with --score or --gamma, or "
+            "for unbounded rewards]",
             show=True,
         ),
     ] = None

@@ -242,9 +242,8 @@ def coverage(
     if not full:
         notes.append(
             Note(
-                "the propensities of all actions, and a policy that gives a "
-                "probability to each, "
-                "would narrow the upper bounds",
+                "the propensities of all actions, and a policy that gives a probability to "
+                "each, would narrow the upper bounds",
                 kind="narrower",
             )
         )

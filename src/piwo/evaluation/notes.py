@@ -136,17 +136,15 @@ def _mismatch(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
         if refuted:
             end = ", and no bound is given"
         yield Note(
-            "logged propensities do not match action frequencies: the mean weight is "
-            f"{mean}, expected 1 ({', '.join(evidence)}); propensities that are too "
-            "small make "
-            f"every value too high{end}",
+            f"logged propensities do not match action frequencies: the mean weight is {mean}, "
+            f"expected 1 ({', '.join(evidence)}); propensities that are too small make every "
+            f"value too high{end}",
             kind="propensity-mismatch",
         )
     elif z is not None and z < -4 and (error_bound is None or error_bound.exact):
         yield Note(
-            f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays "
-            "what the "
-            "logger never did, or the logged propensities are too large",
+            f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what "
+            "the logger never did, or the logged propensities are too large",
             kind="propensity-mismatch",
         )
 
@@ -188,9 +186,8 @@ def _effective_sample(made: Evaluation, found: PolicyResult) -> Iterator[Note]: 
         number, what = made.units, "units"
     if made.ess is not None and made.ess < min(50, number):
         yield Note(
-            f"the effective sample size is {made.ess:.3g} of {number} {what}: a few "
-            f"{what} carry "
-            "the estimate",
+            f"the effective sample size is {made.ess:.3g} of {number} {what}: a few {what} "
+            "carry the estimate",
             kind="effective-sample",
         )
 
@@ -213,8 +210,7 @@ def _asymptotic(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     if found.evidence.estimator.smoothed:
         yield Note(
             f"it is for what the {made.estimator} estimate tends to, which is not the "
-            "policy's "
-            "value",
+            "policy's value",
             kind="smoothed",
         )
 
@@ -227,9 +223,8 @@ def _outside(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: 
     above = made.upper is not None and made.value > made.upper
     if below or above:
         yield Note(
-            f"the {made.estimator} estimate lies outside the interval; believe the "
-            "interval, not "
-            "the estimate",
+            f"the {made.estimator} estimate lies outside the interval; believe the interval, "
+            "not the estimate",
             kind="outside",
         )
 

@@ -438,8 +438,7 @@ class Request:
         if policy.depends_on_observed_actions and once:
             # a policy that plays whatever was seen is made from the data: E w <= 1 does not hold
             return Note(
-                f"{unknown_actions(once, len(self.log.actions))}: no finite-sample "
-                "interval; "
+                f"{unknown_actions(once, len(self.log.actions))}: no finite-sample interval; "
                 f"give the list ({argument('actions', '[...]')})",
                 kind="inferred-actions",
             )
@@ -471,9 +470,8 @@ def _in_sample(overlap: Overlap, baseline: bool) -> Note:
     if overlap.certified:
         rest = "; its certificate rests on held-out rows alone"
     return Note(
-        f"in-sample: it was learned from part of this log ({overlap.how}), so that "
-        "this value may "
-        f"be too high, and no bound is given{rest}",
+        f"in-sample: it was learned from part of this log ({overlap.how}), so that this value "
+        f"may be too high, and no bound is given{rest}",
         kind="in-sample",
     )
 

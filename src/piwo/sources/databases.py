@@ -89,8 +89,7 @@ def _table(asked: str, file: str, setup: Sequence[str]) -> tuple[str, str, str]:
     for kind in ("table", "view"):
         (found,) = first_row(
             f"select list({{'schema': schema_name, 'name': {kind}_name}}) from "
-            f"duckdb_{kind}s() "
-            "where database_name = 'piwo_log' and not internal",
+            f"duckdb_{kind}s() where database_name = 'piwo_log' and not internal",
             file,
             setup,
         )
