@@ -159,7 +159,9 @@ def test_files_of_earlier_versions_and_damaged_ones(
     policy.save(old, kept)
     (found,) = piwo("evaluate", learnable, *roles, "--policy", old, "--json").document["policies"]
     assert "same name, same number of rows" in found["notes"][0]
-    for sample in (7, {}, {"hashes": "?"}, {**saved.metadata["sample"], "hashes": "AAA"}):
+    good = saved.metadata["sample"]
+    wrong = ({**good, "hashes": "AAA"}, {**good, "digits": "x"}, {**good, "digits": 400})
+    for sample in (7, {}, {"hashes": "?"}, *wrong):
         policy.save(old, {**kept, "sample": sample})
         done = piwo("evaluate", learnable, *roles, "--policy", old)
         assert done.code == (0 if sample == {} else 2), sample

@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +21,7 @@ from piwo.logs.split import HeldOut
 from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.policies.provenance import Provenance, record_in
+from piwo.reductions import Joint
 from piwo.reductions.reduce import reduce
 from piwo.reductions.row_sample import RowSample, RowSampleState
 from piwo.sources.table import TableSource
@@ -63,13 +63,20 @@ def overlaps(log: Log, policies: Mapping[Any, Any]) -> dict[Any, Overlap]:
     Raises:
         FileError: if what the file of a policy says of that is damaged.
     """
+    # Policies with one encoding share the samples of the rows.
+    known: dict[tuple[Features | None, bool, int | None], RowSampleState] = {}
 
-    # policies with one encoding share a sample of the rows
-    @cache
     def sample(
         features: Features | None, with_propensity: bool, digits: int | None
     ) -> RowSampleState:
-        return _sampled(log, features, with_propensity, digits)
+        asked = (features, with_propensity, digits)
+        if asked not in known:
+            # Exact and rounded contexts are asked for one after the other: one pass for both.
+            rounding = digits or _digits(features)
+            exact, rounded = _sampled(log, features, with_propensity, rounding)
+            known[features, with_propensity, None] = exact
+            known[features, False, rounding] = rounded
+        return known[asked]
 
     found = {}
     for key, policy in policies.items():
@@ -183,8 +190,7 @@ def _compared(
     """
     if not kept:
         return None
-    then, repeated, with_propensity = _read(kept)
-    digits = kept.get("digits")
+    then, repeated, with_propensity, digits = _read(kept)
     # a share that the sample has never seen may still be up to about three in its size
     chance = repeated + 3.0 / max(len(then.hashes), 1)
     if chance > _MOSTLY_ALIKE or (with_propensity and _estimated(log)):
@@ -261,30 +267,30 @@ def _estimated(log: Log) -> bool:
 
 
 def _sampled(
-    log: Log,
-    features: Features | None,
-    with_propensity: bool = False,
-    digits: int | None = None,
-) -> RowSampleState:
+    log: Log, features: Features | None, with_propensity: bool, digits: int | None
+) -> tuple[RowSampleState, RowSampleState]:
+    """Return the sample of the rows, and that with rounded contexts, without propensities."""
     # the propensities as they were logged, the context as the policy was given it
     read = replace(log, propensity_error=None)
     if features is not None:
         read = read.encoded_by(features)
-    labels = tuple(log.actions)
-    return reduce(read, RowSample(labels, features is not None, with_propensity, digits))
+    labels, with_context = tuple(log.actions), features is not None
+    exact = RowSample(labels, with_context, with_propensity)
+    rounded = RowSample(labels, with_context, with_propensity=False, digits=digits)
+    found: tuple[RowSampleState, RowSampleState] = reduce(read, Joint((exact, rounded)))
+    return found
 
 
 def _sample_record(log: Log, features: Features | None) -> dict[str, Any]:
     """Return what a file keeps of the rows of a log: hashes of a few, no row itself."""
-    found = _sampled(log, features)
+    digits = _digits(features)
+    found, rounded = _sampled(log, features, with_propensity=False, digits=digits)
     needed = found.repeated > _RARELY_ALIKE and not _estimated(log)
     if needed:
         # propensities may be given differently the next time, so they count only if necessary
-        found = _sampled(log, features, with_propensity=True)
+        found, _ = _sampled(log, features, with_propensity=True, digits=digits)
     record = {**_hashes_record(found), "propensity": needed}
-    digits = _digits(features)
     if digits is not None:
-        rounded = _sampled(log, features, digits=digits)
         record["rounded"] = {**_hashes_record(rounded), "propensity": False, "digits": digits}
     return record
 
@@ -305,15 +311,17 @@ def _hashes_record(found: RowSampleState) -> dict[str, Any]:
     return {"rows": found.rows, "repeated": found.repeated, "hashes": hashes}
 
 
-def _read(kept: Mapping[str, Any]) -> tuple[RowSampleState, float, bool]:
+def _read(kept: Mapping[str, Any]) -> tuple[RowSampleState, float, bool, int | None]:
     try:
         read = np.frombuffer(base64.b64decode(kept["hashes"], validate=True), "<u8")
         rows, repeated = int(kept["rows"]), float(kept["repeated"])
-        with_propensity = bool(kept["propensity"])
+        with_propensity, digits = bool(kept["propensity"]), kept.get("digits")
+        if digits is not None and not (type(digits) is int and 0 < digits < 16):
+            raise ValueError("a float64 has fifteen digits")
     except (KeyError, TypeError, ValueError, binascii.Error):
         raise FileError(
             "the sample of rows in the policy file is damaged; learn the policy again"
         ) from None
     hashes = np.sort(read.astype(np.uint64))
     state = RowSampleState(rows, hashes, np.ones(len(hashes), np.int64))
-    return state, repeated, with_propensity
+    return state, repeated, with_propensity, digits
