@@ -112,10 +112,8 @@ def unit_note(unit: str) -> Note:
     'by-unit'
     """
     return Note(
-        f"by unit: the value is the mean over the values of {unit!r} of the mean over "
-        "their rows; assumes independent units, and that how many rows a unit has "
-        "does not depend on the "
-        "actions taken",
+        f"by unit: each value of {unit!r} counts the same, with the mean over its rows; assumes "
+        "independent units, and that how many rows a unit has does not depend on the actions taken",
         kind="by-unit",
     )
 

@@ -36,7 +36,7 @@ def unprovable(columns: Columns, logger: str | None, chosen_by: Sequence[str]) -
         named = ", ".join(map(repr, chosen_by))
         return Note(
             f"the condition mentions {named}: rows were chosen by what was decided or earned, so "
-            "that the weights and rewards of those that are left have other means",
+            "weights and rewards of the remaining rows are biased",
             kind="condition",
         )
     return None
