@@ -214,7 +214,7 @@ def _commands(out: Path, path: Path) -> list[str]:
         f"   piwo policy show {policy}",
         f"   piwo policy act {policy} {log} --epsilon 0.05 --seed 0",
         "",
-        "On your own log (Parquet, CSV, JSON lines or SQL), with the names of its columns:",
+        "On your own log (Parquet, CSV, JSON or SQL), with the names of its columns:",
         f"   piwo check LOG {named}",
         f"   piwo evaluate LOG {named} --policy uniform",
         f"   piwo learn LOG {named} --context 'user_*,hour' --out policy.piwo --gate",

@@ -118,7 +118,7 @@ class Roles(UnloggedRoles, total=False):
     propensities: Annotated[
         str | None,
         Role(
-            "list column of mu(. | X), the probabilities of all actions, in their order",
+            "column of mu(. | X): lists in the order of actions, or objects {label: p}",
             label="propensity vector",
             holds="vector",
             common=True,

@@ -27,6 +27,7 @@ from piwo.logs.columns import (
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
+from piwo.logs.labeled import is_labeled
 from piwo.logs.options import Logger, ReadOptions, check_logger
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.provable import unprovable
@@ -271,7 +272,10 @@ class Log:
 
     @cached_property
     def actions(self) -> Actions:
-        """The action list: the declared one, or the sorted distinct labels of the log."""
+        """The action list: the declared one, or the sorted distinct labels of the log.
+
+        Those of objects {label: propensity} count, too.
+        """
         if self.declared_actions is not None:
             return self.declared_actions
         column = self.columns.action
@@ -291,7 +295,25 @@ class Log:
             raise DataError(
                 f"column {column!r} is missing in every row; the action taken must be logged"
             )
-        return Actions(sorted(labels.to_pylist()), seen=True)
+        return Actions(sorted(self._with_named(labels.to_pylist())), seen=True)
+
+    def _with_named(self, labels: list[Any]) -> list[Any]:
+        """Return the labels of logged actions and those that propensities name, each once."""
+        column = self.columns.propensities
+        if column is None or not is_labeled(self.source.schema.field(column).type):
+            return labels
+        task = DistinctValues(self._unlabeled_reader, column)
+        found = fold(self.source, [column, *self._choosing], task)
+        named = [] if found is None else label_array(found, column).to_pylist()
+        known = set(map(str, labels))
+        more = [x for x in named if str(x) not in known]
+        if all(isinstance(x, int) for x in labels):
+            try:
+                # Names in objects are text, also those of whole numbers.
+                return labels + [_whole_number(x) for x in more]
+            except ValueError:
+                pass
+        return [str(x) for x in labels + more]
 
     @property
     def has_context(self) -> bool:
@@ -750,3 +772,11 @@ class Log:
             except Refused as refused:
                 raise self.counted(refused) from None
         warn_of(notes)
+
+
+def _whole_number(label: Any) -> int:
+    """Return the whole number that a label is; raise ValueError for 01 and other text."""
+    number = int(label)
+    if str(number) != str(label):
+        raise ValueError(label)
+    return number

@@ -62,10 +62,11 @@ def read(
     and saved with policies.
 
     Args:
-        source: a path or glob (Parquet, CSV, JSON lines), a list of them, a DuckDB query, any data
+        source: a path or glob (Parquet, CSV, JSON), a list of them, a DuckDB query, any data
             frame, "spark:TABLE", "spark:select ...", a Spark or Dask DataFrame (rows stay in the
             cluster), or a `Source`.
-        actions: the action list; None: the sorted distinct labels.
+        actions: the action list; None: the sorted distinct labels of the action column and of
+            propensities that are objects {label: p}.
         reward_range: the declared (lo, hi) of the reward (of -cost for costs); never inferred; hi
             may be inf.
         behavior: the behavior policy as an object with `probabilities(X)`.

@@ -17,6 +17,7 @@ from piwo.errors import warn
 from piwo.logs.batch import Batch
 from piwo.logs.findings import Finding, Refused, merge_findings
 from piwo.logs.hashing import key_numbers, time_numbers
+from piwo.logs.labeled import is_labeled, labels_of
 from piwo.logs.units import ROW_NUMBER, UNIT_NUMBER, unit_numbers, whole_units
 from piwo.logs.validation import Schema, validate
 from piwo.sources.source import (
@@ -145,7 +146,7 @@ class CountRows(Task[int]):
 
 @dataclass(frozen=True)
 class DistinctValues(Task[pa.Array | None]):
-    """Task: the distinct values of a column, in any order; None without rows.
+    """Task: the distinct values of a column, or labels of its objects, in any order; None if empty.
 
     Args:
         reader: chooses the rows.
@@ -164,8 +165,13 @@ class DistinctValues(Task[pa.Array | None]):
         found: pa.Array | None = None
         for record, _ in self.reader.records(fragment):
             if record.num_rows:
-                # A dictionary may hold a value twice.
-                found = self.merge(found, decoded(pc.unique(record[self.column])))
+                values = record[self.column]
+                if is_labeled(values.type):
+                    distinct = labels_of(values)
+                else:
+                    # A dictionary may hold a value twice.
+                    distinct = decoded(pc.unique(values))
+                found = self.merge(found, distinct)
         return found
 
     def merge(self, one: pa.Array | None, other: pa.Array | None) -> pa.Array | None:

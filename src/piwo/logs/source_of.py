@@ -21,7 +21,12 @@ from piwo.sources.filters import condition, filtered, filtered_query, mentioned
 from piwo.sources.frames import is_frame, to_table
 from piwo.sources.gzip_files import require_undamaged
 from piwo.sources.hive import partitions_of
-from piwo.sources.json_lines import json_columns, json_query, refuse_merged_labels
+from piwo.sources.json_lines import (
+    json_columns,
+    json_files,
+    json_query,
+    refuse_merged_labels,
+)
 from piwo.sources.names import readable
 from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import files_of, kind_of
@@ -186,14 +191,14 @@ def _text_source(
     where: str | None,
     types: Mapping[str, ColumnType] | None = None,
 ) -> QuerySource:
-    """Return a source over CSV or JSON lines: columns with a role as text, the context as typed.
+    """Return a source over CSV or JSON: columns with a role as text, the context as typed.
 
     Read as text, a label keeps its zeros and digits, and validation counts and names a word in a
     number column instead of stopping the read. A condition gets such columns as numbers.
 
     Args:
         paths: the files.
-        kind: "csv" or "json".
+        kind: "csv", or what `json_kind` gave.
         columns: the roles.
         where: an SQL condition.
         types: what a policy knows of columns, which need not be among the roles.
@@ -201,11 +206,12 @@ def _text_source(
     if types is None:
         require_undamaged(path for path in paths if not is_remote(path))
     known = types or {}
-    partitions = partitions_of(paths)
     if kind == "csv":
+        partitions = partitions_of(paths)
         names = [*header_of(paths[0]).names, *(x.name for x in partitions)]
     else:
-        found = json_columns(paths, partitions)
+        files = json_files(paths, kind)
+        found = json_columns(files)
         names = list(found)
     columns = columns.resolve(names)
     seen = _mentioned(where, names)
@@ -215,10 +221,9 @@ def _text_source(
         query = csv_query(paths, texts, decided, seen=seen, types=known, partitions=partitions)
     else:
         labels = [x for x in (columns.action, columns.key, columns.unit) if x is not None]
-        refuse_merged_labels(paths, found, labels, partitions)
-        query = json_query(
-            paths, found, texts, decided, seen=seen, types=known, partitions=partitions
-        )
+        refuse_merged_labels(files, found, labels)
+        vector = columns.propensities
+        query = json_query(files, found, texts, decided, seen=seen, types=known, vector=vector)
     made = QuerySource(query.sql, name=paths[0], steady=True, files=paths)
     if where is not None:
         numbers = {*columns.numbers().values(), *columns.policies}
@@ -239,16 +244,17 @@ def contexts_of(paths: Sequence[str], types: Mapping[str, ColumnType]) -> Source
     Raises:
         DataError: for a column that holds text where the policy has numbers.
     """
-    kind = kind_of(paths)
-    if kind not in {"csv", "json"}:
+    kind = kind_of(paths, decisions=False)
+    if kind in {"parquet", "dsjson"}:
         return source_of(paths, Columns())
     require_undamaged(paths)
-    partitions = partitions_of(paths)
     if kind == "csv":
+        partitions = partitions_of(paths)
         query = csv_query(paths, decided=types, types=types, partitions=partitions)
     else:
-        found = json_columns(paths, partitions)
-        query = json_query(paths, found, decided=found, types=types, partitions=partitions)
+        files = json_files(paths, kind)
+        found = json_columns(files)
+        query = json_query(files, found, decided=found, types=types)
     return QuerySource(query.sql, name=paths[0], steady=True, files=paths)
 
 

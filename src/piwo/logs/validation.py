@@ -29,6 +29,7 @@ from piwo.logs.features import (
 )
 from piwo.logs.findings import Finding, Findings, Refused
 from piwo.logs.foreign import RowError, checked_numbers
+from piwo.logs.labeled import is_labeled, matrix_of_labels
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.messages import argument
 from piwo.sources.source import decoded
@@ -407,10 +408,14 @@ def _vectors(
     findings: Findings,
 ) -> Floats | None:
     size = schema.count
+    if is_labeled(values.type):
+        assert schema.actions is not None
+        labeled = matrix_of_labels(values, name, schema.actions, findings)
+        return None if labeled is None else _checked_vectors(labeled, name, schema, findings)
     if is_text(values.type):
         raise DataError(
-            f"column {name!r} holds text or objects, expected lists of {size} numbers in the order "
-            "of the action list; write {label: p} as such a list"
+            f"column {name!r} holds text, or lists and objects, expected lists of {size} numbers "
+            "in the order of the action list, or objects {label: number}"
         )
     matrix, wrong = list_matrix(values, name, size)
     rule = f"does not hold exactly {size} numbers, one for each action"

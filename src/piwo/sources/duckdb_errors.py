@@ -11,6 +11,7 @@ import pyarrow as pa
 from piwo.errors import DataError, FileError
 from piwo.messages import argument
 from piwo.sources.addresses import shown
+from piwo.sources.names import without_links
 from piwo.visible import without_secrets
 
 __all__ = ["duckdb_errors"]
@@ -50,7 +51,7 @@ def duckdb_errors(name: str) -> Iterator[None]:
         # A broken line that is met in the middle of a stream comes as an OSError of Arrow.
         is_broken_csv = "CSV Error" in str(cause) or "CSV Parser" in str(cause)
         is_file = isinstance(cause, duckdb.IOException | OSError) and not is_broken_csv
-        raise _in_one_line(str(cause), shown(name), is_file) from None
+        raise _in_one_line(without_links(str(cause)), shown(name), is_file) from None
 
 
 def _is_interrupt(cause: BaseException) -> bool:

@@ -1,22 +1,32 @@
-"""JSON lines: one object a line. A string is text whatever it says, a number is a number."""
+"""JSON: one object a row. A string is text whatever it says, a number is a number.
+
+Lines and arrays of objects are read by DuckDB as streams. A file of columns is written as lines
+first.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from piwo.errors import DataError
+from piwo.errors import DataError, FileError
 from piwo.sources.column_types import TypedQuery, known_number, tallied
 from piwo.sources.gzip_files import opened
-from piwo.sources.hive import Partition, hive_options
+from piwo.sources.hive import Partition, hive_options, partitions_of
+from piwo.sources.json_shapes import parsed_columns, require_closed
+from piwo.sources.names import place_of_rows, without_links
 from piwo.sources.query import ColumnType, file_list, quoted, refuse_doubled, rows_of
 
-__all__ = ["json_columns", "json_query", "refuse_merged_labels"]
+__all__ = ["JsonFiles", "json_columns", "json_files", "json_query", "refuse_merged_labels"]
 
 _NUMBERS = {"BIGINT", "UBIGINT", "DOUBLE", "BOOLEAN"}
 _WIDE = {"HUGEINT", "UHUGEINT"}
 """Whole numbers of which some have no place in BIGINT; their digits are looked at."""
+_OBJECTS = ("STRUCT", "MAP")
 _TIMES = {
     "DATE": "TIMESTAMP",
     "TIMESTAMP": "TIMESTAMP",
@@ -34,39 +44,102 @@ _TOKENS = {
     "ARRAY": "lists",
     "OBJECT": "objects",
 }
+_HEAD = 2**20
+"""Characters in which the first object of an array is looked for."""
 
 
-def json_columns(paths: Sequence[str], partitions: Sequence[Partition]) -> dict[str, str]:
-    """Return the columns of JSON lines, and the types that DuckDB finds in all their values."""
-    for path in paths:
-        refuse_doubled(_first_keys(path), f"the first line of {path!r}")
+@dataclass(frozen=True)
+class JsonFiles:
+    """JSON files of one kind, as DuckDB reads them."""
+
+    paths: tuple[str, ...]
+    """Lines or arrays of objects."""
+    name: str
+    """The first file as it was given, for messages."""
+    partitions: tuple[Partition, ...]
+    """The columns in the names of folders."""
+    format: str
+    """DuckDB's name of the format."""
+
+    @property
+    def reader(self) -> str:
+        """The call of DuckDB's reader, without its closing parenthesis."""
+        options = hive_options(self.partitions)
+        return f"read_json({file_list(self.paths)}, format='{self.format}', {options}"
+
+
+def json_files(paths: Sequence[str], kind: str) -> JsonFiles:
+    """Return files of a kind that `json_kind` gave.
+
+    Raises:
+        FileError: for an array that is not closed, and if the rows of a file of columns, which are
+            written to the folder for temporary files, do not fit there.
+    """
+    made = JsonFiles(tuple(paths), paths[0], partitions_of(paths), "newline_delimited")
+    if kind == "json array":
+        for path in paths:
+            require_closed(path)
+        return replace(made, format="array")
+    if kind == "json columns":
+        return replace(made, paths=tuple(map(_written_as_lines, paths)))
+    return made
+
+
+def _written_as_lines(path: str) -> str:
+    """Return a file with the rows of a file of columns, one object a line."""
+    state = Path(path).stat()
+    # Unpacked; the ending says so.
+    plain = re.sub(r"\.gz$", "", path, flags=re.IGNORECASE)
+    target = place_of_rows(plain, f"{state.st_size}-{state.st_mtime_ns}")
+    if target.exists():
+        return str(target)
+    columns = parsed_columns(path)
+    half = target.with_name(f"{target.name}.half")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with half.open("w") as file:
+            for row in zip(*columns.values(), strict=True):
+                file.write(json.dumps(dict(zip(columns, row, strict=True))) + "\n")
+        half.replace(target)
+    except OSError as cause:
+        raise FileError(
+            f"the rows of {path!r} do not fit on disk at {str(half)!r} ({cause}); make room, or "
+            "set TMPDIR"
+        ) from None
+    return str(target)
+
+
+def json_columns(files: JsonFiles) -> dict[str, str]:
+    """Return the columns of JSON files, and the types that DuckDB finds in all their values."""
+    for path in files.paths:
+        refuse_doubled(_first_keys(path, files.format), f"the first row of {without_links(path)!r}")
     # Without the threshold, many columns that few lines have would become one.
     options = "sample_size=-1, map_inference_threshold=-1"
-    rows = rows_of(f"describe select * from {_reader(paths, partitions)}, {options})", paths[0])
+    rows = rows_of(f"describe select * from {files.reader}, {options})", files.name)
     return {name: kind for name, kind, *_ in rows}
 
 
 def json_query(
-    paths: Sequence[str],
+    files: JsonFiles,
     columns: Mapping[str, str],
     texts: Collection[str] = (),
     decided: Collection[str] = (),
     *,
     seen: Collection[str] = (),
     types: Mapping[str, ColumnType] | None = None,
-    partitions: Sequence[Partition] = (),
+    vector: str | None = None,
 ) -> TypedQuery:
-    """Return the query for the rows of JSON lines.
+    """Return the query for the rows of JSON files.
 
     Args:
-        paths: the files.
+        files: the files.
         columns: what `json_columns` gave.
         texts: columns that are read as text.
         decided: columns that have the type of all their values: numbers, true/false, lists, times,
             or else text.
         seen: columns of a condition, likewise.
         types: column -> its type, for columns of `decided` that a policy was made from.
-        partitions: columns in the names of folders.
+        vector: a column of `decided` that may hold objects {label: probability}.
 
     Raises:
         DataError: for a column that does not have its type.
@@ -75,7 +148,7 @@ def json_query(
     chosen: dict[str, str] = {}
     unclear: list[str] = []
     # The folder gives the value and its type.
-    folders = {x.name for x in partitions}
+    folders = {x.name for x in files.partitions}
     for name in dict.fromkeys((*texts, *decided, *seen)):
         if name in folders:
             continue
@@ -83,6 +156,8 @@ def json_query(
         chosen[name] = _sql_type(found)
         if name in texts:
             chosen[name] = "VARCHAR"
+        elif name == vector and found.startswith(_OBJECTS):
+            chosen[name] = "MAP(VARCHAR, DOUBLE)"
         elif name in known:
             if known[name] == "text":
                 _refuse_nested(name, found)
@@ -92,24 +167,20 @@ def json_query(
         elif found in _WIDE:
             unclear.append(name)
     chosen |= dict.fromkeys(unclear, "VARCHAR")
-    sql = f"select * from {_reader(paths, partitions)}, columns={_struct(chosen)})"
+    sql = f"select * from {files.reader}, columns={_struct(chosen)})"
     if unclear:
-        tallies = tallied(sql, paths[0], unclear, zeros=unclear)
+        tallies = tallied(sql, files.name, unclear, zeros=unclear)
         numbers = [known_number(name, tally) for name, tally in tallies.items()]
         sql = f"select * replace ({', '.join(numbers)}) from ({sql})"
     return TypedQuery(sql)
 
 
-def _reader(paths: Sequence[str], partitions: Sequence[Partition]) -> str:
-    """Return the call of DuckDB's reader, without its closing parenthesis."""
-    return f"read_json({file_list(paths)}, format='newline_delimited', {hive_options(partitions)}"
-
-
-def _first_keys(path: str) -> list[str]:
+def _first_keys(path: str, form: str) -> list[str]:
     """Return the keys of the first JSON object, with repeated ones; none if it is not an object."""
     try:
         with opened(path, "rt", encoding="utf-8-sig") as file:
-            pairs = json.loads(file.readline(), object_pairs_hook=list)
+            text = file.read(_HEAD).lstrip()[1:] if form == "array" else file.readline()
+        pairs, _ = json.JSONDecoder(object_pairs_hook=list).raw_decode(text.lstrip())
         return [str(x[0]) for x in pairs]
     except (OSError, EOFError, ValueError, TypeError, IndexError, RecursionError, zlib.error):
         # DuckDB reads the file next and reports the error.
@@ -128,7 +199,7 @@ def _sql_type(found: str) -> str:
 
 
 def _refuse_nested(name: str, found: str) -> None:
-    if found.endswith("]") or found.startswith(("STRUCT", "MAP")):
+    if found.endswith("]") or found.startswith(_OBJECTS):
         raise DataError(
             f"context column {name!r} holds lists or objects, expected text as when the policy was "
             "made; correct the column, or learn the policy again"
@@ -142,18 +213,14 @@ def _struct(types: Mapping[str, str]) -> str:
 
 
 def refuse_merged_labels(
-    paths: Sequence[str],
-    columns: Mapping[str, str],
-    labels: Collection[str],
-    partitions: Sequence[Partition],
+    files: JsonFiles, columns: Mapping[str, str], labels: Collection[str]
 ) -> None:
     """Raise if JSON values that differ would have the same text as labels, such as 1 and "1".
 
     Args:
-        paths: the files.
+        files: the files.
         columns: what `json_columns` gave.
         labels: columns of labels or keys.
-        partitions: columns in the names of folders.
 
     Raises:
         DataError: for labels of several kinds, and for those that are not text, whole numbers, or
@@ -162,10 +229,10 @@ def refuse_merged_labels(
     for name in labels:
         # Strings alone, or whole numbers alone, have texts of their own.
         clear = {"VARCHAR", "BIGINT", "UBIGINT", "BOOLEAN", "UUID", "TIME", *_WIDE, *_TIMES}
-        if columns.get(name, "VARCHAR") in clear or name in {x.name for x in partitions}:
+        if columns.get(name, "VARCHAR") in clear or name in {x.name for x in files.partitions}:
             continue
         column = quoted(name)
-        values = f"{_reader(paths, partitions)}, columns={_struct({name: 'JSON'})})"
+        values = f"{files.reader}, columns={_struct({name: 'JSON'})})"
         # DuckDB calls numbers of more than 64 bits DOUBLE, and keeps their digits.
         kind = (
             f"case when regexp_full_match(cast({column} as VARCHAR), '-?[0-9]+') then 'BIGINT' "
@@ -174,14 +241,14 @@ def refuse_merged_labels(
         found = rows_of(
             f"select {kind} as kind, any_value(cast({column} as VARCHAR)) from {values} "
             f"where {column} is not null group by kind order by kind",
-            paths[0],
+            files.name,
         )
         examples = {_TOKENS[token]: example for token, example in found if token in _TOKENS}
         refused = examples.keys() & {"floating-point numbers", "lists", "objects"}
         if len(examples) > 1 or refused:
             listed = ", ".join(f"{what} (such as {x})" for what, x in examples.items())
             raise DataError(
-                f"column {name!r} of {paths[0]!r} holds {listed}, expected text alone, whole "
+                f"column {name!r} of {files.name!r} holds {listed}, expected text alone, whole "
                 "numbers alone, or true and false alone, as labels are compared as text; write "
                 "them as text"
             )

@@ -1,13 +1,14 @@
-"""Names of files that are not UTF-8, which DuckDB and Arrow cannot open: they get links."""
+"""Names for files that DuckDB and Arrow cannot open: links, and places for what is made of them."""
 
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-__all__ = ["plain_name", "readable", "without_links"]
+__all__ = ["place_of_rows", "plain_name", "readable", "without_links"]
 
 
 def plain_name(path: str) -> str:
@@ -31,25 +32,40 @@ def readable(path: str) -> str:
     if plain == path:
         return path
     target = os.path.realpath(path)
-    link = Path(_folder().name, plain_name(os.path.normpath(Path(path).absolute())).lstrip("/"))
+    link = Path(_folder().name, "links", _inside(path))
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.is_symlink():
         link.symlink_to(target)
     return str(link)
 
 
-def without_links(sql: str) -> str:
-    """Return a query whose links have the same names in every process.
+def place_of_rows(path: str, state: str) -> Path:
+    """Return where this process keeps the rows of a file that DuckDB cannot read as it is.
+
+    Args:
+        path: of the file.
+        state: something that changes with its contents.
+    """
+    return Path(_folder().name, "rows", state, _inside(path))
+
+
+def without_links(text: str) -> str:
+    """Return a query or a message with the files' own names, the same in every process.
 
     >>> without_links("select * from 'log.csv'")
     "select * from 'log.csv'"
     """
     if not _folder.cache_info().currsize:
-        return sql
-    return sql.replace(_folder().name, "")
+        return text
+    return re.sub(re.escape(_folder().name) + r"/(links|rows/\d+-\d+)", "", text)
+
+
+def _inside(path: str) -> str:
+    """Return a path below the folder; folders above the file keep their names."""
+    return plain_name(os.path.normpath(Path(path).absolute())).lstrip("/")
 
 
 @cache
 def _folder() -> TemporaryDirectory[str]:
-    """Return the folder of the links, which is removed when the process ends."""
+    """Return the folder of links and rows, which is removed when the process ends."""
     return TemporaryDirectory(prefix="piwo-names-")

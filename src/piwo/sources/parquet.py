@@ -93,9 +93,10 @@ class ParquetFragment:
 
 
 def _rows_at_once(file: Any, groups: Sequence[int], columns: Sequence[str]) -> int:
-    """Return how many rows to decode at once, given how many entries the lists of the file have."""
+    """Return how many rows to decode at once, given how many entries lists and objects have."""
     schema, metadata = file.schema_arrow, file.metadata
-    lists = tuple(f"{x}." for x in columns if type_family(schema.field(x).type) == "list")
+    nested = ("list", "map", "struct")
+    lists = tuple(f"{x}." for x in columns if type_family(schema.field(x).type) in nested)
     if not lists:
         return rows_within(0)
     # Parquet stores the entries of a list column "p" as a column with the path "p.list.element".

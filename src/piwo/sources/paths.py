@@ -96,12 +96,16 @@ def _glob_within(folder: str) -> str:
     return f"it holds no file with a known ending ({', '.join(sorted(KINDS))})"
 
 
-def kind_of(paths: Sequence[str]) -> str:
-    """Return the one type that all the files have, by their endings; dsjson also by its fields.
+def kind_of(paths: Sequence[str], decisions: bool = True) -> str:
+    """Return the one type that all the files have, by their endings; kinds of JSON by contents.
+
+    Args:
+        paths: the files.
+        decisions: whether they hold decisions, not contexts alone.
 
     Raises:
         UsageError: for an unknown ending, and for several types.
-        DataError: for an empty file, and for JSON that is not one object a line.
+        DataError: for an empty file, and for JSON of which it is unclear what the rows are.
 
     >>> kind_of([])
     Traceback (most recent call last):
@@ -127,7 +131,7 @@ def kind_of(paths: Sequence[str]) -> str:
                 f"no rows in {path!r}: the file is empty, expected at least one logged decision"
             )
     if kinds == ["json"]:
-        return json_kind(paths)
+        return json_kind(paths, decisions)
     return kinds[0]
 
 

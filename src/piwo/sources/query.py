@@ -257,7 +257,7 @@ def _columns(relation: Any, names: Sequence[str]) -> Any:
 
 def _reader(relation: Any) -> Any:
     """Return an Arrow reader of a relation; of rows with lists or many columns few come at once."""
-    lists = any(str(x).endswith("]") for x in relation.types)
+    lists = any(str(x).endswith(("]", ")")) for x in relation.types)
     if not lists and len(relation.types) < _MANY_COLUMNS:
         return pa.RecordBatchReader.from_stream(relation)
     # The method has another name in DuckDB before 1.5.

@@ -117,7 +117,7 @@ def cut(record: pa.RecordBatch, width: int = 0) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a batch in parts whose numbers fit into `BATCH_BYTES`.
 
     Args:
-        record: rows; every entry of a list counts.
+        record: rows; every entry of a list or an object counts.
         width: further numbers that are computed for each row.
 
     >>> [len(x) for x in cut(pa.record_batch({"x": [1, 2, 3]}), width=2**21)]
@@ -133,16 +133,21 @@ def cut(record: pa.RecordBatch, width: int = 0) -> Iterator[pa.RecordBatch]:
 
 
 def list_entries(record: pa.RecordBatch) -> int:
-    """Return how many entries the lists of some rows have.
+    """Return how many entries the lists and objects of some rows have.
 
     >>> list_entries(pa.record_batch({"p": [[1, 2], [3]]}))
     3
     """
     entries = 0
     for column in record.columns:
-        if type_family(column.type) == "list":
+        family = type_family(column.type)
+        if family == "list":
             # The sum of no rows is null.
             entries += pc.sum(pc.list_value_length(column)).as_py() or 0
+        elif family == "map" and len(column):
+            entries += column.offsets[-1].as_py() - column.offsets[0].as_py()
+        elif family == "struct":
+            entries += len(column) * column.type.num_fields
     return entries
 
 
@@ -225,4 +230,7 @@ def type_family(kind: pa.DataType) -> str:
         return "number"
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return "list"
+    if types.is_map(kind) or types.is_struct(kind):
+        # Files of one log may name other labels.
+        return "map" if types.is_map(kind) else "struct"
     return str(kind)
