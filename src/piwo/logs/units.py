@@ -6,8 +6,6 @@ keep their numbers. Clusters bring rows together by their own means.
 
 from __future__ import annotations
 
-import shutil
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -25,6 +23,7 @@ from piwo.logs.findings import Finding, Refused, merge_findings
 from piwo.logs.hashing import key_numbers
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import BATCH_BYTES, Fragment, Source, batches_of
+from piwo.sources.temporary import TemporaryFolder
 
 __all__ = [
     "ROW_NUMBER",
@@ -181,33 +180,18 @@ class UnitSource:
         return self.copies[wanted]
 
     def _copied(self, columns: tuple[str, ...]) -> list[Fragment]:
-        from tempfile import mkdtemp
-
-        folder = _Folder(mkdtemp(prefix="piwo-"))
+        folder = TemporaryFolder()
+        place = str(folder.path)
         try:
-            parts, findings = fold(
-                self.source, columns, _Scatter(folder.path, self.unit, self.kept)
-            )
+            parts, findings = fold(self.source, columns, _Scatter(place, self.unit, self.kept))
         except OSError as cause:
             raise FileError(
                 f"the rows of {self.name}, brought together by {self.unit!r}, do not fit on disk "
-                f"at {folder.path!r} ({cause}); make room, or set TMPDIR"
+                f"at {place!r} ({cause}); make room, or set TMPDIR"
             ) from None
         if findings:
             raise Refused(findings)
         return _buckets(parts, folder)
-
-
-class _Folder:
-    """A folder that is removed with the last fragment that reads from it, in this process."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Return the path alone: another process must not remove the folder."""
-        return str, (self.path,)
 
 
 @dataclass(frozen=True)
@@ -304,7 +288,7 @@ def _missing(unit: str, rows: npt.NDArray[np.int64]) -> Finding:
     )
 
 
-def _buckets(parts: Sequence[_Part], folder: _Folder) -> list[Fragment]:
+def _buckets(parts: Sequence[_Part], folder: TemporaryFolder) -> list[Fragment]:
     """Return fragments of whole units, each small enough to be sorted in memory."""
     if not parts:
         return []

@@ -6,7 +6,8 @@ import os
 import re
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+from piwo.sources.temporary import TemporaryFolder
 
 __all__ = ["place_of_rows", "plain_name", "readable", "without_links"]
 
@@ -32,7 +33,7 @@ def readable(path: str) -> str:
     if plain == path:
         return path
     target = os.path.realpath(path)
-    link = Path(_folder().name, "links", _inside(path))
+    link = Path(_folder().path, "links", _inside(path))
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.is_symlink():
         link.symlink_to(target)
@@ -46,7 +47,7 @@ def place_of_rows(path: str, state: str) -> Path:
         path: of the file.
         state: something that changes with its contents.
     """
-    return Path(_folder().name, "rows", state, _inside(path))
+    return Path(_folder().path, "rows", state, _inside(path))
 
 
 def without_links(text: str) -> str:
@@ -57,7 +58,7 @@ def without_links(text: str) -> str:
     """
     if not _folder.cache_info().currsize:
         return text
-    return re.sub(re.escape(_folder().name) + r"/(links|rows/\d+-\d+)", "", text)
+    return re.sub(re.escape(str(_folder().path)) + r"/(links|rows/\d+-\d+)", "", text)
 
 
 def _inside(path: str) -> str:
@@ -66,6 +67,6 @@ def _inside(path: str) -> str:
 
 
 @cache
-def _folder() -> TemporaryDirectory[str]:
+def _folder() -> TemporaryFolder:
     """Return the folder of links and rows, which is removed when the process ends."""
-    return TemporaryDirectory(prefix="piwo-names-")
+    return TemporaryFolder()

@@ -127,6 +127,8 @@ class ParquetSource:
         import pyarrow.parquet as pq
 
         self.dictionaries: tuple[str, ...] = ()
+        # What must live as long as this source: the temporary folder that its files are in.
+        self.folder: object = None
         self.paths = tuple(paths)
         self.name = name_of(paths)
         self._metadata, self._schemas = [], []

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -15,6 +11,7 @@ from piwo.errors import DataError, FileError
 from piwo.sources.parquet import ParquetSource
 from piwo.sources.source import BATCH_ROWS, Source
 from piwo.sources.table import TableSource
+from piwo.sources.temporary import TemporaryFolder
 
 __all__ = ["IN_MEMORY", "spooled"]
 
@@ -58,8 +55,8 @@ def spooled(source: Source, columns: Sequence[str], in_memory: int = IN_MEMORY) 
 def _on_disk(source: Source, held: list[pa.RecordBatch], more: Iterator[pa.RecordBatch]) -> Source:
     import pyarrow.parquet as pq
 
-    folder = Path(tempfile.mkdtemp(prefix="piwo-"))
-    path = folder / "rows.parquet"
+    folder = TemporaryFolder()
+    path = folder.path / "rows.parquet"
     try:
         with pq.ParquetWriter(path, held[0].schema) as writer:
             while held:
@@ -67,13 +64,13 @@ def _on_disk(source: Source, held: list[pa.RecordBatch], more: Iterator[pa.Recor
                 held = list(islice(more, _RECORDS_A_WRITE))
         copy = ParquetSource([str(path)])
     except BaseException as cause:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.remove()
         if isinstance(cause, OSError):
             raise FileError(
-                f"the rows of {source.name} do not fit on disk at {str(folder)!r} "
+                f"the rows of {source.name} do not fit on disk at {str(folder.path)!r} "
                 f"({cause}); make room, or set TMPDIR"
             ) from None
         raise
     copy.name = source.name
-    weakref.finalize(copy, shutil.rmtree, folder, ignore_errors=True)
+    copy.folder = folder
     return copy
