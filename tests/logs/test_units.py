@@ -311,3 +311,33 @@ def test_equal_numbers_become_neighbors(bits: int) -> None:
     order = order_of_units(numbers)
     assert sorted(order.tolist()) == list(range(5_000))
     assert (np.diff(numbers[order]) != 0).sum() + 1 == len(np.unique(numbers))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
+def test_files_that_change_between_passes_are_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"log.{kind}"
+
+    def write(rows: pd.DataFrame) -> None:
+        if kind == "parquet":
+            rows.to_parquet(path)
+        elif kind == "csv":
+            rows.to_csv(path, index=False)
+        else:
+            path.write_text(rows.to_json(orient="records"))
+
+    rows = frame().drop(columns="mu")
+    write(rows)
+    for where in (None, "r >= 0"):
+        opened = log(path, where=where)
+        before = piwo.evaluate(opened, Uniform(opened.actions)).value
+        assert piwo.evaluate(opened, Uniform(opened.actions)).value == before
+        changed = rows.assign(r=1 - rows.r)
+        write(changed)
+        with pytest.raises(DataError, match=r"has changed since its rows were read \(unit\)"):
+            piwo.evaluate(opened, Constant("x", opened.actions))
+        opened = log(path)
+        assert piwo.evaluate(opened, Uniform(opened.actions)).value != before
+        path.unlink()
+        with pytest.raises(DataError, match=r"has changed since its rows were read \(unit\)"):
+            piwo.evaluate(opened, Constant("x", opened.actions))
+        write(rows)

@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 
 from piwo.engines.engine import fold
 from piwo.engines.task import Task
-from piwo.errors import FileError
+from piwo.errors import DataError, FileError
 from piwo.logs.batch import unit_slices
 from piwo.logs.findings import Finding, Refused, merge_findings
 from piwo.logs.hashing import key_numbers
+from piwo.messages import argument
 from piwo.sources.clusters import Cluster
+from piwo.sources.paths import states_of_files
 from piwo.sources.source import BATCH_BYTES, Fragment, Source, batches_of
 from piwo.sources.temporary import TemporaryFolder
 
@@ -142,6 +144,8 @@ class UnitSource:
     kept: bool = False
     copies: dict[tuple[str, ...], list[Fragment]] = field(default_factory=dict, repr=False)
     """Columns -> the parts of the copy that has them."""
+    copied_from: list[list[tuple[Any, ...]]] = field(default_factory=list, repr=False)
+    """The states of the source's files when it was first copied, if it has files."""
 
     @property
     def name(self) -> str:
@@ -172,12 +176,29 @@ class UnitSource:
 
         Raises:
             FileError: if the copy cannot be written.
-            DataError: if rows have no unit.
+            DataError: if rows have no unit, and if files have changed since the first copy: each
+                copy would have other rows.
         """
         wanted = tuple(sorted({*columns, self.unit}))
+        self._require_unchanged()
         if wanted not in self.copies:
-            self.copies[wanted] = self._copied(wanted)
+            made = self._copied(wanted)
+            self._require_unchanged()
+            self.copies[wanted] = made
         return self.copies[wanted]
+
+    def _require_unchanged(self) -> None:
+        try:
+            states = states_of_files(getattr(self.source, "files", ()))
+        except OSError:
+            states = []
+        if not self.copied_from:
+            self.copied_from.append(states)
+        if states != self.copied_from[0]:
+            raise DataError(
+                f"{self.name} has changed since its rows were read ({argument('unit')}), expected "
+                "the same rows every time; read the log again, when nothing writes there"
+            )
 
     def _copied(self, columns: tuple[str, ...]) -> list[Fragment]:
         folder = TemporaryFolder()

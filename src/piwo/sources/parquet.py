@@ -150,6 +150,11 @@ class ParquetSource:
             self.schema = self.schema.append(pa.field(part.name, part.type))
         self.rows = sum(x.num_rows for x in self._metadata)
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that it reads."""
+        return self.paths
+
     def with_dictionary(self, column: str) -> ParquetSource:
         """Return the same rows with a text column read as dictionaries, which are quick to search.
 
