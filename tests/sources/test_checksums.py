@@ -4,13 +4,14 @@ import gzip
 import json
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from piwo import evaluate
+from piwo import Log, certify, evaluate
 from piwo.errors import FileError
 from piwo.logs import read, read_dsjson
 from piwo.policies import Uniform
@@ -156,3 +157,36 @@ def test_files_without_checksums_are_read_once_less(
     assert valued(path, where="day > 0") == pytest.approx(2 / 3, abs=0.01)
     monkeypatch.setattr("pyarrow.parquet.ParquetFile.iter_batches", None)
     assert valued(path, where="day > 0") == pytest.approx(2 / 3, abs=0.01)
+
+
+def test_results_say_that_the_files_of_a_query_are_not_compared(tmp_path: Path) -> None:
+    files = tmp_path / "log.parquet"
+    table = pa.table(COLUMNS)
+    pq.write_table(table, files)
+    packed = tmp_path / "log.csv.gz"
+    packed.write_bytes(stored(CSV))
+    connection = duckdb.connect()
+    connection.execute(f"create view kept as select * from read_parquet('{files}')")
+    connection.register("frame", table)
+    unverified = (
+        read(f"select * from '{files}'"),
+        read(f"select * from '{files}'", where="day >= 0"),
+        read(f"from read_csv(['{packed}'])"),
+        Log.from_sql("select * from kept", connection=connection),
+    )
+    verified = (
+        read(files),
+        read(files, where="day >= 0"),
+        read(packed, where="reward >= 0"),
+        read("select 'a' as action, 1 as reward, 0.5 as propensity union all select 'b', 1, 0.5"),
+        Log.from_sql("select * from frame", connection=connection),
+    )
+    for log in (*unverified, *verified):
+        policy = Uniform(log.actions)
+        kinds = [[note.kind for note in evaluate(log, policy).notes]]
+        if len(log) > 2:
+            # A split of a query is of a copy.
+            (made,) = certify(log.split().test, {"uniform": policy}).values()
+            kinds.append([note.kind for note in made.notes])
+        for found in kinds:
+            assert ("unverified" in found) == any(log is x for x in unverified)

@@ -383,7 +383,7 @@ class CertificateRequest:
         notes += _notes(found.evidence.state.moments, low, why_not)
         if found.provenance is not None:
             notes.append(found.provenance)
-        return tuple(notes)
+        return (*notes, *self.log.caveats)
 
 
 def _check_baseline(log: Log, baseline: Baseline) -> None:

@@ -341,7 +341,7 @@ def _regret(
         cost=log.columns.cost,
         log_digest=digest.text(log.actions),
         created=now(),
-        notes=tuple(notes),
+        notes=(*notes, *log.caveats),
         bound=request.methods[SELF].name,
     )
 

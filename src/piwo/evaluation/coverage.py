@@ -258,7 +258,7 @@ def coverage(
         delta=delta,
         rows=n,
         full=full,
-        notes=tuple(notes),
+        notes=(*notes, *log.caveats),
     )
     if math.isfinite(sums.shown):
         found = replace(found, coverage=sums.shown / n / gamma)

@@ -36,6 +36,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _of_the_method,
         _of_the_baseline,
         _provenance,
+        _unverified,
     )
     notes: list[Note] = []
     for rule in rules:
@@ -258,3 +259,8 @@ def _provenance(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noq
     """Say what the statements rest on."""
     if found.provenance is not None:
         yield found.provenance
+
+
+def _unverified(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say that damage to files may have gone unnoticed."""
+    yield from found.evidence.log.caveats

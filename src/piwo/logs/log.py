@@ -99,6 +99,8 @@ class Log:
     logger: Logger | None = None
     """Whether the system that wrote the log was fixed, or learned from earlier rows of it; None:
     not declared."""
+    unverified: bool = False
+    """Whether DuckDB read files for a query of the user's, and compared no checksums."""
     reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
     """Returns the sides of a split, learned from and held out, each with propensities estimated
     from its own rows; None if the propensities were logged."""
@@ -166,7 +168,8 @@ class Log:
             )
         if actions is not None and not isinstance(actions, Actions):
             actions = Actions(actions)
-        return cls(source, columns, declared_actions=actions, **options)
+        unverified = getattr(source, "unverified", False)
+        return cls(source, columns, declared_actions=actions, unverified=unverified, **options)
 
     @classmethod
     def from_frame(cls, frame: Any, **options: Unpack[ReadOptions]) -> Log:
@@ -428,6 +431,20 @@ class Log:
         if self.propensity_error is None:
             return ()
         return self.propensity_error.notes
+
+    @property
+    def caveats(self) -> tuple[Note, ...]:
+        """Caveats about how the rows were read, to be shown with every result."""
+        if not self.unverified:
+            return ()
+        return (
+            Note(
+                "the query reads files by itself, and DuckDB does not compare the checksums of "
+                "Parquet and gzip files: damage to them may go unnoticed; name the files and a "
+                f"condition ({argument('where')}) instead of a query to have them compared",
+                kind="unverified",
+            ),
+        )
 
     @property
     def assumption(self) -> str | None:

@@ -14,7 +14,7 @@ from piwo.errors import DataError, UsageError
 from piwo.sources.duckdb_errors import duckdb_errors
 from piwo.sources.names import readable, without_links
 from piwo.sources.paths import states_of_files
-from piwo.sources.repeatable import refuse_chance, stopped_clocks
+from piwo.sources.repeatable import reads_checksums, refuse_chance, stopped_clocks
 from piwo.sources.source import Fragment, batches_of, pieces_of
 
 __all__ = [
@@ -101,6 +101,8 @@ class QuerySource:
         with _cursor(name, connection, setup) as cursor:
             refuse_chance(self.sql, name, cursor, only_built_in)
             clocks = stopped_clocks(self.sql, cursor, only_built_in, setup)
+            # Files that piwo names were compared before.
+            self.unverified = not files and reads_checksums(self.sql, cursor, only_built_in)
         self.setup = (*setup, *clocks)
         with _relation(self.sql, name, connection, self.setup) as relation:
             self.schema: pa.Schema = pa.RecordBatchReader.from_stream(relation.limit(0)).schema

@@ -15,7 +15,7 @@ from typing import Any
 
 from piwo.errors import UsageError
 
-__all__ = ["chance", "refuse_chance", "stopped_clocks", "words_of"]
+__all__ = ["chance", "reads_checksums", "refuse_chance", "stopped_clocks", "words_of"]
 
 _HARMLESS = frozenset({"error"})
 """Functions that DuckDB calls volatile although they choose no rows."""
@@ -37,6 +37,10 @@ _CLOCKS = {
     "current_localtimestamp": "TIMESTAMP",
 }
 """Functions that give the time -> their types."""
+
+_PARQUET = frozenset({"read_parquet", "parquet_scan"})
+_PACKED = re.compile(r"\.(parquet|pq|gz)\b", re.IGNORECASE)
+"""Names of files that may carry checksums."""
 
 Node = dict[str, Any]
 
@@ -118,6 +122,27 @@ def stopped_clocks(sql: str, cursor: Any, own: bool, setup: Sequence[str] = ()) 
         value = f"cast('{time}' as {_CLOCKS[name]})"
         made.append(f"create or replace temp macro {name}() as {value}")
     return tuple(made)
+
+
+def reads_checksums(sql: str, cursor: Any, own: bool) -> bool:
+    """Whether a query reads files that may carry checksums: Parquet, or packed by gzip.
+
+    Args:
+        sql: the query.
+        cursor: of a DuckDB connection that knows what the query names.
+        own: whether the connection has only DuckDB's own functions.
+
+    >>> import duckdb
+    >>> reads_checksums("from 'log.csv.gz'", duckdb.connect(), own=True)
+    True
+    """
+    for node in _nodes(sql, cursor, own):
+        if node.get("function_name") in _PARQUET:
+            return True
+        # Texts have other keys in other versions of DuckDB.
+        if any(isinstance(x, str) and _PACKED.search(x) for x in node.values()):
+            return True
+    return False
 
 
 def words_of(sql: str) -> list[str]:
