@@ -177,7 +177,7 @@ def test_results_say_that_the_files_of_a_query_are_not_compared(tmp_path: Path) 
     verified = (
         read(files),
         read(files, where="day >= 0"),
-        read(packed, where="reward >= 0"),
+        read(packed),
         read("select 'a' as action, 1 as reward, 0.5 as propensity union all select 'b', 1, 0.5"),
         Log.from_sql("select * from frame", connection=connection),
     )
