@@ -133,7 +133,6 @@ def test_an_index_is_no_column() -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (lambda: pl.LazyFrame(TABLE.to_pydict()), "call .collect()"),
         (lambda: (x for x in TABLE.to_pylist()), "cannot read a log from generator"),
         (lambda: pd.Series([1, 2]), ""),
         (lambda: pl.Series([1, 2]), ""),

@@ -1,5 +1,7 @@
 """Frames with types that are not numbers or text: S06."""
 
+import gc
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +96,46 @@ def test_messages_about_things_that_are_no_frames() -> None:
         piwo.read({})
     with pytest.raises(piwo.UsageError, match="action is of type int, expected an array"):
         piwo.Log.from_arrays(action=1, reward=[1], propensity=[1.0])
+
+
+def test_a_lazy_frame_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     polars = pytest.importorskip("polars")
-    with pytest.raises(piwo.UsageError, match=r"LazyFrame.*call \.collect\(\) on it first"):
-        piwo.read(polars.LazyFrame(BASE))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ran = []
+    frame = polars.DataFrame(
+        {
+            "action": ["a", "b"] * N,
+            "reward": np.linspace(0, 1, 2 * N),
+            "propensity": [0.5] * 2 * N,
+            "shop": polars.Series(["x", "y", "y", "x"] * (N // 2), dtype=polars.Categorical),
+            "unused": [1] * 2 * N,
+            "id": [2**62 + i for i in range(2 * N)],
+        }
+    )
+
+    def counted(part: Any) -> Any:
+        ran.append(len(part))
+        return part
+
+    lazy = frame.lazy().map_batches(counted, streamable=False)
+    options: Any = {"context": "shop"}
+    for where in (None, f"id <> {2**62 + 3}"):
+        ran.clear()
+        log = piwo.read(lazy, where=where, **options)
+        expected = piwo.read(frame.drop("unused"), where=where, **options)
+        policy = piwo.policies.Uniform(log.actions)
+        assert piwo.evaluate(log, policy).to_dict() == piwo.evaluate(expected, policy).to_dict()
+        assert log.features == expected.features
+        assert "unused" not in log.source.schema.names
+        assert len(log.split(0.5).test) > N // 3
+        assert ran == [2 * N]
+    del log
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(piwo.DataError, match="no column 'propensity'"):
+        piwo.read(lazy.drop("propensity"))
+    with pytest.raises(piwo.DataError, match=r"polars could not run the lazy frame .*collect\(\)"):
+        piwo.read(frame.lazy().with_columns(reward=polars.col("action").cast(polars.Float64)))
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from piwo.sources.json_lines import (
     json_query,
     refuse_merged_labels,
 )
+from piwo.sources.lazy import is_lazy, lazy_source
 from piwo.sources.names import readable
 from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import files_of, kind_of
@@ -69,7 +70,7 @@ def source_of(
         kind = kind_of(paths)
         if kind != "parquet":
             return _text_source(paths, kind, columns, where)
-    made = _unfiltered(source, paths)
+    made = _unfiltered(source, paths, columns, where)
     if where is None:
         return made
     if isinstance(made, ParquetSource):
@@ -96,7 +97,9 @@ def _files_with_rows(source: ParquetSource, where: str) -> list[str]:
     return [x for x in source.paths if readable(x) in found]
 
 
-def _unfiltered(source: Any, paths: list[str] | None) -> Source:
+def _unfiltered(
+    source: Any, paths: list[str] | None, columns: Columns, where: str | None
+) -> Source:
     if hasattr(source, "fragments"):
         made: Source = source
         return made
@@ -105,6 +108,8 @@ def _unfiltered(source: Any, paths: list[str] | None) -> Source:
         return clustered
     if is_dataset(source):
         return DatasetSource(source)
+    if is_lazy(source):
+        return _of_lazy(source, columns, where)
     if is_frame(source):
         return TableSource(to_table(source))
     if paths is not None:
@@ -115,13 +120,20 @@ def _unfiltered(source: Any, paths: list[str] | None) -> Source:
         if is_database(source):
             return database_source(source)
         return QuerySource(source)
-    message = (
+    raise UsageError(
         f"cannot read a log from {type(source).__name__}, expected a path, a glob, a "
         "query or a data frame"
     )
-    if hasattr(source, "collect"):
-        message += "; call .collect() on it first"
-    raise UsageError(message)
+
+
+def _of_lazy(frame: Any, columns: Columns, where: str | None) -> Source:
+    """Return the rows of a LazyFrame, with the columns that are used."""
+    names = frame.collect_schema().names()
+    used = [*columns.resolve(names).used(), *_mentioned(where, names)]
+    if where is not None and "columns" in where.casefold():
+        # COLUMNS(*) in DuckDB's SQL means all of them.
+        used = names
+    return lazy_source(frame, list(dict.fromkeys(used)))
 
 
 def _clustered(source: Any) -> Source | None:

@@ -101,7 +101,9 @@ def filtered(source: Source, where: str) -> Source:
     if isinstance(source, TableSource):
         return TableSource(_rows_kept(source.table, text, name), name)
     if isinstance(source, ParquetSource):
-        return QuerySource(_sql(source.sql(), text), name, steady=True, files=source.paths)
+        made = QuerySource(_sql(source.sql(), text), name, steady=True, files=source.paths)
+        made.folder = source.folder
+        return made
     if isinstance(source, QuerySource):
         return filtered_query(source, text)
     if isinstance(source, Cluster):

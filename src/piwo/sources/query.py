@@ -106,6 +106,8 @@ class QuerySource:
         self.setup = (*setup, *clocks)
         with _relation(self.sql, name, connection, self.setup) as relation:
             self.schema: pa.Schema = pa.RecordBatchReader.from_stream(relation.limit(0)).schema
+        # What must live as long as this source: the temporary folder that its files are in.
+        self.folder: object = None
         # Set for text files, whose columns may be read with other types.
         self.doubts: Mapping[str, str] = {}
         self.again: Callable[[Mapping[str, ColumnType]], QuerySource] | None = None

@@ -1,0 +1,60 @@
+"""A polars LazyFrame as a source: it runs once, and its rows are kept in a temporary file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from piwo.errors import DataError, FileError
+from piwo.sources.addresses import shown
+from piwo.sources.parquet import ParquetSource
+from piwo.sources.temporary import TemporaryFolder
+
+__all__ = ["is_lazy", "lazy_source"]
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether a value is a polars LazyFrame; polars is not imported for others.
+
+    >>> is_lazy("log.parquet")
+    False
+    """
+    home = type(value).__module__
+    return home.partition(".")[0] == "polars" and hasattr(value, "sink_parquet")
+
+
+def lazy_source(frame: Any, columns: Sequence[str]) -> ParquetSource:
+    """Return the rows of a LazyFrame, which polars streams to a file where its query allows that.
+
+    Each pass over a log must see the same rows, and a LazyFrame may give others when it runs again.
+
+    Args:
+        frame: the LazyFrame.
+        columns: those that are kept.
+
+    Raises:
+        DataError: if the query fails.
+        FileError: if the rows do not fit on disk.
+    """
+    import polars as pl
+
+    folder = TemporaryFolder()
+    path = str(folder.path / "rows.parquet")
+    try:
+        kept = frame.select(list(columns))
+        # As in `frames.to_table`: codes of categories do not survive every version.
+        kept = kept.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+        kept.sink_parquet(path)
+    except OSError as cause:
+        raise FileError(
+            f"the rows of the lazy frame cannot be read or written ({shown(cause)}); they are kept "
+            f"at {str(folder.path)!r}: make room there, or set TMPDIR"
+        ) from None
+    except pl.exceptions.PolarsError as cause:
+        raise DataError(
+            f"polars could not run the lazy frame ({shown(cause)}); correct it, or read what its "
+            ".collect() gives"
+        ) from None
+    made = ParquetSource([path])
+    made.name, made.folder = "the lazy frame", folder
+    return made
