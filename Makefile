@@ -1,5 +1,5 @@
 # On a fresh machine that has Python >= 3.11, make and a package registry:
-#     make demo     sets everything up and tells the whole story on bundled data
+#     make demo     sets everything up and runs piwo demo: all steps on bundled data
 #     make test     sets everything up and runs the tests; test-clusters and test-statistics run the rest
 # Another Python: make test PYTHON=python3.12        Another environment: make test VENV=/some/where
 

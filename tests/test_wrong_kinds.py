@@ -57,6 +57,10 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         "holds a NUL character",
     ),
     "a path with a NUL to save": (lambda _: A.save("a\0b"), "holds a NUL character"),
+    "no policy in a mapping": (
+        lambda _: piwo.evaluate(log(), {}),
+        "{} is not a policy; expected one of piwo.policies",
+    ),
     "a path with a NUL to save a monitor": (
         lambda _: piwo.Monitor(A).save("a\0b"),
         "holds a NUL character",

@@ -52,7 +52,19 @@ def test_a_policy_that_the_log_has_too_little_of(piwo, tmp_path: Path) -> None:
     done = piwo("check", log)
     assert done.code == 1
     assert "an effective sample of" in done.out
-    assert done.out.splitlines()[-1].startswith("next: value policies nearer to the logger")
+    assert done.out.splitlines()[-1].startswith("next: evaluate policies closer to the logger")
+
+
+def test_rows_chosen_by_what_was_earned_are_not_used_further(piwo, learnable: Path, roles) -> None:
+    without = "next: read the log without --where, which chooses rows by 'click'"
+    condition = ("--where", "click >= 0")
+    done = piwo("check", learnable, *roles, *condition)
+    assert (done.code, done.out.splitlines()[-1]) == (0, without)
+    done = piwo("evaluate", learnable, *roles, *condition, "--policy", "uniform")
+    assert (done.code, done.out.splitlines()[-1]) == (0, without)
+    learn = piwo("learn", learnable, *roles, *condition, "--context", "user x", "--out", "p.piwo")
+    assert learn.code == 2
+    assert "the condition mentions 'click'" in learn.err
 
 
 def test_the_open_bandit_log_that_rests_on_two_rows(piwo, shared_data: Path) -> None:

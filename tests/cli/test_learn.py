@@ -303,6 +303,17 @@ def test_auto_is_the_default(piwo, learnable: Path, roles, tmp_path: Path) -> No
     assert library.load(out) is not None
 
 
+def test_the_option_that_keeps_the_certified_policy(
+    piwo, learnable: Path, roles, tmp_path: Path
+) -> None:
+    small = f"select * from '{learnable}' limit 1200"
+    out = tmp_path / "p.piwo"
+    with threadpool_limits(1, "openmp"):
+        done = piwo("learn", small, *roles, *CONTEXT, "--out", out, "--no-refit", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert done.document["training"]["refitted"] is False
+
+
 def test_an_oracle_that_uses_no_score_is_recorded_without_one(
     piwo, learnable: Path, roles, tmp_path: Path
 ) -> None:
@@ -378,7 +389,7 @@ def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) ->
         (("--oracle", "ridge", "--refit"), "--refit is for --oracle auto, not for ridge"),
         (
             ("--refit", "--gate"),
-            "--gate cannot be combined with --refit, which saves a policy for which nothing is ",
+            "--gate cannot be combined with --refit, which saves a policy without a certificate",
         ),
     ],
 )

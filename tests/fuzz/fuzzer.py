@@ -401,9 +401,9 @@ def input_of(folder: Path, seed: int, number: int) -> Input:
 
 def library_call(kind: str, path: str) -> int:
     """Do what the command does not offer, with its error handling."""
-    from piwo.cli.notices import complain, heard_warnings
+    from piwo.cli.notices import collected_warnings, error_line
 
-    with heard_warnings():
+    with collected_warnings():
         try:
             if kind == "monitor":
                 look = piwo.Monitor.load(path, piwo.policies.Uniform(["a", "b", "01"])).look()
@@ -411,7 +411,7 @@ def library_call(kind: str, path: str) -> int:
             else:
                 print(piwo.Certificate.load(path))
         except PiwoError as cause:
-            complain(str(cause))
+            error_line(str(cause))
             return 2
     return 0
 

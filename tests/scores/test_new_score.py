@@ -45,7 +45,7 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCORES, Saturating.name, Saturating)  # type: ignore[misc]
     monkeypatch.setitem(ESTIMATORS, Saturating.name, smoothed(Saturating))
     monkeypatch.setitem(learn_options.SCORES, Saturating.name, Saturating)  # type: ignore[misc]
-    monkeypatch.setattr(learn_options, "ADMISSIBLE", (*learn_options.ADMISSIBLE, Saturating.name))
+    monkeypatch.setattr(learn_options, "WITH_GRID", (*learn_options.WITH_GRID, Saturating.name))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The answer of a command: text, JSON document and exit code; and how these are printed."""
+"""The result of a command, and how it is printed: as text or as a JSON document."""
 
 from __future__ import annotations
 
@@ -14,69 +14,78 @@ from typing import Any
 from piwo import __version__
 from piwo.visible import visible, visible_lines
 
-__all__ = ["Answer", "document", "say", "standard_streams", "typed"]
+__all__ = ["Answer", "command_line", "document", "on_stdout", "standard_streams"]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found."""
+    """The result of a command."""
 
     text: str
     document: Mapping[str, Any] = field(default_factory=dict)
-    """The same for `--json`: plain data, no NaN."""
+    """The result as plain data, for `--json`; it holds no NaN."""
     code: int = 0
-    """0: done; 1: done, and the answer is no."""
+    """The exit code. 0: done; 1: done, and the answer is no."""
 
 
-def document(answer: Answer, heard: Iterable[str]) -> str:
-    """Return the JSON document of an answer. Warnings are added to its notes, even with --quiet.
+def document(answer: Answer, warnings: Iterable[str]) -> str:
+    """Return the JSON document of an answer. Its notes include the warnings, even with --quiet.
 
     >>> document(Answer("", {"rows": 2, "notes": ["a"]}), ["b"]).splitlines()[-1]
     '}'
     """
-    notes = [*answer.document.get("notes", ()), *heard]
+    notes = [*answer.document.get("notes", ()), *warnings]
     page = {"piwo": __version__, **answer.document, "notes": notes}
     text = json.dumps(page, indent=2, ensure_ascii=False, allow_nan=False)
-    # JSON escapes line breaks inside names, but not all characters that control a terminal
-    return "".join(x if x.isprintable() or x == "\n" else json.dumps(x)[1:-1] for x in text)
+    # json.dumps escapes line breaks inside names, but not all characters that control a terminal.
+    return "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() or character == "\n":
+        return character
+    return json.dumps(character)[1:-1]
 
 
 def standard_streams() -> None:
-    """Write UTF-8 to files and pipes in any locale; a terminal gets escapes for what it lacks.
+    """Write UTF-8 to files and pipes in any locale; escape what a terminal cannot show.
 
-    A stream that was closed before the start (`2>&-`) discards what is printed.
+    Output to a stream that was closed before the start (`2>&-`) is discarded.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 (as long as we run)
+            # Not closed again: the stream must last as long as the process.
+            discarded = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+            setattr(sys, name, discarded)
     for stream in (sys.stdout, sys.stderr):
+        # Tests and notebooks replace the streams by objects that cannot be reconfigured.
         if isinstance(stream, io.TextIOWrapper):
             if not stream.isatty():
                 stream.reconfigure(encoding="utf-8")
             stream.reconfigure(errors="backslashreplace")
 
 
-def say(text: str) -> None:
+def on_stdout(text: str) -> None:
     """Print to standard output. A reader that has closed it (`| head`) is not an error.
 
-    On a terminal, labels from the data are printed without power over it; files and pipes get them
-    exactly.
+    On a terminal, control characters in labels of the data are escaped; files and pipes get the
+    labels as they are.
     """
     if sys.stdout.isatty():
         text = visible_lines(text.split("\n"))
     try:
         print(text, flush=True)
     except OSError as cause:
-        # the interpreter flushes once more at its end, and would complain then
+        # The interpreter flushes once more at exit, and would report the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(cause, BrokenPipeError):
             raise
 
 
-def typed(words: Iterable[str]) -> str:
-    """Return a command as typed, on one line, whatever characters names hold.
+def command_line(words: Iterable[str]) -> str:
+    """Return words as one line that a shell accepts, with control characters escaped.
 
-    >>> typed(["piwo", "check", "my log.csv"])
+    >>> command_line(["piwo", "check", "my log.csv"])
     "piwo check 'my log.csv'"
     """
     return visible(shlex.join(words))

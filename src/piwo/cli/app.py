@@ -1,4 +1,4 @@
-"""The commands of `piwo`, and how words become a call of one of them."""
+"""The commands of `piwo`, and how the typed words become a call of one of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from inspect import BoundArguments
 from typing import Any
 
 from cyclopts import App, Parameter
+from cyclopts.argument import ArgumentCollection
 from cyclopts.config import Env
 
 from piwo import __version__
@@ -23,11 +24,11 @@ __all__ = ["HELP_ALL", "make_app", "parse"]
 HELP_ALL = "--help-all"
 HELP = """Evaluate, learn and certify policies from logged decisions.
 
-Exit codes: 0 done; 1 it ran and the answer is no (an unfit log, or --gate without a certificate);
-2 wrong usage, or data or files that cannot be used; 130 interrupted.
+Exit codes: 0 done; 1 done, but the log is unfit or --gate refused a policy; 2 wrong usage, or
+unusable data or files; 130 interrupted.
 
-Every option can be set in piwo.toml, in [tool.piwo] of pyproject.toml, or by a variable such as
-PIWO_REWARD.
+Every option can also be set in piwo.toml, in [tool.piwo] of pyproject.toml, or by an environment
+variable such as PIWO_REWARD.
 """
 
 
@@ -37,26 +38,31 @@ def make_app(all_options: bool = False) -> App:
     Args:
         all_options: whether help lists every option, or only those declared with `show=True`.
     """
+
+    def settings(command: App, names: tuple[str, ...], arguments: ArgumentCollection) -> None:
+        from_files(app, command, names, arguments)
+
     app = App(
         name="piwo",
         help=HELP,
         version=__version__,
         help_format="plaintext",
-        default_parameter=Parameter(negative=(), env_var_split=_one_word, show_env_var=False),
-        config=[
-            Env("PIWO_", command=False),
-            lambda command, commands, arguments: from_files(app, command, commands, arguments),
-        ],
+        # Negative forms only for options that declare one, as --no-refit.
+        default_parameter=Parameter(negative=(), env_var_split=_unsplit, show_env_var=False),
+        # The first that gives an option its value counts: variables come before files.
+        config=[Env("PIWO_", command=False), settings],
     )
     app.command(demo, sort_key=0)
     commands: tuple[Callable[..., Any], ...] = (check, evaluate, learn, report)
     for place, function in enumerate(commands, start=1):
-        more = f"More options: piwo {function.__name__} {HELP_ALL}"
+        hint = None
+        if not all_options:
+            hint = f"More options: piwo {function.__name__} {HELP_ALL}"
         app.command(
             function,
             sort_key=place,
             default_parameter=Parameter(show=all_options),
-            help_epilogue=None if all_options else more,
+            help_epilogue=hint,
         )
     policy = App(name="policy", help="Inspect a policy file, or act with it.", sort_key=9)
     policy.command(show)
@@ -66,17 +72,18 @@ def make_app(all_options: bool = False) -> App:
 
 
 def parse(words: Sequence[str]) -> tuple[Callable[..., Any], BoundArguments]:
-    """Return the function of the command that was typed, and its arguments.
+    """Return the function of the typed command, and its arguments.
 
     Raises:
-        cyclopts.CycloptsError: for words that no command understands.
+        cyclopts.CycloptsError: for unknown commands or options, and values of the wrong type.
     """
     app = make_app(all_options=HELP_ALL in words)
     words = ["--help" if word == HELP_ALL else word for word in words]
+    # `main` prints errors, in one line.
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False, verbose=False)
     return command, bound
 
 
-def _one_word(_: Any, text: str, delimiter: str | None = None) -> list[str]:  # noqa: ARG001
-    """Take a variable as one word, even of a repeatable option: queries and globs hold spaces."""
+def _unsplit(_: Any, text: str, delimiter: str | None = None) -> list[str]:  # noqa: ARG001
+    """Take a variable as one value, even of a repeatable option: queries and globs hold spaces."""
     return [text]

@@ -8,8 +8,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import piwo
-from piwo.cli.answer import Answer, typed
-from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
+from piwo.cli.answer import Answer, command_line
+from piwo.cli.log_options import (
+    DEFAULT_COLUMNS,
+    LogOptions,
+    LogPaths,
+    certificate_obstacle,
+    log_facts,
+)
 from piwo.cli.settings import settings_of
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
@@ -18,6 +24,7 @@ from piwo.cli.shared_options import (
     RunOptions,
     named_policy,
 )
+from piwo.health.record import Health
 
 __all__ = ["check"]
 
@@ -28,7 +35,7 @@ def check(
     policy: Annotated[
         str | None,
         Parameter(
-            help="Policy to be evaluated on the log: uniform, logging, constant:LABEL or a file. "
+            help="Policy to check the log for: uniform, logging, constant:LABEL or a file. "
             "[default: uniform]",
             show=True,
         ),
@@ -38,25 +45,38 @@ def check(
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Is the log fit for use? The exit code is 1 if it is not."""
-    named = None
-    if policy is not None:
-        named = named_policy(policy)
-    rows = columns.read(log, context=() if named is None else named.columns)
-    health = piwo.check(rows, None if named is None else named.make(rows.actions))
-    if health.fit:
-        refused = any(gap.missing + gap.nan and not gap.indicated for gap in health.context_gaps)
-        if refused:
-            columns = replace(columns, missing="indicator")
-        words = ["piwo", "evaluate", *columns.words(log, "evaluate")]
-        if policy is not None or "--policy" not in settings_of("evaluate"):
-            words += ["--policy", policy or "uniform"]
-        step = typed(words)
-    elif all(x.kind == "effective-sample" for x in health.findings if x.severity == "unfit"):
-        step = "value policies nearer to the logger, for which more rows count"
+    if policy is None:
+        rows = columns.read(log)
+        health = piwo.check(rows)
     else:
-        step = "repair the log first: what is computed from it now would mislead"
+        named = named_policy(policy)
+        rows = columns.read(log, context=named.columns)
+        health = piwo.check(rows, named.make(rows.actions))
     return Answer(
-        text=f"{health}\n\nnext: {step}",
+        text=f"{health}\n\nnext: {_next_step(health, rows, log, policy, columns)}",
         document={"log": log_facts(rows, health.rows), **health.to_dict()},
         code=int(not health.fit),
     )
+
+
+def _next_step(
+    health: Health, rows: piwo.Log, log: list[str], policy: str | None, columns: LogOptions
+) -> str:
+    """Return the command to run next, or what to do first."""
+    obstacle = certificate_obstacle(rows)
+    if rows.chosen_by and obstacle is not None:
+        # The condition may be what makes the log unfit, and such rows give no interval.
+        return obstacle
+    unfit = [one.kind for one in health.findings if one.severity == "unfit"]
+    if any(kind != "effective-sample" for kind in unfit):
+        return "repair the log first: results computed from it now would be wrong"
+    if unfit:
+        # The log itself is sound: only this policy differs too much from the logger.
+        return "evaluate policies closer to the logger, for which more rows count"
+    if any(gap.missing + gap.nan and not gap.indicated for gap in health.context_gaps):
+        # By default, such rows are refused.
+        columns = replace(columns, missing="indicator")
+    words = ["piwo", "evaluate", *columns.words(log, "evaluate")]
+    if policy is not None or "--policy" not in settings_of("evaluate"):
+        words += ["--policy", policy or "uniform"]
+    return command_line(words)

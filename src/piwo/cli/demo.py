@@ -1,4 +1,4 @@
-"""`piwo demo`: the whole story on handwritten digits, where every true value is known."""
+"""`piwo demo`: all commands on handwritten digits, for which every true value is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from cyclopts import Parameter
 
 import piwo
-from piwo.cli.answer import Answer, say
+from piwo.cli.answer import Answer, on_stdout
 from piwo.cli.output_path import check_outputs
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.policies import Constant, LinearGreedy, Policy, Uniform
@@ -24,7 +24,7 @@ __all__ = ["activation", "demo"]
 
 ROWS, ETA, SEED = 20_000, 3.0, 0
 _Show: TypeAlias = Callable[..., None]
-"""Prints a section, its title and lines, and keeps its facts."""
+"""Prints a section from its title and lines, and adds its facts to the JSON document."""
 
 
 def demo(
@@ -38,17 +38,18 @@ def demo(
     ] = Path("digits.piwo"),
     output: OutputOptions = DEFAULT_OUTPUT,
 ) -> Answer:
-    """Show the whole story on bundled data: check, evaluate, learn, certify, act."""
+    """Run all steps on bundled data: check, evaluate, learn, certify, act."""
     path = out.with_name(f"{out.stem}-log.parquet")
     check_outputs({"--out": out, "the log": path})
     bandit = _digits()
     document: dict[str, Any] = {"policy": str(out), "log": str(path)}
 
     def show(title: str, *lines: str, **facts: Any) -> None:
-        """Print one section as soon as it is known, unless the answer is to be a document."""
+        """Print one section as soon as its results are known, unless JSON was asked for."""
         document.update(facts)
         if not output.json:
-            say("\n".join([title, *(f"   {line}" for line in lines), ""]))
+            indented = [f"   {line}" for line in lines]
+            on_stdout("\n".join([title, *indented, ""]))
 
     log, greedy = _write_log(show, path, bandit)
     _check(show, log)
@@ -59,7 +60,8 @@ def demo(
 
 
 def _digits() -> ClassificationBandit:
-    """Return the digits as a bandit: see an image, name a digit, earn 1 if it is right."""
+    """Return the digits as a bandit: the context is an image, the reward 1 for its digit."""
+    # Loading scikit-learn takes a while, and the other commands do not need its data.
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -70,7 +72,7 @@ def _digits() -> ClassificationBandit:
 def _write_log(
     show: _Show, path: Path, bandit: ClassificationBandit
 ) -> tuple[piwo.Log, LinearGreedy]:
-    """Simulate a softmax logger and write its log; return the log as read, and the greedy policy.
+    """Simulate a softmax logger and write its log; return the log as read, and a greedy policy.
 
     The greedy policy always plays the logger's most probable action.
     """
@@ -91,8 +93,8 @@ def _write_log(
     log = piwo.read(path, context="pixel_*", policy_columns="greedy")
     show(
         "1. A log of decisions",
-        f"A program was shown {ROWS} images, of {len(bandit)} different ones. Each time it drew a",
-        "digit at random, earned 1 if it was right, and logged the probability of its draw.",
+        f"A program was shown {ROWS} images, drawn from {len(bandit)}. For each, it drew a digit",
+        "at random, earned 1 if it was right, and logged the probability of its draw.",
         f"Written to {path}: action, reward, propensity, 64 pixels.",
         rows=ROWS,
         true_logging_value=bandit.value(logger),
@@ -103,12 +105,13 @@ def _write_log(
 def _check(show: _Show, log: piwo.Log) -> None:
     health = piwo.check(log)
     mean, ess, least = health.mean_weight, health.ess or 0, health.propensity_min
+    of_rows = f"of {health.rows} rows, for the uniform policy"
     show(
         "2. Is the log fit for use?  (piwo check)",
-        _fact("verdict", health.verdict, "and the reasons:"),
+        _fact("verdict", health.verdict, "for these reasons:"),
         _fact("mean weight", f"{mean:.3f}", "expected 1: propensities and actions agree"),
-        _fact("effective sample", f"{ess:.0f}", f"of {health.rows} rows, for the uniform policy"),
-        _fact("smallest propensity", f"{least:.4f}", "of the decisions taken"),
+        _fact("effective sample", f"{ess:.0f}", of_rows),
+        _fact("smallest propensity", f"{least:.4f}", "of the actions taken"),
         verdict=health.verdict,
     )
 
@@ -121,6 +124,7 @@ def _evaluate(
         "constant:1": Constant(1, log.actions),
         "greedy": greedy,
     }
+    # The log has a column with the probabilities of the greedy policy, as logs of users may have.
     found = piwo.compare(log, {**policies, "greedy": piwo.policies.Column("greedy")})
     rows, evaluations = [], []
     for name, one in found.items():
@@ -131,8 +135,8 @@ def _evaluate(
     show(
         "3. What would other policies have earned?  (piwo evaluate)",
         *table(["policy", "value", "lower", "upper", "truth"], rows),
-        "value is the estimate. With probability at least 95 %, at this number of rows, all three",
-        "true values lie between lower and upper. Truth is known here, because we made the log.",
+        "value is the estimate. With probability at least 95 %, all three true values lie",
+        "between lower and upper. The truth is known here, as the log is simulated.",
         evaluations=evaluations,
     )
 
@@ -141,24 +145,26 @@ def _learn(show: _Show, log: piwo.Log, bandit: ClassificationBandit, out: Path, 
     learner = piwo.PIWOGrid().fit(log)
     certificate, score = learner.certificate_, learner.score_
     assert certificate is not None
-    kept = {
+    metadata = {
         "certificate": certificate.to_dict(),
         "training": {"log": str(path), "rule": learner.rule_},
     }
-    learner.policy_.save(out, metadata=kept)
-    truth, today = bandit.value(learner.policy_), bandit.value(bandit.softmax_logger(ETA))
+    learner.policy_.save(out, metadata=metadata)
+    truth = bandit.value(learner.policy_)
+    logger_truth = bandit.value(bandit.softmax_logger(ETA))
     least, gain = certificate.value_lower or 0.0, certificate.improvement_lower or 0.0
     estimate, trained = certificate.value or 0.0, certificate.training_rows
     chosen = f"how cautious; certified best of {len(learner.path_)} values"
+    known = f"known here; the logging policy earns {logger_truth:.3f}"
     show(
         "4. Which policy should run, and is it better?  (piwo learn)",
         f"Learned by PIWO-Grid on {trained} rows, certified on the other {certificate.rows}.",
         _fact("lambda", f"{score.value:.3g}", chosen),
         _fact("certified value", f"{least:.3f}", "at least this, with probability 95 %"),
-        _fact("certified gain", f"{gain:+.3f}", "at least this over the logging policy, likewise"),
-        _fact("estimate", f"{estimate:.3f}", "on the rows that learning never saw"),
-        _fact("truth", f"{truth:.3f}", f"known here; the logging policy earns {today:.3f}"),
-        f"Saved to {out}, certificate included.",
+        _fact("certified gain", f"{gain:+.3f}", "at least, over the logging policy; likewise"),
+        _fact("estimate", f"{estimate:.3f}", "on rows that were not used to learn"),
+        _fact("truth", f"{truth:.3f}", known),
+        f"Saved to {out}, with its certificate.",
         certificate=certificate.to_dict(),
         truth=truth,
     )
@@ -176,8 +182,8 @@ def _act(show: _Show, bandit: ClassificationBandit, out: Path) -> None:
     show(
         "5. Act with the saved policy  (piwo policy act)",
         *table(["", "action", "propensity", "right"], rows),
-        "It is always sure, so a log of it would show nothing new. To explore, use",
-        "piwo.policies.EpsilonGreedy(policy, 0.1). Log the propensity with every action.",
+        "The policy is deterministic, so its log would say nothing about other actions.",
+        "To explore: piwo.policies.EpsilonGreedy(policy, 0.1). Log every propensity.",
         decisions=decisions,
     )
 
@@ -187,12 +193,13 @@ def _fact(name: str, number: str, meaning: str) -> str:
 
 
 def activation() -> list[str]:
-    """Return the line to type first if `piwo` is in a virtual environment that is not active."""
+    """Return the line to type first, if `piwo` is in a virtual environment that is not active."""
     programs = Path(sys.executable).parent
     installed = shutil.which("piwo", path=programs)
     activate = programs / "activate"
     if installed is None or not activate.is_file():
         return []
+    # The shell already finds this `piwo`.
     found = shutil.which("piwo")
     if found is not None and Path(found).samefile(installed):
         return []
@@ -202,20 +209,27 @@ def activation() -> list[str]:
 
 
 def _commands(out: Path, path: Path) -> list[str]:
-    """Return the commands that do the same, on the files just written and on the user's own log."""
+    """Return the commands for the same steps, on the files of the demo and on a user's log."""
     log, policy = shlex.quote(str(path)), shlex.quote(str(out))
-    named = "--action ITEM --reward CLICK --propensity P"
+    columns = "--action ITEM --reward CLICK --propensity P"
+    policies = "--policy uniform --policy constant:1 --policy-column greedy"
+    own = [
+        *activation(),
+        f"piwo check {log}",
+        f"piwo evaluate {log} {policies}",
+        f"piwo learn {log} --context 'pixel_*' --oracle classifier --out {policy} --gate",
+        f"piwo policy show {policy}",
+        f"piwo policy act {policy} {log} --epsilon 0.05 --seed 0",
+    ]
+    users = [
+        f"piwo check LOG {columns}",
+        f"piwo evaluate LOG {columns} --policy uniform",
+        f"piwo learn LOG {columns} --context 'user_*,hour' --out policy.piwo --gate",
+    ]
     return [
         "The same by hand:",
-        *(f"   {line}" for line in activation()),
-        f"   piwo check {log}",
-        f"   piwo evaluate {log} --policy uniform --policy constant:1 --policy-column greedy",
-        f"   piwo learn {log} --context 'pixel_*' --oracle classifier --out {policy} --gate",
-        f"   piwo policy show {policy}",
-        f"   piwo policy act {policy} {log} --epsilon 0.05 --seed 0",
+        *(f"   {line}" for line in own),
         "",
         "On your own log (Parquet, CSV, JSON or SQL), with the names of its columns:",
-        f"   piwo check LOG {named}",
-        f"   piwo evaluate LOG {named} --policy uniform",
-        f"   piwo learn LOG {named} --context 'user_*,hour' --out policy.piwo --gate",
+        *(f"   {line}" for line in users),
     ]

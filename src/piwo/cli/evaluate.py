@@ -9,8 +9,14 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import piwo
-from piwo.cli.answer import Answer, typed
-from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
+from piwo.cli.answer import Answer, command_line
+from piwo.cli.log_options import (
+    DEFAULT_COLUMNS,
+    LogOptions,
+    LogPaths,
+    certificate_obstacle,
+    log_facts,
+)
 from piwo.cli.output_path import files_named
 from piwo.cli.settings import settings_of
 from piwo.cli.shared_options import (
@@ -19,7 +25,7 @@ from piwo.cli.shared_options import (
     DEFAULT_RUN,
     NO_POLICY,
     EstimateOptions,
-    Named,
+    NamedPolicy,
     OutputOptions,
     PolicyOptions,
     RunOptions,
@@ -38,7 +44,7 @@ BaselineOption = Annotated[
     str | None,
     Parameter(
         name="--baseline",
-        help="Policy to compare against: a policy file, uniform or constant:LABEL. "
+        help="Policy to compare with: a policy file, uniform or constant:LABEL. "
         "[default: the logging policy]",
         show=True,
     ),
@@ -68,114 +74,140 @@ def evaluate(
         columns.check_gate()
     rows, found = evaluated(log, policies.named(), policies, columns, estimate, baseline)
     first = next(iter(found.values()))
-    lines = _shown(rows, found, _called(rows, log, columns.where))
+    lines = _report(rows, found, _log_name(rows, log, columns.where))
     refused: list[str] = []
     if gate:
-        refused = [x for x, one in found.items() if x != baseline and not _better(one)]
+        # A baseline that is evaluated as well is not better than itself.
+        refused = [x for x, one in found.items() if x != baseline and not _certified(one)]
         lines.append(visible(_gate_result(refused, first.over, baseline in found)))
-    kept, chosen = settings_of("learn"), _selection(found)
-    step = ["piwo", "learn", *columns.words(log, "learn")]
-    if not columns.context and "--context" not in kept:
-        step += ["--context", "..."]
-    if "--out" not in kept:
-        step += ["--out", "policy.piwo"]
+    selection = _selection(found)
+    chosen = None
+    if selection is not None:
+        chosen = selection.to_dict()
     return Answer(
-        text="\n".join([*lines, "", f"next: {typed(step)}"]),
+        text="\n".join([*lines, "", f"next: {_next_step(rows, log, columns)}"]),
         document={
             "log": log_facts(rows, first.rows),
             "policies": records(found),
-            "selection": chosen and chosen.to_dict(),
-            "notes": [_together(found, rows.assumption)],
+            "selection": chosen,
+            "notes": [_joint_claim(found, rows.assumption)],
         },
         code=int(bool(refused)),
     )
 
 
+def _next_step(rows: piwo.Log, log: list[str], columns: LogOptions) -> str:
+    """Return the command that learns from the log, or why it would refuse the log."""
+    obstacle = certificate_obstacle(rows)
+    if obstacle is not None:
+        return obstacle
+    settings = settings_of("learn")
+    words = ["piwo", "learn", *columns.words(log, "learn")]
+    if not columns.context and "--context" not in settings:
+        words += ["--context", "..."]
+    if "--out" not in settings:
+        words += ["--out", "policy.piwo"]
+    return command_line(words)
+
+
 def evaluated(
     paths: list[str],
-    named: Mapping[str, Named],
+    named: Mapping[str, NamedPolicy],
     policies: PolicyOptions,
     columns: LogOptions,
     estimate: EstimateOptions,
     baseline: str | None = None,
 ) -> tuple[piwo.Log, dict[str, piwo.Evaluation]]:
-    """Return the log, and the evaluations by name.
+    """Return the log, and the evaluations by the names of the policies.
 
     Args:
         paths: of the log.
         named: the policies.
-        policies: as they were typed.
-        columns: of the log.
-        estimate: how values are estimated.
-        baseline: what they are compared with, as it was typed; None: the logging policy.
+        policies: the options that name them.
+        columns: the options of the log.
+        estimate: the options of the estimates.
+        baseline: the word for the policy to compare with; None: the logging policy.
     """
     gamma = gamma_of(estimate.gamma)
     if isinstance(gamma, tuple):
         raise UsageError(f"--gamma got {estimate.gamma!r}, expected one number or auto")
-    if estimate.reward_model not in {None, "forward"}:
-        raise UsageError(f"--reward-model got {estimate.reward_model!r}, expected forward")
+    model = estimate.reward_model
+    if model not in {None, "forward"}:
+        raise UsageError(f"--reward-model got {model!r}, expected forward")
     known = dict(named)
     if baseline is not None and baseline not in known:
         known[baseline] = named_policy(baseline)
-    needed: dict[str, None] = {}
+    # Policies from files need the context columns that they were made from.
+    context: dict[str, None] = {}
     for policy in known.values():
-        needed |= dict.fromkeys(policy.columns)
-    log = columns.read(paths, policies.columns, context=tuple(needed))
+        context |= dict.fromkeys(policy.columns)
+    log = columns.read(paths, policies.columns, context=tuple(context))
+    compared_with = None
+    if baseline is not None:
+        compared_with = known[baseline].make(log.actions)
     found = piwo.compare(
         log,
         {name: one.make(log.actions) for name, one in named.items()},
         estimator=estimate.estimator,
         gamma=gamma,
         interval=estimate.interval,
-        q=estimate.reward_model,
-        baseline=baseline and known[baseline].make(log.actions),
+        q=model,
+        baseline=compared_with,
         delta=estimate.delta,
         horizon=horizon_of(estimate.horizon),
     )
-    chosen = interval_named(estimate.interval).estimator(estimate.estimator)
-    if gamma != "auto" and not chosen.smoothed:
-        warn(f"--gamma is not used: the estimator {chosen.name} has none")
+    used = interval_named(estimate.interval).estimator(estimate.estimator)
+    if gamma != "auto" and not used.smoothed:
+        warn(f"--gamma is not used: the estimator {used.name} has none")
     for name, one in found.items():
-        if one.baseline is not None:  # None: it is the logging policy
+        # The word that was typed names the baseline; the logging policy has no name here.
+        if one.baseline is not None:
             found[name] = replace(one, baseline=baseline)
     return log, found
 
 
 def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
     """Return the evaluations as JSON has them."""
-    return [
-        {**one.to_dict(), "in_sample": one.in_sample, "certified": _better(one)}
-        for one in found.values()
-    ]
+    rows = []
+    for one in found.values():
+        computed = {"in_sample": one.in_sample, "certified": _certified(one)}
+        rows.append({**one.to_dict(), **computed})
+    return rows
 
 
-def _better(one: piwo.Evaluation) -> bool:
+def _certified(one: piwo.Evaluation) -> bool:
     """Whether a policy is certified better than what it is compared with."""
     return one.improvement_lower is not None and one.improvement_lower > 0
 
 
-def _gate_result(refused: list[str], over: str, itself: bool) -> str:
-    """Return the result of the gate; a baseline among the policies is exempt."""
+def _gate_result(refused: list[str], over: str, exempt: bool) -> str:
+    """Return the result of the gate, as one line.
+
+    Args:
+        refused: names of the policies that are not certified better.
+        over: what they are compared with.
+        exempt: whether that is itself one of the policies.
+    """
     if refused:
         return f"gate: not certified better than {over}: {', '.join(refused)}"
-    if itself:
+    if exempt:
         return f"gate: passed ({over} itself is exempt)"
     return "gate: passed"
 
 
-def _called(log: piwo.Log, paths: list[str], where: str | None) -> str:
-    """Return the name of the log: of several files the first, and how many more there are."""
+def _log_name(log: piwo.Log, paths: list[str], where: str | None) -> str:
+    """Return the name of the log; of several files the first, and how many more there are."""
     files = files_named(paths)
     if len(files) < 2:
         return log.source.name
-    called = f"{files[0]} and {len(files) - 1} more"
+    name = f"{files[0]} and {len(files) - 1} more"
     if where is None:
-        return called
-    return f"{called} where {where}"
+        return name
+    return f"{name} where {where}"
 
 
-def _shown(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> list[str]:
-    """Return the log in a few numbers, the table of policies, the selection and the notes."""
+def _report(log: piwo.Log, found: Mapping[str, piwo.Evaluation], name: str) -> list[str]:
+    """Return the lines on the log, the table of policies, the selection and the notes."""
     first = next(iter(found.values()))
     column = log.columns.reward
     if log.columns.cost:
@@ -185,14 +217,28 @@ def _shown(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> 
         reward = f"reward {visible(column)}"
     low, high = log.reward_range
     lines = [
-        f"{visible(called)}: {first.rows} rows, {len(log.actions)} actions",
+        f"{visible(name)}: {first.rows} rows, {len(log.actions)} actions",
         f"{reward} in [{low:g}, {high:g}]; logged: {number(first.logging_value)} a row",
     ]
     if first.baseline is not None:
         lines.append(f"{visible(first.over)}: {number(first.baseline_value)} a row")
+    lines += ["", *_policy_table(found), "", visible(_joint_claim(found, log.assumption))]
+    selection = _selection(found)
+    if selection is not None:
+        lines += map(visible, selection.lines())
+    for note in notes_together(list(found.values())):
+        lines.append(f"note: {visible(note)}")
+    return lines
+
+
+def _policy_table(found: Mapping[str, piwo.Evaluation]) -> list[str]:
+    first = next(iter(found.values()))
+    method = first.estimator
+    if first.gamma is not None:
+        method += f", gamma {first.gamma:.4g}"
     header = [
         "policy",
-        f"value ({_method(first)})",
+        f"value ({method})",
         "lower",
         "upper",
         "better by at least",
@@ -212,49 +258,43 @@ def _shown(log: piwo.Log, found: Mapping[str, piwo.Evaluation], called: str) -> 
             one.unsupported_mass,
         )
         cells.append([name, *map(number, numbers)])
-    lines += ["", *table(header, cells), "", visible(_together(found, log.assumption))]
-    chosen = _selection(found)
-    if chosen is not None:
-        lines += map(visible, chosen.lines())
-    return lines + [f"note: {visible(note)}" for note in notes_together(list(found.values()))]
+    return table(header, cells)
 
 
 def _selection(found: Mapping[str, piwo.Evaluation]) -> piwo.Selection | None:
-    """Return the selection among several policies; None for one, or for asymptotic ones."""
+    """Return the selection among the policies; None for fewer than two with proved intervals."""
+    # The value of a policy on the rows that it was learned from may be too high.
     fair = {name: one for name, one in found.items() if not one.in_sample}
     guarantees = {one.guarantee for one in fair.values()}
-    sound = "finite-sample" in guarantees and guarantees <= {"finite-sample", "none"}
-    if not sound or len(fair) < 2:
+    # One asymptotic interval leaves the selection without a guarantee.
+    proved = "finite-sample" in guarantees and guarantees <= {"finite-sample", "none"}
+    if not proved or len(fair) < 2:
         return None
     return piwo.Selection.of(fair, rate=next(iter(fair.values())).delta)
 
 
-def _method(one: piwo.Evaluation) -> str:
-    if one.gamma is None:
-        return one.estimator
-    return f"{one.estimator}, gamma {one.gamma:.4g}"
-
-
-def _together(found: Mapping[str, piwo.Evaluation], assumption: str | None) -> str:
-    """Return what the intervals claim, and under which assumption on the propensities."""
+def _joint_claim(found: Mapping[str, piwo.Evaluation], assumption: str | None) -> str:
+    """Return what is claimed for the intervals, and under which assumption on propensities."""
     first = next((one for one in found.values() if one.guarantee != "none"), None)
     if first is None:
         return "no interval"
-    level, many = f"{100 * (1 - first.delta):.6g} %", len(found)
+    level = f"{100 * (1 - first.delta):.6g} %"
     if first.horizon is not None:
         level += f", at all looks together (horizon {first.horizon})"
     if assumption is not None:
         level += f", if {assumption}"
     if first.guarantee != "finite-sample":
         return f"{first.interval} intervals at {level}: {first.guarantee} guarantee"
-    held = [name for name, one in found.items() if one.guarantee == first.guarantee]
-    kinds = " and ".join(dict.fromkeys(found[name].interval for name in held))
-    if len(held) == 1:
+    covered = [name for name, one in found.items() if one.guarantee == first.guarantee]
+    # Methods may differ, as --interval auto depends on the policy.
+    kinds = " and ".join(dict.fromkeys(found[name].interval for name in covered))
+    if len(covered) == 1:
         whose = ""
-        if many != 1:
-            whose = f" of {held[0]}"
-        return f"{kinds} interval{whose}: contains the true value with probability at least {level}"
-    which = f"of {', '.join(held)} alone: hold"
-    if len(held) == many:
-        which = f"all {many} hold"
+        if len(found) > 1:
+            whose = f" of {covered[0]}"
+        claim = "contains the true value with probability at least"
+        return f"{kinds} interval{whose}: {claim} {level}"
+    which = f"of {', '.join(covered)} alone: hold"
+    if len(covered) == len(found):
+        which = f"all {len(found)} hold"
     return f"{kinds} intervals, simultaneous: {which} with probability at least {level}"

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command, even while a library does not react to it."""
+"""Ctrl-C ends a command, even while a library is busy and does not react to it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["INTERRUPTED", "interruptible"]
 INTERRUPTED = 128 + signal.SIGINT
 """The exit code after Ctrl-C: 130, by the convention of shells."""
 GRACE = 2.0
-"""Seconds that a command has to end by itself: to finish batches and remove half-written files."""
+"""Seconds in which a command may end by itself: finish a batch, remove a half-written file."""
 SHOW_CURSOR = b"\x1b[?25h"
 
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """Yield an event that Ctrl-C sets; a library may turn the interrupt into its own exception.
+    """Yield an event that is set once Ctrl-C was pressed, and end the process if nothing else does.
 
-    Python runs signal handlers only between its own instructions, and a database or a solver may be
-    busy for minutes inside one of them. Then a thread that the operating system wakes ends the
-    process.
+    Python runs signal handlers only between its own instructions, and a database or a solver may
+    take minutes in one of them. A thread that the operating system wakes then ends the process.
     """
+    # The event is needed as libraries turn KeyboardInterrupt into exceptions of their own.
     pressed, ended = threading.Event(), threading.Event()
     on_main = threading.current_thread() is threading.main_thread()
     if not on_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # Only the main thread may set handlers; and a shell that has the command ignore Ctrl-C
-        # (nohup, jobs in the background) is obeyed.
+        # Only the main thread may set handlers. A shell may have the command ignore Ctrl-C (nohup,
+        # jobs in the background), and that is kept.
         yield pressed
         return
 
@@ -40,28 +40,30 @@ def interruptible() -> Iterator[threading.Event]:
         pressed.set()
         signal.default_int_handler(number, frame)
 
+    # Python writes the number of each signal to `sender` at once, before any handler runs.
     receiver, sender = socket.socketpair()
     sender.settimeout(0)
-    before = signal.signal(signal.SIGINT, stop)
-    channel = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    old_handler = signal.signal(signal.SIGINT, stop)
+    old_wakeup = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(receiver, ended), daemon=True)
     watcher.start()
     try:
         yield pressed
     finally:
         ended.set()
-        signal.set_wakeup_fd(channel)
-        signal.signal(signal.SIGINT, before)
+        signal.set_wakeup_fd(old_wakeup)
+        signal.signal(signal.SIGINT, old_handler)
+        # `_watch` then receives nothing, and returns.
         sender.close()
         watcher.join()
         receiver.close()
 
 
 def _watch(receiver: socket.socket, ended: threading.Event) -> None:
-    """End the process if it has not ended some time after Ctrl-C."""
+    """End the process if it has not ended `GRACE` seconds after Ctrl-C."""
     while numbers := receiver.recv(64):
         if signal.SIGINT in numbers and not ended.wait(GRACE):
             if sys.stderr.isatty():
-                # the progress bar has hidden the cursor
+                # The progress bar has hidden the cursor.
                 os.write(2, SHOW_CURSOR)
             os._exit(INTERRUPTED)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from piwo.certificates.certificate import Certificate
-from piwo.cli.answer import Answer, typed
+from piwo.cli.answer import Answer, command_line
 from piwo.cli.learn_options import DEFAULT_LEARNING, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
@@ -40,8 +40,8 @@ def learn(
     gate: Annotated[
         bool,
         Parameter(
-            help="Exit with 1, and keep an old file, unless the policy is certified better than "
-            "the logging policy or --baseline.",
+            help="Exit with 1 unless the policy is certified better than --baseline (default: "
+            "the logging policy); an old file is then kept.",
             show=True,
             show_default=False,
         ),
@@ -58,11 +58,12 @@ def learn(
     oracle = learning.chosen_oracle(math.isfinite(rows.reward_range[1]))
     learner = learning.learner(rows, gate)
     if not rows.columns.context:
-        raise UsageError(f"the {oracle} oracle needs the context; name it: --context 'user_*,hour'")
+        raise UsageError(f"the {oracle} oracle needs context; name it: --context 'user_*,hour'")
 
     certificate = learner.fit(rows).certificate_
     assert certificate is not None
     report, facts = learner.describe(), log_facts(rows, certificate.log_rows)
+    # What `piwo policy show` prints of the training.
     training = {
         "log": rows.source.name,
         "where": columns.where,
@@ -77,49 +78,66 @@ def learn(
         "columns": facts["columns"],
         "propensities": facts["propensities"],
     }
-    kept = {"certificate": certificate.to_dict(), "training": training}
+    metadata = {"certificate": certificate.to_dict(), "training": training}
     refused = gate and (report.in_sample or not certificate.certified)
+    # The policy that runs today may be in this file: a refused one must not replace it.
     kept_old = refused and out.exists()
     if not kept_old:
-        learner.policy_.save(out, metadata=kept)
-    saved = _saved(out, certificate, report.stays)
-    after = _after(out, log[0], learner.policy_, saved, refused, kept_old)
+        learner.policy_.save(out, metadata=metadata)
+    saved = _saved_line(out, certificate, report.stays)
+    closing = _closing_lines(out, log[0], learner.policy_, saved, refused, kept_old)
     return Answer(
-        text="\n".join([*_shown(report, certificate), *after]),
+        text="\n".join([*_report_lines(report, certificate), *closing]),
         document={
             "log": facts,
             "policy": str(out),
             "saved": not kept_old,
-            **kept,
-            "path": _path(report),
+            **metadata,
+            "path": _candidate_records(report),
             "notes": list(certificate.notes),
         },
         code=int(refused),
     )
 
 
-def _after(
+def _closing_lines(
     out: Path, log: str, policy: Policy, saved: str, refused: bool, kept_old: bool
 ) -> list[str]:
-    """Return lines on what was saved, and the command to run next."""
+    """Return what was saved, and the command to run next.
+
+    Args:
+        out: the file.
+        log: the first of the inputs, as it was typed.
+        policy: the one that was learned.
+        saved: the line on the file, for a policy that the gate did not refuse.
+        refused: whether the gate refused it.
+        kept_old: whether the file is an older one.
+    """
     if kept_old:
         return [f"not certified: kept the old {visible(out)}"]
-    show = f"next: {typed(['piwo', 'policy', 'show', str(out)])}"
+    show = f"next: {command_line(['piwo', 'policy', 'show', str(out)])}"
     if refused:
-        # shown and not used: a policy that the gate refused is not to act
+        # `piwo policy act` is not proposed: the gate refused this policy.
         return [f"not certified: saved to {visible(out)} for inspection only", "", show]
     if not policy.gives_full_distribution:
+        # The policy to keep is the logging policy, which is known by its logged rows alone.
         records = f"{visible(out)} records this, and cannot be used to act"
         return [f"no policy was certified better; keep the current one ({records})", "", show]
-    # rows of a cluster stay there
+    # `piwo policy act` does not read the rows of a cluster.
     if log.startswith("spark:"):
         return [saved, "", show]
     act = ["piwo", "policy", "act", str(out), without_secrets(log), "--epsilon", "0.05"]
-    return [saved, "", f"next: {typed(act)}"]
+    return [saved, "", f"next: {command_line(act)}"]
 
 
-def _saved(out: Path, certificate: Certificate, stays: str | None) -> str:
-    """Return what was saved: an uncertified policy is handed over as such."""
+def _saved_line(out: Path, certificate: Certificate, stays: str | None) -> str:
+    """Return which policy was saved, and whether it is certified.
+
+    Args:
+        out: the file.
+        certificate: stored with the policy.
+        stays: the policy to keep, in words, if no other was certified better.
+    """
     if stays is not None:
         return f"no policy was certified better: saved {stays} to {visible(out)}"
     if certificate.certified is None:
@@ -129,39 +147,41 @@ def _saved(out: Path, certificate: Certificate, stays: str | None) -> str:
     return f"saved to {visible(out)}"
 
 
-def _shown(report: LearningReport, certificate: Certificate) -> list[str]:
+def _report_lines(report: LearningReport, certificate: Certificate) -> list[str]:
     """Return the lines of the report, the table of candidates, and the certificate."""
     lines = [visible(line) for line in report.lines]
     if len(report.tried) > 1:
-        lines += _candidates(report)
+        lines += _candidate_lines(report)
     return [*lines, *str(certificate).splitlines()]
 
 
-def _path(report: LearningReport) -> list[dict[str, Any]]:
-    """Return the candidates for the JSON document."""
+def _candidate_records(report: LearningReport) -> list[dict[str, Any]]:
+    """Return the candidates as JSON has them."""
     rows = []
-    for one, before in zip(report.tried, _same(report.tried), strict=True):
-        rows.append({**one.facts, "chosen": one.chosen, "same_as": before})
+    for one, same in zip(report.tried, _same_as(report.tried), strict=True):
+        rows.append({**one.facts, "chosen": one.chosen, "same_as": same})
     return rows
 
 
-def _candidates(report: LearningReport) -> list[str]:
-    """Return the table of candidates, with marks after the rows."""
-    cells = [_cells(one, report.columns) for one in report.tried]
-    head, *lines = table(report.columns.values(), cells)
-    shown = [f"  {head}"]
-    for one, line, before in zip(report.tried, lines, _same(report.tried), strict=True):
+def _candidate_lines(report: LearningReport) -> list[str]:
+    """Return the table of candidates, with remarks to the right of it."""
+    cells = []
+    for one in report.tried:
+        cells.append([_cell(one.facts[name]) for name in report.columns])
+    header, *lines = table(report.columns.values(), cells)
+    remarked = [f"  {header}"]
+    for one, line, same in zip(report.tried, lines, _same_as(report.tried), strict=True):
         parts = ["", line]
         if one.chosen:
             parts.append("<- chosen")
-        if before is not None:
-            parts.append(f"the same policy as {visible(before)}")
-        shown.append("  ".join(parts))
-    return shown
+        if same is not None:
+            parts.append(f"the same policy as {visible(same)}")
+        remarked.append("  ".join(parts))
+    return remarked
 
 
-def _same(tried: Sequence[CandidateReport]) -> list[str | None]:
-    """Return the name of the first candidate with the same policy; None for a new policy."""
+def _same_as(tried: Sequence[CandidateReport]) -> list[str | None]:
+    """Return for each candidate the name of an earlier one with the same policy, or None."""
     first: dict[str, str] = {}
     names: list[str | None] = []
     for one in tried:
@@ -169,11 +189,6 @@ def _same(tried: Sequence[CandidateReport]) -> list[str | None]:
         names.append(first.get(digest))
         first.setdefault(digest, one.name)
     return names
-
-
-def _cells(one: CandidateReport, columns: Iterable[str]) -> list[str]:
-    """Return the row of one candidate."""
-    return [_cell(one.facts[name]) for name in columns]
 
 
 def _cell(value: float | str | None) -> str:

@@ -1,4 +1,4 @@
-"""The options of learning: one score, one oracle, one split."""
+"""The options of `piwo learn`, and the learner that they describe."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
     "POSTERIORS",
     "SCORES",
     "LearnOptions",
-    "Learned",
+    "Learner",
     "score_of",
 ]
 
@@ -33,29 +33,30 @@ T = TypeVar("T")
 
 AUTO = "auto"
 POSTERIORS = ("pac-bayes", "gibbs")
-"""Choices of --oracle that are learners of their own: mixtures of linear policies."""
-Learned = piwo.PIWO | piwo.PIWOGrid | piwo.Auto | piwo.PACBayesLinear | piwo.GibbsLinear
+"""Choices of --oracle that have a learner of their own, of a posterior over linear policies."""
+Learner = piwo.PIWO | piwo.PIWOGrid | piwo.Auto | piwo.PACBayesLinear | piwo.GibbsLinear
 
 
-def _needs_no_arguments(kind: Any) -> bool:
+def _is_plain_oracle(kind: Any) -> bool:
     """Whether something is a class of oracles that can be made without arguments."""
-    if not isinstance(kind, type) or not issubclass(kind, Oracle) or inspect.isabstract(kind):
+    if not isinstance(kind, type) or not issubclass(kind, Oracle):
         return False
     parameters = inspect.signature(kind).parameters.values()
-    return all(one.default is not one.empty for one in parameters)
+    defaults = all(one.default is not one.empty for one in parameters)
+    return defaults and not inspect.isabstract(kind)
 
 
 SCORES: Mapping[str, type[Score]] = {
     name: kind for name, kind in piwo.scores.SCORES.items() if kind.linear
 }
-"""The scores that an oracle can maximize, by name."""
-ADMISSIBLE = tuple(name for name, kind in SCORES.items() if kind().admissible)
-"""The scores that have a grid of gammas, by name."""
+"""name -> score that an oracle can maximize."""
+WITH_GRID = tuple(name for name, kind in SCORES.items() if kind().admissible)
+"""Names of the scores that have a grid of gammas."""
 _EXPORTED = (vars(piwo.oracles)[name] for name in piwo.oracles.__all__)
 ORACLES: Mapping[str, type[Oracle]] = {
-    kind.name: kind for kind in _EXPORTED if _needs_no_arguments(kind)
+    kind.name: kind for kind in _EXPORTED if _is_plain_oracle(kind)
 }
-"""The oracles that can be chosen by name alone."""
+"""name -> oracle that needs no arguments, so that its name is enough."""
 
 
 @Parameter(name="*", group=Group("Learning", sort_key=1))
@@ -66,7 +67,7 @@ class LearnOptions:
     oracle: Annotated[
         str | None,
         Parameter(
-            help=f"How to search: auto (a pool of learners, of which the certified best is kept), "
+            help="How to search: auto (tries several and keeps the one certified best), "
             f"{', '.join(ORACLES)}, or a posterior over linear policies: pac-bayes or gibbs "
             "(needs piwo[sampler]). [default: auto; classifier with --score or --gamma, or "
             "for unbounded rewards]",
@@ -76,41 +77,42 @@ class LearnOptions:
     score: Annotated[
         str | None,
         Parameter(
-            help=f"How a row is scored: {', '.join(SCORES)}; not for auto and direct. [default: "
-            "ls-linear]"
+            help=f"Score of a row: {', '.join(SCORES)}; not for auto and direct. "
+            "[default: ls-linear]"
         ),
     ] = None
     gamma: Annotated[
         str | None,
         Parameter(
-            help="Smoothing parameter of the score: a number; several, separated by commas, or "
-            f"grid (for {', '.join(ADMISSIBLE)}), of which the best certificate is "
-            "kept; or auto: sqrt(d/n). It is lam/2 for ls-linear and the clips, beta "
-            "for pl; iw has none. Not for auto and direct; gibbs takes one number. "
+            help="Smoothing parameter of the score: a number; or several, separated by commas, "
+            f"or grid (for {', '.join(WITH_GRID)}), to keep the one with the best certificate; "
+            "or auto: sqrt(d/n). It is lam/2 for ls-linear and the clips, beta for pl; iw has "
+            "none. Not for auto and direct; gibbs takes one number. "
             "[default: grid for ls-linear and ix, else auto]"
         ),
     ] = None
     reward_model: Annotated[
         str | None,
         Parameter(
-            help="forward: for dr-ls, predict the reward of every action by a model fitted to "
-            "earlier training rows only. [default: constants]"
+            help="forward: for dr-ls, predict the reward of every action with a model fitted "
+            "to earlier training rows only. [default: constants]"
         ),
     ] = None
     refit: Annotated[
         bool | None,
         Parameter(
             help="For auto: save the policy learned again from all rows, which has no "
-            "certificate, or the certified policy itself. [default: refit; with "
-            "--gate the certified one]"
+            "certificate (--refit), or the certified policy (--no-refit). [default: "
+            "--refit; with --gate, --no-refit]",
+            negative="--no-refit",
         ),
     ] = None
     incumbent: Annotated[
         str | None,
         Parameter(
             name=("--baseline", "--incumbent"),
-            help="For auto: policy to improve on: a policy file made without this log, uniform or "
-            "constant:LABEL. [default: the logging policy]",
+            help="For auto: policy to improve on: a policy file made without this log, uniform "
+            "or constant:LABEL. [default: the logging policy]",
             show=True,
         ),
     ] = None
@@ -123,14 +125,14 @@ class LearnOptions:
     ] = 0
     tail: Annotated[
         bool,
-        Parameter(help="Hold out the last rows, for an adaptive logging policy.", negative=""),
+        Parameter(help="Hold out the last rows, for a logger that learned from earlier ones."),
     ] = False
     delta: Annotated[float, Parameter(help="Error probability of the certificate.", show=True)] = (
         0.05
     )
 
     def chosen_oracle(self, bounded: bool) -> str:
-        """Return the oracle, by default one that depends on the other options.
+        """Return the name of the oracle; the default depends on the other options.
 
         Args:
             bounded: whether rewards have an upper end.
@@ -141,7 +143,7 @@ class LearnOptions:
             return AUTO
         return "classifier"
 
-    def learner(self, log: piwo.Log, gate: bool) -> Learned:
+    def learner(self, log: piwo.Log, gate: bool) -> Learner:
         """Return the learner.
 
         Args:
@@ -149,11 +151,11 @@ class LearnOptions:
             gate: whether only a certified policy may be saved.
 
         Raises:
-            UsageError: for an unknown score or oracle, a gamma that the score cannot have, and a
-                refit with a gate.
+            UsageError: for an unknown score or oracle, a gamma that the score cannot have, and
+                --refit with --gate.
         """
         name = self.chosen_oracle(math.isfinite(log.reward_range[1]))
-        made: Learned
+        made: Learner
         if name == AUTO:
             made = self._auto(gate, log)
         else:
@@ -162,11 +164,10 @@ class LearnOptions:
                 made = self._posterior(name)
             else:
                 made = self._one(_chosen(ORACLES, name, "oracle", AUTO, *POSTERIORS)())
-        # a normal posterior records half of its delta in the certificate
+        delta = self.delta
+        # Half of this learner's delta is for a regret bound, which the command does not print.
         if name == "pac-bayes":
             delta = 2.0 * self.delta
-        else:
-            delta = self.delta
         return made.set_params(
             delta=delta, holdout=self.holdout, random_state=self.seed, tail=self.tail
         )
@@ -177,83 +178,95 @@ class LearnOptions:
             self._refuse_score(f"the {oracle.name} oracle uses no score")
             return piwo.PIWO(oracle=oracle)
         score = self.score or "ls-linear"
+        # Scores with a regret theorem have a grid by default.
         by_default = self.gamma is None and SCORES.get(score, Score).regret_known
         if self.gamma != "grid" and not by_default:
-            return piwo.PIWO(self._modelled(score_of(score, self.gamma or "auto")), oracle)
-        if score not in ADMISSIBLE:
+            made = score_of(score, self.gamma or "auto")
+            return piwo.PIWO(self._with_model(made), oracle)
+        if score not in WITH_GRID:
             raise UsageError(
-                f"--gamma got 'grid', but only {', '.join(ADMISSIBLE)} have one; give "
+                f"--gamma got 'grid', but only {', '.join(WITH_GRID)} have one; give "
                 f"{score} a number, or auto"
             )
-        return piwo.PIWOGrid(self._modelled(SCORES[score]()), oracle)
+        return piwo.PIWOGrid(self._with_model(SCORES[score]()), oracle)
 
     def _posterior(self, name: str) -> piwo.PACBayesLinear | piwo.GibbsLinear:
-        """Return the learner of a mixture of linear policies."""
+        """Return the learner of a posterior over linear policies."""
         score, gamma = self.score or "ls-linear", self.gamma or "auto"
         if name == "gibbs":
             if gamma == "grid":
                 raise UsageError(
                     "--gamma got 'grid', but gibbs samples one posterior; give a number, or auto"
                 )
-            return piwo.GibbsLinear(self._modelled(score_of(score, gamma)))
+            return piwo.GibbsLinear(self._with_model(score_of(score, gamma)))
+        # `learner` doubles it.
         if not 0.0 < self.delta < 0.5:
             raise UsageError(
-                f"--delta got {self.delta:g}, expected a number above 0 and below 0.5 for pac-bayes"
+                f"--delta got {self.delta:g}, expected above 0 and below 0.5 for pac-bayes"
             )
-        # its certificate uses a grid in any case
+        # Its certificate uses a grid in any case.
         if gamma == "grid":
             gamma = "auto"
-        return piwo.PACBayesLinear(self._modelled(score_of(score, gamma)))
+        return piwo.PACBayesLinear(self._with_model(score_of(score, gamma)))
 
     def _auto(self, gate: bool, log: piwo.Log) -> piwo.Auto:
-        """Return the learner with a pool."""
+        """Return the learner that tries several others."""
         if gate and self.refit:
             raise UsageError(
-                "--gate cannot be combined with --refit, which saves a policy for "
-                "which nothing is proved; leave one of them out"
+                "--gate cannot be combined with --refit, which saves a policy without a "
+                "certificate; leave one of them out"
             )
         self._refuse_score("--oracle auto tries several itself")
         incumbent = None
         if self.incumbent is not None:
             incumbent = named_policy(self.incumbent).make(log.actions)
-        if self.refit is None:
+        refit = self.refit
+        if refit is None:
+            # A gate asks for a certified policy, and one learned again has no certificate.
             refit = not gate
-        else:
-            refit = self.refit
         return piwo.Auto(incumbent=incumbent, refit=refit)
 
     def _refuse_score(self, why: str) -> None:
         """Raise if an option of the score was given.
 
+        Args:
+            why: why it has no effect.
+
         Raises:
             UsageError: naming the first.
         """
-        for option, given in (
-            ("--score", self.score),
-            ("--gamma", self.gamma),
-            ("--reward-model", self.reward_model),
-        ):
+        options = {
+            "--score": self.score,
+            "--gamma": self.gamma,
+            "--reward-model": self.reward_model,
+        }
+        for option, given in options.items():
             if given is not None:
                 raise UsageError(f"{option} got {given!r}, but {why}; leave it out")
 
     def _refuse_options_of_auto(self, name: str) -> None:
         """Raise if an option was given that only --oracle auto has.
 
+        Args:
+            name: of the oracle.
+
         Raises:
             UsageError: naming the first.
         """
-        for option, given in (("--refit", self.refit), ("--baseline", self.incumbent)):
+        options = {"--refit": self.refit, "--baseline": self.incumbent}
+        for option, given in options.items():
             if given is not None:
                 raise UsageError(
                     f"{option} is for --oracle auto, not for {name}, which saves the "
                     "certified policy; leave it out"
                 )
 
-    def _modelled(self, score: Score) -> Score:
-        """Return the score with the reward model that was asked for."""
-        if self.reward_model not in {None, FORWARD}:
-            raise UsageError(f"--reward-model got {self.reward_model!r}, expected forward")
-        if self.reward_model is None:
+    def _with_model(self, score: Score) -> Score:
+        """Return the score with the reward model of --reward-model."""
+        model = self.reward_model
+        if model not in {None, FORWARD}:
+            raise UsageError(f"--reward-model got {model!r}, expected forward")
+        if model is None:
             return score
         return score.with_model(FORWARD)
 
@@ -262,7 +275,7 @@ DEFAULT_LEARNING = LearnOptions()
 
 
 def score_of(name: str, gamma: str) -> Score:
-    """Return the score that was named, with its hyper-parameter in its own terms: lam = 2 gamma.
+    """Return the score of this name at gamma, which it may call and scale otherwise: lam = 2 gamma.
 
     Raises:
         UsageError: for an unknown name, or a gamma for a score without one.
@@ -277,6 +290,7 @@ def score_of(name: str, gamma: str) -> Score:
                 f"--gamma got {gamma!r}, but the score {name} has no gamma; leave it out"
             )
         return kind()
+    # "auto" is the same for all scores; each knows how its parameter follows from gamma.
     own: Any = value
     if isinstance(value, tuple):
         own = tuple(kind().at_gamma(x).number for x in value)
@@ -287,6 +301,18 @@ def score_of(name: str, gamma: str) -> Score:
 
 
 def _chosen(known: Mapping[str, type[T]], name: str, what: str, *others: str) -> type[T]:
+    """Return a class by its name.
+
+    Args:
+        known: name -> class.
+        name: as it was typed.
+        what: the option, without dashes.
+        others: names that the option takes besides.
+
+    Raises:
+        UsageError: for an unknown name.
+    """
     if name not in known:
-        raise UsageError(f"--{what} got {name!r}, expected one of {', '.join([*others, *known])}")
+        names = ", ".join([*others, *known])
+        raise UsageError(f"--{what} got {name!r}, expected one of {names}")
     return known[name]

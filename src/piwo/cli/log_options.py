@@ -1,7 +1,8 @@
-"""Options that name a log's columns; shared by every command that reads a log."""
+"""The options of a log: columns, rows and propensities; shared by every command that reads one."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
@@ -18,13 +19,14 @@ from piwo.logs.columns import ROLES, UNLOGGED_ROLES, Columns, Roles, UnloggedRol
 from piwo.logs.encoding import DEFAULT_ENCODING
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.messages import argument
-from piwo.visible import without_secrets
+from piwo.visible import visible, without_secrets
 
 __all__ = [
     "DEFAULT_COLUMNS",
     "LogOptions",
     "LogPaths",
     "action_labels",
+    "certificate_obstacle",
     "comma_list",
     "log_facts",
     "number_of",
@@ -42,26 +44,26 @@ LogPaths = Annotated[
 
 _COLUMNS = Group("Columns of the log", sort_key=2)
 _PROPENSITIES = Group("Missing or uncertain propensities", sort_key=2)
-_FITTED = ("folds", "forward")
+_WAYS_TO_ESTIMATE = ("folds", "forward")
 
 
 def _role_options() -> list[tuple[str, Any, Any]]:
-    """Return name, type and default of each role's option; `PolicyOptions` has policy columns."""
+    """Return the name, type and default of the option of each role."""
     found: list[tuple[str, Any, Any]] = []
     for name, role in ROLES.items():
+        # Policy columns are an option of `PolicyOptions`: not every command has policies.
         if name == "policy_columns":
             continue
-        text = f"{role.help[0].upper()}{role.help[1:]}."
-        if role.default is not None:
-            kind: Any = str
-        else:
+        help_text = f"{role.help[0].upper()}{role.help[1:]}"
+        kind: Any = str
+        if role.default is None:
             kind = str | None
         if role.holds == "several columns":
-            kind, text = list[str] | None, f"{text[:-1]}, separated by commas or repeated."
+            kind = list[str] | None
+            help_text += ", separated by commas or repeated"
+        option = Parameter(help=f"{help_text}.")
         if role.common:
-            option = Parameter(help=text, show=True)
-        else:
-            option = Parameter(help=text)
+            option = Parameter(help=f"{help_text}.", show=True)
         found.append((name, Annotated[kind, option], role.default))
     return found
 
@@ -71,22 +73,22 @@ ColumnOptions: Any = make_dataclass("ColumnOptions", _role_options(), frozen=Tru
 
 
 def whole(_: Any, tokens: Sequence[Token]) -> int:
-    """Return a whole number that was typed; 1.5 is not rounded.
+    """Return a typed whole number; 1.5 is refused, not rounded.
 
     Raises:
         ValueError: for other text.
     """
     text = tokens[0].value
     if not re.fullmatch(r"[0-9]+", text):
-        # The command's own message names the option.
-        raise ValueError(f"got {text!r}, expected a whole number from 0 on, such as 7")
+        # Cyclopts adds the name of the option.
+        raise ValueError(f"got {text!r}, expected a whole number of at least 0, such as 7")
     return int(text)
 
 
 @Parameter(name="*", group=_COLUMNS)
 @dataclass(frozen=True)
-class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from the table of roles
-    """What the columns mean."""
+class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table of roles)
+    """The meaning of the columns, the rows to read, and the error of propensities."""
 
     reward_range: Annotated[
         str,
@@ -115,13 +117,14 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
     max_levels: Annotated[
         int,
         Parameter(
-            help="A text column of at most so many distinct values becomes one column a value; "
+            help="A text column with at most this many distinct values is one-hot encoded; "
             "with more, it is hashed.",
             converter=whole,
         ),
     ] = DEFAULT_ENCODING.max_levels
     hash_size: Annotated[
-        int, Parameter(help="Columns that a hashed text fills; a power of two.", converter=whole)
+        int,
+        Parameter(help="Number of columns of a hashed text; a power of two.", converter=whole),
     ] = DEFAULT_ENCODING.hash_size
     where: Annotated[
         str | None,
@@ -132,23 +135,23 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
     logger: Annotated[
         Literal["fixed", "learning"] | None,
         Parameter(
-            help="Did the system that wrote the log learn from earlier rows of it? learning: what "
-            "is learned is certified on the last rows (see --time)."
+            help="Whether the system that wrote the log was fixed, or learned from earlier "
+            "rows of it. learning: certificates use the last rows (see --time)."
         ),
     ] = None
     estimate_propensities: Annotated[
         str | None,
         Parameter(
             help="For a log without propensities: estimate them by logistic regression of the "
-            "action on --context, cross-fitted (folds) or from earlier rows only "
-            "(forward). Results are valid only if the estimates are.",
+            "action on --context, cross-fitted (folds) or from earlier rows only (forward). "
+            "Results are valid only if the estimates are right.",
             group=_PROPENSITIES,
         ),
     ] = None
     propensity_factor: Annotated[
         float | None,
         Parameter(
-            help="True propensities are at most this times the logged ones; intervals and "
+            help="True propensities are at most this times the given ones; intervals and "
             "certificates allow for it. --gate requires it, or --sensitivity, for "
             "estimated propensities (1: they are right).",
             group=_PROPENSITIES,
@@ -157,21 +160,24 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
     sensitivity: Annotated[
         float | None,
         Parameter(
-            help="Hidden causes change the odds of an action at most by this factor; intervals "
-            "and certificates allow for it.",
+            help="Unobserved causes change the odds of an action by at most this factor; "
+            "intervals and certificates allow for it.",
             group=_PROPENSITIES,
         ),
     ] = None
 
     def read(
-        self, paths: Sequence[str], policy_columns: Sequence[str] = (), context: Sequence[str] = ()
+        self,
+        paths: Sequence[str],
+        policy_columns: Sequence[str] = (),
+        context: Sequence[str] = (),
     ) -> piwo.Log:
         """Return the log, with the declared error bound of its propensities.
 
         Args:
-            paths: what was typed as LOG.
-            policy_columns: target-policy columns to read, too.
-            context: context columns to read if the user named none.
+            paths: the words for LOG.
+            policy_columns: columns with the probabilities of policies.
+            context: context columns to read if --context names none.
 
         Raises:
             UsageError: for a column without a name.
@@ -203,16 +209,19 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
                 logger=self.logger,
                 **cast(Roles, given),
             )
-        factor, gamma = (
-            1.0 if x is None else x for x in (self.propensity_factor, self.sensitivity)
-        )
+        factor, gamma = self.propensity_factor, self.sensitivity
+        # `check_gate` must know whether 1 was typed, so it is not the default of the options.
+        if factor is None:
+            factor = 1.0
+        if gamma is None:
+            gamma = 1.0
         return log.with_propensity_error(factor, gamma)
 
     def check_gate(self) -> None:
         """Raise if propensities are estimated and no bound on their error is declared.
 
         Raises:
-            UsageError: saying what to declare.
+            UsageError: with the options that declare one.
 
         >>> LogOptions(estimate_propensities="folds", propensity_factor=1.2).check_gate()
         """
@@ -229,17 +238,19 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
     ) -> piwo.Log:
         """Return the log of rows whose propensities were not logged."""
         how = self.estimate_propensities
-        if how not in _FITTED:
-            raise UsageError(
-                f"--estimate-propensities got {how!r}, expected {' or '.join(_FITTED)}"
-            )
-        logged = [name for name in given if name not in UNLOGGED_ROLES and given[name] is not None]
+        if how not in _WAYS_TO_ESTIMATE:
+            known = " or ".join(_WAYS_TO_ESTIMATE)
+            raise UsageError(f"--estimate-propensities got {how!r}, expected {known}")
+        logged = []
+        for name, column in given.items():
+            if column is not None and name not in UNLOGGED_ROLES:
+                logged.append(name)
         if self.normalize:
             logged.append("normalize")
         if logged:
             raise UsageError(
-                f"--estimate-propensities excludes {argument(logged[0])}: use what was "
-                "logged, or estimate"
+                f"--estimate-propensities excludes {argument(logged[0])}: use logged "
+                "propensities, or estimate them"
             )
         roles = {name: given[name] for name in UNLOGGED_ROLES}
         return piwo.estimate_propensities(
@@ -255,26 +266,33 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # its fields come from th
         )
 
     def words(self, paths: Sequence[str], command: str) -> list[str]:
-        """Return LOG and these options as typed, without what the settings file says."""
-        kept = settings_of(command)
-        words = []
-        if kept.get("--log") != ",".join(paths):
-            words += [without_secrets(path) for path in paths]
+        """Return LOG and these options as a user would type them for a command.
+
+        Args:
+            paths: the words for LOG.
+            command: whose settings in the settings file are left out.
+        """
+        settings = settings_of(command)
+        words: list[str] = []
+        if settings.get("--log") != ",".join(paths):
+            words += map(without_secrets, paths)
         for one in fields(self):
-            option, text = "--" + one.name.replace("_", "-"), _as_typed(getattr(self, one.name))
-            if text is None or text == kept.get(option, _as_typed(one.default)):
+            option = "--" + one.name.replace("_", "-")
+            text = _typed_value(getattr(self, one.name))
+            if text is None or text == settings.get(option, _typed_value(one.default)):
                 continue
             if text == "true":
                 words.append(option)
             elif text.startswith("-"):
+                # As a word of its own, it would be read as an option.
                 words.append(f"{option}={text}")
             else:
                 words += [option, text]
         return words
 
 
-def _as_typed(value: object) -> str | None:
-    """Return the text that gives an option this value; None: none does."""
+def _typed_value(value: object) -> str | None:
+    """Return the text that gives an option this value; None if leaving it out does."""
     if value is None or value is False:
         return None
     if value is True:
@@ -290,8 +308,19 @@ DEFAULT_COLUMNS = LogOptions()
 """Columns with the default names."""
 
 
+def certificate_obstacle(log: piwo.Log) -> str | None:
+    """Return why no certificate can be given on a log, and what to do; None if one can."""
+    reason = log.unprovable
+    if reason is None:
+        return None
+    if not log.chosen_by:
+        return f"no certificate can be given: {reason}"
+    columns = ", ".join(map(repr, log.chosen_by))
+    return visible(f"read the log without --where, which chooses rows by {columns}")
+
+
 def comma_list(values: Sequence[str] | None) -> list[str]:
-    """Return the entries of repeated comma lists.
+    """Return the entries of comma lists.
 
     >>> comma_list(["a,b", "c"])
     ['a', 'b', 'c']
@@ -301,7 +330,7 @@ def comma_list(values: Sequence[str] | None) -> list[str]:
 
 
 def number_of(text: str, option: str) -> float:
-    """Return a number that was typed.
+    """Return a typed number.
 
     Raises:
         UsageError: naming the option.
@@ -325,7 +354,7 @@ _MOST_LABELS = 10_000_000
 
 
 def action_labels(text: str) -> list[str] | list[int]:
-    """Return the labels that --actions means: a comma list, @FILE with one a line, or a range.
+    """Return the labels of --actions: a comma list, @FILE with one label a line, or a range.
 
     Raises:
         FileError: for a file that cannot be read.
@@ -335,11 +364,12 @@ def action_labels(text: str) -> list[str] | list[int]:
     ([0, 1, 2, 3], ['a', 'b'], ['01', '1'])
     """
     first, dots, last = text.partition("..")
-    if dots and _whole(first) and _whole(last):
+    if dots and _is_whole(first) and _is_whole(last):
         if int(last) < int(first):
             raise UsageError(
                 f"--actions got {text!r}, expected FIRST..LAST with FIRST at most LAST"
             )
+        # Checked before the list is made, which could fill the memory.
         if int(last) - int(first) >= _MOST_LABELS:
             raise UsageError(
                 f"--actions got {text!r}, more than {_MOST_LABELS} actions; check the "
@@ -348,12 +378,12 @@ def action_labels(text: str) -> list[str] | list[int]:
         return list(range(int(first), int(last) + 1))
     if text.startswith("@"):
         labels = _lines(text[1:])
-        # A line break at the end of the file is not a line.
         blank = [str(i) for i, label in enumerate(labels, 1) if not label.strip()]
         if blank:
+            some = ", ".join(blank[:5])
             raise UsageError(
-                f"--actions: {text[1:]!r} has {len(blank)} blank lines (line {', '.join(blank[:5])}"
-                "), expected one label a line; remove them"
+                f"--actions: {text[1:]!r} has {len(blank)} blank lines (line {some}), "
+                "expected one label a line; remove them"
             )
     else:
         labels = [x.strip() for x in text.split(",")]
@@ -361,14 +391,16 @@ def action_labels(text: str) -> list[str] | list[int]:
             raise UsageError(
                 f"--actions got {text!r}, which has an empty label; remove the comma too many"
             )
-    if all(_whole(x) for x in labels):
-        return [int(x) for x in labels]
+    # 01 and 1 are two labels, as text columns of logs hold them.
+    if all(map(_is_whole, labels)):
+        return list(map(int, labels))
     return labels
 
 
-def _whole(text: str) -> bool:
+def _is_whole(text: str) -> bool:
     """Whether a text is a whole number written as piwo would write it: 7, not 07."""
-    return text.removeprefix("-").isdecimal() and text.isascii() and str(int(text)) == text
+    digits = text.removeprefix("-")
+    return digits.isdecimal() and text.isascii() and str(int(text)) == text
 
 
 def _lines(path: str) -> list[str]:
@@ -383,25 +415,30 @@ def _lines(path: str) -> list[str]:
 
 
 def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:
-    """Return the JSON form of the log's description."""
+    """Return the description of a log as JSON has it."""
+    low, high = log.reward_range
+    upper: float | None = high
+    # JSON has no infinity.
+    if math.isinf(high):
+        upper = None
     return {
         "source": log.source.name,
         "rows": rows,
         "actions": len(log.actions),
-        "reward_range": [
-            log.reward_range[0],
-            log.reward_range[1] if log.reward_range[1] < float("inf") else None,
-        ],
+        "reward_range": [low, upper],
         "columns": _column_facts(log.columns),
         "propensities": _propensity_facts(log),
     }
 
 
 def _column_facts(columns: Columns) -> dict[str, Any]:
-    """Return role -> column or columns, without policies and the absent one of reward and cost."""
+    """Return role -> column or columns, but for policies, and reward or cost if it is unused."""
+    unused = "cost"
+    if columns.cost:
+        unused = "reward"
     found: dict[str, Any] = {}
     for role, column in columns.by_role().items():
-        if role == "policy_columns" or role == ("reward" if columns.cost else "cost"):
+        if role in {"policy_columns", unused}:
             continue
         found[role] = column
         if isinstance(column, tuple):
@@ -410,6 +447,10 @@ def _column_facts(columns: Columns) -> dict[str, Any]:
 
 
 def _propensity_facts(log: piwo.Log) -> dict[str, Any]:
-    """Return the JSON form of the origin of the propensities and the allowed error."""
+    """Return whether propensities are estimated, and their declared error, as JSON has them."""
     error = log.propensity_error or PropensityErrorBound()
-    return {"estimated": error.estimated, "factor": error.factor, "sensitivity": error.sensitivity}
+    return {
+        "estimated": error.estimated,
+        "factor": error.factor,
+        "sensitivity": error.sensitivity,
+    }

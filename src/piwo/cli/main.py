@@ -1,4 +1,4 @@
-"""The `piwo` command: parse, run, print; exit codes and error lines."""
+"""The `piwo` command: parse the words, run one command, print; exit codes and error lines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from inspect import BoundArguments
 from typing import Any
 
 import piwo
-from piwo.cli.answer import Answer, document, say, standard_streams
+from piwo.cli.answer import Answer, document, on_stdout, standard_streams
 from piwo.cli.interrupts import INTERRUPTED, interruptible
-from piwo.cli.notices import as_option, complain, heard_warnings, on_stderr
+from piwo.cli.notices import as_option, collected_warnings, error_line, on_stderr
 from piwo.cli.output_path import check_outputs, outputs_and_inputs
 from piwo.cli.progress import progress, spark_starts
 from piwo.cli.shared_options import DEFAULT_OUTPUT, DEFAULT_RUN, OutputOptions, RunOptions
@@ -25,7 +25,7 @@ __all__ = ["main"]
 
 DONE, UNUSABLE = 0, 2
 NARROWEST = 20
-"""Columns of a terminal. Help cannot be laid out on fewer, so that COLUMNS is then ignored."""
+"""Fewest columns of a terminal on which help can be laid out; a smaller COLUMNS is ignored."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,79 +38,99 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     standard_streams()
-    _sensible_width()
-    words = list(sys.argv[1:] if argv is None else argv)
+    _ignore_unusable_width()
+    if argv is None:
+        argv = sys.argv[1:]
+    words = list(argv)
+    # Words that cannot be parsed give no options, and errors of parsing have a traceback, too.
     debug = "--debug" in words
     with arguments_shown(as_option), interruptible() as interrupted:
         try:
             command, bound = _parsed(words)
             output = _output_of(bound)
             debug = debug or output.debug
-            return _ran(command, bound, output)
-        except BaseException as cause:  # noqa: BLE001 (any exception becomes one line and a code)
+            return _run(command, bound, output)
+        except BaseException as cause:  # noqa: BLE001 (each becomes one line and a code)
             if debug:
                 on_stderr(visible_lines(traceback.format_exc().rstrip().split("\n")))
             return _exit_code(cause, words, interrupted.is_set())
 
 
-def _sensible_width() -> None:
+def _ignore_unusable_width() -> None:
     width = os.environ.get("COLUMNS", "")
+    # int() refuses very long numbers; nine digits are enough for the comparison.
     if width and not (width.isdecimal() and int(width[:9]) >= NARROWEST):
         del os.environ["COLUMNS"]
 
 
 def _parsed(words: list[str]) -> tuple[Callable[..., Any], BoundArguments]:
-    # imported here, as that takes a while and Ctrl-C is handled by now
+    # This import takes a while; here, Ctrl-C is handled already.
     from piwo.cli.app import parse
 
     return parse(words)
 
 
 def _output_of(bound: BoundArguments) -> OutputOptions:
-    return next(
-        (x for x in bound.arguments.values() if isinstance(x, OutputOptions)), DEFAULT_OUTPUT
-    )
+    for value in bound.arguments.values():
+        if isinstance(value, OutputOptions):
+            return value
+    return DEFAULT_OUTPUT
 
 
 def _checkpoint(bound: BoundArguments) -> AbstractContextManager[None]:
-    """Return the context of the checkpoint that was asked for, if any."""
-    run = next((x for x in bound.arguments.values() if isinstance(x, RunOptions)), DEFAULT_RUN)
+    """Return the context of --checkpoint; one that does nothing without the option."""
+    run = DEFAULT_RUN
+    for value in bound.arguments.values():
+        if isinstance(value, RunOptions):
+            run = value
     if run.checkpoint is None:
         return nullcontext()
     return piwo.engines.checkpointing(run.checkpoint)
 
 
-def _ran(command: Callable[..., Any], bound: BoundArguments, output: OutputOptions) -> int:
+def _run(command: Callable[..., Any], bound: BoundArguments, output: OutputOptions) -> int:
+    """Run a command and print its answer; return the exit code."""
     if not output.quiet and spark_starts(bound.arguments.get("log", ())):
-        on_stderr(
-            "piwo: starting Spark, which takes a while; every pass over the log is a job of its own"
-        )
+        # Spark prints nothing while it starts.
+        on_stderr("piwo: starting Spark, which takes a while; each pass over the log is one job")
     check_outputs(*outputs_and_inputs(bound))
-    with heard_warnings(output.quiet) as heard, progress(output.quiet), _checkpoint(bound):
+    quiet = output.quiet
+    with collected_warnings(quiet) as warnings, progress(quiet), _checkpoint(bound):
         answer = command(*bound.args, **bound.kwargs)
     if not isinstance(answer, Answer):
-        # help and version print by themselves
+        # Cyclopts has printed the help or the version.
         return int(answer or DONE)
-    say(document(answer, heard) if output.json else answer.text)
+    text = answer.text
+    if output.json:
+        text = document(answer, warnings)
+    on_stdout(text)
     return answer.code
 
 
 def _exit_code(cause: BaseException, words: Sequence[str], interrupted: bool) -> int:
-    """Return the exit code for an exception; an error is explained in one line."""
+    """Return the exit code for an exception; explain an error in one line."""
+    # After Ctrl-C, a library may have raised something else.
     if interrupted or isinstance(cause, KeyboardInterrupt):
         return INTERRUPTED
-    if isinstance(cause, BrokenPipeError) or isinstance(cause.__context__, BrokenPipeError):
-        # the reader of the help has closed it, which is not an error
+    causes = (cause, cause.__context__)
+    if any(isinstance(one, BrokenPipeError) for one in causes):
+        # The reader of the help has closed it, which is not an error.
         return DONE
     if isinstance(cause, SystemExit) and isinstance(cause.code, int | None):
         return cause.code or DONE
     if not isinstance(cause, SystemExit):
-        complain(_explained(cause, words))
+        error_line(_explained(cause, words))
     return UNUSABLE
 
 
 def _explained(cause: BaseException, words: Sequence[str]) -> str:
-    """Return what went wrong with the words that were typed."""
+    """Return what went wrong, in one line and without passwords of addresses.
+
+    Args:
+        cause: the exception.
+        words: the words after `piwo`, which messages of cyclopts quote.
+    """
+    # Not at the top, as the start of the command does without it: see `_parsed`.
     from cyclopts import CycloptsError
 
     if isinstance(cause, PiwoError):
@@ -123,7 +143,7 @@ def _explained(cause: BaseException, words: Sequence[str]) -> str:
     if isinstance(cause, MemoryError):
         return "not enough memory; read fewer columns, or use fewer policies at once"
     if isinstance(cause, RecursionError):
-        return "what was read is nested too deeply; flatten the file, the query or the condition"
+        return "the input is nested too deeply; flatten the file, the query or the condition"
     if isinstance(cause, ValueError) and "null byte" in str(cause):
         return "a path holds a NUL character, expected the name of a file; check the paths"
     if isinstance(cause, OSError):

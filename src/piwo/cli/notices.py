@@ -1,4 +1,4 @@
-"""What goes to standard error: warnings, one line each, and errors, one line in all."""
+"""Warnings and errors on standard error, one line each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import cache
 from piwo.errors import PiwoWarning
 from piwo.visible import visible
 
-__all__ = ["as_option", "complain", "heard_warnings", "on_stderr", "warn_line"]
+__all__ = ["as_option", "collected_warnings", "error_line", "on_stderr", "warning_line"]
 
 _OTHER_NAMES = {
     "baseline": "--baseline",
@@ -22,21 +22,24 @@ _OTHER_NAMES = {
     "q": "--reward-model",
     "random_state": "--seed",
 }
-"""Arguments of Python whose option is not a field of a class of options, or is called otherwise."""
+"""Arguments of Python whose option has another name, or is not a field of a class of options."""
 
 
 @cache
 def _options() -> Mapping[str, str]:
-    """Return the option of each argument that has one."""
-    # here, as importing them takes a while
+    """Return the option of each argument of Python that has one."""
+    # Importing these takes a while, and most commands print no argument.
     from piwo.cli.learn_options import LearnOptions
     from piwo.cli.log_options import LogOptions
     from piwo.cli.shared_options import EstimateOptions, PolicyOptions, RunOptions
     from piwo.scores import SCORES
 
+    # Scores call their parameter lam, beta, threshold, ...; the command calls each --gamma.
     found = {str(kind.parameter): "--gamma" for kind in SCORES.values()}
-    for options in (LogOptions, EstimateOptions, LearnOptions, PolicyOptions, RunOptions):
-        found |= {x.name: "--" + x.name.replace("_", "-") for x in fields(options)}
+    classes = (LogOptions, EstimateOptions, LearnOptions, PolicyOptions, RunOptions)
+    for options in classes:
+        for one in fields(options):
+            found[one.name] = "--" + one.name.replace("_", "-")
     return {**found, **_OTHER_NAMES}
 
 
@@ -59,25 +62,25 @@ def as_option(name: str, value: str | None) -> str:
         return option
     if value == "False":
         return option.replace("--", "--no-", 1)
-    typed = str(value).strip("()[]").replace("'", "").replace(", ", ",")
-    return f"{option}={typed}"
+    text = str(value).strip("()[]").replace("'", "").replace(", ", ",")
+    return f"{option}={text}"
 
 
 def on_stderr(text: str) -> None:
-    """Print to standard error; one that cannot be written to is no reason to fail."""
+    """Print to standard error. The command does not fail if this is impossible."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
-        # the interpreter flushes once more at its end, and would change the exit code then
+        # The interpreter flushes once more at exit, and would change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-def warn_line(text: str) -> None:
+def warning_line(text: str) -> None:
     """Print one warning."""
     on_stderr(f"piwo: warning: {visible(_one_line(text))}")
 
 
-def complain(text: str) -> None:
+def error_line(text: str) -> None:
     """Print why the command failed."""
     on_stderr(f"piwo: error: {visible(_one_line(text))}")
 
@@ -87,26 +90,29 @@ def _one_line(text: str) -> str:
 
 
 @contextmanager
-def heard_warnings(quiet: bool = False) -> Iterator[list[str]]:
-    """Print one warning of each kind, as one line, and collect them; ignore those of libraries.
+def collected_warnings(quiet: bool = False) -> Iterator[list[str]]:
+    """Yield the warnings of piwo, one of each kind; print each as it comes.
+
+    Warnings of other libraries are ignored.
 
     Args:
         quiet: collect only.
     """
-    heard: list[str] = []
+    collected: list[str] = []
     kinds: set[str | None] = set()
 
-    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:  # noqa: ARG001
+    # `warnings` passes the file and the line, too; users of the command have no use for them.
+    def show(message: Warning | str, *_: object, **__: object) -> None:
         if not isinstance(message, PiwoWarning) or message.kind in kinds:
             return
         kinds.add(message.kind)
         text = _one_line(str(message))
-        heard.append(text)
+        collected.append(text)
         if not quiet:
-            warn_line(text)
+            warning_line(text)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", PiwoWarning)
         warnings.showwarning = show
-        yield heard
+        yield collected

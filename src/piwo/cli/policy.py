@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from cyclopts import Parameter
 
@@ -26,6 +25,7 @@ from piwo.logs.source_of import contexts_of, source_of
 from piwo.policies import Policy, SavedPolicy
 from piwo.policies.provenance import record_in
 from piwo.sources.paths import files_of
+from piwo.sources.query import ColumnType
 from piwo.sources.source import Source
 from piwo.visible import visible
 
@@ -38,24 +38,19 @@ def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:
     """Show a policy file: its kind, actions, context, certificate and training."""
     saved = piwo.policies.load_with_metadata(file)
     facts = _facts(saved)
-    kept = record_in(saved.metadata, "certificate")
     training = record_in(saved.metadata, "training")
-    certificate = None
-    if kept:
-        certificate = Certificate.from_dict(kept)
-    lines = [f"{visible(file)}: {visible(saved.policy)}"]
-    lines += [f"  {name:<12} {_shown(value)}" for name, value in facts.items() if value is not None]
+    certificate_record = record_in(saved.metadata, "certificate")
+    lines = [f"{visible(file)}: {visible(saved.policy)}", *_fact_lines(facts)]
     if training:
-        lines.append("training")
-        plain = {k: v for k, v in training.items() if not isinstance(v, dict)}
-        lines += [f"  {visible(key):<12} {_shown(value)}" for key, value in plain.items()]
-    if certificate is not None:
+        lines += ["training", *_fact_lines(training)]
+    record = None
+    if certificate_record:
+        # Through the class, which checks the record, and reads those of earlier versions.
+        certificate = Certificate.from_dict(certificate_record)
+        record = certificate.to_dict()
         lines += str(certificate).splitlines()
     else:
         lines.append("no certificate; estimate its value: piwo evaluate LOG --policy FILE")
-    record = None
-    if certificate is not None:
-        record = certificate.to_dict()
     return Answer(
         "\n".join(lines),
         {"policy": file, **facts, "certificate": record, "training": training or None},
@@ -63,17 +58,43 @@ def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:
 
 
 def _facts(saved: SavedPolicy) -> dict[str, Any]:
+    """Return what a file says of its policy, as JSON has it."""
     policy = saved.policy
+    actions = context = None
+    if policy.listed is not None:
+        actions = list(policy.listed.labels)
+    if policy.features is not None:
+        context = list(policy.features.columns)
     return {
         "kind": policy.kind,
-        "actions": None if policy.listed is None else list(policy.listed.labels),
-        "context": None if policy.features is None else list(policy.features.columns),
+        "actions": actions,
+        "context": context,
         "library": saved.library,
     }
 
 
-def _check_acts(file: str, policy: Policy) -> None:
-    """Raise for policies that cannot act on contexts from a file."""
+def _fact_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return a line for each fact that is not a record of its own."""
+    lines = []
+    for name, value in facts.items():
+        if value is not None and not isinstance(value, dict):
+            lines.append(f"  {visible(name):<12} {_shortened(value)}")
+    return lines
+
+
+def _shortened(value: Any) -> str:
+    if isinstance(value, list):
+        few = ", ".join(map(visible, value[:8]))
+        if len(value) > 8:
+            few += ", ..."
+        return f"{len(value)}: {few}"
+    if isinstance(value, float):
+        value = f"{value:.4g}"
+    return visible(value)
+
+
+def _check_can_act(file: str, policy: Policy) -> None:
+    """Raise for a policy that cannot act on contexts from a file."""
     if not policy.gives_full_distribution:
         raise UsageError(
             f"the {policy.kind} policy in {file} is known only on the rows of its log "
@@ -81,21 +102,9 @@ def _check_acts(file: str, policy: Policy) -> None:
         )
     if policy.needs_context and policy.features is None:
         raise UsageError(
-            f"the {policy.kind} policy in {file} does not know its columns by name and "
-            "cannot act on a file; learn one: piwo learn, or act from Python on a "
-            "matrix"
+            f"the {policy.kind} policy in {file} was made without the names of its columns and "
+            "cannot act on a file; learn one: piwo learn, or act on a matrix from Python"
         )
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        few = ", ".join(visible(x) for x in value[:8])
-        if len(value) > 8:
-            few += ", ..."
-        return f"{len(value)}: {few}"
-    if isinstance(value, float):
-        value = f"{value:.4g}"
-    return visible(value)
 
 
 def act(
@@ -107,8 +116,8 @@ def act(
     epsilon: Annotated[
         float,
         Parameter(
-            help="Explore: take a uniform action in this fraction of rows, (1 - E) pi + E/K. The "
-            "propensities are those of the mixture."
+            help="Explore: take a uniformly random action in this fraction E of the rows, "
+            "(1 - E) pi + E/K. The propensities are those of this mixture."
         ),
     ] = 0.0,
     seed: Annotated[
@@ -116,7 +125,7 @@ def act(
         Parameter(help="Seed of the draws. [default: random]", converter=whole),
     ] = None,
     out: Annotated[
-        Path | None, Parameter(help="Write to this file, not to standard output.")
+        Path | None, Parameter(help="File for the decisions. [default: standard output]")
     ] = None,
     format: Annotated[  # noqa: A002 (its name on the command line)
         Literal["csv", "jsonl"] | None,
@@ -124,23 +133,26 @@ def act(
     ] = None,
     output: OutputOptions = DEFAULT_OUTPUT,
 ) -> Answer:
-    """Act on contexts: one action per row and its probability. Log both, to learn from later."""
+    """Choose an action for each context, with its probability. Log both, to learn from later."""
     if output.json and format is not None and out is None:
         raise UsageError(
             f"--format got {format!r}, but --json prints the decisions in its document; leave one "
             "of them out, or write the decisions to a file (--out)"
         )
     policy = piwo.load(file)
-    _check_acts(file, policy)
+    _check_can_act(file, policy)
     if epsilon:
         policy = piwo.policies.EpsilonGreedy(policy, epsilon)
-    table = read_contexts(contexts, policy.features if policy.needs_context else None)
+    features = None
+    if policy.needs_context:
+        features = policy.features
+    table = read_contexts(contexts, features)
     rows = table.num_rows
     X = None
     if policy.needs_context:
         X = table
     chosen = policy.act(X, seed, n=rows)
-    labels, propensities = chosen.actions.tolist(), chosen.propensities
+    labels, propensities = chosen.actions.tolist(), chosen.propensities.tolist()
     json_lines = format == "jsonl"
     if format is None and out is not None:
         json_lines = out.suffix.lower() in {".jsonl", ".ndjson", ".json"}
@@ -153,25 +165,29 @@ def act(
         write_file(out, text.encode())
         return Answer(f"wrote {rows} decisions to {visible(out)}", {**document, "out": str(out)})
     if output.json:
-        pairs = zip(labels, propensities.tolist(), strict=True)
-        document["decisions"] = [{"action": a, "propensity": p} for a, p in pairs]
+        document["decisions"] = _records(labels, propensities)
+    # `print` ends the last line.
     return Answer(text.removesuffix("\n"), document)
 
 
-def _csv(labels: list[Any], propensities: npt.NDArray[np.float64]) -> str:
+def _csv(labels: list[Any], propensities: list[float]) -> str:
     page = io.StringIO()
     writer = csv.writer(page, lineterminator="\n")
     writer.writerow(["action", "propensity"])
-    writer.writerows(zip(labels, propensities.tolist(), strict=True))
+    writer.writerows(zip(labels, propensities, strict=True))
     return page.getvalue()
 
 
-def _jsonl(labels: list[Any], propensities: npt.NDArray[np.float64]) -> str:
+def _jsonl(labels: list[Any], propensities: list[float]) -> str:
     lines = []
-    for action, propensity in zip(labels, propensities.tolist(), strict=True):
-        record = {"action": action, "propensity": propensity}
+    for record in _records(labels, propensities):
         lines.append(json.dumps(record, ensure_ascii=False) + "\n")
     return "".join(lines)
+
+
+def _records(labels: list[Any], propensities: list[float]) -> list[dict[str, Any]]:
+    pairs = zip(labels, propensities, strict=True)
+    return [{"action": action, "propensity": p} for action, p in pairs]
 
 
 def read_contexts(text: str, features: Features | None) -> pa.Table:
@@ -187,6 +203,7 @@ def read_contexts(text: str, features: Features | None) -> pa.Table:
     """
     source = _source(text, features)
     available = source.schema.names
+    # Any column shows the number of rows.
     wanted = available[:1]
     if features is not None:
         wanted = list(match_names(features.columns, available, "policy's context"))
@@ -199,8 +216,12 @@ def read_contexts(text: str, features: Features | None) -> pa.Table:
 
 
 def _source(text: str, features: Features | None) -> Source:
+    types: Mapping[str, ColumnType] = {}
+    if features is not None:
+        types = features.types
     try:
         paths = files_of(text)
     except FileError:
-        return source_of(text, Columns())  # a query, or the same error
-    return contexts_of(paths, features.types if features is not None else {})
+        # A query; for other text, this raises the same error.
+        return source_of(text, Columns())
+    return contexts_of(paths, types)

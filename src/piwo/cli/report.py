@@ -1,4 +1,4 @@
-"""`piwo report`: writes an HTML report."""
+"""`piwo report`: an HTML page about a log and policies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def report(
     log: LogPaths,
     *,
     out: Annotated[
-        Path, Parameter(help="The HTML file to write; it is replaced if it exists.", show=True)
+        Path, Parameter(help="The HTML file to write; an old one is replaced.", show=True)
     ],
     baseline: BaselineOption = None,
     policies: PolicyOptions = NO_POLICY,
@@ -42,11 +42,15 @@ def report(
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
-    """Write one HTML page with values of policies, health of the log and certificates."""
+    """Write an HTML page: values of policies, the health check of the log, and certificates."""
     named = policies.named()
     rows, found = evaluated(log, named, policies, columns, estimate, baseline)
-    kept = {name: record_in(one.metadata, "certificate") for name, one in named.items()}
-    certificates = {name: Certificate.from_dict(one) for name, one in kept.items() if one}
+    certificates: dict[str, Certificate] = {}
+    for name, one in named.items():
+        # Only policy files hold certificates, and not all of them do.
+        saved = record_in(one.metadata, "certificate")
+        if saved:
+            certificates[name] = Certificate.from_dict(saved)
     page = summarize(rows, list(found.values()), piwo.check(rows), certificates)
     write(page, out)
     return Answer(

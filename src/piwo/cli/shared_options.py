@@ -1,4 +1,4 @@
-"""Options that several commands share: output, estimates, policies, long runs."""
+"""Options that several commands share: policies, estimates, output and long runs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import difflib
 import math
 import os
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,7 +27,7 @@ __all__ = [
     "DEFAULT_RUN",
     "NO_POLICY",
     "EstimateOptions",
-    "Named",
+    "NamedPolicy",
     "OutputOptions",
     "PolicyOptions",
     "RunOptions",
@@ -42,12 +40,12 @@ __all__ = [
 @Parameter(name="*", group=Group("Output", sort_key=4))
 @dataclass(frozen=True)
 class OutputOptions:
-    """What is printed where."""
+    """What is printed."""
 
     json: Annotated[
         bool,
         Parameter(
-            help="Print one JSON document on standard output, and nothing else.",
+            help="Print one JSON document to standard output, and nothing else.",
             show=True,
             show_default=False,
         ),
@@ -67,9 +65,9 @@ class RunOptions:
     checkpoint: Annotated[
         Path | None,
         Parameter(
-            help="File that saves progress. The same command then resumes after an "
-            "interruption, with the same result; the file is removed at the end. "
-            "Learning from all rows at once (auto, classifier) starts again."
+            help="File for the progress: after an interruption, the same command resumes "
+            "there, with the same result. The file is removed at the end. Learners that "
+            "read all rows at once (auto, classifier) start again."
         ),
     ] = None
 
@@ -85,8 +83,8 @@ class EstimateOptions:
     estimator: Annotated[
         str | None,
         Parameter(
-            help=f"Point estimate: {', '.join(ESTIMATORS)}. [default: iw; that of --interval for "
-            "ix and ls]"
+            help=f"Point estimate: {', '.join(ESTIMATORS)}. [default: iw; with --interval ix "
+            "or ls, the same]"
         ),
     ] = None
     gamma: Annotated[
@@ -107,16 +105,16 @@ class EstimateOptions:
     horizon: Annotated[
         str | None,
         Parameter(
-            help="For a log that grows and is evaluated repeatedly: the number of rows declared "
-            "before the first look, or universal. The intervals then hold at all looks "
-            "jointly."
+            help="For a log that grows and is evaluated repeatedly: its planned number of "
+            "rows, or universal, declared before the first look. The intervals then hold at "
+            "all looks jointly."
         ),
     ] = None
     reward_model: Annotated[
         str | None,
         Parameter(
-            help="forward: predict each reward from earlier rows only, which makes mixture-cv "
-            "narrower."
+            help="forward: predict each reward from earlier rows only, for narrower intervals "
+            "of mixture-cv."
         ),
     ] = None
 
@@ -125,7 +123,7 @@ DEFAULT_ESTIMATE = EstimateOptions()
 
 
 def gamma_of(text: str) -> float | str | tuple[float, ...]:
-    """Return what --gamma means: "auto", a number, or several.
+    """Return the value of --gamma: "auto", a number, or several.
 
     Raises:
         UsageError: for other text.
@@ -136,7 +134,7 @@ def gamma_of(text: str) -> float | str | tuple[float, ...]:
     if text == "auto":
         return text
     numbers = tuple(number_of(x, "--gamma") for x in text.split(","))
-    # here, as a score may call it otherwise and scale it: lam = 2 gamma
+    # A score would report its own parameter and scale: lam = 2 gamma.
     if not all(0.0 <= x < math.inf for x in numbers):
         raise UsageError(f"--gamma got {text!r}, expected finite numbers of at least 0")
     if len(numbers) == 1:
@@ -145,7 +143,7 @@ def gamma_of(text: str) -> float | str | tuple[float, ...]:
 
 
 def horizon_of(text: str | None) -> int | Literal["universal"] | None:
-    """Return what --horizon means: None, a number of rows, or "universal".
+    """Return the value of --horizon: None, a number of rows, or "universal".
 
     Raises:
         UsageError: for other text.
@@ -159,38 +157,35 @@ def horizon_of(text: str | None) -> int | Literal["universal"] | None:
         return "universal"
     if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
         raise UsageError(
-            f"--horizon got {text!r}, expected a whole number of rows from 1 on, or universal"
+            f"--horizon got {text!r}, expected a whole number of rows, at least 1, or universal"
         )
     return int(text)
 
 
 @dataclass(frozen=True)
-class Named:
-    """A policy that was named, not yet brought together with the actions of a log."""
+class NamedPolicy:
+    """A policy that an option names; it is made once the actions of the log are known."""
 
     make: Callable[[piwo.Actions], Policy]
     saved: SavedPolicy | None = None
-    """What its file holds, for a policy from a file."""
+    """The contents of its file, for a policy from a file."""
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What its file keeps with it; empty for a policy that is not from a file."""
+        """The records in its file; empty for a policy that is not from a file."""
         if self.saved is None:
             return {}
         return self.saved.metadata
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The context columns that it was made from."""
-        features = None
-        if self.saved is not None:
-            features = self.saved.policy.features
-        if features is None:
+        """The context columns that it needs, of a policy from a file."""
+        if self.saved is None or self.saved.policy.features is None:
             return ()
-        return features.columns
+        return self.saved.policy.features.columns
 
 
-_WORDS: Mapping[str, Callable[[piwo.Actions], Policy]] = {
+_WITHOUT_FILE: Mapping[str, Callable[[piwo.Actions], Policy]] = {
     "uniform": piwo.policies.Uniform,
     "logging": piwo.policies.Logging,
 }
@@ -199,7 +194,7 @@ _WORDS: Mapping[str, Callable[[piwo.Actions], Policy]] = {
 @Parameter(name="*", group=Group("Policies", sort_key=1))
 @dataclass(frozen=True)
 class PolicyOptions:
-    """Which policies."""
+    """The policies to evaluate."""
 
     policy: Annotated[
         list[str] | None,
@@ -215,11 +210,11 @@ class PolicyOptions:
 
     @property
     def columns(self) -> list[str]:
-        """The target-policy columns."""
+        """The columns of the log that hold probabilities of policies."""
         return self.policy_column or []
 
-    def named(self) -> dict[str, Named]:
-        """Return the policies by name, files read.
+    def named(self) -> dict[str, NamedPolicy]:
+        """Return the policies by the words that name them; policy files are read.
 
         Raises:
             UsageError: for no policy, one that is named twice, or a word that is neither a policy
@@ -232,46 +227,45 @@ class PolicyOptions:
                 "no policy was named; give --policy uniform, constant:LABEL or a "
                 "file, or --policy-column"
             )
-        doubled = next((x for i, x in enumerate(words) if x in words[:i]), None)
-        if doubled is not None:
-            raise UsageError(f"policy {doubled!r} was named twice; name each once")
+        for place, word in enumerate(words):
+            # They are the names of the rows of results.
+            if word in words[:place]:
+                raise UsageError(f"policy {word!r} was named twice; name each once")
         found = {word: named_policy(word) for word in self.policy or []}
         for name in self.columns:
-            column = piwo.policies.Column(name)
-            found[name] = Named(lambda _, column=column: column)  # type: ignore[misc]
+            found[name] = _column_policy(name)
         return found
 
-    def words(self) -> str:
-        """Return these options as they would be typed."""
-        pairs = [("--policy", x) for x in self.policy or []] + [
-            ("--policy-column", x) for x in self.columns
-        ]
-        return shlex.join(chain.from_iterable(pairs))
+
+def _column_policy(name: str) -> NamedPolicy:
+    return NamedPolicy(lambda _: piwo.policies.Column(name))
 
 
 NO_POLICY = PolicyOptions()
 
 
-def named_policy(word: str) -> Named:
-    """Return the policy that a word means: uniform, logging, constant:LABEL, or a policy file.
+def named_policy(word: str) -> NamedPolicy:
+    """Return the policy that a word names: uniform, logging, constant:LABEL, or a policy file.
 
     Raises:
         UsageError: for a word that is none of these.
         FileError: for a policy file that cannot be used.
     """
-    if word in _WORDS:
-        return Named(_WORDS[word])
+    if word in _WITHOUT_FILE:
+        return NamedPolicy(_WITHOUT_FILE[word])
     kind, colon, label = word.partition(":")
     if colon and kind == "constant":
-        return Named(lambda actions: piwo.policies.Constant(label, actions))
-    if not os.path.exists(word):  # noqa: PTH110 - pathlib raises for names that are too long to exist
-        near = difflib.get_close_matches(word, [*_WORDS, "constant:LABEL"], n=1, cutoff=0.5)
+        return NamedPolicy(lambda actions: piwo.policies.Constant(label, actions))
+    # Path.exists raises for a name that is too long for a file.
+    if not os.path.exists(word):  # noqa: PTH110
+        known = [*_WITHOUT_FILE, "constant:LABEL"]
+        near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
         hint = ""
         if near:
             hint = f"did you mean {near[0]!r}? "
         raise UsageError(
-            f"no policy and no file {without_secrets(word)!r}; {hint}expected uniform, logging, "
-            "constant:LABEL or a file"
+            f"no policy and no file {without_secrets(word)!r}; {hint}expected uniform, "
+            "logging, constant:LABEL or a file"
         )
     saved = piwo.policies.load_with_metadata(word)
-    return Named(lambda _: saved.policy, saved)
+    return NamedPolicy(lambda _: saved.policy, saved)

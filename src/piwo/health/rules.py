@@ -94,7 +94,7 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
             rests_on = "it"
         text = (
             f"{start}: {'; '.join(named)}; the value of this policy rests on "
-            f"{rests_on}; value policies nearer to the logger, or log more exploration"
+            f"{rests_on}; evaluate policies closer to the logger, or log more exploration"
         )
         yield _finding(kind, "unfit", text, heavy)
     elif ess < FEW or ess < health.count / 10:

@@ -198,11 +198,13 @@ def _as_policy(policy: Any, log: Log) -> Policy:
         raise UsageError(
             f"{policy!r} is text, expected a policy; use piwo.load(path) or piwo.policies"
         )
+    # A mapping is a data frame; an empty one is more likely meant for several policies.
+    is_empty = isinstance(policy, Mapping) and not policy
     if is_frame(policy):
         shape = None
     else:
         shape = np.shape(policy)
-    if shape == ():
+    if shape == () or is_empty:
         raise UsageError(
             f"{shown(policy)} is not a policy; expected one of piwo.policies, piwo.load(path), an "
             "array of probabilities, or a data frame with one column an action"

@@ -135,7 +135,9 @@ def check_certifiable(log: Log, oracle: Oracle, kind: Kind | None) -> None:
             f"in-sample certificate is valid; use {argument('certificate', 'held-out')}"
         )
     if kind is not None:
-        log.require_provable("no certificate is valid; use PIWO(certificate=None)")
+        log.require_provable(
+            "no certificate is valid; read all rows of the log, or learn without a certificate"
+        )
 
 
 def check_upper_end(score: Score, log: Log) -> None:

@@ -196,7 +196,9 @@ def check_posterior_score(score: Score, log: Log) -> None:
     if not (score.linear and score.pessimistic):
         raise UsageError(f"{score.label} has no PAC-Bayes bound, expected LSLinear() or IX()")
     check_upper_end(score, log)
-    log.require_provable("no certificate is valid; use PIWO(certificate=None)")
+    log.require_provable(
+        "no certificate is valid; read all rows of the log, or learn without a certificate"
+    )
 
 
 def check_linear_posterior(score: Score, log: Log) -> None:
