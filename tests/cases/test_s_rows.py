@@ -263,6 +263,129 @@ def test_contexts_that_repeat_are_not_copies(contexts: int) -> None:
     assert piwo.check(log).copies is None
 
 
+def peaked(n: int, seed: int, contexts: int, times: int = 1) -> piwo.Log:
+    """Rows of a logger that explores in one row of fifty, each delivered several times."""
+    random = np.random.default_rng(seed)
+    explored = random.random(n) < 0.02
+    rows = {
+        "context": random.integers(0, contexts, (n, 1)) / contexts,
+        "action": explored.astype(int),
+        "reward": (random.random(n) < 0.01).astype(float),
+        "propensity": np.where(explored, 0.02, 0.98),
+    }
+    order = random.permutation(n * times)
+    return piwo.Log.from_arrays(
+        **{name: np.concatenate([x] * times)[order] for name, x in rows.items()}
+    )
+
+
+def test_copies_are_seen_where_the_logger_seldom_explores() -> None:
+    for seed in range(20):
+        assert piwo.check(peaked(2000, seed, 10**9, times=2)).copies == pytest.approx(0.5)
+        # Contexts that come again by chance, with enough of them to tell, and with few.
+        for n, contexts in ((4000, 1000), (1000, 4000)):
+            health = piwo.check(peaked(n, seed, contexts))
+            assert health.copies is None
+            assert "copies of rows: cannot be told from equal ones" in str(health)
+
+
+def test_check_says_that_copies_are_not_seen_where_chance_makes_equal_rows() -> None:
+    rows = coins(2000)
+    log = piwo.read(rows, actions=["a", "b"])
+    health = piwo.check(log)
+    assert health.copies is None
+    assert health.equal_rows == pytest.approx(1.0, abs=0.01)
+    assert health.verdict == "fit"
+    line = "copies of rows: cannot be told from equal ones, 1 of all, which chance may have made"
+    assert f"{line}; a unique id (key) would settle it" in str(health)
+    # A key settles it; amounts that are all different leave nothing to say.
+    amounts = rows.assign(reward=np.random.default_rng(0).random(2000), id=range(2000))
+    for other in (
+        piwo.read(rows.assign(id=range(2000)), key="id"),
+        piwo.read(amounts),
+        piwo.read(rows.assign(x=np.random.default_rng(0).normal(size=2000)), context="x"),
+    ):
+        assert "copies of rows" not in str(piwo.check(other))
+
+
+# --- what was declared of the logger, and what the rows show
+
+
+def changing(n: int = 3000, changes: bool = True) -> dict[str, Any]:
+    random = np.random.default_rng(0)
+    context = random.integers(0, 200, (n, 2)).astype(float)
+    context[:, 0] = context[:, 1] // 2
+    mu = np.where(np.arange(n) < n // 2, 0.5, 0.8)
+    if not changes:
+        mu = np.where(context[:, 1] % 2 == 0, 0.5, 0.8)
+    action = (random.random(n) >= mu).astype(int)
+    return {
+        "context": context,
+        "action": action,
+        "reward": random.random(n),
+        "propensity": np.where(action == 0, mu, 1.0 - mu),
+    }
+
+
+def test_a_logger_that_is_declared_fixed_and_changed_is_noted() -> None:
+    log = piwo.Log.from_arrays(**changing(), logger="fixed")
+    (finding,) = [x for x in piwo.check(log).findings if x.kind == "logger"]
+    assert finding.severity == "care"
+    start = "declared fixed, but equal contexts got different propensities for the same action"
+    assert finding.text.startswith(start)
+    assert "logger='learning' and time" in finding.text
+    learner = piwo.PIWO(oracle=Ridge()).fit(log)
+    policy = Constant(0, [0, 1])
+    other = piwo.PIWO(oracle=Ridge(), certificate=None)
+    other.fit(piwo.Log.from_arrays(**{name: x[:500] for name, x in twice(500).items()}))
+    assert any(note.startswith(start) for note in learner.certificate_.notes)
+    fresh = {**changing(), "context": np.random.default_rng(1).normal(size=(3000, 3)).round(0)}
+    apart = piwo.Log.from_arrays(**fresh, logger="fixed")
+    found = piwo.evaluate(apart, other.policy_)
+    assert "logger" in {note.kind for note in found.notes}
+    made = piwo.certify(apart, {0: other.policy_, 1: policy})[0]
+    assert any(note.startswith(start) for note in made.notes)
+
+
+def test_a_logger_that_depends_on_columns_that_a_policy_does_not_read_is_not_noted() -> None:
+    rows = changing(changes=False)
+    frame = pd.DataFrame({**rows, "context": 0, "x": rows["context"][:, 0]})
+    frame["y"] = rows["context"][:, 1]
+    log = piwo.read(frame, context=["x", "y"], logger="fixed")
+    other = piwo.read(frame[:400].assign(x=range(400)), context="x")
+    policy = piwo.PIWO(oracle=Ridge(), certificate=None).fit(other).policy_
+    assert "logger" not in {note.kind for note in piwo.evaluate(log, policy).notes}
+    assert "logger" not in {finding.kind for finding in piwo.check(log).findings}
+    # If y is not named, propensities seem to change, and the finding says that it may be so.
+    (finding,) = [
+        x for x in piwo.check(piwo.read(frame, context="x")).findings if x.kind == "logger"
+    ]
+    assert "if propensities depend on columns that context does not name" in finding.text
+
+
+def test_check_reports_what_looks_like_a_learning_logger() -> None:
+    (finding,) = [
+        x for x in piwo.check(piwo.Log.from_arrays(**changing())).findings if x.kind == "logger"
+    ]
+    assert finding.severity == "note"
+    assert finding.text.startswith("looks like a learning logger: ")
+    assert "or declare logger='fixed'" in finding.text
+    declared = piwo.Log.from_arrays(**changing(), logger="learning")
+    assert "logger" not in {x.kind for x in piwo.check(declared).findings}
+
+
+def test_propensities_that_were_estimated_do_not_change_the_logger() -> None:
+    rows = changing(changes=False)
+    frame = pd.DataFrame({"action": rows["action"], "reward": rows["reward"]})
+    frame["x"] = rows["context"][:, 1] % 20
+    log = piwo.estimate_propensities(frame, context="x", model=None)
+    assert "logger" not in {x.kind for x in piwo.check(log).findings}
+    with pytest.warns(piwo.PiwoWarning, match="the propensities were estimated") as caught:
+        made = piwo.PIWO(oracle=Ridge()).fit(log).certificate_
+    assert not any("seems to have learned" in str(one.message) for one in caught)
+    assert not made.split["tail"]
+
+
 # --- rows that a policy was learned from (S12)
 
 

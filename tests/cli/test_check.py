@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -128,3 +129,20 @@ def test_the_context_that_is_named_is_looked_at_and_the_next_command_keeps_what_
         tmp_path / "p.piwo",
     )
     assert "column 'user_age' has" in learned.err
+
+
+def test_options_are_named_where_rows_contradict_what_was_declared(piwo, tmp_path) -> None:
+    random = np.random.default_rng(0)
+    mu = np.where(np.arange(2000) < 1000, 0.5, 0.8)
+    action = (random.random(2000) >= mu).astype(int)
+    frame = pd.DataFrame({"x": random.integers(0, 99, 2000), "action": action})
+    frame["reward"] = random.integers(0, 2, 2000)
+    frame["propensity"] = np.where(action == 0, mu, 1.0 - mu)
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    done = piwo("check", tmp_path / "log.csv", "--context", "x", "--logger", "fixed")
+    assert "care: declared fixed, but equal contexts got different propensities" in done.out
+    assert "read the log with --logger learning and --time" in done.out
+    assert "columns that --context does not name" in done.out
+    done = piwo("check", tmp_path / "log.csv", "--context", "x")
+    assert "note: looks like a learning logger" in done.out
+    assert "a unique id (--key) would settle it" in done.out

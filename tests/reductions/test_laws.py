@@ -52,6 +52,7 @@ from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.digest import LoggerDigest
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.reductions.pair_sums import PairSums
+from piwo.reductions.repeats import Repeats
 from piwo.reductions.row_sample import RowSample
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.reductions.unsupported import UnsupportedMass
@@ -111,6 +112,9 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "digest": Digest,
     "digest of the logger": lambda: LoggerDigest(LABELS),
     "row sample": lambda: RowSample(LABELS, with_context=True),
+    "repeats, rows": lambda: Repeats("rows"),
+    "repeats, propensities": lambda: Repeats("propensities"),
+    "repeats, contents": lambda: Repeats("contents"),
     "action evidence": lambda: ActionEvidence(ACTIONS),
     "action table": lambda: ActionTable(ACTIONS),
     "weight histogram": lambda: WeightHistogram(Uniform(LABELS)),
@@ -305,6 +309,9 @@ BY_ROW = {
     "digest",
     "digest of the logger",
     "row sample",
+    "repeats, rows",
+    "repeats, propensities",
+    "repeats, contents",
     "action table",
     "weight histogram",  # its heaviest rows
     "forward sums",

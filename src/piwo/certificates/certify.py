@@ -13,7 +13,7 @@ from piwo.checks import check_flag, check_kind, shown
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
-from piwo.evaluation.notes import as_notes, copies_note, unit_note
+from piwo.evaluation.notes import as_notes, copies_note, logger_note, unit_note
 from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.request import ErrorBudget, Request
 from piwo.evaluation.result import PolicyResult, RequestResult
@@ -376,6 +376,8 @@ class CertificateRequest:
         notes = [*as_notes(self.log.propensity_caveats, "propensity-error")]
         if found.copied is not None:
             notes.append(copies_note(found.copied))
+        if found.logger_changed is not None:
+            notes.append(logger_note("fixed", found.logger_changed))
         if self.log.columns.unit is not None:
             notes.append(unit_note(self.log.columns.unit))
         if self.earlier and not self.place:

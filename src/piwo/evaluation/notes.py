@@ -10,7 +10,7 @@ from piwo.evaluation.result import PolicyResult
 from piwo.messages import Note, argument
 from piwo.visible import p_value
 
-__all__ = ["as_notes", "copies_note", "notes_of", "refusal", "unit_note"]
+__all__ = ["as_notes", "copies_note", "logger_note", "notes_of", "refusal", "unit_note"]
 
 
 def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
@@ -25,6 +25,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _obstacle,
         _by_unit,
         _copies,
+        _logger,
         _mismatch,
         _contradicted,
         _never_logged,
@@ -103,6 +104,41 @@ def copies_note(share: float) -> Note:
         "intervals are too narrow; read each event once, or name a unique id "
         f"({argument('key')}), which refuses repeats",
         kind="copies",
+    )
+
+
+def _logger(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say that the rows contradict what was declared of the logger."""
+    if found.logger_changed is not None:
+        yield logger_note("fixed", found.logger_changed)
+
+
+def logger_note(declared: str | None, changed: tuple[int, int]) -> Note:
+    """Return the note on a logger that gave equal contexts different propensities.
+
+    Args:
+        declared: what was declared of it.
+        changed: how many (context, action) had several propensities, of how many.
+
+    >>> logger_note("fixed", (40, 90)).kind
+    'logger'
+    """
+    pairs = (
+        f"equal contexts got different propensities for the same action: {changed[0]} of "
+        f"{changed[1]} pairs of a context and an action that were sampled"
+    )
+    start = f"looks like a learning logger: {pairs}"
+    if declared == "fixed":
+        start = f"declared fixed, but {pairs}"
+    read_with = f"{argument('logger', 'learning')} and {argument('time')}"
+    end = ""
+    if declared is None:
+        end = f", or declare {argument('logger', 'fixed')}"
+    return Note(
+        f"{start}; if the system learned from earlier rows, read the log with {read_with}, so that "
+        "what is learned is certified on later rows; if propensities depend on columns that "
+        f"{argument('context')} does not name, name those{end}",
+        kind="logger",
     )
 
 

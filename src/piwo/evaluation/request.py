@@ -131,6 +131,8 @@ class Request:
     """Lower bounds alone, each with all of its delta, as certificates state them."""
     overlaps: Mapping[Any, Overlap] = field(default_factory=dict)
     """key -> whether the policy, or the baseline by its own key, was learned from these rows."""
+    whole_context: bool = False
+    """Whether the policies read all columns of the log's context, or more."""
 
     @classmethod
     def of(
@@ -222,6 +224,7 @@ class Request:
             random_state=random_state,
             one_sided=one_sided,
             overlaps=known,
+            whole_context=set(log.columns.context) <= set(ready_log.columns.context),
         )
 
     @property
@@ -239,17 +242,35 @@ class Request:
             baseline = self.baseline.sums(self.log)
         if self._counts_actions:
             counts = (ActionCount(len(self.log.actions)),)
-        repeats: tuple[Repeats, ...] = ()
+        copies: tuple[Repeats, ...] = ()
         if self._looks_for_copies:
-            repeats = (Repeats("rows"),)
-        return Joint((Joint(policies), Joint(baseline), Joint(counts), Joint(repeats)))
+            copies = (Repeats("rows"),)
+        changes: tuple[Repeats, ...] = ()
+        if self._looks_at_logger:
+            changes = (Repeats("propensities"),)
+        parts = (Joint(policies), Joint(baseline), Joint(counts), Joint(copies), Joint(changes))
+        return Joint(parts)
+
+    @property
+    def _reads_context(self) -> bool:
+        reads = any(policy.needs_context for policy in self.policies.values())
+        return reads and self.log.has_context
 
     @property
     def _looks_for_copies(self) -> bool:
         """Whether copies of rows are looked for: if contexts are read, and no key has shown it."""
-        reads = any(policy.needs_context for policy in self.policies.values())
         columns = self.log.columns
-        return reads and self.log.has_context and columns.key is None and columns.unit is None
+        return self._reads_context and columns.key is None and columns.unit is None
+
+    @property
+    def _looks_at_logger(self) -> bool:
+        """Whether propensities of equal contexts are compared: if they are said to be equal.
+
+        Policies that read only some columns of the context do not show which contexts are equal.
+        """
+        log = self.log
+        declared = log.logger == "fixed" and log.propensities_are_logged
+        return declared and self.whole_context and self._reads_context
 
     @property
     def _counts_actions(self) -> bool:
@@ -290,7 +311,7 @@ class Request:
             states: of `sums`.
             raw: key -> bounds that were computed elsewhere; None: those of the methods.
         """
-        each, base_states, counts, repeats = states
+        each, base_states, counts, copies, changes = states
         own: dict[Any, tuple[Any, ...]] = dict(zip(self.policies, each, strict=True))
         if counts:
             count = counts[0].count
@@ -310,11 +331,19 @@ class Request:
         result = RequestResult(found, baseline, never_logged=np.flatnonzero(count == 0))
         tested = self.p_values(result)
         why_not = contradiction(tested, result.claimed, self.log.reward_range)
-        copied = None
-        if repeats:
-            copied = repeats[0].copied
+        copied = changed = None
+        if copies:
+            copied = copies[0].copied
+        if changes:
+            changed = changes[0].changed
         for key, one in found.items():
-            found[key] = replace(one, own_p=tested.get(key), contradicted=why_not, copied=copied)
+            found[key] = replace(
+                one,
+                own_p=tested.get(key),
+                contradicted=why_not,
+                copied=copied,
+                logger_changed=changed,
+            )
         return replace(result, policies=found, p_values=tested, contradicted=why_not)
 
     def p_values(

@@ -44,9 +44,11 @@ class PolicyResult:
     not tested."""
     contradicted: Note | None = None
     """Why no finite-sample bound of the whole request is believed; None if all are."""
-
     copied: float | None = None
     """Estimated share of the rows that are copies of another one; None if nothing shows it."""
+    logger_changed: tuple[int, int] | None = None
+    """Of a logger that was declared fixed: how many (context, action) had several propensities, of
+    how many; None if no more than a few."""
 
     @property
     def usable(self) -> bool:

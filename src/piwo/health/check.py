@@ -44,7 +44,7 @@ from piwo.reductions import (
 )
 from piwo.reductions.reduce import reduce
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.repeats import Repeats
+from piwo.reductions.repeats import Repeats, RepeatState
 from piwo.scores import IW
 from piwo.scores.ratio import log1p_ratio, over_propensity
 
@@ -141,8 +141,8 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     )
     if gaps.count.size:
         made = replace(made, context_gaps=tuple(_gaps(given, gaps)))
-    if looks:
-        made = replace(made, copies=_copied(given, made.context_gaps))
+    if given.behavior is None and not any(gap.refused for gap in made.context_gaps):
+        made = _with_repeats(made, given)
     made = replace(made, unit_columns=unit_columns(log))
     if log.propensity_error is not None:
         made = replace(
@@ -161,14 +161,30 @@ def _verdict(findings: Sequence[HealthFinding]) -> Verdict:
     return "fit"
 
 
-def _copied(log: Log, gaps: Sequence[ContextGap]) -> float | None:
-    """Return the share of rows that are copies of others; None if none are known."""
-    # Rows with gaps are refused, and a unique key was looked at.
-    if log.columns.key is not None or log.columns.unit is not None:
-        return None
-    if any(gap.refused for gap in gaps):
-        return None
-    return reduce(log, Repeats("rows")).copied
+def _with_repeats(health: Health, log: Log) -> Health:
+    """Return the record with what equal contexts show of copies and of the logger; one pass."""
+    columns, parts = log.columns, dict[str, Repeats]()
+    # A unique key was looked at, and rows of a unit may be equal.
+    if columns.key is None and columns.unit is None:
+        parts["contents"] = Repeats("contents")
+        if log.has_context:
+            parts["rows"] = Repeats("rows")
+    if log.has_context and log.logger != "learning" and log.propensities_are_logged:
+        parts["propensities"] = Repeats("propensities")
+    if not parts:
+        return health
+    found: tuple[RepeatState, ...] = reduce(log, Joint(tuple(parts.values())))
+    states = dict(zip(parts, found, strict=True))
+    copied = equal = changed = None
+    if "rows" in states:
+        copied = states["rows"].copied
+    if "contents" in states and copied is None:
+        equal = states["contents"].twins
+    if "propensities" in states:
+        changed = states["propensities"].changed
+    return replace(
+        health, copies=copied, equal_rows=equal, logger=log.logger, logger_changed=changed
+    )
 
 
 def _looking(log: Log) -> tuple[Log, ContextGaps]:

@@ -9,6 +9,7 @@ from typing import Literal
 from piwo.evaluation.record import rows_text
 from piwo.logs.actions import Label
 from piwo.logs.propensity_error import CalibrationBin
+from piwo.messages import argument, rendered
 from piwo.records import Record
 from piwo.sources.row_labels import first_of, place
 from piwo.visible import number, table, visible_lines
@@ -35,6 +36,8 @@ TABLE_ROWS = 1000
 """Rows of the per-action table: those with the most evidence against them."""
 _SHOWN = 10
 """Rows of a table in the text."""
+_TWINS = 0.01
+"""Fewer rows that equal an earlier one change nothing that is shown."""
 _WIDEST = 32
 """Characters of a label in the text."""
 
@@ -189,6 +192,15 @@ class Health(Record):
     """How estimated propensities compare with what was done; empty if they were logged."""
     copies: float | None = None
     """Estimated share of the rows that are copies of another row; None if none are known."""
+    equal_rows: float | None = None
+    """Share of the rows that equal an earlier one in context, action, reward and propensity, if
+    chance may have made them equal; None if they are copies, or were not looked for."""
+    logger: str | None = None
+    """What was declared of the logger: "fixed" or "learning"."""
+    logger_changed: tuple[int, int] | None = None
+    """How many pairs of a context and an action had several propensities, of how many that were
+    sampled and had several rows, if the logger was not declared to learn; None if no more than a
+    few."""
     detectable_factor: float | None = None
     """If all logged propensities were too small by less than about this factor, the tests would not
     notice; None if they were not made."""
@@ -266,6 +278,7 @@ def _summary(health: Health) -> list[str]:
         f"mean weight {number(health.mean_weight)}{z}, largest {number(health.max_weight)}",
         f"share of all weight in the heaviest rows: {shares}",
         *_detectable(health),
+        *_equal_rows(health),
     ]
 
 
@@ -275,6 +288,16 @@ def _detectable(health: Health) -> list[str]:
     percent = 100.0 * (1.0 - 1.0 / health.detectable_factor)
     text = f"propensities: all too small by less than about {percent:.2g} % would not be noticed"
     return [text]
+
+
+def _equal_rows(health: Health) -> list[str]:
+    if health.equal_rows is None or health.equal_rows <= _TWINS:
+        return []
+    text = (
+        f"copies of rows: cannot be told from equal ones, {health.equal_rows:.2g} of all, which "
+        f"chance may have made; a unique id ({argument('key')}) would settle it"
+    )
+    return [rendered(text)]
 
 
 def _propensity(value: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from piwo.evaluation.notes import copies_note
+from piwo.evaluation.notes import copies_note, logger_note
 from piwo.health.record import (
     ActionRow,
     ContextGap,
@@ -40,6 +40,7 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
         _effective_sample,
         _propensities,
         _copies,
+        _logger,
         _units,
         _exploration,
         _coverage,
@@ -184,7 +185,17 @@ def _propensities(health: Health) -> Iterator[HealthFinding]:
 def _copies(health: Health) -> Iterator[HealthFinding]:
     """Rows are copies of other rows."""
     if health.copies is not None:
-        yield _finding("copies", "care", copies_note(health.copies))
+        yield _finding("copies", "care", copies_note(health.copies).template)
+
+
+def _logger(health: Health) -> Iterator[HealthFinding]:
+    """Equal contexts got different propensities, of a logger that is not declared to learn."""
+    if health.logger_changed is None:
+        return
+    severity: Severity = "note"
+    if health.logger == "fixed":
+        severity = "care"
+    yield _finding("logger", severity, logger_note(health.logger, health.logger_changed).template)
 
 
 def _units(health: Health) -> Iterator[HealthFinding]:

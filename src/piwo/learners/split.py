@@ -117,7 +117,7 @@ def _checked_rows(log: Log, tail: bool) -> bool:
     if not log.has_context or log.unprovable is not None:
         return tail
     # What was declared is not looked for.
-    undeclared = log.logger is None and not tail
+    undeclared = log.logger is None and not tail and log.propensities_are_logged
     may_repeat = log.columns.key is None and log.columns.unit is None
     if not undeclared and not may_repeat:
         return tail

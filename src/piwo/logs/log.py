@@ -426,6 +426,12 @@ class Log:
         return given and (self.propensity_error is None or self.propensity_error.exact)
 
     @property
+    def propensities_are_logged(self) -> bool:
+        """Whether the propensities are those of the logger, and neither estimated nor computed."""
+        estimated = self.propensity_error is not None and self.propensity_error.estimated
+        return self.behavior is None and not estimated
+
+    @property
     def propensity_caveats(self) -> tuple[str, ...]:
         """Caveats about the propensities, to be shown with every result."""
         if self.propensity_error is None:

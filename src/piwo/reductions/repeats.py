@@ -18,54 +18,56 @@ __all__ = ["SAMPLED", "RepeatState", "Repeats"]
 
 SAMPLED = 4096
 """Keys that are followed: those with the smallest hashes, a random sample."""
-_FEWEST = 20
-"""Fewer keys with several rows say nothing."""
-_DETERMINED = 0.8
-"""If the mean propensity is above this, rows of one context are alike without being copies."""
+_EXPECTED = 20.0
+"""If chance would make fewer contexts differ, rows that are the same are no evidence."""
+_FEW = 0.2
+"""Of what chance would make: P(Poisson(20) <= 4) = 2e-5."""
 _EQUAL = 1e-6
 """Propensities that differ by less, relatively, are equal but for rounding."""
+
+
+def _none() -> Floats:
+    return np.empty(0)
 
 
 @dataclass(frozen=True)
 class RepeatState(State):
     """The smallest keys, the number of rows with each, and the range of a number over these.
 
-    >>> one = RepeatState(2, np.array([7, 9], np.uint64), np.ones(2), np.ones(2), np.ones(2))
+    >>> half = np.full(2, 0.5)
+    >>> one = RepeatState(np.array([7, 9], np.uint64), np.ones(2), half, np.ones(2), np.ones(2))
     >>> one.merge(one).counts.tolist()
     [2.0, 2.0]
     """
 
-    rows: int = 0
     keys: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     """(k,) ascending, at most `SAMPLED`."""
-    counts: Floats = field(default_factory=lambda: np.empty(0))
+    counts: Floats = field(default_factory=_none)
     """(k,) rows with each."""
-    least: Floats = field(default_factory=lambda: np.empty(0))
+    taken: Floats = field(default_factory=_none)
+    """(k,) the sum of their propensities."""
+    least: Floats = field(default_factory=_none)
     """(k,) the smallest number of these rows."""
-    most: Floats = field(default_factory=lambda: np.empty(0))
+    most: Floats = field(default_factory=_none)
     """(k,) the largest one."""
-    propensity: float = 0.0
-    """The sum of the propensities of all rows."""
 
     def merge(self, other: RepeatState) -> RepeatState:
         """Return the keys of both parts."""
-        keys = np.concatenate([self.keys, other.keys])
         return _smallest(
-            self.rows + other.rows,
-            keys,
+            np.concatenate([self.keys, other.keys]),
             np.concatenate([self.counts, other.counts]),
+            np.concatenate([self.taken, other.taken]),
             np.concatenate([self.least, other.least]),
             np.concatenate([self.most, other.most]),
-            self.propensity + other.propensity,
         )
 
     def repeated(self) -> tuple[int, int]:
         """Return how many of the keys have several rows, and how many of those several numbers.
 
         >>> RepeatState(
-        ...     5,
         ...     np.arange(2, dtype=np.uint64),
         ...     np.array([2.0, 3.0]),
+        ...     np.array([0.5, 1.0]),
         ...     np.array([0.5, 0.1]),
         ...     np.array([0.5, 0.9]),
         ... ).repeated()
@@ -76,19 +78,30 @@ class RepeatState(State):
         return int(several.sum()), int((several & differ).sum())
 
     @property
+    def twins(self) -> float:
+        """Share of the rows that have the key of an earlier one."""
+        if not len(self.counts):
+            return 0.0
+        return float((self.counts - 1.0).sum() / self.counts.sum())
+
+    @property
     def copied(self) -> float | None:
         """Estimated share of the rows that are copies of another one; None if nothing shows it.
 
-        Rows of one context that are all the same, in nine of ten contexts with several rows: chance
-        would give some of them another action or another reward. A logger that seldom explores
-        makes such rows by itself, so that nothing is said of it.
+        Formula: two rows of one context that are not copies have different actions with probability
+        1 - sum_a mu(a|x)^2 = E[1 - mu(A|x)], whatever the rewards. So at least
+
+            sum of 1 - (mean propensity of a context's rows)
+
+        of the contexts with several rows must show different rows on average. Rows are copies if
+        that is at least 20, and at most a fifth of it did. A logger that seldom explores needs more
+        rows for this than one that draws evenly.
         """
-        if self.propensity > _DETERMINED * self.rows:
+        several = self.counts > 1
+        expected = float((1.0 - self.taken[several] / self.counts[several]).sum())
+        if expected < _EXPECTED or self.repeated()[1] > _FEW * expected:
             return None
-        several, differ = self.repeated()
-        if several < _FEWEST or differ > 0.1 * several:
-            return None
-        return float((self.counts - 1.0).sum() / self.counts.sum())
+        return self.twins
 
     @property
     def changed(self) -> tuple[int, int] | None:
@@ -109,16 +122,19 @@ class Repeats(Reduction[RepeatState]):
     Args:
         of: "rows": keys are contexts, numbers tell action, reward and propensity apart.
             "propensities": keys are pairs of a context and an action, numbers are propensities.
+            "contents": keys are rows: context, action, reward and propensity. Rows of a log without
+            context are all of one context.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
     ...     context=[[1.0], [1.0]], action=["a", "a"], reward=[1, 0], propensity=[0.5, 0.9]
     ... )
-    >>> [piwo.reductions.reduce(log, Repeats(of)).repeated() for of in ("rows", "propensities")]
-    [(1, 1), (1, 1)]
+    >>> kinds = ("rows", "propensities", "contents")
+    >>> [piwo.reductions.reduce(log, Repeats(of)).repeated() for of in kinds]
+    [(1, 1), (1, 1), (0, 0)]
     """
 
-    of: Literal["rows", "propensities"]
+    of: Literal["rows", "propensities", "contents"]
 
     @property
     def context(self) -> bool:
@@ -131,43 +147,39 @@ class Repeats(Reduction[RepeatState]):
 
     def update(self, state: RepeatState, batch: Batch) -> RepeatState:
         """Return the state with the rows of a batch added."""
-        assert batch.context is not None
-        keys = context_hashes(batch.context)
+        keys = np.zeros(len(batch), np.uint64)
+        if batch.context is not None:
+            keys = context_hashes(batch.context)
+        numbers = batch.propensity
         if self.of == "propensities":
             keys = scramble(keys ^ scramble(batch.action.astype(np.uint64)))
-            numbers = batch.propensity
+        elif self.of == "contents":
+            keys = scramble(keys ^ content_hashes(batch))
         else:
             # 53 bits of a hash are a float64; 1 + is above 0.
             numbers = 1.0 + (content_hashes(batch) >> np.uint64(12)).astype(np.float64)
+        taken = batch.propensity
         # Most keys of a large log are larger than all that are kept.
         if len(state.keys) == SAMPLED:
             near = np.flatnonzero(keys <= state.keys[-1])
-            keys, numbers = keys[near], numbers[near]
-        taken = float(batch.propensity.sum())
-        one = _smallest(len(batch), keys, np.ones(len(keys)), numbers, numbers, taken)
-        return state.merge(one)
+            keys, numbers, taken = keys[near], numbers[near], taken[near]
+        return state.merge(_smallest(keys, np.ones(len(keys)), taken, numbers, numbers))
 
 
 def _smallest(
-    rows: int,
-    keys: npt.NDArray[np.uint64],
-    counts: Floats,
-    least: Floats,
-    most: Floats,
-    propensity: float,
+    keys: npt.NDArray[np.uint64], counts: Floats, taken: Floats, least: Floats, most: Floats
 ) -> RepeatState:
     """Return the smallest of these keys, each once."""
     if not len(keys):
-        return RepeatState(rows, propensity=propensity)
+        return RepeatState()
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     kept = slice(0, SAMPLED)
     return RepeatState(
-        rows,
         ordered[starts][kept],
         np.add.reduceat(counts[order], starts)[kept],
+        np.add.reduceat(taken[order], starts)[kept],
         np.minimum.reduceat(least[order], starts)[kept],
         np.maximum.reduceat(most[order], starts)[kept],
-        propensity,
     )
