@@ -141,7 +141,7 @@ def test_options_are_named_where_rows_contradict_what_was_declared(piwo, tmp_pat
     frame.to_csv(tmp_path / "log.csv", index=False)
     done = piwo("check", tmp_path / "log.csv", "--context", "x", "--logger", "fixed")
     assert "care: declared fixed, but equal contexts got different propensities" in done.out
-    assert "read the log with --logger learning and --time" in done.out
+    assert "read the log with --logger=learning and --time" in done.out
     assert "columns that --context does not name" in done.out
     done = piwo("check", tmp_path / "log.csv", "--context", "x")
     assert "note: looks like a learning logger" in done.out
