@@ -192,7 +192,7 @@ def test_what_bounds_pay_for_is_said_of_their_kind() -> None:
     drawn = replace(mixed.certificate_, kl=0.25, log_ratio=-0.5)
     assert (
         drawn.paid_for
-        == "a mean log-ratio of -0.5 to the prior in its draws (the divergence is 0.25)"
+        == "a mean log-ratio of -0.5 to the prior over its draws (the divergence is 0.25)"
     )
     mixed = mixed.certificate_
     assert mixed.paid_for == f"a divergence of {mixed.kl:.4g} from the prior"

@@ -491,7 +491,9 @@ def test_a_series_shows_no_number_before_something_is_certified_and_is_then_over
     assert found["a"].certified
     assert found["a"].improvement_lower > 0
     for one in found.values():
-        with pytest.raises(piwo.UsageError, match="it is over; certify later candidates on other"):
+        with pytest.raises(
+            piwo.UsageError, match=r"the series is over, .*; certify later candidates on other"
+        ):
             piwo.certify(log, {"a": a}, earlier=one)
 
 

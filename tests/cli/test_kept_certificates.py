@@ -42,7 +42,9 @@ def test_a_price_below_nothing_is_shown(piwo, rare: Path, roles, tmp_path: Path)
         assert made["kl"] >= 0
         shown = piwo("policy", "show", out)
         assert shown.code == 0, shown.err
-        assert f"a mean log-ratio of {made['log_ratio']:.4g} to the prior in its draws" in shown.out
+        assert (
+            f"a mean log-ratio of {made['log_ratio']:.4g} to the prior over its draws" in shown.out
+        )
         assert piwo("policy", "show", out, "--json").document["certificate"] == made
     assert min(prices) < 0 < max(prices)
     done = piwo("report", rare, *roles, "--policy", out, "--out", page)
@@ -98,7 +100,7 @@ def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, m
     shown = piwo("policy", "show", again)
     assert f"\n  about        {about}\n" in shown.out
     assert "the logging policy (" in shown.out
-    assert "): that one is certified better" in shown.out
+    assert "): the policy above is certified better" in shown.out
     assert "): certified better" in piwo("policy", "show", gated).out
     assert piwo("policy", "show", again, "--json").document["certificate"] == made
     piwo("report", learnable, *roles, "--policy", again, "--policy", gated, "--out", page)
@@ -116,7 +118,7 @@ def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, m
     assert found["about"].startswith(
         "the policy learned from 300 rows; the one to run was learned again"
     )
-    assert "that one is certified better" in piwo("policy", "show", again).out
+    assert "the policy above is certified better" in piwo("policy", "show", again).out
 
 
 def test_a_report_claims_nothing_of_policies_made_from_its_rows(

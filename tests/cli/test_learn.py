@@ -261,7 +261,7 @@ def test_the_open_bandit_log(piwo, shared_data: Path, oracle, tmp_path: Path) ->
     done = piwo("learn", log, *OPEN_BANDIT, *words, "--gate")
     # 42 clicks in 10,000 rows prove next to nothing, and the certificate says so
     assert done.code == 1
-    assert "little can be proved from so little" in done.out
+    assert "bounds from so few rewards are weak" in done.out
     certificate = library.policies.load_with_metadata(out).metadata["certificate"]
     assert certificate["value_lower"] < 0.01
     assert certificate["improvement_lower"] <= 0

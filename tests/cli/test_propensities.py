@@ -172,7 +172,7 @@ def test_what_rests_on_estimates_says_so_where_it_claims(
     out, page = tmp_path / "p", tmp_path / "page.html"
     told = piwo(*commands(visits, out)["learn"], *ESTIMATED).out
     assert "delta 0.05, if the estimated propensities are right (largest calibration error" in told
-    assert ": certified better, if so\n" in told
+    assert ": certified better under this assumption\n" in told
     kept = library.policies.load_with_metadata(out).metadata["certificate"]
     assert kept["assumes"].startswith("the estimated propensities are right")
     assert "--propensity-factor allows for their error" in told

@@ -1,4 +1,4 @@
-"""Certificates: lower bounds on the value of a policy, and what they rest on."""
+"""Certificates: lower bounds on the value of a policy, with the facts that they depend on."""
 
 from __future__ import annotations
 
@@ -28,19 +28,18 @@ SHARED_RULES: Mapping[str, Rule] = {
     "notes": lambda value: isinstance(value, list | tuple) and all(map(text, value)),
     **dict.fromkeys(("bound", "version", "created"), text),
 }
-"""What the fields must be that every certificate has, whatever it certifies."""
+"""The rules of the fields that all certificates have, those of regret too."""
 
 
 @dataclass(frozen=True)
 class Certificate(SavedRecord):
     """Lower bounds on the value of a policy, and on its improvement over a baseline.
 
-    Stored with a policy: on a learner, in a file. It usually certifies that policy; otherwise
-    `about` names the one that it certifies. The baseline is the logging policy unless `baseline`
-    names another.
+    A certificate is stored with a policy: on a learner, or in a file. It usually certifies that
+    policy; otherwise `about` names the one that it certifies. The baseline is the logging policy
+    unless `baseline` names another.
 
-    Each bound is wrong with probability at most delta (each by itself). Numbers are in the reward's
-    own unit.
+    Each bound by itself is wrong with probability at most delta. Values are in the reward's unit.
 
     >>> made = Certificate(
     ...     kind="held-out", value=0.6, value_lower=0.5, improvement_lower=-0.1, logging_value=0.5
@@ -52,84 +51,83 @@ class Certificate(SavedRecord):
     what: ClassVar[str] = "the certificate"
     remedy: ClassVar[str] = "learn the policy again"
     kind: Kind
-    """held-out: on rows that learning never saw. in-sample: on the same rows, paying for the whole
-    class."""
+    """held-out: from rows that learning did not use. in-sample: from the same rows, by bounds that
+    hold for all policies of a class."""
     value: float | None
     """Importance-weighted point estimate on the rows used."""
     value_lower: float | None
-    """v(policy) >= value_lower. None if the rows contradict their propensities: the notes say
+    """v(policy) >= value_lower. None if the rows contradict their propensities; then a note says
     how."""
     improvement_lower: float | None
-    """v(policy) - v(baseline) >= improvement_lower. None likewise, and for rewards without an upper
-    end."""
+    """v(policy) - v(baseline) >= improvement_lower. None for the same reason, and for rewards
+    without an upper end."""
     logging_value: float | None
     """Mean reward on the rows used."""
     about: str | None = None
-    """Which policy it is about, in words, if that is not the one that it is stored with, such as
-    one that was learned again from all rows; None: that one."""
+    """The policy that it certifies, in words. None: the one that it is stored with; that may be
+    another, such as one that was learned again from all rows."""
     assumes: str | None = None
-    """What it assumes of the propensities besides that they are as logged, such as that estimated
-    ones are right; None: nothing."""
+    """Its assumption on the propensities if that is not just that they are as logged: for example,
+    that estimated ones are right. None: no other."""
     baseline: str | None = None
-    """What it is compared with; None: the logging policy."""
+    """Name of the policy that it is compared with; None: the logging policy."""
     baseline_value: float | None = None
-    """Importance-weighted point estimate of what a baseline other than the logging policy is
-    worth."""
+    """Importance-weighted point estimate of the value of a baseline other than the logging
+    policy."""
     bound: str = "mixture"
-    """What both bounds rest on: "mixture", the logged propensities; "mixture-cv", those of the
-    actions not taken too; or "PAC-Bayes"."""
+    """The method of both bounds: "mixture", from the propensities of the logged actions;
+    "mixture-cv", from those of all actions; or "PAC-Bayes"."""
     delta: float = 0.05
     candidates: int = 1
-    """How many different policies were certified on these rows, earlier ones included; the bounds
-    of the call hold together. A held-out certificate pays for each; an in-sample one has paid for
-    the whole class."""
+    """Number of different policies certified on these rows, with those of earlier calls; the bounds
+    of a call hold jointly. A held-out certificate has a union penalty for each; an in-sample one
+    for the whole class."""
     share: float | None = None
-    """The share of delta that its bounds spend, if shares were fixed: of all that was certified
-    together, on other rows too. None: the same for all candidates."""
+    """The share of delta of its bounds, if shares were fixed. The shares of all candidates, also of
+    those on other rows, add up to at most 1. None: all candidates have the same."""
     log_class_size: float = 0.0
-    """log |Pi| that an in-sample certificate pays for; 0 for a held-out one."""
+    """log |Pi|, the penalty of an in-sample certificate; 0 for a held-out one."""
     kl: float | None = None
-    """KL(Q || P), the divergence of the posterior from the prior: what a PAC-Bayes certificate pays
-    in its place. None if it is infinite."""
+    """KL(Q || P), the divergence of the posterior from the prior: the penalty of a PAC-Bayes
+    certificate. None if it is infinite."""
     log_ratio: float | None = None
-    """What is paid for a mixture of policies drawn from a posterior, in place of `kl`: the mean of
-    log dQ/dP over the draws. Its expectation is `kl`; itself it may be negative."""
+    """The penalty for a mixture of policies drawn from a posterior, instead of `kl`: the mean of
+    log dQ/dP over the draws. Its expectation is `kl`, but it may be negative."""
     rows: int = 0
     unit: str | None = None
-    """The column of units: values are means over units of the mean over their rows, and bounds
-    count units. None: bounds count rows."""
+    """The column of units: a value is the mean over units of the mean of their rows, and n counts
+    units. None: n counts rows."""
     units: int | None = None
     training_rows: int = 0
     ess: float | None = None
     mean_weight: float | None = None
     unsupported_mass: float | None = None
-    """Mean probability that the policy gives to what the log cannot show: to actions of propensity
-    0 where full propensities are logged, otherwise to actions that were never logged on the rows
-    used. None if it is not known."""
+    """Mean probability of actions that the log has no information on: those of propensity 0 if full
+    propensities are logged, otherwise those never logged on the rows used. None if unknown."""
     propensity_p: float | None = None
-    """p-value of "the propensities are not too small" (E w <= 1) on the rows used, the smallest of
-    all candidates certified together, and of the baseline, with what all of them pay; below
-    `SUSPICIOUS` nothing is certified."""
+    """p-value of "the propensities are not too small" (E w <= 1) on the rows used: the smallest of
+    all candidates certified together and of the baseline, with the union penalty. Below
+    `SUSPICIOUS`, nothing is certified."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     cost: bool = False
     horizon: int | str | None = None
-    """Declared in advance, so that the bounds hold at all n together as the log grows; None: at
-    this n alone."""
+    """Declared in advance, so that the bounds hold jointly at all n as the log grows; None: at this
+    n only."""
     series: int | None = None
-    """Which call of a series on the same rows made it, from 1 on: the i-th spends delta/(i(i+1)),
-    and shows no numbers unless something is certified. None: no series."""
+    """Number of the call in a series on the same rows, from 1: call i spends delta/(i(i+1)), and
+    shows no numbers unless something is certified. None: no series."""
     score: str | None = None
     """The score that the policy was learned with, and its parameter."""
     parameter: float | None = None
     oracle: str | None = None
     logger: str | None = None
-    """What was declared of the logger, "fixed" or "learning"; "assumed fixed" if nothing was and
-    rows were held out at random, which is valid only then."""
+    """The declared logger, "fixed" or "learning". "assumed fixed": nothing was declared and rows
+    were held out at random, which is valid only for a fixed one."""
     split: Mapping[str, Any] | None = None
-    """How the rows were held out: fraction, seed, and which actions only one side has."""
+    """How rows were held out: fraction, seed, and the actions that only one side has."""
     log_rows: int = 0
     log_digest: str | None = None
-    """Digest of action, reward, propensity and weight of the rows used, whatever their order."""
+    """Digest of action, reward, propensity and weight of the rows used, in any order."""
     version: str = __version__
     created: str = ""
     notes: tuple[str, ...] = ()
@@ -138,7 +136,7 @@ class Certificate(SavedRecord):
     def certified(self) -> bool | None:
         """Whether the policy that it is stored with is certified better than the baseline.
 
-        None if it is about another policy: nothing is proved of the one that it is stored with.
+        None if it certifies another policy: then nothing is proved for the stored one.
         """
         if self.about is None:
             return self.improves
@@ -146,9 +144,9 @@ class Certificate(SavedRecord):
 
     @property
     def improves(self) -> bool:
-        """Whether the policy that it is about is certified better than the baseline.
+        """Whether the policy that it certifies is better than the baseline.
 
-        That is: improvement_lower > 0, and the rows used do not contradict their own propensities.
+        That is: improvement_lower > 0, and the rows used do not contradict their propensities.
         """
         if self.propensity_p is not None and self.propensity_p < SUSPICIOUS:
             return False
@@ -156,17 +154,17 @@ class Certificate(SavedRecord):
 
     @property
     def over(self) -> str:
-        """What the improvement is over, in words."""
+        """The baseline, in words."""
         return compared_with(self.baseline)
 
     @property
     def derived(self) -> Mapping[str, Any]:
-        """Whether it is certified: readers of the file need not know how that is found."""
+        """`certified`, which readers of the file then need not compute."""
         return {"certified": self.certified}
 
     @classmethod
     def rules(cls, low: float) -> Mapping[str, Rule]:
-        """Return what the fields must be, for rewards of at least `low`."""
+        """Return the rule of each field, for rewards of at least `low`."""
         values = (
             "value",
             "improvement_lower",
@@ -175,12 +173,13 @@ class Certificate(SavedRecord):
             "log_ratio",
             "parameter",
         )
+        words = ("score", "oracle", "baseline", "about", "assumes")
         return {
             **SHARED_RULES,
             **dict.fromkeys(values, maybe(number())),
             **dict.fromkeys(("kl", "ess", "mean_weight"), maybe(number(0.0))),
             **dict.fromkeys(("training_rows", "log_rows"), whole(0)),
-            **dict.fromkeys(("score", "oracle", "baseline", "about", "assumes"), maybe(text)),
+            **dict.fromkeys(words, maybe(text)),
             "value_lower": maybe(number(low)),
             **dict.fromkeys(("share", "unsupported_mass"), maybe(number(0.0, 1.0))),
             "candidates": whole(1),
@@ -196,22 +195,26 @@ class Certificate(SavedRecord):
     def today(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a record of an earlier version as it would be written now."""
         made, kl = dict(record), record.get("kl")
-        if isinstance(kl, int | float) and -math.inf < kl < 0.0 and record.get("log_ratio") is None:
-            # what draws pay was once saved as `kl`; a divergence is never negative
+        negative = isinstance(kl, int | float) and -math.inf < kl < 0.0
+        if negative and record.get("log_ratio") is None:
+            # `log_ratio` was once saved as `kl`, and a divergence is never negative.
             made.update(kl=None, log_ratio=kl)
         if "about" not in record:
-            # Files have no kinds of notes, and the files of that version had no other trace of it.
+            # Earlier versions said it in a note, and files do not hold the kinds of notes.
             for note in record.get("notes") or ():
-                _, found, rows = str(note).partition(_OF_ANOTHER)
+                _, found, rows = str(note).partition(_OLD_ABOUT)
                 if found:
                     made.update(about=f"the policy learned from {rows}", certified=None)
         return made
 
     def __repr__(self) -> str:
-        least = f"value_lower={self.value_lower!r}, improvement_lower={self.improvement_lower!r}"
-        return (
-            f"Certificate({self.kind!r}, {least}, certified={self.certified!r}, rows={self.rows})"
-        )
+        facts = [
+            f"value_lower={self.value_lower!r}",
+            f"improvement_lower={self.improvement_lower!r}",
+            f"certified={self.certified!r}",
+            f"rows={self.rows}",
+        ]
+        return f"Certificate({self.kind!r}, {', '.join(facts)})"
 
     def __str__(self) -> str:
         head = f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}"
@@ -220,16 +223,18 @@ class Certificate(SavedRecord):
         lines = [head]
         if self.about is not None:
             lines.append(f"  about        {self.about}")
-        value = f"{_text(self.value)} estimated, {_at_least(self.value_lower)}"
+        value = f"{_shown(self.value)} estimated, {_at_least(self.value_lower)}"
         if self.value_lower is not None and self.value_lower <= self.reward_range[0]:
             value += " (vacuous)"
-        size = f"(effective sample size {_text(self.ess)})"
+        rows = rows_text(self.rows, self.units, self.unit)
+        size = f"(effective sample size {_shown(self.ess)})"
         lines += [
             f"  value        {value}",
             f"  improvement  {self._improvement}: {self._verdict}",
             f"  weights      {self._weights}",
-            f"  rests on     {rows_text(self.rows, self.units, self.unit)} {size}, {self.paid_for}",
+            f"  rests on     {rows} {size}, {self.paid_for}",
         ]
+        # What was not declared is assumed, and readers should see that.
         if self.logger == ASSUMED_FIXED:
             declared = rendered(f"{argument('logger')} is not declared")
             lines.append(f"  assumes      that the logger was fixed ({declared})")
@@ -240,42 +245,45 @@ class Certificate(SavedRecord):
 
     @property
     def _weights(self) -> str:
-        """What the weights show of how much of the policy is in the log."""
-        shown = f"mean {_text(self.mean_weight)}"
+        """The mean weight, and the part of the policy that is not in the log."""
+        shown = f"mean {_shown(self.mean_weight)}"
         if self.unsupported_mass is not None:
-            shown += f", unsupported {_text(self.unsupported_mass)}"
+            shown += f", unsupported {_shown(self.unsupported_mass)}"
         return shown
 
     @property
     def _improvement(self) -> str:
-        """The bound on the improvement, and what it is over."""
+        """The bound on the improvement, and the baseline."""
         compared = self.logging_value
         if self.baseline is not None:
             compared = self.baseline_value
-        line = f"{_at_least(self.improvement_lower)} over {self.over} ({_text(compared)})"
+        line = f"{_at_least(self.improvement_lower)} over {self.over} ({_shown(compared)})"
         if math.isinf(self.reward_range[1]):
             line += ", as rewards have no upper end"
         return line
 
     @property
     def _verdict(self) -> str:
-        """Whether the policy that it is about is certified better, in words."""
+        """Whether the policy that it certifies is better, in words."""
         verdict = "not certified"
         if self.improves:
             verdict = "certified better"
+            # The first line states the assumption.
             if self.assumes is not None:
-                verdict += ", if so"
+                verdict += " under this assumption"
         if self.about is None:
             return verdict
-        return f"that one is {verdict}"
+        # The line `about` names it.
+        return f"the policy above is {verdict}"
 
     @property
     def paid_for(self) -> str:
-        """What the bounds pay for, in words: candidates, or a declared class."""
+        """What the union penalty of the bounds is for, in words: candidates, or a class."""
         if self.kind == "held-out":
             return self._paid_for_candidates
         if self.bound == "PAC-Bayes":
             return self._paid_for_prior
+        # The class may be too large for a float64 number of policies.
         if self.log_class_size > math.log(1e6):
             return f"a class of e^{self.log_class_size:.4g} policies"
         size = round(math.exp(self.log_class_size))
@@ -291,27 +299,27 @@ class Certificate(SavedRecord):
         if self.series is not None:
             paid = f"call {self.series} of a series, {paid}"
         if self.share is not None:
-            paid += f", a share of {self.share:.4g} of delta"
+            paid += f", {self.share:.4g} of delta"
         return paid
 
     @property
     def _paid_for_prior(self) -> str:
         if self.log_ratio is not None:
-            paid = f"a mean log-ratio of {_text(self.log_ratio)} to the prior in its draws"
+            paid = f"a mean log-ratio of {_shown(self.log_ratio)} to the prior over its draws"
             if self.kl is None:
                 return paid
-            return f"{paid} (the divergence is {_text(self.kl)})"
+            return f"{paid} (the divergence is {_shown(self.kl)})"
         if self.kl is None:
             return "an infinite divergence from the prior"
-        return f"a divergence of {_text(self.kl)} from the prior"
+        return f"a divergence of {_shown(self.kl)} from the prior"
 
 
 ASSUMED_FIXED = "assumed fixed"
-_OF_ANOTHER = "the certificate is of the policy learned from "
-"""The text in files from before `about` that says what `about` says now."""
+_OLD_ABOUT = "the certificate is of the policy learned from "
+"""The text of the note that earlier versions wrote instead of the field `about`."""
 
 
-def _text(number: float | None) -> str:
+def _shown(number: float | None) -> str:
     if number is None:
         return "?"
     return f"{number:.4g}"

@@ -1,4 +1,4 @@
-"""certify: certificates of several policies on one log, which hold together, from one request."""
+"""certify: certificates of several policies on one log, which hold jointly."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _FIELDS = frozenset(x.name for x in fields(Certificate))
 class PolicyClass(Protocol):
     """A class of policies that was declared before the log was seen, such as an exhaustive oracle.
 
-    An in-sample certificate is made of such a class, and covers its policies alone: which of them
-    was taken may have been decided by the rewards, the class itself may not.
+    An in-sample certificate covers the policies of such a class only. The rewards may decide which
+    of them is chosen, but not what the class is.
     """
 
     def log_class_size(self) -> float | None:
@@ -69,7 +69,7 @@ def certify(
     horizon: bounds.Horizon = None,
     facts: Mapping[str, Any] | None = None,
 ) -> dict[Any, Certificate]:
-    """Return certificates of several policies on one log, which hold for all of them together.
+    """Return certificates of several policies on one log, which hold jointly.
 
     Formula: value_lower is the mixture lower bound on w R, improvement_lower that on w R + 1 - R
     minus 1, each at log(m / delta) for m candidates on held-out rows, log(|Pi| / delta) in-sample;
@@ -80,41 +80,41 @@ def certify(
     Args:
         log: rows that were not used to make the policies; with `within`, any rows.
         policies: key -> policy over the log's action list.
-        delta: how often a bound may be wrong.
-        within: the class that was declared before these rows were seen, and that the policies were
-            chosen from by looking at them: an oracle such as `piwo.oracles.Exhaustive`. Makes the
-            certificates in-sample. None: the policies were made without these rows, and the
-            certificates are held-out.
-        baseline: the policy to improve on, fixed before these rows were looked at: a policy, or the
-            name of one of those given; None: the logging policy.
+        delta: error probability of a bound.
+        within: the class that the policies were chosen from by looking at these rows, declared
+            before: an oracle such as `piwo.oracles.Exhaustive`. The certificates are then
+            in-sample. None: the policies were made without these rows, and the certificates are
+            held-out.
+        baseline: the policy to improve on, fixed before these rows were seen: a policy, or the name
+            of one of those given; None: the logging policy.
         interval: "auto": "mixture-cv" if the log has the probability of every action
             (`propensities=` or `behavior=`) and the policy gives full vectors, else "mixture";
             either of them by name.
         q: a reward model for "auto" and "mixture-cv", as in `piwo.evaluate`: "forward", each row's
-            predictions from earlier rows alone; or predictions made from other rows. The
-            improvement over a `baseline` goes without it.
-        shares: key -> the share of delta that is spent on that policy, in place of 1/m each; above
-            0, at most 1 in all, fixed before these rows were looked at. Policies that are the same
-            have theirs together.
+            predictions from earlier rows only; or predictions made from other rows. Improvements
+            over a `baseline` do not use it.
+        shares: key -> share of delta for that policy, instead of 1/m each; above 0, at most 1 in
+            all, fixed before these rows were seen. The same policy under several keys has the sum.
         earlier: how many candidates were certified on these rows before, or the last of their
-            certificates, which knows: a holdout that is used again pays for all of them. They must
-            have been made without looking at what was certified. What was certified earlier paid
-            for fewer; only what is certified last has paid for all, and which call is the last must
-            not depend on what was certified: "until one is certified" takes a series.
-        series: this is the first of a series of calls on these rows, which may go on until
-            something is certified: the i-th spends delta/(i(i+1)), delta in all, and all
-            certificates of the series hold together. The next call takes `earlier=` and any
-            certificate of the last one.
-        horizon: None for one look at these rows; a number of rows, or "universal", declared before
-            the first look, if the log grows and is certified again (docs/adaptive.md).
+            certificates. A holdout that is used again has a union penalty for all of them. They
+            must have been made without knowing what was certified. The certificates of the last
+            call are the valid ones, as those of earlier calls paid for fewer candidates; which call
+            is the last must not depend on what was certified. To go on until something is
+            certified, use a series.
+        series: whether this is the first of a series of calls on these rows, which may go on until
+            something is certified. Call i spends delta/(i(i+1)), delta in all, and all certificates
+            of the series hold jointly. The next call takes `earlier=` with any certificate of the
+            last one.
+        horizon: None for one look at these rows; if the log grows and is certified again, a number
+            of rows, or "universal", declared before the first look (docs/adaptive.md).
         facts: further fields of `Certificate` to record.
 
     Returns:
         key -> `Certificate`.
 
     Raises:
-        UsageError: for policies that are known to be learned from these rows (unless they are
-            `within` a class), or that are not of the class, a class of unknown size, an earlier
+        UsageError: for policies that are known to be learned from these rows (except `within` a
+            class), policies that are not of the class, a class of unknown size, an earlier
             certificate on other rows, an interval method without one-sided bounds, and for thinned
             logs.
 
@@ -147,7 +147,7 @@ def certify(
 
 @dataclass(frozen=True)
 class CertificateRequest:
-    """A request for lower bounds, and what its certificates record besides them.
+    """A request for lower bounds, and the other facts of its certificates.
 
     To sum something else in the same pass: `reduce(made.log, Joint((made.sums, other)))`.
 
@@ -161,17 +161,17 @@ class CertificateRequest:
     """
 
     request: Request
-    """Of the policies that differ."""
+    """The request for the distinct policies."""
     same_as: Mapping[Any, Any]
-    """key -> key of the same policy in the request, for every key asked for."""
+    """key, for all that were given -> key of the same policy in the request."""
     kind: Kind
     log_class_size: float
-    """log |Pi| of the declared class, 0 without."""
+    """log |Pi| of the declared class; 0 without one."""
     candidates: int
-    """How many policies the rows have been used for by now."""
+    """How many policies were certified on these rows, with earlier calls."""
     earlier: int | Certificate
-    place: int | None
-    """Which call of a series it is, from 1 on; None outside of one."""
+    series_call: int | None
+    """The number of the call in a series, from 1; None outside of one."""
     facts: Mapping[str, Any]
 
     @classmethod
@@ -193,32 +193,34 @@ class CertificateRequest:
         price: float | None = None,
         provenance: bool = True,
     ) -> Self:
-        """Return the request, checked; the arguments are those of `certify`, and two more.
+        """Return the checked request; the arguments are those of `certify`, and two more.
 
-        `price` is what all bounds pay besides log(1/delta) if that is not a union over policies but
-        a divergence from a prior: the policies were made by looking at these rows, and are of no
-        class that could be counted. `provenance` is whether to refuse policies that were learned
-        from these rows; learners, which hold rows out themselves, pass False for their candidates.
+        `price` is the penalty of all bounds besides log(1/delta), if it is not a union penalty but
+        a divergence from a prior: the policies were chosen by these rows from an infinite class.
+        `provenance` is whether to refuse policies that were learned from these rows; learners,
+        which hold rows out themselves, pass False for their candidates.
 
         Raises:
             UsageError: see `certify`.
         """
         check_named(log, policies)
-        method = _certifying(interval)
-        log.require_provable("no certificate holds")
-        # the same policy under two names is one candidate
+        method = _method_for_certificates(interval)
+        log.require_provable("no certificate is valid")
+        # The same policy under two names is one candidate, and is paid for once.
         first: dict[str, Any] = {}
         same_as: dict[Any, Any] = {}
         for key, policy in policies.items():
             same_as[key] = first.setdefault(policy_digest(policy), key)
         distinct = {key: policies[key] for key in first.values()}
         _check_facts(facts)
-        place = _place(earlier, series, within, delta)
+        series_call = _series_call(earlier, series, within, delta)
         if within is not None:
             check_declared(within, distinct)
-        # the key that names the baseline may be of a policy that is the same as another
         named = isinstance(baseline, str) and baseline in policies
-        given = policies[baseline] if named else baseline
+        given = baseline
+        if named:
+            # Not by its name: that may be of a policy which is the same as another.
+            given = policies[baseline]
         request = Request.of(
             log,
             distinct,
@@ -232,31 +234,31 @@ class CertificateRequest:
         )
         for key, overlap in request.overlaps.items():
             if overlap.certain:
-                raise UsageError(in_sample(key, overlap))
+                raise UsageError(in_sample_message(key, overlap))
         if named and request.baseline is not None:
             request = replace(request, baseline=replace(request.baseline, name=baseline))
         held_out = within is None and price is None
-        _check_lists(request, held_out)
+        _check_inferred_actions(request, held_out)
         if horizon is not None and horizon != "universal" and earlier:
+            # The bets are optimized for log(1/delta) plus the penalty, and must stay as they were.
             raise UsageError(
-                "the bets of a horizon depend on how many candidates pay, so "
+                "the bets of a horizon depend on the number of candidates, so "
                 f"{argument('earlier')} must be 0 with one"
             )
-        fixed = within is None and not earlier
-        candidates, part, size = _count(earlier) + len(distinct), _spent(place), 0.0
+        candidates = _earlier_count(earlier) + len(distinct)
+        part, size = _part_of_delta(series_call), 0.0
         if within is not None:
-            size = within.log_class_size() or 0.0
-        if price is not None:
+            # log |Pi|: a union over the whole class covers every candidate in it.
+            size = union = within.log_class_size() or 0.0
+        elif price is not None:
             union = max(0.0, price)
-        elif within is not None:
-            # the union over the whole class, log |Pi|, covers every candidate in it
-            union = size
         else:
-            # held-out rows pay for every candidate; a series, log(N / part) with its part of delta
-            paying = candidates if place is None else len(distinct)
+            # log N for the N candidates of all calls; in a series, log(N / part) for this call's.
+            paying = len(distinct) if series_call is not None else candidates
             union = math.log(paying) - math.log(part)
-        kept = _shares(shares, same_as, fixed=fixed, place=place)
-        budget = ErrorBudget(delta, union=union, shares=kept, part=part)
+        may_have_shares = within is None and not earlier
+        each = _shares(shares, same_as, allowed=may_have_shares, series_call=series_call)
+        budget = ErrorBudget(delta, union=union, shares=each, part=part)
         return cls(
             request=replace(request, budget=budget),
             same_as=same_as,
@@ -264,7 +266,7 @@ class CertificateRequest:
             log_class_size=size,
             candidates=candidates,
             earlier=earlier,
-            place=place,
+            series_call=series_call,
             facts=facts or {},
         )
 
@@ -275,7 +277,7 @@ class CertificateRequest:
 
     @property
     def sums(self) -> Joint:
-        """What must be summed over the log: what the bounds need, and a digest of the rows."""
+        """The sums over the log that the bounds need, and a digest of the rows."""
         return Joint((self.request.sums, Digest()))
 
     def finish(
@@ -288,23 +290,24 @@ class CertificateRequest:
             raw: key -> bounds that were computed elsewhere; None: those of the interval methods.
         """
         digest = states[1].text(self.log.actions)
-        before = None
+        earlier_digest = None
         if isinstance(self.earlier, Certificate):
-            before = self.earlier.log_digest
-        if before is not None and before != digest:
+            earlier_digest = self.earlier.log_digest
+        # A certificate made by hand may have none.
+        if earlier_digest is not None and earlier_digest != digest:
             raise UsageError(
-                "the earlier certificate is of other rows, so they are not used "
-                f"again; leave {argument('earlier')} out"
+                "the earlier certificate is of other rows, so these are not used again; "
+                f"leave {argument('earlier')} out"
             )
         found = self.request.finish(states[0], raw)
         result = with_masses(self.log, self.request.policies, found)
         made = {key: self._certificate(key, result, digest) for key in result.policies}
-        if self.place is not None and not any(one.improves for one in made.values()):
+        if self.series_call and not any(one.improves for one in made.values()):
             made = {key: _withheld(one) for key, one in made.items()}
         return {key: made[one] for key, one in self.same_as.items()}
 
     def moments(self, states: tuple[Any, ...]) -> dict[Any, MomentState]:
-        """Return key -> the sums of weights and rewards that point estimates are made of.
+        """Return key -> the sums of weights and rewards for point estimates.
 
         Args:
             states: of `sums`.
@@ -313,23 +316,24 @@ class CertificateRequest:
         return {key: each[one][0].moments for key, one in self.same_as.items()}
 
     def _certificate(self, key: Any, result: RequestResult, digest: str) -> Certificate:
-        """Return one certificate; bounds are withheld if something contradicts them.
+        """Return one certificate; without bounds if the rows contradict their propensities.
 
         Args:
             key: of the policy.
-            result: what the pass over the log found.
+            result: the results of the pass over the log.
             digest: of the rows.
         """
         found, log, budget = result.policies[key], self.log, self.request.budget
         moments, n = found.evidence.state.moments, found.evidence.rows
+        # On the unit scale, where no value is below 0.
         low = max(0.0, found.raw.interval.lower or 0.0)
-        # without rows there is no mean
+        # Without rows there is no mean.
         logged = mean_weight = None
         if n:
             logged, mean_weight = log.value(moments.reward / n), moments.w / n
         made = Certificate(
             kind=self.kind,
-            value=_point(log, moments),
+            value=_point_estimate(log, moments),
             value_lower=None,
             improvement_lower=None,
             logging_value=logged,
@@ -350,10 +354,10 @@ class CertificateRequest:
             reward_range=log.reward_range,
             cost=log.columns.cost,
             horizon=self.request.horizon,
-            series=self.place,
+            series=self.series_call,
             assumes=log.assumption,
             log_digest=digest,
-            logger=_logger(log),
+            logger=_logger_of(log),
             created=now(),
             notes=self._notes(found, low, result.contradicted),
             **self.facts,
@@ -366,13 +370,13 @@ class CertificateRequest:
         if result.contradicted is None:
             gain = found.raw.gain
             if gain is not None:
-                # rewards are in [0, 1] on the unit scale, so no difference is below -1
+                # On the unit scale, no difference of values is below -1.
                 gain = log.span * max(-1.0, gain)
             made = replace(made, value_lower=log.value(low), improvement_lower=gain)
         return made
 
     def _notes(self, found: PolicyResult, low: float, why_not: Note | None) -> tuple[Note, ...]:
-        """Return what a reader of one certificate must know, most important first."""
+        """Return the notes of one certificate, the most important first."""
         notes = [*as_notes(self.log.propensity_caveats, "propensity-error")]
         if found.copied is not None:
             notes.append(copies_note(found.copied))
@@ -380,9 +384,9 @@ class CertificateRequest:
             notes.append(logger_note("fixed", found.logger_changed))
         if self.log.columns.unit is not None:
             notes.append(unit_note(self.log.columns.unit))
-        if self.earlier and not self.place:
-            notes.append(_last_call())
-        notes += _notes(found.evidence.state.moments, low, why_not)
+        if self.earlier and not self.series_call:
+            notes.append(_used_before_note())
+        notes += _evidence_notes(found.evidence.state.moments, low, why_not)
         if found.provenance is not None:
             notes.append(found.provenance)
         return (*notes, *self.log.caveats)
@@ -391,13 +395,13 @@ class CertificateRequest:
 def _check_baseline(log: Log, baseline: Baseline) -> None:
     """Raise for a baseline that was learned from the rows of an in-sample certificate.
 
-    What is paid for the class covers its policies, not pairs of a policy and a baseline.
+    The union penalty covers the policies of the class, not pairs of a policy and a baseline.
     """
     overlap = overlaps(log, {baseline.key: baseline.policy})[baseline.key]
     if overlap.certain:
         raise UsageError(
             f"the baseline was learned from part of this log ({overlap.how}), and must be fixed "
-            "before; certify on rows that did not make it"
+            "before; certify on rows that it was not learned from"
         )
 
 
@@ -410,23 +414,23 @@ def _check_facts(facts: Any) -> None:
             )
 
 
-def _check_lists(request: Request, held_out: bool) -> None:
-    """Raise for policies that play whatever labels were logged, if nothing else notices them.
+def _check_inferred_actions(request: Request, held_out: bool) -> None:
+    """Raise for policies over an action list that was inferred from the log and may lack actions.
 
-    On held-out rows the test of the propensities does, but not for a baseline.
+    On held-out rows, the test of the propensities detects this, except for a baseline.
     """
-    exposed: list[Policy] = []
+    unprotected: list[Policy] = []
     if request.baseline is not None:
-        exposed.append(request.baseline.policy)
+        unprotected.append(request.baseline.policy)
         if not held_out:
             _check_baseline(request.log, request.baseline)
     if not held_out:
-        exposed += request.policies.values()
-    check_actions_known(request.log, exposed)
+        unprotected += request.policies.values()
+    check_actions_known(request.log, unprotected)
 
 
-def _certifying(interval: str) -> IntervalMethod:
-    """Return the interval method of that name, if certificates can rest on it."""
+def _method_for_certificates(interval: str) -> IntervalMethod:
+    """Return the interval method of a name, if it gives one-sided bounds."""
     method = interval_named(interval)
     if not method.certifies:
         known = ", ".join(name for name, one in INTERVALS.items() if one.certifies)
@@ -436,23 +440,23 @@ def _certifying(interval: str) -> IntervalMethod:
     return method
 
 
-def in_sample(key: Any, overlap: Overlap) -> str:
+def in_sample_message(key: Any, overlap: Overlap) -> str:
     """Return why a policy is not certified on rows that it was learned from."""
     whose = f"policy {key!r}"
-    if isinstance(key, tuple):  # see Baseline.key
+    # The key of a baseline is a tuple of words: see `Baseline.key`.
+    if isinstance(key, tuple):
         whose = " ".join(map(str, key))
     return (
-        f"{whose} was learned from part of this log ({overlap.how}), so that no "
-        "certificate on it holds; certify on other rows, or give the declared class "
-        f"that it is of ({argument('within')})"
+        f"{whose} was learned from part of this log ({overlap.how}), so no certificate on it "
+        f"is valid; certify on other rows, or give the declared class ({argument('within')})"
     )
 
 
 def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
-    """Raise for policies that are not of a declared class of known size.
+    """Raise for policies that are not in a declared class of known size.
 
     Raises:
-        UsageError: naming the policy, or what is wrong with the class.
+        UsageError: naming the policy, or with the fault of the class.
 
     >>> import piwo
     >>> a, b = (piwo.policies.Constant(x, ["a", "b"]) for x in "ab")
@@ -465,27 +469,28 @@ def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
         )
     if within.log_class_size() is None:
         raise UsageError(
-            "the class has unknown size, so no in-sample certificate holds; certify "
-            "on rows that learning did not see"
+            "the class has unknown size, so no in-sample certificate is valid; certify on "
+            "rows that were not used to learn"
         )
     for key, policy in policies.items():
         if not within.contains(policy):
             raise UsageError(
-                f"policy {key!r} is not in the class that was declared, whose "
-                "certificate covers its policies alone; certify this one on rows that "
-                f"did not make it, without {argument('within')}"
+                f"policy {key!r} is not in the class that was declared, and an in-sample "
+                "certificate covers that class only; certify this policy on rows that it was "
+                f"not learned from, without {argument('within')}"
             )
 
 
-def _count(earlier: Any) -> Any:
-    """Return how many candidates were certified earlier."""
+def _earlier_count(earlier: Any) -> Any:
+    """Return how many candidates were certified earlier, not checked yet."""
     if isinstance(earlier, Certificate):
         return earlier.candidates
     return earlier
 
 
 def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
-    count = _count(earlier)
+    count = _earlier_count(earlier)
+    # True is an int to Python, and an error here.
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise UsageError(
             f"{argument('earlier')} is {earlier!r:.80}, expected a whole number of at "
@@ -499,18 +504,19 @@ def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
         )
 
 
-def _logger(log: Log) -> str | None:
-    """Return what is declared of the logger, or has to be assumed: see `Certificate.logger`."""
+def _logger_of(log: Log) -> str | None:
+    """Return the declared logger, or the one that is assumed: see `Certificate.logger`."""
     chosen = log.selector
+    # Without a cut in time, rows were held out at random.
     if log.logger is None and isinstance(chosen, HeldOut) and chosen.cut is None:
         return ASSUMED_FIXED
     return log.logger
 
 
 def _withheld(made: Certificate) -> Certificate:
-    """Return a certificate of a series without numbers that the next candidate could be bred from.
+    """Return a certificate of a series without the numbers that later candidates could use.
 
-    If all that is shown before the first success is that there was none, candidates can depend on
+    If the only fact shown before the first success is that there was none, candidates depend on
     nothing else, and each call's part of delta covers its own: the sum of the parts is delta.
     """
     note = Note(
@@ -532,8 +538,7 @@ def _withheld(made: Certificate) -> Certificate:
     )
 
 
-def _last_call() -> Note:
-    """Return the note for rows that earlier calls have used."""
+def _used_before_note() -> Note:
     return Note(
         "these rows were used before: the bounds hold if neither the candidates nor "
         "which call is the last depend on what earlier calls showed; going on until "
@@ -542,69 +547,78 @@ def _last_call() -> Note:
     )
 
 
-def _place(earlier: Any, series: Any, within: PolicyClass | None, delta: float) -> int | None:
-    """Return which call of a series it is, None outside of one."""
+def _series_call(earlier: Any, series: Any, within: PolicyClass | None, delta: float) -> int | None:
+    """Return the number of this call in its series; None outside of one."""
     _check_earlier(earlier, within)
     check_flag("series", series)
-    before = None
+    last = None
     if isinstance(earlier, Certificate):
-        before = earlier.series
-    if before is None and not series:
+        last = earlier.series
+    if last is None and not series:
         return None
     if within is not None:
         raise UsageError(
             "an in-sample certificate has paid for its whole class, later ones "
             f"included; leave {argument('series')} out"
         )
-    if before is None and earlier:
+    if last is None and earlier:
         raise UsageError(
-            "a series is declared in its first call, and what was certified earlier "
-            f"is of none; leave {argument('series')} out"
+            "a series is declared in its first call, and the earlier certificates are "
+            f"not of a series; leave {argument('series')} out"
         )
-    if before is not None and earlier.value_lower is not None:
+    # Later candidates could be made from the numbers: see `_withheld`.
+    if last is not None and earlier.value_lower is not None:
         raise UsageError(
-            "the series has certified something and shown its numbers, so that it is over; certify "
-            "later candidates on other rows"
+            "the series is over, as it has certified something and shown its numbers; "
+            "certify later candidates on other rows"
         )
-    if before is not None and earlier.delta != delta:
+    if last is not None and earlier.delta != delta:
         raise UsageError(
             f"{argument('delta')} is {shown(delta)}, and the series was declared with "
             f"{earlier.delta:g}; use the same"
         )
-    if before is None:
+    if last is None:
         return 1
-    return before + 1
+    return last + 1
 
 
-def _spent(place: int | None) -> float:
-    """Return the share of delta that a call of a series spends: 1/2, 1/6, 1/12, ...; 1 in all."""
-    if place is None:
+def _part_of_delta(series_call: int | None) -> float:
+    """Return the part of delta that a call of a series spends: 1/2, 1/6, 1/12, ..., in all 1."""
+    if series_call is None:
         return 1.0
-    return 1.0 / (place * (place + 1.0))
+    # The sum of 1/(i(i + 1)) over i = 1, 2, ... is 1.
+    return 1.0 / (series_call * (series_call + 1.0))
 
 
 def _shares(
-    shares: Any, same_as: Mapping[Any, Any], *, fixed: bool, place: int | None
+    shares: Any, same_as: Mapping[Any, Any], *, allowed: bool, series_call: int | None
 ) -> Mapping[Any, float] | None:
-    """Return key -> share of delta, for each policy that differs; None: equal shares."""
-    if shares is not None and not fixed and place is None:
+    """Return key -> share of delta, for each distinct policy; None: equal shares.
+
+    Args:
+        shares: see `certify`.
+        same_as: see `CertificateRequest.same_as`.
+        allowed: whether this is one call on held-out rows.
+        series_call: see `CertificateRequest.series_call`.
+    """
+    if shares is not None and not allowed and series_call is None:
         raise UsageError(
             f"{argument('shares')} are of one call on held-out rows; leave them out "
             f"with {argument('within')} or {argument('earlier')}"
         )
-    if shares is None and place is None:
+    if shares is None and series_call is None:
         return None
     if shares is None:
-        distinct = dict.fromkeys(same_as.values())
-        each = dict.fromkeys(distinct, 1.0 / len(distinct))
+        each = dict.fromkeys(same_as.values(), 1.0 / len(set(same_as.values())))
     else:
         each = _joined_shares(shares, same_as)
-    # a call of a series has only its part of delta to share
-    return {key: share * _spent(place) for key, share in each.items()}
+    # A call of a series has only its part of delta to share.
+    part = _part_of_delta(series_call)
+    return {key: share * part for key, share in each.items()}
 
 
 def _joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
-    """Return the shares of delta of the distinct policies: the sum over those that are the same.
+    """Return key -> share of delta, for each distinct policy: the sum over its keys.
 
     Args:
         shares: key -> share.
@@ -619,6 +633,7 @@ def _joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
     valid = isinstance(shares, Mapping) and shares.keys() == same_as.keys()
     if valid:
         positive = all(isinstance(x, int | float) and x > 0 for x in shares.values())
+        # Shares such as ten times 0.1 add up to 1 but for rounding.
         valid = positive and sum(shares.values()) <= 1.0 + 1e-12
     if not valid:
         raise UsageError(
@@ -631,16 +646,25 @@ def _joined_shares(shares: Any, same_as: Mapping[Any, Any]) -> dict[Any, float]:
     return joined
 
 
-def _point(log: Log, sums: MomentState) -> float | None:
+def _point_estimate(log: Log, sums: MomentState) -> float | None:
+    """Return the importance-weighted estimate in the reward's unit; None if it is not finite."""
     value = importance_weighted(sums, log.origin).value
     if value is None or not math.isfinite(value):
         return None
     return log.value(value)
 
 
-def _notes(sums: MomentState, low: float, why_not: Note | None) -> list[Note]:
+def _evidence_notes(sums: MomentState, low: float, why_not: Note | None) -> list[Note]:
+    """Return the notes on why there is no bound, or why one says little.
+
+    Args:
+        sums: of weights and rewards of the policy.
+        low: its certified value on the unit scale.
+        why_not: why no bound is given; None if one is.
+    """
     notes = []
     if why_not is not None:
+        # Weights of tiny propensities may overflow.
         mean, number = sums.w / sums.rows, "beyond float64"
         if math.isfinite(mean):
             number = f"{mean:.4g}"
@@ -657,15 +681,15 @@ def _notes(sums: MomentState, low: float, why_not: Note | None) -> list[Note]:
     if sums.rows and sums.reward < 100:
         notes.append(
             Note(
-                f"the {what} hold a total reward of {sums.reward:.4g} on the scale from 0 to 1; "
-                "little can be proved from so little",
+                f"the {what} have a total reward of {sums.reward:.4g} on the scale from 0 to 1; "
+                "bounds from so few rewards are weak",
                 kind="few-rewards",
             )
         )
     if low <= 0 and why_not is None:
         notes.append(
             Note(
-                "the value bound is vacuous: it says no more than the reward range does",
+                "the value bound is vacuous: no higher than the lowest possible reward",
                 kind="vacuous",
             )
         )

@@ -14,7 +14,7 @@ from piwo.certificates.certify import (
     CertificateRequest,
     PolicyClass,
     check_declared,
-    in_sample,
+    in_sample_message,
 )
 from piwo.checks import check_kind
 from piwo.errors import UsageError
@@ -38,11 +38,12 @@ from piwo.visible import visible_lines
 __all__ = ["RegretCertificate", "regret_certificate"]
 
 SELF = "policy"
+"""The key of the policy that runs."""
 
 
 @dataclass(frozen=True)
 class RegretCertificate(SavedRecord):
-    """Upper bounds on the regret of one policy, in the reward's unit, which hold together.
+    """Upper bounds on the regret of one policy, in the reward's unit, which hold jointly.
 
     >>> RegretCertificate("comparators", {"old": 0.02, "new": 0.3}, 0.05, "held-out").regret_upper
     0.3
@@ -51,21 +52,21 @@ class RegretCertificate(SavedRecord):
     what: ClassVar[str] = "the regret certificate"
     remedy: ClassVar[str] = "certify the policy again"
     scope: Literal["comparators", "class"]
-    """comparators: those named; class: every policy of a finite class, whichever is best."""
+    """comparators: the named policies; class: every policy of a finite class, so also its best."""
     against: Mapping[str, float | None]
-    """Name of the comparator, or of the oracle of the class -> v(comparator) - v(policy) is at most
-    this. None if the rows contradict their propensities: the notes say how."""
+    """Name of the comparator, or of the oracle of the class -> upper bound on v(comparator) -
+    v(policy). None if the rows contradict their propensities; then a note says how."""
     delta: float
     kind: Kind
     log_class_size: float = 0.0
-    """log |Pi| that an in-sample certificate pays for."""
+    """log |Pi|, the penalty of an in-sample certificate."""
     rows: int = 0
     unit: str | None = None
-    """The column of units, whose means the bounds are on; None: bounds count rows."""
+    """The column of units, over whose means the values are; None: over rows."""
     units: int | None = None
     propensity_p: float | None = None
-    """p-value of "the propensities are not too small" (E w <= 1), the smallest of the policy and
-    all comparators, with what they pay; below `SUSPICIOUS` there is no bound."""
+    """p-value of "the propensities are not too small" (E w <= 1): the smallest of the policy and
+    all comparators, with the union penalty. Below `SUSPICIOUS` there is no bound."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     cost: bool = False
     log_digest: str | None = None
@@ -73,17 +74,18 @@ class RegretCertificate(SavedRecord):
     created: str = ""
     notes: tuple[str, ...] = ()
     bound: str = "mixture"
-    """What the policy is measured with: "mixture", the logged propensities; "mixture-cv", those of
-    the actions not taken too."""
+    """The method for the policy: "mixture", from the propensities of the logged actions;
+    "mixture-cv", from those of all actions."""
 
     @property
     def regret_upper(self) -> float | None:
         """The largest of the bounds; None if there is none."""
-        return max((most for most in self.against.values() if most is not None), default=None)
+        given = [most for most in self.against.values() if most is not None]
+        return max(given, default=None)
 
     @classmethod
-    def rules(cls, low: float) -> Mapping[str, Rule]:  # noqa: ARG003 (regrets do not depend on it)
-        """Return what the fields must be."""
+    def rules(cls, low: float) -> Mapping[str, Rule]:  # noqa: ARG003 (regrets do not use it)
+        """Return the rule of each field."""
         return {
             **SHARED_RULES,
             "unit": maybe(text),
@@ -105,7 +107,7 @@ class RegretCertificate(SavedRecord):
             elif most >= 0:
                 lines.append(f"  below {other} by at most {most:.4g}")
             else:
-                # a negative regret is an improvement
+                # A negative regret is an improvement.
                 lines.append(f"  better than {other} by at least {-most:.4g}")
         return visible_lines(lines + [f"  note: {note}" for note in self.notes])
 
@@ -119,7 +121,7 @@ def regret_certificate(
     within: PolicyClass | None = None,
     interval: str = "auto",
 ) -> RegretCertificate:
-    """Return how far a policy can be below others. Answers: what do we lose at most by running it?
+    """Return bounds on how far a policy is below others. Answers: what can running it cost?
 
     Formula: against N comparators, each minus the improvement over it that
     `piwo.certify(baseline=)` certifies at delta/N. Against a class, `piwo.bounds.best_value_upper`
@@ -128,18 +130,18 @@ def regret_certificate(
     Args:
         log: rows that were not used to make the policy; with `within`, any rows.
         policy: the one that runs; see `piwo.evaluate` for what a policy may be.
-        against: name -> comparator, each fixed before looking; or an exact oracle, for the best of
-            its class.
+        against: name -> comparator, each fixed before these rows were seen; or an exact oracle, for
+            the best of its class.
         delta: joint error probability of all bounds.
         within: the declared class that the policy was chosen from by looking at these rows; see
             `piwo.certify`.
-        interval: how the policy is measured; see `piwo.certify`.
+        interval: the method for the policy; see `piwo.certify`.
 
     Returns:
         A `RegretCertificate`.
 
     Raises:
-        UsageError: for an oracle that is not exact, a policy that is not of the class, thinned
+        UsageError: for an oracle that is not exact, a policy that is not in the class, thinned
             logs, rewards without an upper end.
 
     Source: docs/theory.md, section "Regret certificates".
@@ -156,22 +158,22 @@ def regret_certificate(
     True
     """
     check_kind("log", log, Log, "; piwo.read makes one")
-    log.require_provable("no certificate holds")
+    log.require_provable("no certificate is valid")
     if not math.isfinite(log.reward_range[1]):
         raise UsageError(
-            "a regret certificate needs rewards with an upper end, else nothing "
-            f"bounds what another policy earns; declare {argument('reward_range')}"
+            "a regret certificate needs rewards with an upper end, as the value of another "
+            f"policy has no bound otherwise; declare {argument('reward_range')}"
         )
     bounds.log_inv_delta(delta)
     if within is not None:
         check_declared(within, {SELF: policy})
-    # an in-sample certificate may be of a policy that was chosen by these rows; comparators may not
-    asked = {SELF: policy}
+    # The policy of an in-sample certificate may be chosen by these rows; comparators may not.
+    fixed_before = {SELF: policy}
     if within is not None:
-        asked = {}
+        fixed_before = {}
     if isinstance(against, Mapping):
-        asked |= against
-    unknown = _made_elsewhere(log, asked)
+        fixed_before |= against
+    provenance_notes = _provenance_notes(log, fixed_before)
     if isinstance(against, Oracle):
         made = CertificateRequest.of(
             log,
@@ -182,7 +184,7 @@ def regret_certificate(
             provenance=False,
         )
         found = _of_class(made, policy, against, delta)
-        return replace(found, notes=(*found.notes, *unknown))
+        return replace(found, notes=(*found.notes, *provenance_notes))
     if not isinstance(against, Mapping):
         raise UsageError(
             f"{argument('against')} is {against!r:.80}, expected name -> comparator, "
@@ -201,44 +203,48 @@ def regret_certificate(
         interval=interval,
         provenance=False,
     )
-    found = _of_comparators(made, dict(zip(against, ready.values(), strict=True)), against, delta)
-    return replace(found, notes=(*found.notes, *unknown))
+    comparators = dict(zip(against, ready.values(), strict=True))
+    found = _of_comparators(made, comparators, against, delta)
+    return replace(found, notes=(*found.notes, *provenance_notes))
 
 
-def _made_elsewhere(log: Log, policies: Mapping[str, Any]) -> list[Note]:
+def _provenance_notes(log: Log, policies: Mapping[str, Any]) -> list[Note]:
     """Return notes on policies that may have been learned from these rows.
 
     Raises:
-        UsageError: for one that was.
+        UsageError: for a policy that was.
     """
     notes: list[Note] = []
     for key, overlap in overlaps(log, policies).items():
         if overlap.certain:
-            raise UsageError(in_sample(key, overlap))
+            raise UsageError(in_sample_message(key, overlap))
         if overlap.note is not None:
             notes.append(Note(f"{key}: {overlap.note.template}", overlap.note.kind))
     return notes
 
 
 def _of_comparators(
-    made: CertificateRequest, others: Mapping[str, Policy], given: Mapping[str, Any], delta: float
+    made: CertificateRequest,
+    others: Mapping[str, Policy],
+    given: Mapping[str, Any],
+    delta: float,
 ) -> RegretCertificate:
     """Return the certificate against named policies.
 
     Args:
-        made: of the policy, at its share of delta.
+        made: the request for the policy, at its share of delta.
         others: name -> comparator, ready for the log.
-        given: name -> comparator, as its user gave it.
-        delta: of all bounds together.
+        given: name -> comparator, as the user gave it.
+        delta: joint error probability of all bounds.
     """
     request, log = made.request, made.log
     mine, method = request.policies[SELF], request.methods[SELF]
-    # over the logging policy, the certificate itself has the improvement
-    pairs = {
-        name: Difference.of(mine, one, method)
-        for name, one in others.items()
-        if Baseline.of(log, {}, given[name]) is not None
-    }
+    pairs: dict[str, Difference] = {}
+    for name, one in others.items():
+        # The request itself has the improvement over the logging policy.
+        if Baseline.of(log, {}, given[name]) is not None:
+            pairs[name] = Difference.of(mine, one, method)
+    # One pass: the policy, its differences, and the weights of the comparators for the test.
     sums, paired, states = reduce(
         log,
         Joint(
@@ -250,18 +256,21 @@ def _of_comparators(
         ),
     )
     result = request.finish(sums[0])
-    itself = result.policies[SELF].raw
-    gains = dict.fromkeys(others, itself.gain)
-    each = request.budget.log_inv_delta(SELF)
+    own_bounds = result.policies[SELF].raw
+    gains = dict.fromkeys(others, own_bounds.gain)
+    # Delta / N for each of N comparators: see `regret_certificate`.
+    log_inv_delta = request.budget.log_inv_delta(SELF)
     for (name, pair), state in zip(pairs.items(), paired, strict=True):
-        gains[name] = pair.lower(state, each)
-    claimed = {SELF: itself}
+        gains[name] = pair.lower(state, log_inv_delta)
+    claimed = {SELF: own_bounds}
     for name, gain in gains.items():
         claimed[name] = RawBounds(bounds.Interval(None, None), gain)
-    tested = {("comparator", name): x for name, x in zip(others, states, strict=True)}
+    tested = {}
+    for name, state in zip(others, states, strict=True):
+        tested["comparator", name] = state
     p_values = request.p_values(result, tested)
     why_not = contradiction(p_values, claimed, log.reward_range)
-    # regret: v(comparator) - v(policy) is at most -LB(v(policy) - v(comparator))
+    # The regret v(comparator) - v(policy) is at most -LB(v(policy) - v(comparator)).
     most = {name: -gain for name, gain in gains.items() if gain is not None}
     return _regret(made, sums, "comparators", most, delta, min(p_values.values()), why_not)
 
@@ -272,17 +281,17 @@ def _of_class(
     """Return the certificate against the best policy of the class of an exact oracle.
 
     Args:
-        made: of the policy, at half of delta.
-        policy: as its user gave it.
+        made: the request for the policy, at delta/2.
+        policy: as the user gave it.
         oracle: of the class.
-        delta: of both bounds together.
+        delta: joint error probability of both bounds.
     """
     size = oracle.log_class_size()
     if not oracle.exact or size is None:
         raise UsageError(
-            f"a bound for a whole class needs an exact oracle, and {oracle.name} finds "
-            "some policy with a small loss, not the smallest; use oracles.Exhaustive, "
-            "or name comparators"
+            f"a bound for a whole class needs an exact oracle, and {oracle.name} may not "
+            "find the policy with the smallest loss; use piwo.oracles.Exhaustive, or name "
+            "comparators"
         )
     request, log = made.request, made.log
     check_actions_known(log, request.policies.values())
@@ -290,15 +299,22 @@ def _of_class(
     result = request.finish(sums[0])
     n, mine = result.policies[SELF].evidence.rows, result.policies[SELF].raw
     grid = bounds.gamma_grid_ls(n, size, delta)
+    # A log of few rows has no grid: lam = 2 gamma then.
     bets = grid.bets or (2.0 * bounds.gamma_auto(n, size, delta),)
-    # min over the class of the sum of linear LS losses, at each bet
-    least = oracle.least_losses(log, [LSLinear(bet) for bet in bets])
+    # L(lam) / n, with L(lam) = min over pi of the sum of linear LS losses, at each bet lam
+    losses = oracle.least_losses(log, [LSLinear(bet) for bet in bets])
+    mean_losses = [float(loss) / n for loss in losses]
+    # max over pi of v(pi) <= best, at log(2 |Pi| / delta)
     half = bounds.log_inv_delta(delta, statements=2)
-    best = bounds.best_value_upper([float(x) / n for x in least], bets, n, half + size)
-    claimed = {SELF: mine, "the best of the class": RawBounds(bounds.Interval(0.0, best))}
-    if oracle.contains(policy):  # then it is at most the best
-        claimed[SELF] = replace(mine, interval=bounds.Interval(mine.interval.lower, best))
+    best = bounds.best_value_upper(mean_losses, bets, n, half + size)
+    best_bounds = RawBounds(bounds.Interval(0.0, best))
+    claimed = {SELF: mine, "the best of the class": best_bounds}
+    if oracle.contains(policy):
+        # Its value is then at most that of the best.
+        interval = bounds.Interval(mine.interval.lower, best)
+        claimed[SELF] = replace(mine, interval=interval)
     why_not = contradiction(result.p_values, claimed, log.reward_range)
+    # The regret max v(pi) - v(policy) is at most best - LB(v(policy)), at delta/2 each.
     most = {oracle.name: min(1.0, best) - (mine.interval.lower or 0.0)}
     evidence = min(result.p_values.values())
     return _regret(made, sums, "class", most, delta, evidence, why_not)
@@ -313,6 +329,17 @@ def _regret(
     evidence: float,
     why_not: Note | None,
 ) -> RegretCertificate:
+    """Return the certificate, in the reward's unit and with its notes.
+
+    Args:
+        made: the request for the policy.
+        sums: the states of its sums.
+        scope: see `RegretCertificate.scope`.
+        most: name -> upper bound on the regret, on the unit scale.
+        delta: joint error probability of all bounds.
+        evidence: p-value of "the propensities are not too small".
+        why_not: why no bound is given; None if one is.
+    """
     request, log = made.request, made.log
     policies, digest = sums[0][0], sums[1]
     notes = list(as_notes(log.propensity_caveats, "propensity-error"))
@@ -322,7 +349,7 @@ def _regret(
         notes.append(refusal(why_not))
     elif min(most.values()) >= 1.0:
         notes.append(
-            Note("the bound is vacuous: it says no more than the reward range does", kind="vacuous")
+            Note("the bound is vacuous: no lower than the largest possible regret", "vacuous")
         )
     against: dict[str, float | None] = dict.fromkeys(most)
     if why_not is None:
