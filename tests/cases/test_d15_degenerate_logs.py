@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
 from piwo import bounds
+from piwo.cli.main import main
 
 LABEL = "Łódź −5 %"
 # a locale without UTF-8, which Python is kept from repairing
@@ -22,6 +23,36 @@ def refuse(token: str) -> NoReturn:
     raise ValueError(f"{token} is not JSON")
 
 
+SEVERAL = """
+import json, sys
+from piwo.cli.main import main
+for words in json.loads(sys.argv[1]):
+    code = main(words)
+    for stream in (sys.stdout, sys.stderr):
+        stream.write(f"\\0{code}\\0")
+        stream.flush()
+"""
+
+
+def run_several(
+    *commands: "tuple[object, ...]", **environment: str
+) -> "list[subprocess.CompletedProcess[bytes]]":
+    """Run commands in one other process."""
+    words = json.dumps([list(map(str, x)) for x in commands])
+    done = subprocess.run(
+        [sys.executable, "-c", SEVERAL, words],
+        capture_output=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    outs, errs = done.stdout.split(b"\0"), done.stderr.split(b"\0")
+    made = []
+    for i, command in enumerate(commands):
+        code = int(outs[2 * i + 1])
+        made.append(subprocess.CompletedProcess(command, code, outs[2 * i], errs[2 * i]))
+    return made
+
+
 def run(*words: object, **environment: str) -> "subprocess.CompletedProcess[bytes]":
     command = [sys.executable, "-m", "piwo", *map(str, words)]
     return subprocess.run(
@@ -29,7 +60,15 @@ def run(*words: object, **environment: str) -> "subprocess.CompletedProcess[byte
     )
 
 
-def test_a_header_without_rows(tmp_path: Path) -> None:
+def here(capsys: Any, *words: object) -> "subprocess.CompletedProcess[bytes]":
+    """Run in this process, which needs no start of its own."""
+    capsys.readouterr()
+    code = main(list(map(str, words)))
+    out, err = capsys.readouterr()
+    return subprocess.CompletedProcess(words, code, out.encode(), err.encode())
+
+
+def test_a_header_without_rows(tmp_path: Path, capsys: Any) -> None:
     log = tmp_path / "log.csv"
     log.write_text("action,reward,propensity\n", encoding="utf-8")
     for words in (
@@ -37,14 +76,14 @@ def test_a_header_without_rows(tmp_path: Path) -> None:
         ["check", log],
         ["evaluate", log, "--policy", "uniform", "--json"],
     ):
-        done = run(*words)
+        done = here(capsys, *words)
         assert done.returncode == 2
         assert done.stdout == b""
         (line,) = done.stderr.decode().splitlines()
         assert line.startswith("piwo: error: no rows in ")
 
 
-def test_one_row(tmp_path: Path) -> None:
+def test_one_row(tmp_path: Path, capsys: Any) -> None:
     log = tmp_path / "log.csv"
     log.write_text("action,reward,propensity\na,1,0.5\n", encoding="utf-8")
     # the interval has delta / 2 a side, so that a one-sided .05 is a two-sided .1
@@ -60,7 +99,7 @@ def test_one_row(tmp_path: Path) -> None:
         "--delta",
         ".1",
     ]
-    done = run("evaluate", log, *words, "--json")
+    done = here(capsys, "evaluate", log, *words, "--json")
     assert done.returncode == 0
     page = json.loads(done.stdout, parse_constant=refuse)
     (found,) = page["policies"]
@@ -82,10 +121,10 @@ def test_one_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("interval", ["mixture", "normal", "bootstrap"])
-def test_one_row_with_other_intervals(tmp_path: Path, interval: str) -> None:
+def test_one_row_with_other_intervals(tmp_path: Path, interval: str, capsys: Any) -> None:
     log = tmp_path / "log.csv"
     log.write_text("action,reward,propensity\na,1,0.5\n", encoding="utf-8")
-    done = run("evaluate", log, "--policy", "constant:a", "--interval", interval, "--json")
+    done = here(capsys, "evaluate", log, "--policy", "constant:a", "--interval", interval, "--json")
     assert done.returncode == 0, done.stderr
     json.loads(done.stdout, parse_constant=refuse)
 
@@ -97,18 +136,21 @@ def test_a_label_outside_the_locale(tmp_path: Path, locale: dict[str, str]) -> N
     labels.write_text(f"{LABEL}\nb\n", encoding="utf-8")
     words = (log, "--actions", f"@{labels}")
 
-    checked = run("check", *words, "--json", **locale)
+    pytest.importorskip("jinja2")
+
+    checked, shown, wrong, reported = run_several(
+        ("check", *words, "--json"),
+        ("check", *words),
+        ("evaluate", log, "--policy", "uniform", "--actions", "b,c"),
+        ("report", *words, "--policy", "uniform", "--out", out),
+        **locale,
+    )
     page = json.loads(checked.stdout.decode("utf-8"), parse_constant=refuse)
     assert LABEL in [row["action"] for row in page["by_action"]]
-    assert LABEL in run("check", *words, **locale).stdout.decode("utf-8")
-
-    wrong = run("evaluate", log, "--policy", "uniform", "--actions", "b,c", **locale)
+    assert LABEL in shown.stdout.decode("utf-8")
     assert wrong.returncode == 2
     assert LABEL in wrong.stderr.decode("utf-8")
-
-    pytest.importorskip("jinja2")
-    done = run("report", *words, "--policy", "uniform", "--out", out, **locale)
-    assert done.returncode == 0, done.stderr
+    assert reported.returncode == 0, reported.stderr
     text = out.read_bytes().decode("utf-8")
     assert '<meta charset="utf-8">' in text
     assert LABEL in text

@@ -501,7 +501,7 @@ def test_bred_candidates_are_not_certified_in_a_series() -> None:
     """Candidates that keep a change if the printed value rose fit the held-out rows in time. In a
     series nothing is printed before something is certified."""
     random = np.random.default_rng(3)
-    contexts, n = 200, 2000
+    contexts, n = 60, 1000
     x, action = random.integers(0, contexts, n), random.integers(0, 2, n)
     reward = (random.random(n) < 0.1).astype(float)
     log = piwo.Log.from_arrays(
@@ -511,7 +511,7 @@ def test_bred_candidates_are_not_certified_in_a_series() -> None:
     def bred(**first: Any) -> bool:
         table, best, made = np.zeros((contexts, 2)), -1.0, None
         table[:, 0] = 1.0
-        for _ in range(160):
+        for _ in range(100):
             changed = table.copy()
             place = random.integers(contexts)
             changed[place] = changed[place, ::-1]

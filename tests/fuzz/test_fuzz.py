@@ -9,7 +9,7 @@ from tests.fuzz.fuzzer import KINDS, Input, fault, fuzz, good_files, input_of, j
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits of a process")
 
-SECONDS = 15
+SECONDS = 8
 
 
 @pytest.fixture(scope="module")
