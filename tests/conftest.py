@@ -16,6 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # Read once, before any test clears PIWO_ variables.
 SHARED_FROM_ENVIRONMENT = os.environ.get("PIWO_SHARED", "")
 
+# Threads of small trees wait for each other more than they work, above all while several tests run
+# at once: two `piwo learn` at a time took 45 s each on two cores, and 7 s with one thread each.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The same examples on every run and every machine; no deadline, because tests are not timed.
 settings.register_profile("piwo", derandomize=True, deadline=None, database=None)
 settings.load_profile("piwo")

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -12,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "which-certificate.svg"
 
 
+@cache
 def drawn() -> str:
     code = (
         "import draw_certificates as d, sys; sys.stdout.reconfigure(encoding='utf-8'); "

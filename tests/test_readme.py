@@ -5,15 +5,14 @@ import contextlib
 import io
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from piwo.cli.main import main
+
 ROOT = Path(__file__).resolve().parent.parent
-RUN = [sys.executable, "-c", "import sys; from piwo.cli.main import main; sys.exit(main())"]
 
 
 def blocks(page, language):
@@ -49,19 +48,25 @@ def test_quick_start_is_short_and_runs(tmp_path, monkeypatch):
     assert learner.certificate_.value_lower <= bandit.value(learner.policy_)
 
 
+def require_run(line, capsys):
+    """Run one command, in this process; return what it prints."""
+    capsys.readouterr()
+    code = main(shlex.split(line, comments=True)[1:])
+    out, err = capsys.readouterr()
+    assert code == 0, (line, err)
+    return out
+
+
 @pytest.mark.parametrize("page", ["docs/guide.md", "docs/adaptive.md"])
-def test_pages_run(page, tmp_path, monkeypatch):
+def test_pages_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_python(page)
     for line in commands(page):
-        done = subprocess.run(
-            [*RUN, *shlex.split(line, comments=True)[1:]],
-            cwd=tmp_path, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, (line, done.stderr)
+        require_run(line, capsys)
 
 
-def test_commands_of_the_readme_run(tmp_path):
+def test_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     listed = commands("README.md")
     assert listed[0].startswith("piwo demo")
     assert {line.split()[1] for line in listed} >= {
@@ -73,15 +78,7 @@ def test_commands_of_the_readme_run(tmp_path):
         "report",
     }
     for line in listed:
-        done = subprocess.run(
-            [*RUN, *shlex.split(line)[1:]],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, (line, done.stderr)
-        assert done.stdout.strip()
+        assert require_run(line, capsys).strip()
 
 
 def test_links_lead_somewhere():

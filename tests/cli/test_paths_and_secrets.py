@@ -285,9 +285,9 @@ def test_an_ignored_interrupt_stays_ignored(log: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )
     with process:
-        time.sleep(5)
+        time.sleep(4)
         process.send_signal(signal.SIGINT)
-        time.sleep(3)
+        time.sleep(1)
         assert process.poll() is None
         process.kill()
 
