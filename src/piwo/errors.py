@@ -30,6 +30,9 @@ class PiwoError(Exception):
 class DataError(PiwoError):
     """The data of a log cannot be used as it is."""
 
+    policy: object = None
+    """The policy of a user whose output cannot be used, if that is the reason."""
+
 
 class NothingToLearnError(DataError):
     """No row has a reward above the lowest, so an oracle has nothing to learn from."""

@@ -339,3 +339,32 @@ def test_behavior_with_its_actions_in_another_order() -> None:
         action=["a", "b"], reward=[1, 0], actions=["a", "b"], behavior=behavior
     )
     assert piwo.evaluate(log, Constant("a", ["a", "b"])).value == pytest.approx(5.0)
+
+
+def test_a_wrong_output_names_the_policy_and_its_class() -> None:
+    class Mine(Policy):
+        width = None
+
+        def __init__(self, sums_to: float) -> None:
+            self.listed = ["a", "b"]
+            self.sums_to = sums_to
+
+        def distribution(self, context: Any, n: int) -> Any:
+            return np.full((n, 2), self.sums_to / 2)
+
+    log = piwo.Log.from_arrays(
+        action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5], context=[[0.0], [1.0]]
+    )
+    good, bad = Mine(1.0), Mine(3.0)
+    explored = piwo.policies.EpsilonGreedy(bad, 0.5)
+    gave = "row numbers from 0: 0, 1: Mine.distribution gave [1.5, 1.5]"
+    for ask, name in (
+        (lambda: piwo.compare(log, {"old": good, "new": bad}), "policy 'new': "),
+        (lambda: piwo.compare(log, {"old": good, "new": explored}), "policy 'new': "),
+        (lambda: piwo.certify(log, {"old": good, "new": bad}), "policy 'new': "),
+        (lambda: piwo.evaluate(log, good, baseline=bad), "the baseline Mine: "),
+        (lambda: piwo.evaluate(log, bad), ""),
+    ):
+        with pytest.raises(piwo.DataError) as wrong:
+            ask()
+        assert str(wrong.value).startswith(name + gave)

@@ -15,7 +15,7 @@ from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
 from piwo.evaluation.notes import as_notes, copies_note, logger_note, unit_note
 from piwo.evaluation.provenance import Overlap, overlaps
-from piwo.evaluation.request import ErrorBudget, Request
+from piwo.evaluation.request import ErrorBudget, Request, policy_words
 from piwo.evaluation.result import PolicyResult, RequestResult
 from piwo.evaluation.unsupported import with_masses
 from piwo.intervals import INTERVALS, IntervalMethod, interval_named
@@ -142,7 +142,9 @@ def certify(
         horizon=horizon,
         facts=facts,
     )
-    return request.finish(reduce(request.log, request.sums))
+    with request.request.naming_policies():
+        states = reduce(request.log, request.sums)
+    return request.finish(states)
 
 
 @dataclass(frozen=True)
@@ -442,13 +444,9 @@ def _method_for_certificates(interval: str) -> IntervalMethod:
 
 def in_sample_message(key: Any, overlap: Overlap) -> str:
     """Return why a policy is not certified on rows that it was learned from."""
-    whose = f"policy {key!r}"
-    # The key of a baseline is a tuple of words: see `Baseline.key`.
-    if isinstance(key, tuple):
-        whose = " ".join(map(str, key))
     return (
-        f"{whose} was learned from part of this log ({overlap.how}), so no certificate on it "
-        f"is valid; certify on other rows, or give the declared class ({argument('within')})"
+        f"{policy_words(key)} was learned from part of this log ({overlap.how}), so no certificate "
+        f"on it is valid; certify on other rows, or give the declared class ({argument('within')})"
     )
 
 
@@ -577,9 +575,7 @@ def _series_call(earlier: Any, series: Any, within: PolicyClass | None, delta: f
             f"{argument('delta')} is {shown(delta)}, and the series was declared with "
             f"{earlier.delta:g}; use the same"
         )
-    if last is None:
-        return 1
-    return last + 1
+    return (last or 0) + 1
 
 
 def _part_of_delta(series_call: int | None) -> float:

@@ -187,7 +187,9 @@ def compare(
     unit = None
     if threshold is not None:
         unit = _unit(threshold, request.log)
-    result = request.finish(reduce(request.log, request.sums))
+    with request.naming_policies():
+        states = reduce(request.log, request.sums)
+    result = request.finish(states)
     known = {name: one.unsupported for name, one in result.policies.items()}
     masses = unsupported_masses(request.log, request.policies, result.never_logged, known)
     return {name: _evaluation(request, result, name, mass, unit) for name, mass in masses.items()}

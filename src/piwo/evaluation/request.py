@@ -7,14 +7,15 @@ record made from the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from piwo import bounds
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
 from piwo.estimators.forward_model import forward_model
 from piwo.estimators.reward_model import reward_model
 from piwo.evaluation.baseline import Baseline, BaselineResult, Difference
@@ -43,7 +44,7 @@ from piwo.reductions.shared_policy import SharedPolicy
 from piwo.reductions.unsupported import UnsupportedMass
 from piwo.scores import IW, Score
 
-__all__ = ["ErrorBudget", "Request"]
+__all__ = ["ErrorBudget", "Request", "policy_words"]
 
 
 @dataclass(frozen=True)
@@ -302,6 +303,21 @@ class Request:
             return None
         return Difference.of(self.policies[key], self.baseline.policy, self.methods[key])
 
+    @contextmanager
+    def naming_policies(self) -> Iterator[None]:
+        """Name the policy in errors about the output of a user's class, which name the class."""
+        try:
+            yield
+        except DataError as wrong:
+            named = dict(self.policies)
+            if self.baseline is not None:
+                named[self.baseline.key] = self.baseline.policy
+            for key, policy in named.items():
+                # `piwo.evaluate` calls a policy by its class if its user gives no name
+                if key != policy.called and _holds(policy, wrong.policy):
+                    raise DataError(f"{policy_words(key)}: {wrong.args[0]}") from wrong
+            raise
+
     def finish(
         self, states: tuple[Any, ...], raw: Mapping[Any, RawBounds] | None = None
     ) -> RequestResult:
@@ -472,6 +488,26 @@ class Request:
                 kind="inferred-actions",
             )
         return None
+
+
+def _holds(policy: Policy, part: object) -> bool:
+    """Whether a policy is this one, or made of it, such as an epsilon-greedy version."""
+    if policy is part:
+        return True
+    inside = [one for one in vars(policy).values() if isinstance(one, Policy)]
+    return any(_holds(one, part) for one in inside)
+
+
+def policy_words(key: Any) -> str:
+    """Return what messages call a policy of a request.
+
+    >>> policy_words("new"), policy_words(("the", "baseline"))
+    ("policy 'new'", 'the baseline')
+    """
+    # the key of a baseline is a tuple of words: see `Baseline.key`
+    if isinstance(key, tuple):
+        return " ".join(map(str, key))
+    return f"policy {key!r}"
 
 
 def _itself(log: Log, policies: Mapping[Any, Any], base: Baseline | None) -> frozenset[Any]:

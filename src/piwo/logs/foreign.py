@@ -59,11 +59,16 @@ class RowError(DataError):
 
     def at(self, numbers: Sequence[int] | npt.NDArray[np.int64]) -> RowError:
         """Return the error with the numbers that a log gives to its rows, (n,)."""
-        return RowError(self.problem, [int(numbers[row]) for row in self.rows], self.count)
+        return self._moved([int(numbers[row]) for row in self.rows])
 
     def after(self, rows: int) -> RowError:
         """Return the error for an input that has this many rows before those that were checked."""
-        return RowError(self.problem, [row + rows for row in self.rows], self.count)
+        return self._moved([row + rows for row in self.rows])
+
+    def _moved(self, rows: Sequence[int]) -> RowError:
+        made = RowError(self.problem, rows, self.count)
+        made.policy = self.policy
+        return made
 
 
 def distributions(found: Any, rows: int, columns: int, giver: str) -> Floats:

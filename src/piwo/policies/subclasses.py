@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
 from piwo.logs import foreign
 
 __all__ = ["check_outputs", "is_foreign"]
@@ -88,7 +88,11 @@ def _checked(
         n = rows(*given)
         try:
             return check(policy, found, n, giver)
-        except foreign.RowError as wrong:
+        except DataError as wrong:
+            # `piwo.compare` knows the name that the user gave to the policy
+            wrong.policy = policy
+            if not isinstance(wrong, foreign.RowError):
+                raise
             # a batch knows the numbers of its rows in the log
             numbers = getattr(given[0], "row_numbers", np.arange(n))
             raise wrong.at(numbers) from None
