@@ -128,6 +128,12 @@ def good_files(folder: Path) -> None:
         json.dumps(dict(zip(names, row, strict=True))) for row in zip(*frame.values(), strict=True)
     ]
     (folder / "log.jsonl").write_bytes("\n".join(records).encode() + b"\n")
+    labeled = []
+    for record in records:
+        labeled.append({**json.loads(record), "mu": dict.fromkeys(["a", "b", "01"], 1 / 3)})
+    (folder / "array.json").write_text(json.dumps(labeled))
+    columns = {name: [row[name] for row in labeled] for name in labeled[0]}
+    (folder / "columns.json").write_text(json.dumps(columns))
     (folder / "log.dsjson").write_bytes(dsjson(np.random.default_rng(1)))
     log = piwo.read(str(folder / "log.csv"), context=["x"])
     for name, policy in policies(log).items():
@@ -338,6 +344,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "csv": ("log.csv",),
     "gz": ("log.csv.gz",),
     "jsonl": ("log.jsonl",),
+    "json": ("array.json", "columns.json"),
     "dsjson": ("log.dsjson",),
     "parquet": ("log.parquet",),
     "policy": tuple(f"{x}.piwo" for x in POLICIES),
@@ -356,6 +363,8 @@ def damage_of(kind: str, data: bytes, other: bytes, rng: np.random.Generator) ->
         return monitor_damaged(data, rng), False
     if structured and kind == "parquet":
         return parquet_damaged(data, rng), False
+    if structured and kind == "json":
+        return json_damaged(data, rng), False
     if structured and kind == "gz":
         return gzip.compress(damaged(gzip.decompress(data), other, rng), 1, mtime=0), False
     # Spliced with itself, it can be no other good file.
@@ -390,6 +399,8 @@ def input_of(folder: Path, seed: int, number: int) -> Input:
             ("check", bad, "--context", "x,shop", "--missing", "indicator"),
             ("policy", "act", "linear.piwo", bad, "--seed", "0"),
         ]
+    if kind == "json":
+        choices += [("evaluate", bad, "--propensities", "mu", "--policy", "uniform")] * 2
     words: tuple[str, ...] = ()
     if choices:
         words = choices[int(rng.integers(len(choices)))]
