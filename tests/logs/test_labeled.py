@@ -32,8 +32,8 @@ def _rows(mu: list[Any], **more: list[Any]) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in columns]
 
 
-def _file(folder: Path, kind: str, mu: list[Any]) -> Path:
-    rows = _rows(mu)
+def _file(folder: Path, kind: str, mu: list[Any], **more: list[Any]) -> Path:
+    rows = _rows(mu, **more)
     path = folder / f"log{kind}"
     if kind == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -160,3 +160,20 @@ def test_by_unit_and_split(tmp_path: Path) -> None:
         assert len(read(file, propensities="mu").split(0.5).test) > 100
     assert results[0] == results[1]
     assert piwo.check(read(path, propensities="mu")).verdict
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_that_differ_in_case_alone(kind: str, tmp_path: Path) -> None:
+    objects = [{"01": x["01"], "b": x["b"], "B": x["Other"]} for x in _objects()]
+    labels = ["01", "b", "B"]
+    action = [x.replace("Other", "B") for x in ACTION]
+    path = _file(tmp_path, kind, objects, action=action)
+    log = read(path, propensities="mu")
+    assert set(log.actions) == set(labels)
+    batch = next(read(path, propensities="mu", actions=labels).each_batch(propensities=True))
+    assert batch.propensities is not None
+    assert batch.propensities.tolist() == MU[: len(batch)].tolist()
+    if kind == ".parquet":
+        # A struct of DuckDB's cannot have both.
+        with pytest.raises(DataError, match="'b' and 'B', which differ in case"):
+            read(path, propensities="mu", where="reward > -1")

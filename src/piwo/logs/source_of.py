@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import UsageError
@@ -31,7 +32,7 @@ from piwo.sources.lazy import is_lazy, lazy_source
 from piwo.sources.names import readable
 from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import files_of, kind_of
-from piwo.sources.query import ColumnType, QuerySource
+from piwo.sources.query import ColumnType, QuerySource, refuse_doubled
 from piwo.sources.source import Source
 from piwo.sources.table import TableSource
 
@@ -79,6 +80,11 @@ def source_of(
         asked = (*columns.resolve(names).used(), *mentioned(condition(where), names))
         partitions = {x.name for x in made.partitions}
         inside = [x for x in asked if x not in partitions]
+        for name in inside:
+            # DuckDB would give the second of two such labels another name.
+            if pa.types.is_struct(made.schema.field(name).type):
+                fields = [field.name for field in made.schema.field(name).type]
+                refuse_doubled(fields, f"with a condition, column {name!r}")
         made.require_same(inside)
         require_pages(_files_with_rows(made, where), inside)
     return filtered(made, where)

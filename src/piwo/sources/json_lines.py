@@ -115,7 +115,15 @@ def json_columns(files: JsonFiles) -> dict[str, str]:
         refuse_doubled(_first_keys(path, files.format), f"the first row of {without_links(path)!r}")
     # Without the threshold, many columns that few lines have would become one.
     options = "sample_size=-1, map_inference_threshold=-1"
-    rows = rows_of(f"describe select * from {files.reader}, {options})", files.name)
+    try:
+        rows = rows_of(f"describe select * from {files.reader}, {options})", files.name)
+    except DataError as cause:
+        # Labels may differ in case at most, as fields of a struct cannot. What is broken is
+        # reported when rows are read.
+        if "Duplicate name" not in str(cause):
+            raise
+        options += ", ignore_errors=true"
+        rows = rows_of(f"describe select * from {files.reader}, {options})", files.name)
     return {name: kind for name, kind, *_ in rows}
 
 
