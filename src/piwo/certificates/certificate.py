@@ -293,6 +293,7 @@ class Certificate(SavedRecord):
 
     @property
     def _paid_for_candidates(self) -> str:
+        # Readers should see how often the rows were used.
         paid = "1 candidate"
         if self.candidates != 1:
             paid = f"{self.candidates} candidates"

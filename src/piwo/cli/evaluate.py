@@ -222,7 +222,8 @@ def _report(log: piwo.Log, found: Mapping[str, piwo.Evaluation], name: str) -> l
     ]
     if first.baseline is not None:
         lines.append(f"{visible(first.over)}: {number(first.baseline_value)} a row")
-    lines += ["", *_policy_table(found), "", visible(_joint_claim(found, log.assumption))]
+    claim = _joint_claim(found, log.assumption)
+    lines += ["", *_policy_table(found), "", visible(claim)]
     selection = _selection(found)
     if selection is not None:
         lines += map(visible, selection.lines())

@@ -170,7 +170,8 @@ def _candidate_lines(report: LearningReport) -> list[str]:
         cells.append([_cell(one.facts[name]) for name in report.columns])
     header, *lines = table(report.columns.values(), cells)
     remarked = [f"  {header}"]
-    for one, line, same in zip(report.tried, lines, _same_as(report.tried), strict=True):
+    earlier = _same_as(report.tried)
+    for one, line, same in zip(report.tried, lines, earlier, strict=True):
         parts = ["", line]
         if one.chosen:
             parts.append("<- chosen")

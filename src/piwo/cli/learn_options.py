@@ -67,10 +67,10 @@ class LearnOptions:
     oracle: Annotated[
         str | None,
         Parameter(
-            help="How to search: auto (tries several and keeps the one certified best), "
-            f"{', '.join(ORACLES)}, or a posterior over linear policies: pac-bayes or gibbs "
-            "(needs piwo[sampler]). [default: auto; classifier with --score or --gamma, or "
-            "for unbounded rewards]",
+            help="How to search: auto (tries several, keeps the one certified best), "
+            f"{', '.join(ORACLES)}, or a posterior over linear policies: pac-bayes or "
+            "gibbs (needs piwo[sampler]). [default: auto; classifier with --score or "
+            "--gamma, or for unbounded rewards]",
             show=True,
         ),
     ] = None
@@ -84,10 +84,10 @@ class LearnOptions:
     gamma: Annotated[
         str | None,
         Parameter(
-            help="Smoothing parameter of the score: a number; or several, separated by commas, "
-            f"or grid (for {', '.join(WITH_GRID)}), to keep the one with the best certificate; "
-            "or auto: sqrt(d/n). It is lam/2 for ls-linear and the clips, beta for pl; iw has "
-            "none. Not for auto and direct; gibbs takes one number. "
+            help="Smoothing parameter of the score: a number; or several, separated by "
+            f"commas, or grid (for {', '.join(WITH_GRID)}), to keep the one with the best "
+            "certificate; or auto: sqrt(d/n). It is lam/2 for ls-linear and the clips, "
+            "beta for pl; iw has none. Not for auto and direct; gibbs takes one number. "
             "[default: grid for ls-linear and ix, else auto]"
         ),
     ] = None

@@ -117,8 +117,8 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
     max_levels: Annotated[
         int,
         Parameter(
-            help="A text column with at most this many distinct values is one-hot encoded; "
-            "with more, it is hashed.",
+            help="A text column with at most this many distinct values is one-hot "
+            "encoded; with more, it is hashed.",
             converter=whole,
         ),
     ] = DEFAULT_ENCODING.max_levels
@@ -142,9 +142,9 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
     estimate_propensities: Annotated[
         str | None,
         Parameter(
-            help="For a log without propensities: estimate them by logistic regression of the "
-            "action on --context, cross-fitted (folds) or from earlier rows only (forward). "
-            "Results are valid only if the estimates are right.",
+            help="For a log without propensities: estimate them by logistic regression of "
+            "the action on --context, cross-fitted (folds) or from earlier rows only "
+            "(forward). Results are valid only if the estimates are right.",
             group=_PROPENSITIES,
         ),
     ] = None

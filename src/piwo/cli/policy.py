@@ -102,7 +102,7 @@ def _check_can_act(file: str, policy: Policy) -> None:
         )
     if policy.needs_context and policy.features is None:
         raise UsageError(
-            f"the {policy.kind} policy in {file} was made without the names of its columns and "
+            f"the {policy.kind} policy in {file} was made without names of columns and "
             "cannot act on a file; learn one: piwo learn, or act on a matrix from Python"
         )
 
@@ -136,8 +136,8 @@ def act(
     """Choose an action for each context, with its probability. Log both, to learn from later."""
     if output.json and format is not None and out is None:
         raise UsageError(
-            f"--format got {format!r}, but --json prints the decisions in its document; leave one "
-            "of them out, or write the decisions to a file (--out)"
+            f"--format got {format!r}, but --json prints the decisions in its document; "
+            "leave one of them out, or write the decisions to a file (--out)"
         )
     policy = piwo.load(file)
     _check_can_act(file, policy)
@@ -163,7 +163,8 @@ def act(
     document: dict[str, Any] = {"policy": file, "rows": rows}
     if out is not None:
         write_file(out, text.encode())
-        return Answer(f"wrote {rows} decisions to {visible(out)}", {**document, "out": str(out)})
+        document["out"] = str(out)
+        return Answer(f"wrote {rows} decisions to {visible(out)}", document)
     if output.json:
         document["decisions"] = _records(labels, propensities)
     # `print` ends the last line.

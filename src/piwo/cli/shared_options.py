@@ -65,9 +65,9 @@ class RunOptions:
     checkpoint: Annotated[
         Path | None,
         Parameter(
-            help="File for the progress: after an interruption, the same command resumes "
-            "there, with the same result. The file is removed at the end. Learners that "
-            "read all rows at once (auto, classifier) start again."
+            help="File for the progress: after an interruption, the same command "
+            "resumes there, with the same result. The file is removed at the end. "
+            "Learners that read all rows at once (auto, classifier) start again."
         ),
     ] = None
 
@@ -105,9 +105,9 @@ class EstimateOptions:
     horizon: Annotated[
         str | None,
         Parameter(
-            help="For a log that grows and is evaluated repeatedly: its planned number of "
-            "rows, or universal, declared before the first look. The intervals then hold at "
-            "all looks jointly."
+            help="For a log that grows and is evaluated repeatedly: its planned number "
+            "of rows, or universal, declared before the first look. The intervals then "
+            "hold at all looks jointly."
         ),
     ] = None
     reward_model: Annotated[
