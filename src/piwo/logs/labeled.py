@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import DataError
-from piwo.logs.actions import Actions
+from piwo.logs.actions import Actions, Label
 from piwo.logs.features import is_number
 from piwo.logs.findings import Findings
 from piwo.messages import argument
 
-__all__ = ["is_labeled", "labels_of", "matrix_of_labels"]
+__all__ = ["is_labeled", "labels_of", "matrix_of_labels", "merged_labels"]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -40,6 +42,26 @@ def labels_of(values: pa.Array) -> pa.Array:
         if column.null_count < len(column):
             names.append(field.name)
     return pa.array(names, pa.string())
+
+
+def merged_labels(labels: Sequence[Label], named: Sequence[Label]) -> list[Label]:
+    """Return labels and those that objects name, each once, all text or all whole numbers.
+
+    >>> merged_labels([9, 10], ["10", "11"]), merged_labels([9, 10], ["10", "011"])
+    ([9, 10, 11], ['9', '10', '011'])
+    """
+    known = set(map(str, labels))
+    more = [x for x in named if str(x) not in known]
+    texts = [str(x) for x in (*labels, *more)]
+    if all(isinstance(x, int) for x in labels):
+        # Names in objects are text, also those of whole numbers; 011 is not one.
+        try:
+            numbers = [int(x) for x in texts]
+        except ValueError:
+            return list(texts)
+        if list(map(str, numbers)) == texts:
+            return list(numbers)
+    return list(texts)
 
 
 def matrix_of_labels(

@@ -9,13 +9,11 @@ from numbers import Real
 from typing import Any, Unpack
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from piwo.checks import a_kind, check_finite
 from piwo.engines.engine import fold
 from piwo.errors import DataError, UsageError, warn
-from piwo.logs.actions import Actions, is_text, label_array
+from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.columns import (
     ARRAYS,
@@ -27,16 +25,15 @@ from piwo.logs.columns import (
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
-from piwo.logs.labeled import is_labeled
 from piwo.logs.options import Logger, ReadOptions, check_logger
 from piwo.logs.propensity_error import PropensityErrorBound
-from piwo.logs.provable import unprovable
+from piwo.logs.provable import unprovable, unverified
 from piwo.logs.reader import (
     CountRows,
-    DistinctValues,
     FindRefused,
     Reader,
     Selector,
+    learn_actions,
     warn_of,
 )
 from piwo.logs.split import (
@@ -52,7 +49,6 @@ from piwo.logs.units import by_unit
 from piwo.logs.validation import Behavior, Schema
 from piwo.messages import Note, argument
 from piwo.sources.clusters import Cluster
-from piwo.sources.parquet import ParquetSource
 from piwo.sources.query import QuerySource
 from piwo.sources.source import Fragment, Source
 from piwo.sources.spool import spooled
@@ -281,42 +277,8 @@ class Log:
         """
         if self.declared_actions is not None:
             return self.declared_actions
-        column = self.columns.action
-        kind = self.source.schema.field(column).type
-        # Raises for types that are not labels, before anything is read.
-        label_array(pa.nulls(0, kind), column)
-        source = self.source
-        if isinstance(source, ParquetSource) and is_text(kind):
-            # The pass then looks at each dictionary once, not at the text of each row.
-            source = source.with_dictionary(column)
-        task = DistinctValues(self._unlabeled_reader, column)
-        found = fold(source, [column, *self._choosing], task)
-        if found is None:
-            raise DataError(f"no rows in {self.name}, expected at least one logged decision")
-        labels = pc.drop_null(label_array(found, column))
-        if len(labels) == 0:
-            raise DataError(
-                f"column {column!r} is missing in every row; the action taken must be logged"
-            )
-        return Actions(sorted(self._with_named(labels.to_pylist())), seen=True)
-
-    def _with_named(self, labels: list[Any]) -> list[Any]:
-        """Return the labels of logged actions and those that propensities name, each once."""
-        column = self.columns.propensities
-        if column is None or not is_labeled(self.source.schema.field(column).type):
-            return labels
-        task = DistinctValues(self._unlabeled_reader, column)
-        found = fold(self.source, [column, *self._choosing], task)
-        named = [] if found is None else label_array(found, column).to_pylist()
-        known = set(map(str, labels))
-        more = [x for x in named if str(x) not in known]
-        if all(isinstance(x, int) for x in labels):
-            try:
-                # Names in objects are text, also those of whole numbers.
-                return labels + [_whole_number(x) for x in more]
-            except ValueError:
-                pass
-        return [str(x) for x in labels + more]
+        reader, also = self._unlabeled_reader, self._choosing
+        return learn_actions(self.columns, self.source, reader, also, self.name)
 
     @property
     def has_context(self) -> bool:
@@ -441,16 +403,7 @@ class Log:
     @property
     def caveats(self) -> tuple[Note, ...]:
         """Caveats about how the rows were read, to be shown with every result."""
-        if not self.unverified:
-            return ()
-        return (
-            Note(
-                "the query reads files by itself, and DuckDB does not compare the checksums of "
-                "Parquet and gzip files: damage to them may go unnoticed; name the files and a "
-                f"condition ({argument('where')}) instead of a query to have them compared",
-                kind="unverified",
-            ),
-        )
+        return (unverified(),) if self.unverified else ()
 
     @property
     def assumption(self) -> str | None:
@@ -795,11 +748,3 @@ class Log:
             except Refused as refused:
                 raise self.counted(refused) from None
         warn_of(notes)
-
-
-def _whole_number(label: Any) -> int:
-    """Return the whole number that a label is; raise ValueError for 01 and other text."""
-    number = int(label)
-    if str(number) != str(label):
-        raise ValueError(label)
-    return number

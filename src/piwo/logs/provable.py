@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from piwo.logs.columns import Columns
-from piwo.messages import Note
+from piwo.messages import Note, argument
 
-__all__ = ["unprovable"]
+__all__ = ["unprovable", "unverified"]
 
 
 def unprovable(columns: Columns, logger: str | None, chosen_by: Sequence[str]) -> Note | None:
@@ -40,3 +40,17 @@ def unprovable(columns: Columns, logger: str | None, chosen_by: Sequence[str]) -
             kind="condition",
         )
     return None
+
+
+def unverified() -> Note:
+    """Return the note on files that a query of the user's reads.
+
+    >>> unverified().kind
+    'unverified'
+    """
+    return Note(
+        "the query reads files by itself, and DuckDB does not compare the checksums of Parquet and "
+        "gzip files: damage to them may go unnoticed; name the files and a condition "
+        f"({argument('where')}) instead of a query to have them compared",
+        kind="unverified",
+    )

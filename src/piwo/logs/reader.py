@@ -12,17 +12,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from piwo.engines.engine import fold
 from piwo.engines.task import Task
-from piwo.errors import warn
+from piwo.errors import DataError, warn
+from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch
+from piwo.logs.columns import Columns
 from piwo.logs.findings import Finding, Refused, merge_findings
 from piwo.logs.hashing import key_numbers, time_numbers
-from piwo.logs.labeled import is_labeled, labels_of
+from piwo.logs.labeled import is_labeled, labels_of, merged_labels
 from piwo.logs.units import ROW_NUMBER, UNIT_NUMBER, unit_numbers, whole_units
 from piwo.logs.validation import Schema, validate
+from piwo.sources.parquet import ParquetSource
 from piwo.sources.source import (
     BATCH_ROWS,
     Fragment,
+    Source,
     cut,
     decoded,
     list_entries,
@@ -35,6 +40,7 @@ __all__ = [
     "FindRefused",
     "Reader",
     "Selector",
+    "learn_actions",
     "warn_of",
 ]
 
@@ -234,3 +240,41 @@ def warn_of(findings: Sequence[Finding]) -> None:
     """Issue one warning for each rule of harmless findings, with its count."""
     for finding in merge_findings(findings):
         warn(str(finding))
+
+
+def learn_actions(
+    columns: Columns, source: Source, reader: Reader, also: Sequence[str], name: str
+) -> Actions:
+    """Return the sorted distinct labels of a log: of logged actions, and of named propensities.
+
+    Args:
+        columns: the roles.
+        source: the rows.
+        reader: chooses the rows.
+        also: columns that it needs for that.
+        name: of the log in messages.
+
+    Raises:
+        DataError: for a column that does not hold labels, or has none.
+    """
+    column = columns.action
+    kind = source.schema.field(column).type
+    # Raises for types that are not labels, before anything is read.
+    label_array(pa.nulls(0, kind), column)
+    searched = source
+    if isinstance(source, ParquetSource) and is_text(kind):
+        # The pass then looks at each dictionary once, not at the text of each row.
+        searched = source.with_dictionary(column)
+    found = fold(searched, [column, *also], DistinctValues(reader, column))
+    if found is None:
+        raise DataError(f"no rows in {name}, expected at least one logged decision")
+    labels = pc.drop_null(label_array(found, column)).to_pylist()
+    if not labels:
+        raise DataError(
+            f"column {column!r} is missing in every row; the action taken must be logged"
+        )
+    vectors = columns.propensities
+    if vectors is not None and is_labeled(source.schema.field(vectors).type):
+        named = fold(source, [vectors, *also], DistinctValues(reader, vectors))
+        labels = merged_labels(labels, label_array(named, vectors).to_pylist())
+    return Actions(sorted(labels), seen=True)

@@ -207,9 +207,12 @@ def _as_columns(first: dict[str, Any], decisions: bool) -> dict[str, list[Any]] 
         names, rows = first["columns"], first["data"]
         if not isinstance(names, list) or not isinstance(rows, list):
             return None
+        if not rows or len(set(map(str, names))) < len(names):
+            return None
         if not all(isinstance(x, list) and len(x) == len(names) for x in rows):
             return None
-        return {str(name): [row[i] for row in rows] for i, name in enumerate(names)}
+        columns = map(list, zip(*rows, strict=True))
+        return dict(zip(map(str, names), columns, strict=True))
     if values and all(isinstance(x, list) for x in values):
         # A row may hold lists of numbers, such as propensities. A row of a log has an action, too.
         if decisions or any(isinstance(x[0], str) for x in values if x):
