@@ -16,7 +16,7 @@ from piwo.checks import check_count, check_positive, numbers
 from piwo.errors import UsageError
 from piwo.reductions.bets import BETS
 
-__all__ = ["pooled_lower", "pooled_lower_many"]
+__all__ = ["pooled_log_wealth", "pooled_lower", "pooled_lower_many"]
 
 _LOG_BETS = np.log(BETS)
 _HALVINGS = 64
@@ -31,6 +31,7 @@ def pooled_lower(
     log_inv_delta: float,
     *,
     horizon: Horizon = None,
+    bet_weights: FloatArray | None = None,
 ) -> float:
     """Lower bound on a number v >= 0 from C quantities Y_c >= 0 whose means are at most v + k_c.
 
@@ -46,6 +47,7 @@ def pooled_lower(
         n: number of rows, those with Y = 0 included.
         log_inv_delta: log(1/delta) of this one statement.
         horizon: size of the grid of bets, see `piwo.bounds.Horizon`; None is n.
+        bet_weights: weights of the first bets that sum to 1, instead of 1/m.
 
     Returns:
         The lower end of the bracket that the bisection ends with; 0 if nothing can be said.
@@ -66,9 +68,10 @@ def pooled_lower(
     Source: docs/theory.md, section "Control variates".
     """
     sums = numbers("bet_sums", bet_sums)
-    return float(
-        pooled_lower_many(sums[None], shifts, weights, n, log_inv_delta, horizon=horizon)[0]
+    found = pooled_lower_many(
+        sums[None], shifts, weights, n, log_inv_delta, horizon=horizon, bet_weights=bet_weights
     )
+    return float(found[0])
 
 
 def pooled_lower_many(
@@ -79,6 +82,7 @@ def pooled_lower_many(
     log_inv_delta: float,
     *,
     horizon: Horizon = None,
+    bet_weights: FloatArray | None = None,
 ) -> FloatArray:
     """Return `pooled_lower` for N numbers v on n rows each: (N, C, 48) sums to (N,) bounds.
 
@@ -89,22 +93,14 @@ def pooled_lower_many(
     check_count("n", n, 0)
     check_positive("log_inv_delta", log_inv_delta)
     check_horizon(horizon)
-    sums, raised, log_prior = _checked(numbers("bet_sums", bet_sums), shifts, weights)
-    size = planned_size(n, log_inv_delta, horizon)
-    # log(p_c / m) for each bet of each quantity
-    sums, log_prior = sums[:, :, :size], log_prior[:, None] - math.log(size)
-    # log k_c, -inf for k_c = 0
-    log_shifts = np.log(raised, out=np.full(raised.shape, -np.inf), where=raised > 0.0)
+    sums, raised, log_weights = _checked(numbers("bet_sums", bet_sums), shifts, weights)
+    if bet_weights is None:
+        size = planned_size(n, log_inv_delta, horizon)
+        bet_weights = np.full(size, 1.0 / size)
+    sums, log_prior = sums[:, :, : len(bet_weights)], _log_prior(log_weights, bet_weights)
 
     def surplus(log_value: FloatArray, some: FloatArray) -> FloatArray:
-        # log sum_c p_c (1/m) sum_j exp(S_cj - n log(1 + lambda_j (v + k_c))) - log(1/delta)
-        # log(1 + lambda (v + k)) without forming lambda v, which may overflow
-        means = np.logaddexp(log_value[:, None], log_shifts)
-        stakes = np.logaddexp(0.0, means[:, :, None] + _LOG_BETS[:size])
-        terms = (some - n * stakes + log_prior).reshape(len(some), -1)
-        peak = terms.max(axis=1)
-        found: FloatArray = peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1)) - log_inv_delta
-        return found
+        return pooled_log_wealth(some, raised, log_prior, n, log_value) - log_inv_delta
 
     bounds = np.zeros(len(sums))
     # a number v > 0 is refuted only if v = 0 is
@@ -122,6 +118,38 @@ def pooled_lower_many(
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     bounds[refuted] = np.exp(np.minimum(low, _LOG_LARGEST))
     return bounds
+
+
+def pooled_log_wealth(
+    sums: FloatArray, shifts: FloatArray, log_prior: FloatArray, n: int, log_values: FloatArray
+) -> FloatArray:
+    """Return the log of the average wealth of all bets on all quantities, (N,), if v is as given.
+
+        log sum_c sum_j p_cj exp(S_cj - n log(1 + lambda_j (v + k_c)))
+
+    Args:
+        sums: (N, C, m) or (1, C, m) bet sums.
+        shifts: (C,) k_c.
+        log_prior: (C, m) log p_cj.
+        n: number of rows.
+        log_values: (N,) log v; -inf for 0.
+    """
+    # log k_c, -inf for k_c = 0
+    log_shifts = np.log(shifts, out=np.full(shifts.shape, -np.inf), where=shifts > 0.0)
+    # log(1 + lambda (v + k)) without forming lambda v, which may overflow
+    means = np.logaddexp(log_values[:, None], log_shifts)
+    stakes = np.logaddexp(0.0, means[:, :, None] + _LOG_BETS[: sums.shape[2]])
+    terms = (sums - n * stakes + log_prior).reshape(len(log_values), -1)
+    peak = terms.max(axis=1)
+    found: FloatArray = peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1))
+    return found
+
+
+def _log_prior(log_weights: FloatArray, bet_weights: FloatArray) -> FloatArray:
+    """Return log p_cj, (C, m): weights of quantities times those of bets, which may be 0."""
+    with np.errstate(divide="ignore"):
+        logs: FloatArray = log_weights[:, None] + np.log(bet_weights)
+    return logs
 
 
 def _highest(sums: FloatArray, shifts: FloatArray, n: int, log_inv_delta: float) -> FloatArray:

@@ -21,7 +21,7 @@ from piwo.messages import Note, argument
 from piwo.policies.blocks import row_blocks
 from piwo.records import Record
 from piwo.reductions import BETS, Joint, PolicyReduction, PolicySums, bet_sums
-from piwo.reductions.bets import bet_sums_of
+from piwo.reductions.blocks import bet_sums_of
 from piwo.reductions.reduce import reduce
 from piwo.scores import IW, IX
 from piwo.scores.ratio import log_ratio, over, over_propensity
@@ -165,7 +165,7 @@ def _bets(rest: Floats, numerator: Floats, batch: Batch) -> Floats:
     """Return the bet sums of rest + numerator/mu; by logarithms if that is beyond float64."""
     y = rest + over_propensity(numerator, batch)
     # next to a number beyond float64 the rest is nothing
-    return bet_sums_of(batch, y, lambda lost: log_ratio(numerator, batch, lost))
+    return bet_sums_of(batch, y, lambda lost: log_ratio(numerator, batch, lost)).bets
 
 
 def coverage(

@@ -52,6 +52,12 @@ class Batch:
     number of rows of a row's unit. Empty if rows of units were left out."""
     rows: npt.NDArray[np.int64] | None = None
     """(n,) row numbers in the log if rows were left out (a split); None: start, start + 1, ..."""
+    keys: npt.NDArray[np.int64] | None = None
+    """(n,) numbers of the values of the key column, or of units, if they were asked for."""
+    times: npt.NDArray[np.int64] | None = None
+    """(n,) numbers of the values of the time column, in its order, if they were asked for."""
+    orders: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Kept by `piwo.reductions.blocks`: the rows in the order of their blocks."""
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -78,7 +84,8 @@ class Batch:
         """
         starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] + 1))
         sizes = np.diff(np.append(starts, len(numbers)))
-        return replace(self, unit_starts=starts, weight=np.repeat(1.0 / sizes, sizes))
+        weight = np.repeat(1.0 / sizes, sizes)
+        return replace(self, unit_starts=starts, weight=weight, keys=numbers)
 
     def by_unit(self, values: Floats) -> Floats:
         """Return the mean of values, (n,) or (n, S), over the rows of each unit, (u,) or (u, S).

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import numbers
-from piwo.logs.batch import Batch, Floats
+from piwo.logs.batch import Floats
 
-__all__ = ["BETS", "bet_sums", "bet_sums_of", "bet_sums_of_logs"]
+__all__ = ["BETS", "bet_sums", "bet_sums_of_logs"]
 
 BETS: Floats = np.ldexp(32.0, -np.arange(48))
 """lam_j = 32 * 2^-j. All 48 are always summed, so states merge for any n, delta and horizon."""
@@ -49,37 +47,3 @@ def bet_sums_of_logs(log_y: npt.ArrayLike) -> Floats:
     # log(1 + lam_j y) = log(exp(0) + exp(log lam_j + log y))
     total: Floats = np.logaddexp(0.0, logs[:, None] + np.log(BETS)).sum(axis=0)
     return total
-
-
-def bet_sums_of(
-    batch: Batch, y: Floats, logarithm: Callable[[npt.NDArray[np.intp]], Floats]
-) -> Floats:
-    """Return S_j over the rows of a batch; over units, of the means of y, if it is read by unit.
-
-    Args:
-        batch: the rows.
-        y: (n,) non-negative numbers; infinity if they are beyond float64.
-        logarithm: gives log y of some rows, for those that are.
-
-    Returns:
-        (48,) float64.
-
-    >>> rows = Batch(0, np.zeros(2, np.int32), np.ones(2), np.ones(2)).of_units(np.zeros(2, int))
-    >>> found = bet_sums_of(rows, np.array([0.0, 2.0]), np.log)
-    >>> bool(np.allclose(found, bet_sums([1.0])))
-    True
-    """
-    means = batch.by_unit(y)
-    lost = np.flatnonzero(~np.isfinite(means))
-    if not len(lost):
-        return bet_sums(means)
-    if batch.unit_starts is None:
-        return bet_sums(np.delete(y, lost)) + bet_sums_of_logs(logarithm(lost))
-    # The logarithm of a mean is that of a sum, less log n.
-    with np.errstate(divide="ignore"):
-        logs = np.log(y)
-    beyond = np.flatnonzero(~np.isfinite(y))
-    logs[beyond] = logarithm(beyond)
-    sizes = np.diff(np.append(batch.unit_starts, len(y)))
-    log_means = np.logaddexp.reduceat(logs, batch.unit_starts) - np.log(sizes)
-    return bet_sums(np.delete(means, lost)) + bet_sums_of_logs(log_means[lost])

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.bets import BETS, bet_sums
+from piwo.reductions.bets import BETS
+from piwo.reductions.blocks import BetSums, BlockOrder, Partition, no_blocks
 from piwo.reductions.policy_reduction import credit_bets
 from piwo.reductions.vector_sums import VectorSums
 from piwo.scores.ratio import Weights
 
-__all__ = ["BASELINES", "GAIN_BASELINES", "ControlVariates", "VariateState"]
+__all__ = ["BASELINES", "GAIN_BASELINES", "ControlVariates", "VariateState", "stacked"]
 
 BASELINES: tuple[tuple[float, float], ...] = tuple(
     product((0.25, 0.5, 0.75, 1.0), (1.0, 4.0, 16.0))
@@ -43,6 +46,29 @@ class VariateState(State):
     improvement: Floats = field(default_factory=lambda: _no_bets(1 + len(GAIN_BASELINES)))
     """Row 0: Y = w R + 1 - R + (1 - w)_+ - sum_a (mu(a|X) - pi(a|X))_+. Other rows: Y = that of the
     value plus 1 - R, for `GAIN_BASELINES`."""
+    value_blocks: Floats = field(default_factory=lambda: no_blocks(len(BASELINES)))
+    """(C, B, 2 + J) the same by block, see `piwo.reductions.blocks.BetSums`."""
+    loss_blocks: Floats = field(default_factory=lambda: no_blocks(len(BASELINES)))
+    improvement_blocks: Floats = field(default_factory=lambda: no_blocks(1 + len(GAIN_BASELINES)))
+
+
+def stacked(
+    value: Sequence[BetSums], loss: Sequence[BetSums], improvement: Sequence[BetSums]
+) -> tuple[Floats, ...]:
+    """Return the arrays of a state from the sums of each form: bets of all rows, then by block."""
+    kinds = (value, loss, improvement)
+    bets = [np.stack([one.bets for one in kind]) for kind in kinds]
+    return (*bets, *(np.stack([one.blocks for one in kind]) for kind in kinds))
+
+
+def _parts(
+    rows: BlockOrder | None, played: npt.NDArray[np.bool_]
+) -> tuple[BlockOrder | None, BlockOrder | None]:
+    """Return where blocks end among the rows of a mask, and among the others."""
+    if rows is None:
+        return None, None
+    among = np.append(0, np.cumsum(played))[rows.ends]
+    return replace(rows, ends=among), replace(rows, ends=rows.ends - among)
 
 
 @dataclass(frozen=True)
@@ -58,6 +84,7 @@ class ControlVariates(VectorSums[VariateState]):
     Args:
         policy: over the log's action list; it must give full vectors, and so must the log.
         bounded: rewards have an upper end, so that losses 1 - R exist.
+        partition: into blocks; None: without.
 
     Source: Waudby-Smith, Wu, Ramdas, Karampatziakis, Mineiro 2022 (arXiv 2210.10768) for the
     truncation; docs/theory.md, section "Control variates".
@@ -73,10 +100,15 @@ class ControlVariates(VectorSums[VariateState]):
     """
 
     bounded: bool = True
+    partition: Partition | None = None
 
     def empty(self) -> VariateState:
         """Return the state of no rows."""
-        return VariateState()
+        if self.partition is None:
+            return VariateState()
+        nothing = BetSums(blocks=np.zeros((self.partition.count, *no_blocks().shape[1:])))
+        forms, gains = [nothing] * len(BASELINES), [nothing] * (1 + len(GAIN_BASELINES))
+        return VariateState(*stacked(forms, forms, gains))
 
     def block(self, batch: Batch) -> VariateState:
         """Return the sums of a few rows."""
@@ -91,51 +123,74 @@ class ControlVariates(VectorSums[VariateState]):
         truncated_masses(pi, mu, c, k, masses, distance)
         weights = self.weights(batch, pi[np.arange(len(batch)), batch.action])
         if batch.unit_starts is None and np.isfinite(weights.w).all():
-            return self._rows(weights.w, batch.reward, masses, distance)
+            return self._rows(weights.w, batch, masses, distance)
         return self._any_rows(weights, batch, masses, distance)
 
-    def _rows(self, w: Floats, r: Floats, masses: Floats, distance: Floats) -> VariateState:
+    def _rows(self, w: Floats, batch: Batch, masses: Floats, distance: Floats) -> VariateState:
         """Return the sums of rows whose weights are finite."""
-        from piwo.reductions.kernels import add_both_sides
-
-        state = VariateState()
+        rows, r = None, batch.reward
+        if self.partition is not None:
+            rows = self.partition.of(batch)
+            w, r, distance = w[rows.order], r[rows.order], distance[rows.order]
+            masses = masses[:, rows.order]
         earned, missed = w * r, 1.0 - r
+        lost = w * missed
+        played = w > 0.0
+        won_rows, idle_rows = _parts(rows, played)
+        value, loss, gain = [], [], []
+        if self.bounded:
+            # Y = w R + 1 - R + (1 - w)_+ - sum_a (mu_a - pi_a)_+
+            better = earned + missed + np.maximum(0.0, 1.0 - w) - distance
+            gain.append(BetSums.of(np.maximum(0.0, better), rows))
         for i, (c, k) in enumerate(BASELINES):
             # Y = w R + rest, rest = sum_a pi_a b_a + k - w b. In this order of operations rounding
             # cannot make it negative.
             rest = masses[i] + (k - np.minimum(c * w, k))
+            # If w is 0, as in most rows for a policy that takes one of many actions, Y is the rest
+            # for rewards and losses, and its logarithms are computed once.
+            idle = BetSums.of(rest[~played], idle_rows)
+            value.append(idle.merge(BetSums.of((earned + rest)[played], won_rows)))
             if not self.bounded:
-                state.value[i] = bet_sums(earned + rest)
                 continue
-            add_both_sides(w, r, rest, BETS, state.value[i], state.loss[i])
+            loss.append(idle.merge(BetSums.of((lost + rest)[played], won_rows)))
             if i in GAIN_BASELINES:
-                state.improvement[1 + GAIN_BASELINES.index(i)] = bet_sums(earned + rest + missed)
-        if self.bounded:
-            # Y = w R + 1 - R + (1 - w)_+ - sum_a (mu_a - pi_a)_+
-            better = earned + missed + np.maximum(0.0, 1.0 - w) - distance
-            state.improvement[0] = bet_sums(np.maximum(0.0, better))
-        return state
+                gain.append(BetSums.of(earned + rest + missed, rows))
+        return self._state(value, loss, gain)
 
     def _any_rows(
         self, weights: Weights, batch: Batch, masses: Floats, distance: Floats
     ) -> VariateState:
         """Return the sums of rows with weights beyond float64, or by unit."""
-        state, r, missed = VariateState(), batch.reward, np.maximum(0.0, 1.0 - batch.reward)
-        for i, (c, k) in enumerate(BASELINES):
-            # As in `_rows`; w b = k if w is beyond float64.
-            rest = masses[i] + (k - np.minimum(c * weights.w, k))
-            state.value[i] = credit_bets(batch, weights, r, rest)
-            if not self.bounded:
-                continue
-            state.loss[i] = credit_bets(batch, weights, missed, rest)
-            if i in GAIN_BASELINES:
-                gain = credit_bets(batch, weights, r, rest + missed)
-                state.improvement[1 + GAIN_BASELINES.index(i)] = gain
+        r, missed = batch.reward, np.maximum(0.0, 1.0 - batch.reward)
+
+        def bets(factor: Floats, rest: Floats) -> BetSums:
+            return credit_bets(batch, weights, factor, rest, self.partition)
+
+        value, loss, gain = [], [], []
         if self.bounded:
             # 1 - R + (1 - w)_+ - sum_a (mu_a - pi_a)_+; rounding must not make Y negative, and next
             # to a number beyond float64 what is below 0 is nothing
             earned = weights.times(r)
             least = np.where(np.isfinite(earned), -earned, 0.0)
             rest = np.maximum(missed + np.maximum(0.0, 1.0 - weights.w) - distance, least)
-            state.improvement[0] = credit_bets(batch, weights, r, rest)
-        return state
+            gain.append(bets(r, rest))
+        for i, (c, k) in enumerate(BASELINES):
+            # As in `_rows`; w b = k if w is beyond float64.
+            rest = masses[i] + (k - np.minimum(c * weights.w, k))
+            value.append(bets(r, rest))
+            if not self.bounded:
+                continue
+            loss.append(bets(missed, rest))
+            if i in GAIN_BASELINES:
+                gain.append(bets(r, rest + missed))
+        return self._state(value, loss, gain)
+
+    def _state(
+        self, value: list[BetSums], loss: list[BetSums], gain: list[BetSums]
+    ) -> VariateState:
+        """Return the state from the sums of each form; unbounded rewards have no losses."""
+        if self.bounded:
+            return VariateState(*stacked(value, loss, gain))
+        empty = self.empty()
+        bets, blocks = np.stack([x.bets for x in value]), np.stack([x.blocks for x in value])
+        return replace(empty, value=bets, value_blocks=blocks)

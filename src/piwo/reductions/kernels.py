@@ -20,10 +20,12 @@ from numba import njit
 
 __all__ = [
     "add_bets",
-    "add_both_sides",
+    "add_block_bets",
     "add_efron_stein",
     "add_gains",
     "add_policy",
+    "hashed_blocks",
+    "order_by_block",
     "truncated_masses",
 ]
 
@@ -44,32 +46,37 @@ _LANES = 8
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _scale_down(q: Any, first: int, last: int, scaled: Any) -> None:
+def _scale_down(q: Any, first: int, last: int, scaled: Any, places: int) -> None:
     """Divide products of the bets first..last above 2^500 by 2^500; count the divisions."""
     for j in range(first, last):
         row = q[j]
         count = scaled[j]
-        for r in range(PLACES):
+        for r in range(places):
             large = row[r] > _BIG
             row[r] = row[r] * (1.0 / _BIG) - 1.0 if large else row[r]
             count[r] += 1.0 if large else 0.0
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _take_logs(q: Any, scaled: Any, sums: Any) -> None:
-    """Add the logarithms of all products, after multiplying those of each bet."""
-    _scale_down(q, 0, len(q), scaled)  # two products of at most 2^500 do not overflow
-    for j in range(len(q)):
+def _take_logs(q: Any, first: int, last: int, scaled: Any, sums: Any) -> None:
+    """Add the logarithms of the products of the bets first..last, and set these to one."""
+    # The places of a bet are multiplied in halves, along the vector units: 64, 32, ..., 1. Products
+    # of two numbers up to 2^500 do not overflow.
+    half = PLACES
+    while half > 1:
+        _scale_down(q, first, last, scaled, half)
+        half //= 2
+        for j in range(first, last):
+            row, count = q[j], scaled[j]
+            for r in range(half):
+                row[r] += row[r + half] + row[r] * row[r + half]
+                count[r] += count[r + half]
+    for j in range(first, last):
         # log prod_r (1 + q_r) = log(1 + product) + 500 log 2 for each division by 2^500
-        product, count = 0.0, 0.0
+        sums[j] += np.log1p(q[j, 0]) + scaled[j, 0] * _LOG_BIG
         for r in range(PLACES):
-            x = q[j, r]
-            product += x + product * x
-            count += scaled[j, r]
-            if product > _BIG:
-                product = product * (1.0 / _BIG) - 1.0
-                count += 1.0
-        sums[j] += np.log1p(product) + count * _LOG_BIG
+            q[j, r] = 0.0
+            scaled[j, r] = 0.0
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -94,7 +101,7 @@ def _add_tile(y: Any, top: float, bets: Any, q: Any, scaled: Any, powers: Any, h
     # heads bound the largest products, so that most tiles need no check of each product.
     factor = (1.0 + bets[0] * top) ** 4
     if heads[0] * factor > _FLUSH:
-        _scale_down(q, 0, SPLIT, scaled)
+        _scale_down(q, 0, SPLIT, scaled, PLACES)
         heads[0] = _BIG
     heads[0] *= factor
     _multiply(y, bets, q, 0, SPLIT)
@@ -113,7 +120,7 @@ def _add_tile(y: Any, top: float, bets: Any, q: Any, scaled: Any, powers: Any, h
         return
     factor = (1.0 + bets[SPLIT] * top) ** 4
     if heads[1] * factor > _FLUSH:
-        _scale_down(q, SPLIT, len(bets), scaled)
+        _scale_down(q, SPLIT, len(bets), scaled, PLACES)
         heads[1] = _BIG
     heads[1] *= factor
     _multiply(y, bets, q, SPLIT, len(bets))
@@ -131,11 +138,47 @@ def _survey(y: Any, first: int) -> Any:
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def add_bets(y: Any, bets: Any, sums: Any) -> None:  # noqa: C901 - one loop nest, compiled whole
+def add_bets(y: Any, bets: Any, sums: Any) -> None:
     """Add sum_t log(1 + lam_j y_t) to `sums`, (48,), for every bet lam_j, largest bet first."""
+    q, scaled = np.zeros((len(bets), PLACES)), np.zeros((len(bets), PLACES))
+    _add_bets(y, bets, sums, q, scaled, np.zeros((_POWERS, PLACES)), np.zeros(TILE))
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def add_block_bets(y: Any, ends: Any, bets: Any, sums: Any, moments: Any) -> None:
+    """Add the bet sums of each block of rows to `sums`, (B, 48), and its sums of y and y^2.
+
+    Args:
+        y: (n,) rows ordered by block.
+        ends: (B,) one past the last row of each block.
+        bets: (48,).
+        sums: (B, 48).
+        moments: (B, 2).
+    """
+    q, scaled = np.zeros((len(bets), PLACES)), np.zeros((len(bets), PLACES))
+    powers, tile = np.zeros((_POWERS, PLACES)), np.zeros(TILE)
+    start = 0
+    for b in range(len(ends)):
+        part = y[start : ends[b]]
+        start = ends[b]
+        if not len(part):
+            continue
+        _add_bets(part, bets, sums[b], q, scaled, powers, tile)
+        total, squares = 0.0, 0.0
+        for t in range(len(part)):
+            total += part[t]
+            squares += part[t] * part[t]
+        moments[b, 0] += total
+        moments[b, 1] += squares
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _add_bets(  # noqa: C901 - one loop nest, compiled whole
+    y: Any, bets: Any, sums: Any, q: Any, scaled: Any, powers: Any, tile: Any
+) -> None:
+    """Add sum_t log(1 + lam_j y_t) to `sums`, (48,); the other arrays are zero before and after."""
     bet_count = len(bets)
-    q, powers, heads = np.zeros((bet_count, PLACES)), np.zeros((_POWERS, PLACES)), np.ones(2)
-    scaled, tile = np.zeros((bet_count, PLACES)), np.zeros(TILE)
+    heads = np.ones(2)
     held, top = 0, 0.0
     t = 0
     while t < len(y):
@@ -166,10 +209,14 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:  # noqa: C901 - one loop nes
         t = last
     tile[held:] = 0.0
     _add_tile(tile, top, bets, q, scaled, powers, heads)
-    _take_logs(q, scaled, sums)
+    tile[:] = 0.0
+    _take_logs(q, 0, SPLIT, scaled, sums)
+    if heads[1] != 1.0:
+        _take_logs(q, SPLIT, bet_count, scaled, sums)
     total = np.zeros(_POWERS)
     for k in range(_POWERS):
         total[k] = powers[k].sum()
+        powers[k] = 0.0
     # sum log(1 + lam y) = lam (P_1 - lam (P_2/2 - lam (P_3/3 - lam (P_4/4 - lam P_5/5)))), with the
     # power sums P_k = sum y^k
     for j in range(SPLIT, bet_count):
@@ -178,6 +225,36 @@ def add_bets(y: Any, bets: Any, sums: Any) -> None:  # noqa: C901 - one loop nes
         series = total[2] / 3.0 - lam * series
         series = total[1] / 2.0 - lam * series
         sums[j] += lam * (total[0] - lam * series)
+
+
+@njit(nogil=True, cache=True)
+def hashed_blocks(numbers: Any, salt: Any, blocks: Any) -> None:
+    """Write the block of each row, of 64: the upper six bits of a hash of its number.
+
+    The hash is SplitMix64, as in `piwo.logs.hashing.scramble`.
+    """
+    for t in range(len(numbers)):
+        x = (np.uint64(numbers[t]) ^ salt) + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        blocks[t] = (x ^ (x >> np.uint64(31))) >> np.uint64(58)
+
+
+@njit(nogil=True, cache=True)
+def order_by_block(blocks: Any, order: Any, ends: Any) -> None:
+    """Write the places of rows in the order of their blocks, (n,), and where blocks end, (B,)."""
+    next_place = np.zeros(len(ends), np.int64)
+    for t in range(len(blocks)):
+        ends[blocks[t]] += 1
+    total = 0
+    for b in range(len(ends)):
+        next_place[b] = total
+        total += ends[b]
+        ends[b] = total
+    for t in range(len(blocks)):
+        b = blocks[t]
+        order[next_place[b]] = t
+        next_place[b] += 1
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -206,33 +283,6 @@ def add_policy(w: Any, r: Any, value: Any, loss: Any, better: Any, sums: Any) ->
     for k, lanes in enumerate((t1, t2, t3, t4, t5, t6)):
         for lane in range(_LANES):
             sums[k] += lanes[lane]
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def add_both_sides(w: Any, r: Any, rest: Any, bets: Any, value: Any, loss: Any) -> None:
-    """Add the bet sums of w R + rest to `value` and of w (1 - R) + rest to `loss`, (48,) each.
-
-    If w is 0, as in most rows for a policy that takes one of many actions, both are `rest`, and its
-    logarithms are computed once.
-    """
-    # won: w R + rest and lost: w (1 - R) + rest, if w > 0; idle: rest, if w = 0
-    idle, won, lost = np.empty(len(w)), np.empty(len(w)), np.empty(len(w))
-    still, played = 0, 0
-    for t in range(len(w)):
-        if w[t] == 0.0:
-            idle[still] = rest[t]
-            still += 1
-        else:
-            won[played] = w[t] * r[t] + rest[t]
-            lost[played] = w[t] * (1.0 - r[t]) + rest[t]
-            played += 1
-    shared = np.zeros(len(bets))
-    add_bets(idle[:still], bets, shared)
-    add_bets(won[:played], bets, value)
-    add_bets(lost[:played], bets, loss)
-    for j in range(len(bets)):
-        value[j] += shared[j]
-        loss[j] += shared[j]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.bets import BETS
+from piwo.reductions.blocks import BetSums, Partition, no_blocks
+from piwo.reductions.control_variate import stacked
 from piwo.reductions.policy_reduction import credit_bets
 from piwo.reductions.vector_sums import VectorSums
 
@@ -52,6 +54,10 @@ class ModelState(State):
     """The same for 1 - R and 1 - q."""
     improvement: Floats = field(default_factory=_no_bets)
     """Y = that of the value, plus 1 - R."""
+    value_blocks: Floats = field(default_factory=lambda: no_blocks(len(CUTS)))
+    """(3, B, 2 + J) the same by block, see `piwo.reductions.blocks.BetSums`."""
+    loss_blocks: Floats = field(default_factory=lambda: no_blocks(len(CUTS)))
+    improvement_blocks: Floats = field(default_factory=lambda: no_blocks(len(CUTS)))
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,7 @@ class ModelVariates(VectorSums[ModelState]):
         policy: over the log's action list; it must give full vectors, and so must the log.
         model: q.
         bounded: rewards have an upper end, so that losses 1 - R exist.
+        partition: into blocks; None: without.
 
     Source: docs/theory.md, section "Control variates".
 
@@ -84,6 +91,7 @@ class ModelVariates(VectorSums[ModelState]):
 
     model: Predictor
     bounded: bool = True
+    partition: Partition | None = None
 
     @property
     def context(self) -> bool:
@@ -92,28 +100,39 @@ class ModelVariates(VectorSums[ModelState]):
 
     def empty(self) -> ModelState:
         """Return the state of no rows."""
-        return ModelState()
+        nothing = BetSums()
+        if self.partition is not None:
+            nothing = BetSums(blocks=np.zeros((self.partition.count, *no_blocks().shape[1:])))
+        forms = [nothing] * len(CUTS)
+        return ModelState(*stacked(forms, forms, forms))
 
     def block(self, batch: Batch) -> ModelState:
         """Return the sums of a few rows."""
         assert batch.propensities is not None
         pi, mu, q = self.policy.full(batch), batch.propensities, self.model.of(batch)
-        rows = np.arange(len(batch)), batch.action
-        weights = self.weights(batch, pi[rows])
-        state, r = ModelState(), batch.reward
+        taken = np.arange(len(batch)), batch.action
+        weights = self.weights(batch, pi[taken])
+        r, missed = batch.reward, 1.0 - batch.reward
+
+        def bets(factor: Floats, rest: Floats) -> BetSums:
+            return credit_bets(batch, weights, factor, rest, self.partition)
+
+        value, loss, gain = [], [], []
         rewards, losses = np.maximum(0.0, q), np.maximum(0.0, 1.0 - q)
-        for i, k in enumerate(CUTS):
+        for k in CUTS:
             # Y = w R + rest, rest = sum_a min(pi_a q_a, k mu_a) + k - w b
             masses = np.minimum(pi * rewards, k * mu).sum(axis=1)
-            rest = masses + uncut(weights.w, rewards[rows], k)
-            state.value[i] = credit_bets(batch, weights, r, rest)
+            rest = masses + uncut(weights.w, rewards[taken], k)
+            value.append(bets(r, rest))
             if self.bounded:
                 # the same with 1 - R and 1 - q
                 masses = np.minimum(pi * losses, k * mu).sum(axis=1)
-                missed = masses + uncut(weights.w, losses[rows], k)
-                state.loss[i] = credit_bets(batch, weights, 1.0 - r, missed)
-                state.improvement[i] = credit_bets(batch, weights, r, rest + (1.0 - r))
-        return state
+                loss.append(bets(missed, masses + uncut(weights.w, losses[taken], k)))
+                gain.append(bets(r, rest + missed))
+        if self.bounded:
+            return ModelState(*stacked(value, loss, gain))
+        bets_of, blocks = np.stack([x.bets for x in value]), np.stack([x.blocks for x in value])
+        return replace(self.empty(), value=bets_of, value_blocks=blocks)
 
 
 def uncut(w: Floats, q: Floats, k: float) -> Floats:

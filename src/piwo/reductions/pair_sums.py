@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 
@@ -13,7 +13,8 @@ from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.blocks import row_blocks
 from piwo.policies.policy import Policy
-from piwo.reductions.bets import BETS, bet_sums_of
+from piwo.reductions.bets import BETS
+from piwo.reductions.blocks import BetSums, Partition, bet_sums_of, no_blocks, rows_by_block
 from piwo.reductions.model_variate import uncut
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.vector_sums import in_blocks
@@ -39,6 +40,11 @@ class PairState(State):
     raised: Floats = field(default_factory=lambda: np.zeros((len(PAIR_BASELINES), len(BETS))))
     """Bet sums of the difference with control variates, plus 1 + k, a row for each of
     `PAIR_BASELINES`."""
+    block_rows: Floats = field(default_factory=lambda: np.zeros(0))
+    """(B,) rows, or units, of each block."""
+    blocks: Floats = field(default_factory=no_blocks)
+    """(B, 2 + J) the same by block, see `piwo.reductions.blocks.BetSums`."""
+    raised_blocks: Floats = field(default_factory=lambda: no_blocks(len(PAIR_BASELINES)))
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class PairSums(Reduction[PairState]):
         other: pi', likewise.
         full: both give the probability of every action.
         variates: sum the forms with control variates too; needs full, and full propensity vectors.
+        partition: into blocks; None: without.
 
     Source: docs/theory.md, section "Regret certificates".
 
@@ -75,6 +82,7 @@ class PairSums(Reduction[PairState]):
     other: Policy
     full: bool
     variates: bool = False
+    partition: Partition | None = None
 
     @property
     def propensities(self) -> bool:
@@ -93,7 +101,14 @@ class PairSums(Reduction[PairState]):
 
     def empty(self) -> PairState:
         """Return the state of no rows."""
-        return PairState()
+        if self.partition is None:
+            return PairState()
+        shape = (self.partition.count, *no_blocks().shape[1:])
+        return PairState(
+            block_rows=np.zeros(self.partition.count),
+            blocks=np.zeros(shape),
+            raised_blocks=np.zeros((len(PAIR_BASELINES), *shape)),
+        )
 
     def update(self, state: PairState, batch: Batch) -> PairState:
         """Return the state with the rows of a batch added."""
@@ -105,13 +120,22 @@ class PairSums(Reduction[PairState]):
             missed = self.other.logged(batch) * (1.0 - batch.reward)
             numerator, rest = earned + missed, np.zeros(len(batch))
         y = over_propensity(numerator, batch) + rest
-        state = state.merge(PairState(batch.count))
+        # The rest is at most 1: negligible next to a number beyond float64.
+        found = bet_sums_of(
+            batch, y, lambda lost: log_ratio(numerator, batch, lost), self.partition
+        )
+        rows = rows_by_block(self.partition, batch)
+        added = replace(
+            self.empty(), rows=batch.count, bets=found.bets, block_rows=rows, blocks=found.blocks
+        )
+        state = state.merge(added)
         if self.variates:
             for block in in_blocks(batch, len(self.policy.actions)):
-                state = state.merge(PairState(raised=self._raised(block)))
-        # The rest is at most 1: negligible next to a number beyond float64.
-        bets = bet_sums_of(batch, y, lambda lost: log_ratio(numerator, batch, lost))
-        return state.merge(PairState(bets=bets))
+                forms = self._raised(block)
+                raised = np.stack([one.bets for one in forms])
+                blocks = np.stack([one.blocks for one in forms])
+                state = state.merge(replace(self.empty(), raised=raised, raised_blocks=blocks))
+        return state
 
     def _differences(self, batch: Batch) -> tuple[Floats, Floats]:
         """Return the numerator over mu, and 1 - sum_a (pi' - pi)_+, (n,), block by block."""
@@ -127,8 +151,8 @@ class PairSums(Reduction[PairState]):
             rest[block] = np.maximum(0.0, 1.0 - np.maximum(-more, 0.0).sum(axis=1))
         return numerator, rest
 
-    def _raised(self, batch: Batch) -> Floats:
-        """Return the bet sums of a block of rows with control variates, (C, 48)."""
+    def _raised(self, batch: Batch) -> list[BetSums]:
+        """Return the sums of a few rows with control variates, for each of `PAIR_BASELINES`."""
         from piwo.reductions.kernels import truncated_masses
 
         assert batch.propensities is not None
@@ -145,13 +169,13 @@ class PairSums(Reduction[PairState]):
         numerator = np.where(taken > 0.0, taken * batch.reward, -taken * (1.0 - batch.reward))
         # |d|/mu and |d| R'/mu
         size, plain = over_propensity(np.abs(taken), batch), over_propensity(numerator, batch)
-        rest, found = np.maximum(0.0, 1.0 - less.sum(axis=1)), np.zeros((len(c), len(BETS)))
+        rest, found = np.maximum(0.0, 1.0 - less.sum(axis=1)), []
         for i, (rewarded, cut) in enumerate(PAIR_BASELINES):
             # Y = |d| R'/mu + (k - min(c' |d|/mu, k)) + sum_a min(c'_a |d_a|, k mu_a) + rest
             share = np.where(taken > 0.0, rewarded, 1.0 - rewarded)
             added = rest + gained[i] + lost[i] + uncut(size, share, cut)
             logs = partial(_log_sum, numerator, batch, added)
-            found[i] = bet_sums_of(batch, plain + added, logs)
+            found.append(bet_sums_of(batch, plain + added, logs, self.partition))
         return found
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.policy import Policy
-from piwo.reductions.bets import bet_sums_of
+from piwo.reductions.blocks import BetSums, Partition, bet_sums_of
 from piwo.reductions.reduction import Reduction
 from piwo.scores.ratio import Weights, importance_weights
 
@@ -50,7 +50,13 @@ class PolicyReduction(Reduction[S]):
         return importance_weights(batch, taken, lambda: self.policy.log_logged(batch))
 
 
-def credit_bets(batch: Batch, weights: Weights, factor: Floats, rest: Floats) -> Floats:
+def credit_bets(
+    batch: Batch,
+    weights: Weights,
+    factor: Floats,
+    rest: Floats,
+    partition: Partition | None = None,
+) -> BetSums:
     """Return the bet sums of w times a factor, plus a rest; by logarithms beyond float64.
 
     Args:
@@ -58,9 +64,7 @@ def credit_bets(batch: Batch, weights: Weights, factor: Floats, rest: Floats) ->
         weights: w of these rows.
         factor: (n,) numbers of at least 0, such as R or 1 - R.
         rest: (n,) numbers of at least 0.
-
-    Returns:
-        (48,) float64.
+        partition: into blocks; None: without.
     """
 
     def logarithm(rows: npt.NDArray[np.intp]) -> Floats:
@@ -71,4 +75,4 @@ def credit_bets(batch: Batch, weights: Weights, factor: Floats, rest: Floats) ->
             )
         return logs
 
-    return bet_sums_of(batch, weights.times(factor) + rest, logarithm)
+    return bet_sums_of(batch, weights.times(factor) + rest, logarithm, partition)

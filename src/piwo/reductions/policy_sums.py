@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from piwo.engines.state import State, largest
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+from piwo.reductions.bets import BETS
+from piwo.reductions.blocks import BetSums, BlockOrder, Partition, no_blocks, rows_by_block
 from piwo.reductions.policy_reduction import PolicyReduction, credit_bets
 from piwo.scores.iw import IW
 from piwo.scores.ratio import Weights
 from piwo.scores.score import Score
 
-__all__ = ["BetState", "MomentState", "PolicyState", "PolicySums"]
+__all__ = ["BetState", "BlockState", "MomentState", "PolicyState", "PolicySums"]
 
 
 def _no_bets() -> Floats:
@@ -81,6 +82,62 @@ class BetState(State):
 
 
 @dataclass(frozen=True)
+class BlockState(State):
+    """The sums by block of the same four quantities, each (B, 2 + J); see `BetSums.blocks`.
+
+    >>> BlockState().rows.shape
+    (0,)
+    """
+
+    rows: Floats = field(default_factory=lambda: np.zeros(0))
+    """(B,) rows, or units, of each block."""
+    value: Floats = field(default_factory=no_blocks)
+    loss: Floats = field(default_factory=no_blocks)
+    improvement: Floats = field(default_factory=no_blocks)
+    weight: Floats = field(default_factory=no_blocks)
+
+    @classmethod
+    def empty(cls, partition: Partition | None) -> BlockState:
+        """Return the sums of no rows."""
+        if partition is None:
+            return cls()
+        shape = (partition.count, *no_blocks().shape[1:])
+        return cls(np.zeros(partition.count), *(np.zeros(shape) for _ in range(4)))
+
+
+@dataclass(frozen=True)
+class FourSums:
+    """Sums of w R, w (1 - R), w R + 1 - R and w, all rows and by block; None: not summed."""
+
+    value: BetSums
+    weight: BetSums
+    loss: BetSums | None = None
+    improvement: BetSums | None = None
+
+    def merge(self, other: FourSums) -> FourSums:
+        """Return the sums of both parts."""
+        made = FourSums(self.value.merge(other.value), self.weight.merge(other.weight))
+        if self.loss is None or self.improvement is None:
+            return made
+        assert other.loss is not None
+        assert other.improvement is not None
+        return replace(
+            made,
+            loss=self.loss.merge(other.loss),
+            improvement=self.improvement.merge(other.improvement),
+        )
+
+    def states(self, rows: Floats) -> tuple[BetState, BlockState]:
+        """Return them as parts of a `PolicyState`; `rows` are those of each block."""
+        loss, better = self.loss, self.improvement
+        if loss is None or better is None:
+            nothing = BetSums(blocks=np.zeros_like(self.value.blocks))
+            loss = better = nothing
+        four = (self.value, loss, better, self.weight)
+        return BetState(*(x.bets for x in four)), BlockState(rows, *(x.blocks for x in four))
+
+
+@dataclass(frozen=True)
 class PolicyState(State):
     """The sums of one pass for one policy.
 
@@ -90,6 +147,7 @@ class PolicyState(State):
 
     moments: MomentState = MomentState()
     bets: BetState = field(default_factory=BetState)
+    blocks: BlockState = field(default_factory=BlockState)
 
 
 @dataclass(frozen=True)
@@ -101,6 +159,7 @@ class PolicySums(PolicyReduction[PolicyState]):
         score: whose credits are summed.
         bounded: rewards have an upper end, so that losses 1 - R exist.
         origin: lo / (hi - lo): what is added to R to make it a multiple of the reward's own unit.
+        partition: into blocks; None: without.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -115,44 +174,53 @@ class PolicySums(PolicyReduction[PolicyState]):
     score: Score
     bounded: bool = True
     origin: float = 0.0
+    partition: Partition | None = None
 
     def empty(self) -> PolicyState:
         """Return the state of no rows."""
-        return PolicyState()
+        return PolicyState(blocks=BlockState.empty(self.partition))
 
     def update(self, state: PolicyState, batch: Batch) -> PolicyState:
         """Return the state with the rows of a batch added."""
         pi = self.policy.logged(batch)
         weights = self.weights(batch, pi)
         if batch.unit_starts is not None:
-            moments, bets = self._units(batch, weights)
-            return state.merge(PolicyState(self._credits(moments, batch, pi), bets))
+            moments, four = self._units(batch, weights)
+            return state.merge(self._state(moments, four, batch, pi))
         # Without an upper end of rewards, w R may exceed float64 although w does not.
         scale = 1.0
         if not self.bounded:
             scale = max(1.0, float(batch.reward.max(initial=0.0)))
         if float(weights.w.max(initial=0.0)) * scale == np.inf:
             lost = np.flatnonzero(weights.w > np.finfo(np.float64).max / scale)
-            moments, bets = self._lost(batch, weights, lost)
+            moments, four = self._lost(batch, weights, lost)
         else:
-            moments, bets = self._rows(batch, weights.w)
-        return state.merge(PolicyState(self._credits(moments, batch, pi), bets))
+            moments, four = self._rows(batch, weights.w)
+        return state.merge(self._state(moments, four, batch, pi))
 
-    def _rows(self, batch: Batch, w: Floats) -> tuple[MomentState, BetState]:
+    def _state(self, moments: MomentState, four: FourSums, batch: Batch, pi: Floats) -> PolicyState:
+        rows = rows_by_block(self.partition, batch)
+        return PolicyState(self._credits(moments, batch, pi), *four.states(rows))
+
+    def _rows(self, batch: Batch, w: Floats) -> tuple[MomentState, FourSums]:
         """Return the sums of rows whose weights are finite."""
         from piwo.reductions.kernels import add_policy
 
+        reward, rows = batch.reward, None
+        if self.partition is not None:
+            rows = self.partition.of(batch)
+            w, reward = w[rows.order], reward[rows.order]
         value, loss, better = np.empty_like(w), np.empty_like(w), np.empty_like(w)
         # sums of w, w^2, w R, w^2 R, (w R)^2 and R
         sums = np.zeros(6)
-        add_policy(w, batch.reward, value, loss, better, sums)
-        bets = self._bets(batch.reward, w, value, loss, better)
-        total, reward, s, o = float(len(batch)), float(sums[5]), batch.weight, self.origin
+        add_policy(w, reward, value, loss, better, sums)
+        four = self._four(reward, w, value, loss, better, rows)
+        total, gained, s, o = float(len(batch)), float(sums[5]), batch.weight, self.origin
         if s is not None:
             # A subsampled log: the moments are those of s w, and its bet sums are not used.
             sums = np.zeros(6)
             add_policy(s * w, batch.reward, value, loss, better, sums)
-            total, reward = float(s.sum()), float((s * batch.reward).sum())
+            total, gained = float(s.sum()), float((s * batch.reward).sum())
         # w (R + o) and its square, whose terms may be beyond float64
         earned, earned2 = float(sums[2]), float(sums[4])
         if o != 0.0:
@@ -169,44 +237,67 @@ class PolicySums(PolicyReduction[PolicyState]):
             wr=float(sums[2]),
             w2r=float(sums[3]),
             w2r2=float(sums[4]),
-            reward=reward,
+            reward=gained,
             max_weight=float(w.max(initial=0.0)),
             earned=earned,
             earned2=earned2,
         )
-        return moments, bets
+        return moments, four
 
-    def _bets(
-        self, reward: Floats, w: Floats, value: Floats, loss: Floats, better: Floats
-    ) -> BetState:
+    def _four(
+        self,
+        reward: Floats,
+        w: Floats,
+        value: Floats,
+        loss: Floats,
+        better: Floats,
+        rows: BlockOrder | None,
+    ) -> FourSums:
         """Return the bet sums of w R, w (1 - R), w R + 1 - R and w."""
         # S_j(w R), then S_j(w (1 - R)), S_j(w R + 1 - R) and S_j(w)
-        earned = bet_sums(value)
+        earned = BetSums.of(value, rows)
         if not self.bounded:
-            return BetState(value=earned, weight=bet_sums(w))
-        lost = bet_sums(loss)
-        misses = int((reward == 0.0).sum())
+            return FourSums(earned, BetSums.of(w, rows))
+        lost = BetSums.of(loss, rows)
+        missed = reward == 0.0
+        misses = int(missed.sum())
         if misses + int((reward == 1.0).sum()) == len(reward):
             # All rewards are 0 or 1: a row has w R = w or w (1 - R) = w, and w R + 1 - R is w or 1,
             # so two passes of bets give all four sums.
-            return BetState(earned, lost, earned + misses * np.log1p(BETS), earned + lost)
-        return BetState(earned, lost, bet_sums(better), bet_sums(w))
+            counts: Floats | float = float(misses)
+            if rows is not None:
+                counts = np.diff(np.append(0, np.cumsum(missed))[rows.ends], prepend=0).astype(
+                    float
+                )
+            ones = BetSums.of_ones(counts)
+            return FourSums(earned, earned.merge(lost), lost, earned.merge(ones))
+        return FourSums(earned, BetSums.of(w, rows), lost, BetSums.of(better, rows))
 
     def _lost(
         self, batch: Batch, weights: Weights, lost: npt.NDArray[np.intp]
-    ) -> tuple[MomentState, BetState]:
+    ) -> tuple[MomentState, FourSums]:
         """Return the sums if weights exceed float64: bets use logarithms, moments are infinite."""
         kept, few = np.delete(np.arange(len(batch)), lost), batch.take(lost)
-        moments, bets = self._rows(batch.take(kept), weights.w[kept])
+        moments, four = self._rows(batch.take(kept), weights.w[kept])
         with np.errstate(divide="ignore"):
             log_w, log_r = weights.logarithm()[lost], np.log(few.reward)
-        added = BetState(value=bet_sums_of_logs(log_w + log_r), weight=bet_sums_of_logs(log_w))
+        order = None
+        places = np.arange(len(lost))
+        if self.partition is not None:
+            order = self.partition.of(few)
+            log_w, log_r = log_w[order.order], log_r[order.order]
+
+        def sums(logs: Floats) -> BetSums:
+            return BetSums.of_logs(logs, places, order)
+
+        added = FourSums(sums(log_w + log_r), sums(log_w))
         if self.bounded:
             # log(w (1 - R)) and log(w R + 1 - R); without an upper end of rewards there is no loss
+            rewards = few.reward if order is None else few.reward[order.order]
             with np.errstate(divide="ignore"):
-                log_loss = np.log(1.0 - few.reward)
-            better = bet_sums_of_logs(np.logaddexp(log_w + log_r, log_loss))
-            added = replace(added, loss=bet_sums_of_logs(log_w + log_loss), improvement=better)
+                log_loss = np.log(1.0 - rewards)
+            better = sums(np.logaddexp(log_w + log_r, log_loss))
+            added = replace(added, loss=sums(log_w + log_loss), improvement=better)
         s = few.sampled(np.ones(len(lost)))
         credit = 0.0
         if (few.reward > 0).any():
@@ -229,9 +320,9 @@ class PolicySums(PolicyReduction[PolicyState]):
             earned=earned,
             earned2=abs(earned),
         )
-        return moments.merge(infinite), bets.merge(added)
+        return moments.merge(infinite), four.merge(added)
 
-    def _units(self, batch: Batch, weights: Weights) -> tuple[MomentState, BetState]:
+    def _units(self, batch: Batch, weights: Weights) -> tuple[MomentState, FourSums]:
         """Return the sums over units, of the means of w, w R, w (1 - R) and w R + 1 - R."""
         r, missed = batch.reward, np.maximum(0.0, 1.0 - batch.reward)
         earned = weights.times(r)
@@ -255,18 +346,15 @@ class PolicySums(PolicyReduction[PolicyState]):
                 earned2=float((in_unit * in_unit).sum()),
             )
 
-        nothing = np.zeros(len(batch))
-        bets = BetState(
-            value=credit_bets(batch, weights, r, nothing),
-            weight=credit_bets(batch, weights, np.ones(len(batch)), nothing),
-        )
+        nothing, ones = np.zeros(len(batch)), np.ones(len(batch))
+
+        def bets(factor: Floats, rest: Floats) -> BetSums:
+            return credit_bets(batch, weights, factor, rest, self.partition)
+
+        four = FourSums(bets(r, nothing), bets(ones, nothing))
         if self.bounded:
-            bets = replace(
-                bets,
-                loss=credit_bets(batch, weights, missed, nothing),
-                improvement=credit_bets(batch, weights, r, missed),
-            )
-        return moments, bets
+            four = replace(four, loss=bets(missed, nothing), improvement=bets(r, missed))
+        return moments, four
 
     def _credits(self, moments: MomentState, batch: Batch, pi: Floats) -> MomentState:
         """Return the moments with the sums of the score's credits; those of IW are in them."""

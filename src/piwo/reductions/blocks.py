@@ -1,0 +1,232 @@
+"""Blocks of rows, and bet sums by block: the state of the deadline bound.
+
+A row's block depends on its number, key, unit or time alone, never on its action, reward,
+propensity or context. So the sums merge however the rows are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.engines.state import State
+from piwo.logs.batch import Batch, Floats
+from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
+
+__all__ = [
+    "BLOCKS",
+    "BLOCK_BETS",
+    "BetSums",
+    "BlockOrder",
+    "Partition",
+    "bet_sums_of",
+    "no_blocks",
+    "rows_by_block",
+]
+
+BLOCKS = 64
+"""The number of blocks."""
+_KEPT = slice(0, 24, 2)
+BLOCK_BETS: Floats = BETS[_KEPT]
+"""The bets whose sums are kept by block: 32, 8, 2, ..., 7.6e-6."""
+# Any fixed number: blocks must not be those of a split, which hashes the same numbers.
+_SALT = np.uint64(0x6C62272E07BB0142)
+
+
+def no_blocks(*forms: int) -> Floats:
+    """Return the sums by block of no blocks at all."""
+    return np.zeros((*forms, 0, 2 + len(BLOCK_BETS)))
+
+
+@dataclass(frozen=True)
+class BlockOrder:
+    """The rows, or units, of a batch in the order of their blocks."""
+
+    order: npt.NDArray[np.int64]
+    """(u,) places."""
+    ends: npt.NDArray[np.int64]
+    """(B,) one past the last of each block."""
+
+    @property
+    def rows(self) -> Floats:
+        """(B,) the number of rows, or units, in each block."""
+        return np.diff(self.ends, prepend=0).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Which block a row is in.
+
+    Args:
+        by: "hash": of the number of its unit, its key or the row. "time": consecutive times, or row
+            numbers if the log has no column of times.
+        cuts: (B - 1,) where all blocks but the first begin, for "time".
+
+    >>> rows = Batch(0, np.zeros(9, np.int32), np.ones(9), np.ones(9))
+    >>> Partition("time", (4, 6)).of(rows).ends.tolist()
+    [4, 6, 9]
+    """
+
+    by: Literal["hash", "time"] = "hash"
+    cuts: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of blocks."""
+        if self.by == "hash":
+            return BLOCKS
+        return len(self.cuts) + 1
+
+    def of(self, batch: Batch) -> BlockOrder:
+        """Return the rows of a batch, or its units, in the order of their blocks."""
+        if self not in batch.orders:
+            batch.orders[self] = self._order(batch)
+        found: BlockOrder = batch.orders[self]
+        return found
+
+    def _order(self, batch: Batch) -> BlockOrder:
+        # Imported when first needed: Numba takes over a second.
+        from piwo.reductions.kernels import hashed_blocks, order_by_block
+
+        blocks = np.empty(batch.count, np.uint8)
+        if self.by == "time":
+            numbers = batch.row_numbers if batch.times is None else batch.times
+            blocks[:] = np.searchsorted(np.array(self.cuts), numbers, side="right")
+        else:
+            numbers = batch.row_numbers if batch.keys is None else batch.keys
+            if batch.unit_starts is not None:
+                numbers = numbers[batch.unit_starts]
+            hashed_blocks(numbers, _SALT, blocks)
+        order, ends = np.empty(len(blocks), np.int64), np.zeros(self.count, np.int64)
+        order_by_block(blocks, order, ends)
+        return BlockOrder(order, ends)
+
+
+@dataclass(frozen=True)
+class BetSums(State):
+    """Bet sums of one quantity Y >= 0 over all rows, and by block.
+
+    >>> one = BetSums.of(np.array([1.0, 3.0]), BlockOrder(np.arange(2), np.array([1, 2])))
+    >>> one.blocks[:, :3].round(2).tolist()  # sum Y, sum Y^2, sum log(1 + 32 Y)
+    [[1.0, 1.0, 3.5], [3.0, 9.0, 4.57]]
+    """
+
+    bets: Floats = field(default_factory=lambda: np.zeros(len(BETS)))
+    """(48,) S_j."""
+    blocks: Floats = field(default_factory=no_blocks)
+    """(B, 2 + J) sum Y, sum Y^2, and S_j for `BLOCK_BETS`; no rows if blocks were not asked for."""
+
+    @classmethod
+    def of(cls, y: Floats, rows: BlockOrder | None) -> BetSums:
+        """Return the sums of finite numbers, which are in the order of their blocks.
+
+        Args:
+            y: (n,) numbers of at least 0.
+            rows: where their blocks end; None: without blocks.
+        """
+        if rows is None:
+            return cls(bet_sums(y))
+        return cls._by_block(*_add(y, rows))
+
+    @classmethod
+    def of_ones(cls, counts: Floats | float) -> BetSums:
+        """Return the sums of so many rows with Y = 1, in all or in each block, (B,)."""
+        if not isinstance(counts, np.ndarray):
+            return cls(counts * np.log1p(BETS))
+        return cls._by_block(counts[:, None] * np.log1p(BETS), np.column_stack([counts, counts]))
+
+    @classmethod
+    def of_logs(
+        cls, log_y: Floats, places: npt.NDArray[np.intp], rows: BlockOrder | None
+    ) -> BetSums:
+        """Return the sums of the few rows beyond float64, from log y.
+
+        Args:
+            log_y: (m,) log Y; -inf for 0.
+            places: (m,) of these rows in the order of their blocks.
+            rows: where blocks end; None: without blocks.
+        """
+        if rows is None:
+            return cls(bet_sums_of_logs(log_y))
+        sums, moments = np.zeros((len(rows.ends), len(BETS))), np.zeros((len(rows.ends), 2))
+        for log_one, block in zip(log_y, np.searchsorted(rows.ends, places, "right"), strict=True):
+            sums[block] += bet_sums_of_logs(log_one[None])
+            with np.errstate(over="ignore"):
+                y = np.exp(log_one)
+                moments[block] += y, y * y
+        return cls._by_block(sums, moments)
+
+    @classmethod
+    def _by_block(cls, sums: Floats, moments: Floats) -> BetSums:
+        """Return the sums from those of each block: (B, 48) S_j, and (B, 2) sum Y and sum Y^2."""
+        return cls(sums.sum(axis=0), np.hstack([moments, sums[:, _KEPT]]))
+
+
+def _add(y: Floats, rows: BlockOrder) -> tuple[Floats, Floats]:
+    from piwo.reductions.kernels import add_block_bets
+
+    sums, moments = np.zeros((len(rows.ends), len(BETS))), np.zeros((len(rows.ends), 2))
+    add_block_bets(np.ascontiguousarray(y), rows.ends, BETS, sums, moments)
+    return sums, moments
+
+
+def bet_sums_of(
+    batch: Batch,
+    y: Floats,
+    logarithm: Callable[[npt.NDArray[np.intp]], Floats],
+    partition: Partition | None = None,
+) -> BetSums:
+    """Return the sums over the rows of a batch; over units, of the means of y, if read by unit.
+
+    Args:
+        batch: the rows.
+        y: (n,) non-negative numbers; infinity if they are beyond float64.
+        logarithm: gives log y of some rows, for those that are.
+        partition: into blocks; None: without.
+
+    >>> rows = Batch(0, np.zeros(2, np.int32), np.ones(2), np.ones(2)).of_units(np.zeros(2, int))
+    >>> found = bet_sums_of(rows, np.array([0.0, 2.0]), np.log)
+    >>> bool(np.allclose(found.bets, bet_sums([1.0])))
+    True
+    """
+    means, order = batch.by_unit(y), None
+    if partition is not None:
+        order = partition.of(batch)
+        means = means[order.order]
+    lost = np.flatnonzero(~np.isfinite(means))
+    if not len(lost):
+        return BetSums.of(means, order)
+    places = lost
+    if order is not None:
+        lost = order.order[lost]
+    means = np.where(np.isfinite(means), means, 0.0)
+    if batch.unit_starts is None:
+        logs = logarithm(lost)
+    else:
+        logs = _log_means(batch, y, logarithm)[lost]
+    return BetSums.of(means, order).merge(BetSums.of_logs(logs, places, order))
+
+
+def _log_means(
+    batch: Batch, y: Floats, logarithm: Callable[[npt.NDArray[np.intp]], Floats]
+) -> Floats:
+    """Return the logarithms of the means over units, (u,): those of the sums, less log n."""
+    assert batch.unit_starts is not None
+    with np.errstate(divide="ignore"):
+        logs = np.log(y)
+    beyond = np.flatnonzero(~np.isfinite(y))
+    logs[beyond] = logarithm(beyond)
+    sizes = np.diff(np.append(batch.unit_starts, len(y)))
+    found: Floats = np.logaddexp.reduceat(logs, batch.unit_starts) - np.log(sizes)
+    return found
+
+
+def rows_by_block(partition: Partition | None, batch: Batch) -> Floats:
+    """Return the number of rows, or units, of a batch in each block, (B,); (0,) without blocks."""
+    if partition is None:
+        return np.zeros(0)
+    return partition.of(batch).rows
