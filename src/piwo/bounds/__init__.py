@@ -14,6 +14,13 @@ from piwo.bounds.clopper_pearson import clopper_pearson_lower
 from piwo.bounds.control_variate import pooled_lower, pooled_lower_many
 from piwo.bounds.coverage import coverage_lower, coverage_upper
 from piwo.bounds.cressie_read import cressie_read_interval
+from piwo.bounds.deadline import (
+    Blocks,
+    Design,
+    Mixture,
+    deadline_log_e_value,
+    deadline_lower,
+)
 from piwo.bounds.e_bh import e_bh
 from piwo.bounds.efron_stein import efron_stein_interval
 from piwo.bounds.empirical_bernstein import empirical_bernstein_lower

@@ -18,6 +18,7 @@ from piwo.logs.log import Log
 from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.reductions import Reduction
+from piwo.reductions.blocks import Partition
 from piwo.reductions.control_variate import BASELINES, GAIN_BASELINES, ControlVariates
 from piwo.reductions.model_variate import CUTS, ModelVariates, Predictor
 
@@ -32,16 +33,20 @@ __all__ = [
     "ControlVariateInterval",
 ]
 
-SHIFTS = (0.0, *(k for _, k in BASELINES))
+SHIFTS: tuple[float, ...] = (0.0, *(k for _, k in BASELINES))
 """k_c: by how much each pooled quantity is raised. The plain credit w R, then the baselines."""
-WEIGHTS = (1 / 5, *[1 / 15] * len(BASELINES))
+WEIGHTS: tuple[float, ...] = (1 / 5, *[1 / 15] * len(BASELINES))
 """p_c: their weights in the pool."""
-GAIN_SHIFTS = (0.0, 0.0, *(BASELINES[i][1] for i in GAIN_BASELINES))
+GAIN_SHIFTS: tuple[float, ...] = (0.0, 0.0, *(BASELINES[i][1] for i in GAIN_BASELINES))
 """The same for the improvement: w R + 1 - R, its form with the total variation, some baselines."""
-GAIN_WEIGHTS = (1 / 5, 1 / 5, *[1 / 10] * len(GAIN_BASELINES))
+GAIN_WEIGHTS: tuple[float, ...] = (1 / 5, 1 / 5, *[1 / 10] * len(GAIN_BASELINES))
 MODEL_WEIGHTS = (1 / 5, *[1 / 30] * len(BASELINES), *[2 / 15] * len(CUTS))
 """Weights in the pool with a reward model: the plain credit, the constants, the model."""
 MODEL_GAIN_WEIGHTS = (1 / 10, 1 / 10, *[1 / 15] * len(GAIN_BASELINES), *[2 / 15] * len(CUTS))
+
+
+Quantity = Literal["value", "loss", "improvement"]
+"""w R, w (1 - R), w R + 1 - R."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,15 +65,17 @@ class ControlVariateInterval(IntervalMethod):
         """Return the method with predicted baselines, in addition to the constant ones."""
         return replace(self, model=model)
 
-    def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:
+    def sums(
+        self, log: Log, policy: Policy, partition: Partition | None = None
+    ) -> tuple[Reduction[Any], ...]:
         """Return the control variates; none for a thinned log, on which nothing is bet."""
         if log.columns.weight is not None:
             return ()
         bounded = math.isfinite(log.reward_range[1])
-        constant = ControlVariates(policy, bounded)
+        constant = ControlVariates(policy, bounded, partition)
         if self.model is None:
             return (constant,)
-        return constant, ModelVariates(policy, self.model, bounded)
+        return constant, ModelVariates(policy, self.model, bounded, partition)
 
     def interval(self, evidence: Evidence) -> bounds.Interval:
         """Return the interval; if rewards have no upper end, its lower end has all of delta."""
@@ -92,52 +99,61 @@ class ControlVariateInterval(IntervalMethod):
         return self._pooled(plain, "improvement", evidence, evidence.log_inv_delta) - 1.0
 
     def _pooled(
-        self,
-        plain: Floats,
-        what: Literal["value", "loss", "improvement"],
-        evidence: Evidence,
-        log_inv_delta: float,
+        self, plain: Floats, what: Quantity, evidence: Evidence, log_inv_delta: float
     ) -> float:
         """Return the pooled lower bound from the sums of the plain credit and of the variates."""
-        shifts: tuple[float, ...]
-        if what == "improvement":
-            shifts, weights, model_weights = GAIN_SHIFTS, GAIN_WEIGHTS, MODEL_GAIN_WEIGHTS
-        else:
-            shifts, weights, model_weights = SHIFTS, WEIGHTS, MODEL_WEIGHTS
-        if self.model is not None:
-            shifts, weights = (*shifts, *CUTS), model_weights
+        shifts, weights = self._forms(what)
         # S_cj, one row for each quantity c
         sums = np.vstack([plain, *(getattr(state, what) for state in evidence.own)])
         return bounds.pooled_lower(
             sums, shifts, weights, evidence.rows, log_inv_delta, horizon=evidence.horizon
         )
 
+    def _forms(self, what: Quantity) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the shift of each form of a quantity, and its weight in the pool."""
+        if what == "improvement":
+            shifts, weights, model_weights = GAIN_SHIFTS, GAIN_WEIGHTS, MODEL_GAIN_WEIGHTS
+        else:
+            shifts, weights, model_weights = SHIFTS, WEIGHTS, MODEL_WEIGHTS
+        if self.model is not None:
+            shifts, weights = (*shifts, *CUTS), model_weights
+        return shifts, weights
+
 
 @dataclass(frozen=True, kw_only=True)
 class AutoInterval(IntervalMethod):
-    """The interval method "auto": the narrower of two methods if its needs are met, else the other.
+    """The interval method "auto": the narrowest of four whose needs are met.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0])
-    >>> piwo.intervals.INTERVALS["auto"].settled(log, piwo.policies.Logging()).name
+    >>> auto = piwo.intervals.INTERVALS["auto"]
+    >>> auto.settled(log, piwo.policies.Logging()).name
     'mixture'
+    >>> blocks = piwo.intervals.partition.partition_of(log)
+    >>> auto.settled(log, piwo.policies.Logging(), blocks).name
+    'deadline'
     """
 
-    narrow: IntervalMethod
-    plain: IntervalMethod
+    deadline: tuple[IntervalMethod, IntervalMethod]
+    """With control variates and without, if the log has blocks that can be bet on in turn."""
+    mixture: tuple[IntervalMethod, IntervalMethod]
+    """The same for other logs."""
 
-    def settled(self, log: Log, policy: Policy) -> IntervalMethod:
-        """Return the narrower method that the log and the policy allow."""
+    def settled(
+        self, log: Log, policy: Policy, partition: Partition | None = None
+    ) -> IntervalMethod:
+        """Return the narrowest method that the log and the policy allow."""
+        narrow, plain = self.mixture if partition is None else self.deadline
         approximate = log.propensity_error is not None
         every_action = log.columns.propensities is not None or log.behavior is not None
         if log.columns.weight is not None or (approximate and not every_action):
             # nothing that the user could pass would help, so there is nothing to note
-            return self.plain
+            return plain
         reason = lacking(log, policy)
         if reason is None:
-            return self.narrow
+            return narrow
         note = Note(f"narrower intervals are possible: {reason}", kind="control-variate")
-        return replace(self.plain, note=note)
+        return replace(plain, note=note)
 
     def interval(self, evidence: Evidence) -> bounds.Interval:  # noqa: ARG002
         """Raise an error: the settled method makes the interval."""

@@ -15,6 +15,7 @@ from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.reductions import PolicyState, Reduction
+from piwo.reductions.blocks import Partition
 from piwo.reductions.model_variate import Predictor
 from piwo.scores import Score
 
@@ -51,6 +52,8 @@ class Evidence:
     again as it grows."""
     max_weight: float = math.inf
     """The largest weight that can occur, as declared with the method; infinity: not declared."""
+    partition: Partition | None = None
+    """Into blocks that can be bet on one after the other; None: there are none."""
 
     @property
     def rows(self) -> int:
@@ -90,6 +93,8 @@ class IntervalMethod(ABC):
     """Whether it needs rows that do not depend on each other: it does not exist by unit."""
     needs_fixed_logger: bool = False
     """Whether it needs rows that are independent, not only given the past."""
+    needs_blocks: bool = False
+    """Whether it bets on blocks of rows one after the other; it then has `without_blocks`."""
     needs_row_numbers: bool = False
     """Whether it needs rows with numbers that are the same in every pass."""
     weight_limit: str = "none"
@@ -179,8 +184,15 @@ class IntervalMethod(ABC):
             )
         return replace(self, max_weight=number)
 
-    def settled(self, log: Log, policy: Policy) -> IntervalMethod:
+    def settled(
+        self, log: Log, policy: Policy, partition: Partition | None = None
+    ) -> IntervalMethod:
         """Return the method to use for this policy on this log: this one, or the one it selects.
+
+        Args:
+            log: the rows.
+            policy: over the log's action list.
+            partition: the log's blocks, see `piwo.intervals.partition`.
 
         Raises:
             UsageError: if the log or the policy lacks what the method needs.
@@ -211,6 +223,13 @@ class IntervalMethod(ABC):
             log.columns.require_single_rows(self._argument, instead)
         if self.needs_row_numbers:
             log.require_order(self._argument, instead)
+        if self.needs_blocks and partition is None:
+            raise UsageError(
+                f"{self._argument} bets on rows in an order that says nothing about their rewards, "
+                f"and {log.name} has none (rows in a cluster need {argument('key')}; a logger that "
+                f"learns needs {argument('time')}, or a file in the order of the decisions; "
+                f"{argument('horizon')} needs a number of rows); {instead}"
+            )
         if self.needs_upper_end and not math.isfinite(log.reward_range[1]):
             raise UsageError(f"{self._argument} needs rewards with an upper end; {instead}")
         return self
@@ -219,7 +238,12 @@ class IntervalMethod(ABC):
         """Return the method with predicted rewards if it `takes_model`, otherwise this one."""
         return self
 
-    def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:  # noqa: ARG002
+    def sums(
+        self,
+        log: Log,  # noqa: ARG002
+        policy: Policy,  # noqa: ARG002
+        partition: Partition | None = None,  # noqa: ARG002
+    ) -> tuple[Reduction[Any], ...]:
         """Return reductions besides `PolicySums`: dataclasses whose field `policy` is this one."""
         return ()
 
@@ -256,6 +280,23 @@ class IntervalMethod(ABC):
             gains, evidence.rows, evidence.log_inv_delta, horizon=evidence.horizon
         )
 
+    def log_e_better(self, evidence: Evidence) -> float:
+        """Return the log e-value against "not better than the logging policy"."""
+        return bounds.log_e_value(evidence.state.bets.improvement, evidence.rows, 1.0)
+
+    def log_e_above(self, evidence: Evidence, threshold: float) -> float:
+        """Return the log e-value against "worth at most the threshold", on the unit scale."""
+        return bounds.log_e_value(evidence.state.bets.value, evidence.rows, threshold)
+
+    def missing_mass(self, evidence: Evidence) -> float:
+        """Return the raw upper bound on the mass of actions that the logger never takes."""
+        return bounds.missing_mass_upper(
+            evidence.state.bets.weight,
+            evidence.rows,
+            evidence.log_inv_delta,
+            horizon=evidence.horizon,
+        )
+
     @property
     def _argument(self) -> str:
         return argument("interval", self.name)
@@ -278,7 +319,12 @@ class OneFormula(IntervalMethod):
     own: Callable[[Policy], Reduction[Any]] | None = None
     """Makes the reduction whose state is `Evidence.own[0]`; None: `PolicySums` suffices."""
 
-    def sums(self, log: Log, policy: Policy) -> tuple[Reduction[Any], ...]:
+    def sums(
+        self,
+        log: Log,
+        policy: Policy,
+        partition: Partition | None = None,  # noqa: ARG002
+    ) -> tuple[Reduction[Any], ...]:
         """Return the method's own sums; none for a thinned log, of which rows are missing."""
         if self.own is None or log.columns.weight is not None:
             return ()

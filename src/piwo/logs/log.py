@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -649,8 +649,15 @@ class Log:
         self,
         context: bool = False,
         propensities: bool = False,
+        placing: Literal["hash", "time"] | None = None,
     ) -> tuple[str, ...]:
-        """Return the columns to read; context and full propensity vectors only when asked for."""
+        """Return the columns to read; all but actions, rewards and such only when asked for.
+
+        Args:
+            context: whether the context is needed.
+            propensities: whether full propensity vectors are needed.
+            placing: by what rows are put into blocks, which takes the column of keys or of times.
+        """
         columns = self.columns
         wanted = [columns.action, *columns.numbers().values(), *columns.policies]
         if (context or self.behavior is not None) and self.features is not None:
@@ -662,6 +669,10 @@ class Log:
         wanted += self._choosing
         if columns.unit is not None:
             wanted.append(columns.unit)
+        elif placing == "hash" and columns.key is not None:
+            wanted.append(columns.key)
+        elif placing == "time" and columns.time is not None:
+            wanted.append(columns.time)
         return tuple(dict.fromkeys(wanted))
 
     def reader(self, labels: bool = True, context: bool = True) -> Reader:

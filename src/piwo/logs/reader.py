@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -71,21 +71,33 @@ class Reader:
         Raises:
             Refused: if rows break a rule.
         """
-        unit = self.schema.columns.unit
-        for record, rows in self.records(fragment):
+        columns = self.schema.columns
+        for record, rows, numbers in self._selected(fragment):
             batch, findings = validate(record, self.schema, rows)
-            if self.by_unit and unit is not None:
-                batch = batch.of_units(unit_numbers(record, unit))
+            names = record.schema.names
+            if self.by_unit and columns.unit is not None:
+                batch = batch.of_units(unit_numbers(record, columns.unit))
+            elif columns.time is not None and columns.time in names:
+                batch = replace(batch, times=numbers)
+            if not self.by_unit and columns.key is not None and columns.key in names:
+                batch = replace(batch, keys=key_numbers(record[columns.key], columns.key))
             yield batch, findings
 
     def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
         """Yield the selected raw rows, with their numbers in the log."""
+        for record, rows, _ in self._selected(fragment):
+            yield record, rows
+
+    def _selected(
+        self, fragment: Fragment
+    ) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
+        """Yield the selected raw rows, their numbers in the log, and the numbers of their keys."""
         for record, rows, numbers in self.numbered(fragment):
             if self.selector is None:
-                yield record, rows
+                yield record, rows, numbers
             else:
                 keep = self.selector.keep(numbers)
-                yield record.filter(pa.array(keep)), rows[keep]
+                yield record.filter(pa.array(keep)), rows[keep], numbers[keep]
 
     def numbered(
         self,

@@ -38,7 +38,7 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     >>> reduce(log, Digest()).rows
     2
     """
-    columns = log.wanted(reduction.context, reduction.propensities)
+    columns = log.wanted(reduction.context, reduction.propensities, reduction.placing)
     reader = log.reader(reduction.labels, reduction.context)
     found = fold(log.source_by_unit, columns, _Sum(reader, reduction))
     if found.refused:

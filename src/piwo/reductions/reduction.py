@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from piwo.logs.batch import Batch
+from piwo.reductions.blocks import Partition
 
 __all__ = ["Joint", "Reduction"]
 
@@ -34,6 +35,16 @@ class Reduction(ABC, Generic[S]):
     def labels(self) -> bool:
         """Whether batches must carry action codes, for which the action list must be known."""
         return True
+
+    partition: Partition | None = None
+    """Into blocks of rows, by which sums are kept as well; None: there are no blocks."""
+
+    @property
+    def placing(self) -> Literal["hash", "time"] | None:
+        """By what rows are put into blocks; None: there are no blocks."""
+        if self.partition is None:
+            return None
+        return self.partition.by
 
     @abstractmethod
     def empty(self) -> S:
@@ -73,6 +84,11 @@ class Joint(Reduction[tuple[Any, ...]]):
     def labels(self) -> bool:
         """Whether any part needs action codes."""
         return any(part.labels for part in self.parts)
+
+    @property
+    def placing(self) -> Literal["hash", "time"] | None:
+        """By what rows are put into blocks, the same for all parts that have blocks."""
+        return next((part.placing for part in self.parts if part.placing is not None), None)
 
     def empty(self) -> tuple[Any, ...]:
         """Return the states of no rows."""

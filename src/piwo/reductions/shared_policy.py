@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
@@ -53,6 +53,11 @@ class SharedPolicy(Reduction[tuple[Any, ...]]):
     def labels(self) -> bool:
         """Whether any part needs action codes."""
         return self._joint.labels
+
+    @property
+    def placing(self) -> Literal["hash", "time"] | None:
+        """By what rows are put into blocks, if any part has blocks."""
+        return self._joint.placing
 
     @property
     def _joint(self) -> Joint:

@@ -1,0 +1,173 @@
+"""Deadline intervals: bets on blocks of rows in turn, narrower than the mixture at a fixed n."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from piwo import bounds
+from piwo.intervals.control_variate import ControlVariateInterval, Quantity
+from piwo.intervals.method import Evidence
+from piwo.logs.batch import Floats
+from piwo.logs.log import Log
+from piwo.policies import Policy
+from piwo.reductions import Reduction
+from piwo.reductions.blocks import BLOCK_BETS, Partition
+
+__all__ = ["DeadlineInterval", "blocks_of"]
+
+_VALUE = bounds.Design(resolution=64.0)
+_GAIN = bounds.Design(resolution=256.0)
+"""An improvement has a mean near 1 and may have a small variance: values closer to each other."""
+
+
+def blocks_of(
+    rows: Floats, forms: Sequence[Floats], shifts: Sequence[float] | Floats
+) -> bounds.Blocks:
+    """Return the forms' sums by block as bounds take them.
+
+    Args:
+        rows: (B,) rows of each block.
+        forms: of each form (B, 2 + J), see `piwo.reductions.blocks.BetSums.blocks`.
+        shifts: (F,) k_f.
+    """
+    sums = np.stack(forms)
+    return bounds.Blocks(
+        rows=rows,
+        total=sums[:, :, 0],
+        squares=sums[:, :, 1],
+        sums=sums[:, :, 2:],
+        bets=BLOCK_BETS,
+        shifts=np.asarray(shifts, np.float64),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadlineInterval(ControlVariateInterval):
+    """The interval methods "deadline" and "deadline-cv": bets on one block of rows after the other.
+
+    The value, the losses and the improvement each have several forms with control variates if
+    `variates` is set; the form to bet on is chosen block by block, and no form costs the others
+    anything but for the part of the wealth that the mixture bets.
+    """
+
+    def sums(
+        self, log: Log, policy: Policy, partition: Partition | None = None
+    ) -> tuple[Reduction[Any], ...]:
+        """Return the control variates, if the method has them."""
+        if not self.variates:
+            return ()
+        return super().sums(log, policy, partition)
+
+    def improvement(self, evidence: Evidence) -> float:
+        """Return the raw lower bound on v(policy) - v(logging policy), for rewards in [0, 1].
+
+        If the logger learns, its value changes from row to row, and so does the mean of
+        w R + 1 - R: only bets of fixed sizes are fair against the average, so the mixture is used.
+        """
+        if evidence.log.logger == "learning":
+            plain = evidence.state.bets.improvement
+            return super()._pooled(plain, "improvement", evidence, evidence.log_inv_delta) - 1.0
+        return super().improvement(evidence)
+
+    def log_e_better(self, evidence: Evidence) -> float:
+        """Return the log e-value against "not better than the logging policy"."""
+        if evidence.log.logger == "learning":
+            return super().log_e_better(evidence)
+        blocks, mixture = self._both("improvement", evidence, evidence.log_inv_delta)
+        return bounds.deadline_log_e_value(
+            blocks, mixture, 1.0, _targets(evidence), planned=_planned(evidence)
+        )
+
+    def log_e_above(self, evidence: Evidence, threshold: float) -> float:
+        """Return the log e-value against "worth at most the threshold", on the unit scale."""
+        if threshold <= 0.0:
+            return super().log_e_above(evidence, threshold)
+        blocks, mixture = self._both("value", evidence, evidence.log_inv_delta)
+        return bounds.deadline_log_e_value(
+            blocks, mixture, threshold, _targets(evidence), planned=_planned(evidence)
+        )
+
+    def missing_mass(self, evidence: Evidence) -> float:
+        """Return the raw upper bound on the mass of actions that the logger never takes."""
+        state, penalty = evidence.state, evidence.log_inv_delta
+        blocks = blocks_of(state.blocks.rows, [state.blocks.weight], (0.0,))
+        mixture = _mixture([state.bets.weight], (0.0,), (1.0,), evidence, penalty)
+        # 1 - LB(E w)
+        return 1.0 - bounds.deadline_lower(
+            blocks, mixture, penalty, planned=_planned(evidence), design=_GAIN
+        )
+
+    def _pooled(
+        self, plain: Floats, what: Quantity, evidence: Evidence, log_inv_delta: float
+    ) -> float:
+        """Return the lower bound from the sums of the plain credit and of the variates."""
+        blocks, mixture = self._both(what, evidence, log_inv_delta)
+        design = _GAIN if what == "improvement" else _VALUE
+        return bounds.deadline_lower(
+            blocks, mixture, log_inv_delta, planned=_planned(evidence), design=design
+        )
+
+    def _both(
+        self, what: Quantity, evidence: Evidence, log_inv_delta: float
+    ) -> tuple[bounds.Blocks, bounds.Mixture]:
+        """Return the sums of all forms of a quantity by block, and the mixture of these."""
+        shifts, weights = self._forms(what)
+        state = evidence.state
+        bets, forms = [getattr(state.bets, what)], [getattr(state.blocks, what)]
+        for own in evidence.own:
+            bets += list(getattr(own, what))
+            forms += list(getattr(own, f"{what}_blocks"))
+        mixture = _mixture(bets, shifts, weights, evidence, log_inv_delta)
+        if what == "improvement" and evidence.horizon is None:
+            favored = bounds.improvement_bets(evidence.rows, log_inv_delta)
+            mixture = mixture.with_bet_weights(favored)
+        return blocks_of(state.blocks.rows, forms, shifts), mixture
+
+    def _forms(self, what: Quantity) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the shift of each form of a quantity, and its weight in the mixture."""
+        if not self.variates:
+            return (0.0,), (1.0,)
+        return super()._forms(what)
+
+
+def _mixture(
+    bets: Sequence[Floats],
+    shifts: Sequence[float],
+    weights: Sequence[float],
+    evidence: Evidence,
+    log_inv_delta: float,
+) -> bounds.Mixture:
+    """Return the mixture of bets of equal weights on some forms."""
+    size = bounds.planned_size(evidence.rows, log_inv_delta, evidence.horizon)
+    return bounds.Mixture(
+        sums=np.stack(bets),
+        shifts=np.asarray(shifts, np.float64),
+        weights=np.asarray(weights, np.float64),
+        bet_weights=np.full(size, 1.0 / size),
+        n=evidence.rows,
+    )
+
+
+def _planned(evidence: Evidence) -> float | None:
+    """Return the number of rows that the bets are planned for; None: those of the log."""
+    if isinstance(evidence.horizon, int):
+        return float(evidence.horizon)
+    return None
+
+
+def _targets(evidence: Evidence) -> list[float]:
+    """Return log(1/level) of the tests that an e-value is made for.
+
+    The e-BH procedure rejects the k best of N hypotheses if their e-values are N / (k rate): so the
+    wealth is shared between the levels delta/N, 2 delta/N, 4 delta/N, ..., delta.
+    """
+    last = -math.log(evidence.delta_of_all)
+    targets = [evidence.log_inv_delta]
+    while targets[-1] - math.log(2.0) >= last - 1e-9:
+        targets.append(targets[-1] - math.log(2.0))
+    return targets

@@ -1,0 +1,83 @@
+"""Which blocks the deadline bound may bet on, one after the other, for a log."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from piwo.bounds import Horizon
+from piwo.engines.engine import fold
+from piwo.logs.log import Log
+from piwo.logs.reader import Reader
+from piwo.logs.split import HeldOut
+from piwo.logs.times import SampleTimes
+from piwo.reductions.blocks import BLOCKS, Partition
+
+__all__ = ["partition_of"]
+
+
+def partition_of(log: Log, horizon: Horizon = None) -> Partition | None:
+    """Return the blocks of a log's rows; None if no order of blocks can be promised.
+
+    Rows of a logger that does not learn are exchangeable: blocks are by a hash of row numbers (or
+    keys, or units), so that the order of the file does not matter. If the logger learned, or if the
+    log is to be looked at again as it grows, blocks are consecutive decisions.
+
+    Args:
+        log: the rows.
+        horizon: see `piwo.bounds.Horizon`.
+
+    >>> log = Log.from_arrays(action=["a"] * 3, reward=[1] * 3, propensity=[1.0] * 3)
+    >>> partition_of(log).by, partition_of(log, horizon=1000).by, partition_of(log, "universal")
+    ('hash', 'time', None)
+    """
+    columns = log.columns
+    if columns.weight is not None or horizon == "universal":
+        return None
+    if log.logger == "learning" or horizon is not None:
+        return _in_time(log, horizon)
+    if log.in_cluster and columns.key is None and columns.unit is None:
+        # Rows have other numbers in another pass, so that results would differ.
+        return None
+    return Partition("hash")
+
+
+def _in_time(log: Log, horizon: Horizon) -> Partition | None:
+    """Return blocks of consecutive decisions; None if their order is not known."""
+    columns = log.columns
+    if columns.unit is not None:
+        return None
+    if columns.time is not None:
+        # How many rows come until the horizon is known, their times are not.
+        return None if horizon is not None else _by_times(log)
+    if log.in_cluster or not log.source.steady:
+        return None
+    if isinstance(horizon, int):
+        # The last block is for rows beyond the horizon, on which nothing is bet.
+        return Partition("time", (*_cuts(0, horizon), horizon))
+    first, last = 0, log.source.rows
+    if last is None:
+        last = len(Log(log.source, log.schema))
+    if isinstance(log.selector, HeldOut) and log.selector.cut is not None:
+        if log.selector.test:
+            first = log.selector.cut
+        else:
+            last = log.selector.cut
+    return Partition("time", _cuts(first, last))
+
+
+def _cuts(first: int, last: int) -> tuple[int, ...]:
+    """Return where blocks of about equal length begin, but for the first."""
+    starts = {first + (last - first) * b // BLOCKS for b in range(1, BLOCKS)}
+    return tuple(sorted(starts - {first}))
+
+
+def _by_times(log: Log) -> Partition:
+    """Return blocks of about equal numbers of rows, from a random sample of the times."""
+    assert log.columns.time is not None
+    reader = Reader(log.unlabeled)
+    times = fold(log.source, [log.columns.time], SampleTimes(reader)).times
+    if log.selector is not None:
+        times = times[log.selector.keep(times)]
+    ordered = np.sort(times)
+    places = len(ordered) * np.arange(1, BLOCKS) // BLOCKS
+    return Partition("time", tuple(np.unique(ordered[places]).tolist()))
