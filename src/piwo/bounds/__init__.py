@@ -56,6 +56,7 @@ from piwo.bounds.mixture import (
     log_e_value,
     lower,
     lower_many,
+    planned_size,
 )
 from piwo.bounds.pac_bayes import (
     Gibbs,
@@ -89,11 +90,14 @@ from piwo.bounds.value import value_interval, value_lower, value_upper
 
 __all__ = [
     "PLANS",
+    "Blocks",
+    "Design",
     "GammaGrid",
     "Gibbs",
     "Guarantee",
     "Horizon",
     "Interval",
+    "Mixture",
     "PropensityTest",
     "best_value_upper",
     "check_horizon",
@@ -101,6 +105,8 @@ __all__ = [
     "coverage_lower",
     "coverage_upper",
     "cressie_read_interval",
+    "deadline_log_e_value",
+    "deadline_lower",
     "e_bh",
     "efron_stein_interval",
     "empirical_bernstein_lower",
@@ -133,6 +139,7 @@ __all__ = [
     "missing_mass_upper",
     "normal_interval",
     "pac_bayes_lower",
+    "planned_size",
     "pooled_lower",
     "pooled_lower_many",
     "propensity_e_test",

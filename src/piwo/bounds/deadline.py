@@ -14,8 +14,9 @@ property.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ __all__ = [
     "Blocks",
     "Design",
     "Mixture",
+    "blended_variance",
     "deadline_log_e_value",
     "deadline_lower",
     "log_wealth",
@@ -36,12 +38,46 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-_CHUNK = 512
-"""Means that are tested at a time."""
+_CHUNKS = (64, 128, 256, 512)
+"""Means that are tested at a time: few at first, as most walks are short."""
 _MOST_STEPS = 2**15
 """Means that are tested at most; to stop earlier makes a bound smaller, never wrong."""
 _TIE = 1e-9
-"""Forms whose variances differ by less, relatively, are tied: the first of them is bet on."""
+"""Forms whose expected growth differs by less, relatively, are tied: the first is bet on."""
+
+
+def blended_variance(
+    mean: FloatArray, seen: float, total: FloatArray, squares: FloatArray
+) -> FloatArray:
+    """Return V, by which stakes are chosen: the variance of Y about a mean, from earlier rows.
+
+    A mean of the deviations and of mean sum Y^2 / sum Y - mean^2, which is the variance if Y > 0 is
+    as rare as the mean says. The weight of the deviations is N = (sum Y)^2 / sum Y^2, the effective
+    number of rows with Y > 0. Any V is valid; a good one makes bounds narrow.
+
+        V = ( N (sum (Y - mean)^2 + mean^2/4) / (n + 1) + max(0, mean sum Y^2/sum Y - mean^2) ) /
+        (N + 1)
+
+    Args:
+        mean: (G, F) of Y.
+        seen: the number n of earlier rows.
+        total: (F,) sum of Y over these rows.
+        squares: (F,) sum of Y^2.
+
+    Returns:
+        (G, F) numbers above 0; the mean itself for forms whose earlier rows all have Y = 0.
+
+    >>> float(blended_variance(np.ones((1, 1)), 4.0, np.array([4.0]), np.array([8.0]))[0, 0])
+    0.9...
+    """
+    around = np.maximum(squares - 2.0 * mean * total + seen * (mean * mean), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effective = np.where(squares < np.inf, total * (total / squares), 1.0)
+        rare = np.maximum(mean * (squares / total) - mean * mean, 0.0)
+        variance = effective * (around + mean * mean / 4.0) / (seen + 1.0) + rare
+        variance = np.maximum(variance / (effective + 1.0), 1e-12 * (mean * mean))
+    # no Y above 0 yet, or numbers beyond float64
+    return np.where(total > 0.0, np.where(np.isnan(variance), np.inf, variance), mean)
 
 
 @dataclass(frozen=True)
@@ -49,17 +85,22 @@ class Design:
     """The constants of the bets, chosen on simulated logs and then fixed.
 
     >>> DESIGN.share
-    0.75
+    0.9
     """
 
-    share: float = 0.75
-    """Of the wealth; the rest is bet by the mixture."""
-    prior_rows: float = 4.0
-    """Rows that the prior variance counts for."""
-    cap: float = 0.8
-    """The largest share of the wealth that a row can lose."""
-    resolution: float = 32.0
+    share: float = 0.9
+    """Part of the wealth that the deadline bets have; the rest is bet by the mixture."""
+    cap: float = 0.95
+    """The largest part of the wealth that a row can lose."""
+    factor: float = 1.1
+    """Stakes are so many times those of the option."""
+    aim: float = 0.1
+    """The option pays this much more than the target, as a logarithm."""
+    skip_first: bool = True
+    """The first block is not bet on: it only shows the variance."""
+    resolution: float = 128.0
     """Tested means are apart by the factor exp(1 / (resolution sqrt(n)))."""
+    variance: Callable[[FloatArray, float, FloatArray, FloatArray], FloatArray] = blended_variance
 
 
 DESIGN = Design()
@@ -153,7 +194,7 @@ class Mixture:
 def log_wealth(
     blocks: Blocks,
     means: FloatArray,
-    log_target: float,
+    log_target: float | FloatArray,
     *,
     planned: float | None = None,
     design: Design = DESIGN,
@@ -161,19 +202,19 @@ def log_wealth(
     """Return the logarithm of the wealth of the deadline bets, if v is each of some means.
 
     A bet lambda against a mean mu wins or loses s (Y - mu) of the wealth in a row, with the stake
-    s = lambda / (1 + lambda mu). Before block b, with the wealth W so far and p = W exp(-target):
+    s = lambda / (1 + lambda mu). Before block b, with the wealth W so far and
+    p = W exp(-target - aim):
 
-        stake = min( phi(z) / (p sqrt(V n_left)), cap / mu ),   z = Phi^-1(p),
+        stake = min( factor phi(z) / (p sqrt(V n_left)), cap / mu ),   z = Phi^-1(p)
 
-    the derivative of a digital option's price if the variance is V. V is that of the form with the
-    smallest one, over the blocks before b and `prior_rows` rows of the prior variance
-    max(v/4, 1/1000). The wealth is shared between the two bets next to the stake so that their mean
-    is the stake; below the smallest bet, a part is not bet. Betting ends when p >= 1.
+    which is the hedge of a digital option if the variance of Y is V: see `blended_variance`. The
+    form with the largest growth to be expected of its stake is bet on. The wealth is shared between
+    the two bets next to the stake, so that their mean is the stake. Betting ends at the target.
 
     Args:
         blocks: in the order of the bets.
         means: (G,) values v above 0.
-        log_target: log of the wealth to be reached.
+        log_target: log of the wealth to be reached; one number, or (G,).
         planned: number of rows that the bets are planned for; None: those of all blocks.
         design: the constants.
 
@@ -182,95 +223,96 @@ def log_wealth(
 
     >>> half = Blocks.of(np.tile([0.0, 1.0], (20, 25)))
     >>> log_wealth(half, np.array([0.3, 0.6]), math.log(40)).round(1).tolist()
-    [3.7, -11.1]
+    [3.7, -9.6]
 
     Source: docs/theory.md, section "Deadline bets".
     """
     # Imported here because it is slow, and most uses of the package make no bound.
     from scipy.special import ndtri_exp
 
-    count = len(means)
-    everyone = np.arange(count)
-    wealth = np.zeros(count)
-    left = blocks.rows.sum() if planned is None else planned
-    # mu = v + k for each form
+    everyone = np.arange(len(means))
+    # mu = v + k for each form, and the stakes of all bets against it
     shifted = means[:, None] + blocks.shifts
-    # max(v/4, 1/1000), the variance of rewards of 0 and 1 with a small mean
-    prior = design.prior_rows * np.maximum(means / 4.0, 1e-3)[:, None]
-    largest = blocks.bets[0]
-    octave = math.log(blocks.bets[0] / blocks.bets[1])
+    stakes = blocks.bets / (1.0 + blocks.bets * shifted[:, :, None])
+    wealth = np.zeros(len(means))
+    left = blocks.rows.sum() if planned is None else planned
     seen, total, squares = 0.0, np.zeros(len(blocks.shifts)), np.zeros(len(blocks.shifts))
     for b, rows in enumerate(blocks.rows):
-        if rows == 0.0 or left <= 0.0:
+        if rows == 0.0:
             continue
-        # sum (Y - mu)^2 of the earlier blocks
-        around = squares - 2.0 * shifted * total + seen * (shifted * shifted)
-        variances = (np.maximum(around, 0.0) + prior) / (seen + design.prior_rows)
-        form = np.argmax(variances <= variances.min(axis=1, keepdims=True) * (1.0 + _TIE), axis=1)
-        variance = np.maximum(variances[everyone, form], 1e-9)
-        mu = shifted[everyone, form]
-        # phi(z) / p without forming p, which may underflow
-        log_p = np.minimum(wealth - log_target, 0.0)
-        z = ndtri_exp(log_p)
-        slope = np.exp(-0.5 * z * z - 0.5 * math.log(2.0 * math.pi) - log_p)
-        stake = np.minimum(slope / np.sqrt(variance * left), design.cap / mu)
-        # stakes of the bets are lambda / (1 + lambda mu), so lambda = s / (1 - s mu)
-        stake = np.minimum(stake, largest / (1.0 + largest * mu))
-        bet = stake / (1.0 - stake * mu)
-        with np.errstate(divide="ignore"):
-            place = np.floor(np.log(largest / bet) / octave)
-        j = np.clip(place, 0, len(blocks.bets) - 1).astype(np.intp)
-        upper = blocks.bets[j]
-        last = j == len(blocks.bets) - 1
-        lower = np.where(last, 0.0, blocks.bets[np.minimum(j + 1, len(blocks.bets) - 1)])
-        most, least = upper / (1.0 + upper * mu), lower / (1.0 + lower * mu)
-        part = np.clip((stake - least) / (most - least), 0.0, 1.0)
-        sums = blocks.sums[form, b]
-        won = sums[everyone, j] - rows * np.log1p(upper * mu)
-        other = sums[everyone, np.minimum(j + 1, len(blocks.bets) - 1)]
-        kept = np.where(last, 0.0, other - rows * np.log1p(lower * mu))
-        with np.errstate(divide="ignore"):
-            gain = np.logaddexp(np.log(part) + won, np.log1p(-part) + kept)
-        wealth = np.where(wealth < log_target, wealth + gain, wealth)
+        if left > 0.0 and (seen > 0.0 or not design.skip_first):
+            # phi(z) / p without forming p, which may underflow
+            log_p = np.minimum(wealth - log_target - design.aim, -1e-15)
+            z = ndtri_exp(log_p)
+            hedge = np.exp(-0.5 * z * z - log_p) / math.sqrt(2.0 * math.pi)
+            variances = design.variance(shifted, seen, total, squares)
+            stake = design.factor * hedge[:, None] / np.sqrt(variances * left)
+            stake = np.minimum(stake, design.cap / shifted)
+            stake = np.clip(stake, stakes[:, :, -1], stakes[:, :, 0])
+            # growth s d - s^2 V/2 for the drift d that the option expects of the best form
+            drift = hedge / np.sqrt(variances.min(axis=1) * left)
+            growth = stake * (drift * variances.min(axis=1))[:, None] - stake**2 * variances / 2.0
+            form = _first_of_the_largest(growth)
+            stake, around = stake[everyone, form], stakes[everyone, form]
+            j = np.clip((around > stake[:, None]).sum(axis=1) - 1, 0, len(blocks.bets) - 2)
+            most, least = around[everyone, j], around[everyone, j + 1]
+            part = np.clip((stake - least) / (most - least), 0.0, 1.0)
+            mu, sums = shifted[everyone, form], blocks.sums[form, b]
+            larger = sums[everyone, j] - rows * np.log1p(blocks.bets[j] * mu)
+            smaller = sums[everyone, j + 1] - rows * np.log1p(blocks.bets[j + 1] * mu)
+            with np.errstate(divide="ignore"):
+                gain = np.logaddexp(np.log(part) + larger, np.log1p(-part) + smaller)
+            wealth = np.where(wealth < log_target, wealth + gain, wealth)
         seen += rows
         left -= rows
         total, squares = total + blocks.total[:, b], squares + blocks.squares[:, b]
     return wealth
 
 
+def _first_of_the_largest(growth: FloatArray) -> NDArray[np.intp]:
+    """Return the first form whose growth is the largest but for rounding, (G,)."""
+    most = growth.max(axis=1, keepdims=True)
+    found: NDArray[np.intp] = np.argmax(growth >= most - _TIE * np.abs(most), axis=1)
+    return found
+
+
 def deadline_log_e_value(
     blocks: Blocks,
     mixture: Mixture,
     null: float,
-    log_inv_delta: float,
+    log_targets: Sequence[float],
     *,
     planned: float | None = None,
     design: Design = DESIGN,
 ) -> float:
     """Return the log e-value against "v is at most `null`": at most 1 on average if that is true.
 
-    Formula: share W + (1 - share) M, the wealth of the deadline bets and that of the mixture.
+    Formula: share mean_k W_k + (1 - share) M, W_k the wealth of deadline bets that aim at a test at
+    level k, and M that of the mixture.
 
     Args:
         blocks: see `Blocks`.
         mixture: of the same rows.
         null: above 0.
-        log_inv_delta: log(1/delta) of the test that the bets are made for; the e-value is valid for
-            others as well, but hardly ever above 1/delta by more than the mixture is.
+        log_targets: log(1/level) of the tests that the e-value is made for, which share the wealth.
+            It is valid for all tests, but hardly ever above 1/level unless the mixture is.
         planned: see `log_wealth`.
         design: the constants.
 
     >>> y = np.tile([0.0, 1.0], (20, 25))
-    >>> round(deadline_log_e_value(Blocks.of(y), Mixture.of(y), 0.3, math.log(20)), 1)
+    >>> round(deadline_log_e_value(Blocks.of(y), Mixture.of(y), 0.3, [math.log(20)]), 1)
     11.5
     """
     check_positive("null", null)
-    return float(
-        _log_certainty(blocks, mixture, np.array([null]), log_inv_delta, planned, design)[0]
-    )
+    each = math.log(design.share) - math.log(len(log_targets))
+    means = np.full(len(log_targets), null)
+    targets = np.asarray(log_targets, np.float64) - each
+    won = log_wealth(blocks, means, targets, planned=planned, design=design)
+    safe = math.log1p(-design.share) + mixture.log_wealth(means[:1])
+    return float(np.logaddexp.reduce(np.append(each + won, safe)))
 
 
-def _log_certainty(
+def _log_total(
     blocks: Blocks,
     mixture: Mixture,
     means: FloatArray,
@@ -328,13 +370,14 @@ def deadline_lower(
     if start == 0.0:
         return 0.0
     step = 1.0 / (design.resolution * math.sqrt(n))
-    first = math.floor(math.log(start) / step)
-    for steps in range(0, _MOST_STEPS, _CHUNK):
-        exponents = first + steps + np.arange(1, _CHUNK + 1)
-        logs = _log_certainty(
-            blocks, mixture, np.exp(exponents * step), log_inv_delta, planned, design
-        )
+    # The largest i with exp(i step) <= start: rounding of the bound must not pass the grid.
+    refuted = math.floor(math.log(start) / step)
+    last = refuted + _MOST_STEPS
+    for size in chain(_CHUNKS, repeat(_CHUNKS[-1])):
+        exponents = np.arange(refuted + 1, refuted + 1 + size)
+        logs = _log_total(blocks, mixture, np.exp(exponents * step), log_inv_delta, planned, design)
         kept = np.flatnonzero(logs < log_inv_delta)
-        if len(kept):
-            return math.exp((exponents[kept[0]] - 1) * step)
-    return math.exp((first + _MOST_STEPS) * step)
+        refuted = int(exponents[kept[0]] - 1 if len(kept) else exponents[-1])
+        if len(kept) or refuted >= last:
+            break
+    return math.exp(refuted * step)

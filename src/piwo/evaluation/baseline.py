@@ -12,23 +12,26 @@ import numpy as np
 from piwo import bounds
 from piwo.errors import UsageError
 from piwo.intervals import IntervalMethod
+from piwo.intervals.deadline import blocks_of, mixture_of, planned_rows, test_levels
 from piwo.intervals.loggers import BASELINE, check_loggers
 from piwo.intervals.matching import name_of
+from piwo.intervals.method import Evidence
 from piwo.intervals.point import importance_weighted
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
 from piwo.reductions import PolicyState, PolicySums
+from piwo.reductions.blocks import Partition
 from piwo.reductions.pair_sums import PAIR_BASELINES, PairState, PairSums
 from piwo.scores import IW
 
 __all__ = ["PAIR_SHIFTS", "PAIR_WEIGHTS", "Baseline", "BaselineResult", "Difference"]
 
-PAIR_SHIFTS = (0.0, *(k for _, k in PAIR_BASELINES))
+PAIR_SHIFTS: tuple[float, ...] = (0.0, *(k for _, k in PAIR_BASELINES))
 """By how much each of the pooled quantities is raised beyond 1: the plain one, then those with
 control variates."""
-PAIR_WEIGHTS = (1 / 3, *[2 / (3 * len(PAIR_BASELINES))] * len(PAIR_BASELINES))
+PAIR_WEIGHTS: tuple[float, ...] = (1 / 3, *[2 / (3 * len(PAIR_BASELINES))] * len(PAIR_BASELINES))
 """Their weights in the pool."""
 
 
@@ -50,6 +53,7 @@ class Difference:
         other: likewise, fixed before these rows were looked at.
         variates: use control variates; both must give the probability of every action, and so must
             the log.
+        partition: into blocks to bet on in turn; None: without.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -64,17 +68,25 @@ class Difference:
     policy: Policy
     other: Policy
     variates: bool = False
+    partition: Partition | None = None
 
     @classmethod
-    def of(cls, policy: Policy, other: Policy, method: IntervalMethod) -> Difference:
+    def of(
+        cls,
+        policy: Policy,
+        other: Policy,
+        method: IntervalMethod,
+        partition: Partition | None = None,
+    ) -> Difference:
         """Return the difference, with control variates if the interval method has them.
 
         Args:
             policy: see above.
             other: see above.
             method: settled for the policy.
+            partition: see above; it is used if the method bets on blocks.
         """
-        made = cls(policy, other)
+        made = cls(policy, other, partition=partition if method.needs_blocks else None)
         return replace(made, variates=made.full and method.variates)
 
     @property
@@ -85,7 +97,7 @@ class Difference:
     @property
     def sums(self) -> PairSums:
         """What must be summed over the log."""
-        return PairSums(self.policy, self.other, self.full, self.variates)
+        return PairSums(self.policy, self.other, self.full, self.variates, self.partition)
 
     def lower(
         self, state: PairState, log_inv_delta: float, horizon: bounds.Horizon = None
@@ -97,6 +109,10 @@ class Difference:
             log_inv_delta: log(1/delta) of this one statement.
             horizon: see `piwo.bounds.Horizon`.
         """
+        if self.partition is not None:
+            blocks, mixture = self._both(state, log_inv_delta, horizon)
+            planned = planned_rows(horizon)
+            return bounds.deadline_lower(blocks, mixture, log_inv_delta, planned=planned) - 1.0
         if not self.variates:
             return bounds.improvement_lower(state.bets, state.rows, log_inv_delta, horizon=horizon)
         # Y and its forms with control variates, each a block of bet sums
@@ -107,9 +123,30 @@ class Difference:
         )
         return pooled - 1.0
 
-    def log_e_value(self, state: PairState) -> float:
-        """Return the log e-value against "not better than the other", valid at every n."""
-        return bounds.log_e_value(state.bets, state.rows, 1.0)
+    def log_e_value(self, state: PairState, evidence: Evidence) -> float:
+        """Return the log e-value against "not better than the other", valid at every n.
+
+        Args:
+            state: of `sums`.
+            evidence: for the policy: the levels of the tests.
+        """
+        if self.partition is None:
+            return bounds.log_e_value(state.bets, state.rows, 1.0)
+        blocks, mixture = self._both(state, evidence.log_inv_delta, evidence.horizon)
+        return bounds.deadline_log_e_value(
+            blocks, mixture, 1.0, test_levels(evidence), planned=planned_rows(evidence.horizon)
+        )
+
+    def _both(
+        self, state: PairState, log_inv_delta: float, horizon: bounds.Horizon
+    ) -> tuple[bounds.Blocks, bounds.Mixture]:
+        """Return the sums of all forms of Y by block, and the mixture of these."""
+        bets, forms, shifts, weights = [state.bets], [state.blocks], (0.0,), (1.0,)
+        if self.variates:
+            bets, forms = [*bets, *state.raised], [*forms, *state.raised_blocks]
+            shifts, weights = PAIR_SHIFTS, PAIR_WEIGHTS
+        mixture = mixture_of(bets, shifts, weights, state.rows, log_inv_delta, horizon)
+        return blocks_of(state.block_rows, forms, shifts), mixture
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from piwo import bounds
 from piwo.evaluation.record import SUSPICIOUS, ends_text
+from piwo.intervals.deadline import blocks_of, mixture_of
 from piwo.messages import Note
 from piwo.reductions import PolicyState
 from piwo.visible import p_value
@@ -48,8 +49,19 @@ def weight_p(state: PolicyState, paid: float) -> float:
     >>> weight_p(PolicyState(), 0.0)
     1.0
     """
-    evidence = bounds.propensity_e_test(state.bets.weight, state.moments.rows)
-    return math.exp(min(0.0, paid - evidence.log_e_value))
+    if state.blocks.rows.any():
+        log_e_value = _deadline(state, paid)
+    else:
+        log_e_value = bounds.propensity_e_test(state.bets.weight, state.moments.rows).log_e_value
+    return math.exp(min(0.0, paid - log_e_value))
+
+
+def _deadline(state: PolicyState, paid: float) -> float:
+    """Return the log e-value against E w <= 1 of bets that aim at the level `SUSPICIOUS`."""
+    blocks = blocks_of(state.blocks.rows, [state.blocks.weight], (0.0,))
+    rows, level = state.moments.rows, paid - math.log(SUSPICIOUS)
+    mixture = mixture_of([state.bets.weight], (0.0,), (1.0,), rows, level, "universal")
+    return bounds.deadline_log_e_value(blocks, mixture, 1.0, [level])
 
 
 def union_penalty(paid: float, others: int) -> float:

@@ -260,17 +260,15 @@ def _evaluation(
 
 def _statements(request: Request, found: PolicyResult, threshold: float | None) -> dict[str, Any]:
     """Return the fields that state what holds at this n, besides the interval."""
-    evidence, bets = found.evidence, found.evidence.state.bets
-    missing = bounds.missing_mass_upper(
-        bets.weight, evidence.rows, evidence.log_inv_delta, horizon=request.horizon
-    )
+    evidence = found.evidence
+    missing = found.method.missing_mass(evidence)
     gain, log_e_better = found.raw.gain, found.log_e_better
     if gain is not None:
         # no policy is worth less than the whole range below another
         gain = request.log.span * max(-1.0, gain)
     above = None
     if threshold is not None:
-        above = bounds.log_e_value(bets.value, evidence.rows, threshold)
+        above = found.method.log_e_above(evidence, threshold)
     return {
         "missing_mass_upper": min(1.0, max(0.0, missing)),
         "improvement_lower": gain,

@@ -38,6 +38,7 @@ from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sampling import check_random_state
 from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums
+from piwo.reductions.blocks import Partition
 from piwo.reductions.model_variate import Predictor
 from piwo.reductions.repeats import Repeats
 from piwo.reductions.shared_policy import SharedPolicy
@@ -134,6 +135,8 @@ class Request:
     """key -> whether the policy, or the baseline by its own key, was learned from these rows."""
     whole_context: bool = False
     """Whether the policies read all columns of the log's context, or more."""
+    partition: Partition | None = None
+    """Into blocks that are bet on one after the other; None: bets are on all rows at once."""
 
     @classmethod
     def of(
@@ -196,7 +199,8 @@ class Request:
         if base is not None:
             base = replace(base, policy=ready.pop(base.key))
         ready_log = ready_log.with_propensity_error(propensity_factor, sensitivity)
-        methods = {key: method.settled(ready_log, policy) for key, policy in ready.items()}
+        blocks = method.partition(ready_log, horizon)
+        methods = {key: method.settled(ready_log, policy, blocks) for key, policy in ready.items()}
         if q is not None:
             methods = _with_model(methods, method, q, ready_log, ready, log)
         if horizon is not None and not one_sided:
@@ -225,6 +229,7 @@ class Request:
             random_state=random_state,
             one_sided=one_sided,
             overlaps=known,
+            partition=blocks,
             whole_context=set(log.columns.context) <= set(ready_log.columns.context),
         )
 
@@ -287,8 +292,14 @@ class Request:
         """Return what must be summed of one policy, and last of it and the baseline."""
         policy, mass = self.policies[key], self._unsupported_sums(key)
         difference = self._difference(key)
-        credit = PolicySums(policy, self.score, bounded=self.bounded, origin=self.log.origin)
-        own = self.methods[key].sums(self.log, policy)
+        credit = PolicySums(
+            policy,
+            self.score,
+            bounded=self.bounded,
+            origin=self.log.origin,
+            partition=self.partition,
+        )
+        own = self.methods[key].sums(self.log, policy, self.partition)
         if difference is not None:
             own = (*own, difference.sums)
         return SharedPolicy(policy, (credit, *mass, *own))
@@ -301,7 +312,8 @@ class Request:
         """Return the difference from the baseline; None if that is the logging policy."""
         if self.baseline is None:
             return None
-        return Difference.of(self.policies[key], self.baseline.policy, self.methods[key])
+        method = self.methods[key]
+        return Difference.of(self.policies[key], self.baseline.policy, method, self.partition)
 
     @contextmanager
     def naming_policies(self) -> Iterator[None]:
@@ -413,11 +425,10 @@ class Request:
             if difference is not None and baseline is not None:
                 if usable and baseline.usable:
                     gain = difference.lower(states[-1], evidence.log_inv_delta, self.horizon)
-                    log_e_better = difference.log_e_value(states[-1])
+                    log_e_better = difference.log_e_value(states[-1], evidence)
             elif usable and self.bounded:
                 gain = method.improvement(evidence)
-                bets = evidence.state.bets.improvement
-                log_e_better = bounds.log_e_value(bets, evidence.rows, 1.0)
+                log_e_better = method.log_e_better(evidence)
             if gain is not None and key in self.itself:
                 gain = log_e_better = 0.0
             raw = RawBounds(self._raw_interval(key, evidence, usable), gain)
@@ -464,6 +475,8 @@ class Request:
             log_inv_delta=self.budget.log_inv_delta(key),
             random_state=self.random_state,
             horizon=self.horizon,
+            partition=self.partition,
+            delta_of_all=self.budget.delta,
         )
 
     def _obstacle(self, key: Any, policy: Policy, once: int) -> Note | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,10 @@ from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import Reduction
 from piwo.reductions.blocks import BLOCK_BETS, Partition
+from piwo.reductions.control_variate import BASELINES, BLOCK_BASELINES
+from piwo.reductions.model_variate import CUTS
 
-__all__ = ["DeadlineInterval", "blocks_of"]
-
-_VALUE = bounds.Design(resolution=64.0)
-_GAIN = bounds.Design(resolution=256.0)
-"""An improvement has a mean near 1 and may have a small variance: values closer to each other."""
+__all__ = ["DeadlineInterval", "blocks_of", "mixture_of", "planned_rows", "test_levels"]
 
 
 def blocks_of(
@@ -70,8 +68,9 @@ class DeadlineInterval(ControlVariateInterval):
         w R + 1 - R: only bets of fixed sizes are fair against the average, so the mixture is used.
         """
         if evidence.log.logger == "learning":
-            plain = evidence.state.bets.improvement
-            return super()._pooled(plain, "improvement", evidence, evidence.log_inv_delta) - 1.0
+            penalty = evidence.log_inv_delta
+            _, mixture = self._both("improvement", evidence, penalty)
+            return mixture.lower(penalty) - 1.0
         return super().improvement(evidence)
 
     def log_e_better(self, evidence: Evidence) -> float:
@@ -80,7 +79,7 @@ class DeadlineInterval(ControlVariateInterval):
             return super().log_e_better(evidence)
         blocks, mixture = self._both("improvement", evidence, evidence.log_inv_delta)
         return bounds.deadline_log_e_value(
-            blocks, mixture, 1.0, _targets(evidence), planned=_planned(evidence)
+            blocks, mixture, 1.0, test_levels(evidence), planned=planned_rows(evidence.horizon)
         )
 
     def log_e_above(self, evidence: Evidence, threshold: float) -> float:
@@ -89,28 +88,36 @@ class DeadlineInterval(ControlVariateInterval):
             return super().log_e_above(evidence, threshold)
         blocks, mixture = self._both("value", evidence, evidence.log_inv_delta)
         return bounds.deadline_log_e_value(
-            blocks, mixture, threshold, _targets(evidence), planned=_planned(evidence)
+            blocks,
+            mixture,
+            threshold,
+            test_levels(evidence),
+            planned=planned_rows(evidence.horizon),
         )
 
     def missing_mass(self, evidence: Evidence) -> float:
         """Return the raw upper bound on the mass of actions that the logger never takes."""
         state, penalty = evidence.state, evidence.log_inv_delta
         blocks = blocks_of(state.blocks.rows, [state.blocks.weight], (0.0,))
-        mixture = _mixture([state.bets.weight], (0.0,), (1.0,), evidence, penalty)
+        mixture = mixture_of(
+            [state.bets.weight], (0.0,), (1.0,), evidence.rows, penalty, evidence.horizon
+        )
         # 1 - LB(E w)
         return 1.0 - bounds.deadline_lower(
-            blocks, mixture, penalty, planned=_planned(evidence), design=_GAIN
+            blocks, mixture, penalty, planned=planned_rows(evidence.horizon)
         )
 
     def _pooled(
-        self, plain: Floats, what: Quantity, evidence: Evidence, log_inv_delta: float
+        self,
+        plain: Floats,  # noqa: ARG002
+        what: Quantity,
+        evidence: Evidence,
+        log_inv_delta: float,
     ) -> float:
         """Return the lower bound from the sums of the plain credit and of the variates."""
         blocks, mixture = self._both(what, evidence, log_inv_delta)
-        design = _GAIN if what == "improvement" else _VALUE
-        return bounds.deadline_lower(
-            blocks, mixture, log_inv_delta, planned=_planned(evidence), design=design
-        )
+        planned = planned_rows(evidence.horizon)
+        return bounds.deadline_lower(blocks, mixture, log_inv_delta, planned=planned)
 
     def _both(
         self, what: Quantity, evidence: Evidence, log_inv_delta: float
@@ -122,52 +129,70 @@ class DeadlineInterval(ControlVariateInterval):
         for own in evidence.own:
             bets += list(getattr(own, what))
             forms += list(getattr(own, f"{what}_blocks"))
-        mixture = _mixture(bets, shifts, weights, evidence, log_inv_delta)
+        mixture = mixture_of(bets, shifts, weights, evidence.rows, log_inv_delta, evidence.horizon)
         if what == "improvement" and evidence.horizon is None:
             favored = bounds.improvement_bets(evidence.rows, log_inv_delta)
-            mixture = mixture.with_bet_weights(favored)
+            mixture = replace(mixture, bet_weights=favored)
         return blocks_of(state.blocks.rows, forms, shifts), mixture
 
     def _forms(self, what: Quantity) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the shift of each form of a quantity, and its weight in the mixture."""
+        # w R; for an improvement also its form with the total variation
+        shifts: tuple[float, ...] = (0.0, 0.0) if what == "improvement" else (0.0,)
         if not self.variates:
             return (0.0,), (1.0,)
-        return super()._forms(what)
+        shifts += tuple(BASELINES[i][1] for i in BLOCK_BASELINES)
+        if self.model is not None:
+            shifts += CUTS
+        return shifts, (1.0 / len(shifts),) * len(shifts)
 
 
-def _mixture(
+def mixture_of(
     bets: Sequence[Floats],
     shifts: Sequence[float],
     weights: Sequence[float],
-    evidence: Evidence,
+    rows: int,
     log_inv_delta: float,
+    horizon: bounds.Horizon,
 ) -> bounds.Mixture:
-    """Return the mixture of bets of equal weights on some forms."""
-    size = bounds.planned_size(evidence.rows, log_inv_delta, evidence.horizon)
+    """Return the mixture of bets of equal weights on some forms.
+
+    Args:
+        bets: of each form (48,) bet sums.
+        shifts: (F,) k_f.
+        weights: (F,) of the forms.
+        rows: number of rows.
+        log_inv_delta: log(1/delta) of the statement, which says how many bets are useful.
+        horizon: see `piwo.bounds.Horizon`.
+    """
+    size = bounds.planned_size(rows, log_inv_delta, horizon)
     return bounds.Mixture(
         sums=np.stack(bets),
         shifts=np.asarray(shifts, np.float64),
         weights=np.asarray(weights, np.float64),
         bet_weights=np.full(size, 1.0 / size),
-        n=evidence.rows,
+        n=rows,
     )
 
 
-def _planned(evidence: Evidence) -> float | None:
-    """Return the number of rows that the bets are planned for; None: those of the log."""
-    if isinstance(evidence.horizon, int):
-        return float(evidence.horizon)
+def planned_rows(horizon: bounds.Horizon) -> float | None:
+    """Return the number of rows that bets are planned for; None: those of the log.
+
+    >>> planned_rows(1000), planned_rows(None)
+    (1000.0, None)
+    """
+    if isinstance(horizon, int):
+        return float(horizon)
     return None
 
 
-def _targets(evidence: Evidence) -> list[float]:
+def test_levels(evidence: Evidence) -> list[float]:
     """Return log(1/level) of the tests that an e-value is made for.
 
     The e-BH procedure rejects the k best of N hypotheses if their e-values are N / (k rate): so the
     wealth is shared between the levels delta/N, 2 delta/N, 4 delta/N, ..., delta.
     """
-    last = -math.log(evidence.delta_of_all)
-    targets = [evidence.log_inv_delta]
-    while targets[-1] - math.log(2.0) >= last - 1e-9:
-        targets.append(targets[-1] - math.log(2.0))
-    return targets
+    levels, last = [evidence.log_inv_delta], -math.log(evidence.delta_of_all)
+    while levels[-1] - math.log(2.0) >= last - 1e-9:
+        levels.append(levels[-1] - math.log(2.0))
+    return levels

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from piwo import bounds
 from piwo.errors import DataError, UsageError
+from piwo.intervals.partition import partition_of
 from piwo.intervals.point import Estimate, Estimator, estimator_named
 from piwo.logs.log import Log
 from piwo.messages import argument
@@ -54,6 +55,8 @@ class Evidence:
     """The largest weight that can occur, as declared with the method; infinity: not declared."""
     partition: Partition | None = None
     """Into blocks that can be bet on one after the other; None: there are none."""
+    delta_of_all: float = 0.05
+    """Error probability of all intervals of the request together."""
 
     @property
     def rows(self) -> int:
@@ -94,7 +97,9 @@ class IntervalMethod(ABC):
     needs_fixed_logger: bool = False
     """Whether it needs rows that are independent, not only given the past."""
     needs_blocks: bool = False
-    """Whether it bets on blocks of rows one after the other; it then has `without_blocks`."""
+    """Whether it bets on blocks of rows one after the other, see `Evidence.partition`."""
+    takes_blocks: bool = False
+    """Whether it may bet on blocks, so that the log is asked for them."""
     needs_row_numbers: bool = False
     """Whether it needs rows with numbers that are the same in every pass."""
     weight_limit: str = "none"
@@ -183,6 +188,12 @@ class IntervalMethod(ABC):
                 "the largest possible weight"
             )
         return replace(self, max_weight=number)
+
+    def partition(self, log: Log, horizon: bounds.Horizon) -> Partition | None:
+        """Return the blocks of the log, if the method may bet on blocks and there are any."""
+        if not self.takes_blocks:
+            return None
+        return partition_of(log, horizon)
 
     def settled(
         self, log: Log, policy: Policy, partition: Partition | None = None

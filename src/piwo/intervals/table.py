@@ -16,6 +16,7 @@ from piwo.checks import shown
 from piwo.errors import UsageError
 from piwo.intervals.asymptotic import bootstrap_ends, cressie_read_ends, normal_ends
 from piwo.intervals.control_variate import AutoInterval, ControlVariateInterval
+from piwo.intervals.deadline import DeadlineInterval
 from piwo.intervals.efron_stein import EfronSteinSums, efron_stein_ends
 from piwo.intervals.empirical_likelihood import WeightPairs, empirical_likelihood_ends
 from piwo.intervals.method import IntervalMethod, OneFormula
@@ -58,16 +59,41 @@ _MIXTURE_CV = ControlVariateInterval(
     takes_model=True,
     certifies=True,
 )
+_DEADLINE = DeadlineInterval(
+    name="deadline",
+    summary="bets on blocks of rows in turn, planned for the number of rows",
+    source='docs/theory.md, "Deadline bets"',
+    needs_blocks=True,
+    takes_blocks=True,
+    anytime=True,
+    certifies=True,
+)
+_DEADLINE_CV = DeadlineInterval(
+    name="deadline-cv",
+    summary="`deadline` with control variates",
+    source='docs/theory.md, "Deadline bets"',
+    needs_blocks=True,
+    takes_blocks=True,
+    needs_every_action=True,
+    anytime=True,
+    variates=True,
+    takes_model=True,
+    certifies=True,
+)
 _METHODS: tuple[IntervalMethod, ...] = (
     AutoInterval(
         name="auto",
-        summary="`mixture-cv` given the probability of every action, otherwise `mixture`",
-        source='docs/theory.md, "Control variates"',
-        narrow=_MIXTURE_CV,
-        plain=_MIXTURE,
+        summary="`deadline-cv` given the probability of every action, otherwise `deadline`; "
+        "`mixture-cv` and `mixture` for logs without an order to bet in",
+        source='docs/theory.md, "Deadline bets"',
+        takes_blocks=True,
+        deadline=(_DEADLINE_CV, _DEADLINE),
+        mixture=(_MIXTURE_CV, _MIXTURE),
         takes_model=True,
         certifies=True,
     ),
+    _DEADLINE_CV,
+    _DEADLINE,
     _MIXTURE_CV,
     _MIXTURE,
     TwoSided(
@@ -268,8 +294,21 @@ def _needs(method: IntervalMethod) -> str:
         needs.append(method.needs)
     if method.guarantee == "asymptotic":
         needs.append("overlap")
+    needs += _needs_of_log(method)
+    if method.weight_limit == "required":
+        needs.append(f"the largest weight that can occur (`{method.name}:20`)")
+    if method.weight_limit == "optional":
+        needs.append(f"narrower with the largest weight (`{method.name}:20`)")
+    return "; ".join(needs) or "nothing"
+
+
+def _needs_of_log(method: IntervalMethod) -> list[str]:
+    """Return what a method needs of the rows, in words."""
+    needs = []
     if method.needs_mean_weight_one:
         needs.append("exact propensities")
+    if method.needs_blocks:
+        needs.append("exchangeable rows, or the order of the decisions")
     if method.needs_fixed_logger:
         needs.append("a logger that did not learn from the rows")
     if method.needs_single_rows:
@@ -278,8 +317,4 @@ def _needs(method: IntervalMethod) -> str:
         needs.append("the probability of every action, of logger and policy")
     if method.needs_upper_end:
         needs.append("rewards in a range")
-    if method.weight_limit == "required":
-        needs.append(f"the largest weight that can occur (`{method.name}:20`)")
-    if method.weight_limit == "optional":
-        needs.append(f"narrower with the largest weight (`{method.name}:20`)")
-    return "; ".join(needs) or "nothing"
+    return needs

@@ -88,9 +88,7 @@ class Reader:
         for record, rows, _ in self._selected(fragment):
             yield record, rows
 
-    def _selected(
-        self, fragment: Fragment
-    ) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
+    def _selected(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers, Numbers]]:
         """Yield the selected raw rows, their numbers in the log, and the numbers of their keys."""
         for record, rows, numbers in self.numbered(fragment):
             if self.selector is None:

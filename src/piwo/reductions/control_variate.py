@@ -25,6 +25,11 @@ BASELINES: tuple[tuple[float, float], ...] = tuple(
 """(c, k): the baseline b(x, a) = min(c, k / w(x, a)), so that w b <= k. c = 0 is plain w R."""
 GAIN_BASELINES: tuple[int, ...] = tuple(i for i, (c, _) in enumerate(BASELINES) if c in (0.5, 1.0))
 """Positions of those with bets on the improvement over the logging policy."""
+BLOCK_BASELINES: tuple[int, ...] = tuple(
+    BASELINES.index(one) for one in ((0.5, 1.0), (1.0, 1.0), (0.5, 4.0), (1.0, 16.0))
+)
+"""Positions of those that are summed by block: bets on the best of these four are worth as much as
+on the best of all."""
 
 
 def _no_bets(quantities: int) -> Floats:
@@ -33,7 +38,7 @@ def _no_bets(quantities: int) -> Floats:
 
 @dataclass(frozen=True)
 class VariateState(State):
-    """Bet sums of the credits for all baselines, each (C, 48).
+    """Bet sums of the credits, each (C, 48): for `BASELINES`, or `BLOCK_BASELINES` with blocks.
 
     >>> VariateState().value.shape, VariateState().improvement.shape
     ((12, 48), (7, 48))
@@ -47,7 +52,7 @@ class VariateState(State):
     """Row 0: Y = w R + 1 - R + (1 - w)_+ - sum_a (mu(a|X) - pi(a|X))_+. Other rows: Y = that of the
     value plus 1 - R, for `GAIN_BASELINES`."""
     value_blocks: Floats = field(default_factory=lambda: no_blocks(len(BASELINES)))
-    """(C, B, 2 + J) the same by block, see `piwo.reductions.blocks.BetSums`."""
+    """(C, B, 2 + J) by block, see `piwo.reductions.blocks.BetSums`."""
     loss_blocks: Floats = field(default_factory=lambda: no_blocks(len(BASELINES)))
     improvement_blocks: Floats = field(default_factory=lambda: no_blocks(1 + len(GAIN_BASELINES)))
 
@@ -102,12 +107,20 @@ class ControlVariates(VectorSums[VariateState]):
     bounded: bool = True
     partition: Partition | None = None
 
+    @property
+    def _baselines(self) -> tuple[int, ...]:
+        """Positions of the baselines that are summed."""
+        if self.partition is None:
+            return tuple(range(len(BASELINES)))
+        return BLOCK_BASELINES
+
     def empty(self) -> VariateState:
         """Return the state of no rows."""
         if self.partition is None:
             return VariateState()
         nothing = BetSums(blocks=np.zeros((self.partition.count, *no_blocks().shape[1:])))
-        forms, gains = [nothing] * len(BASELINES), [nothing] * (1 + len(GAIN_BASELINES))
+        forms = [nothing] * len(self._baselines)
+        gains = [nothing] * (1 + len(set(self._baselines).intersection(GAIN_BASELINES)))
         return VariateState(*stacked(forms, forms, gains))
 
     def block(self, batch: Batch) -> VariateState:
@@ -142,7 +155,8 @@ class ControlVariates(VectorSums[VariateState]):
             # Y = w R + 1 - R + (1 - w)_+ - sum_a (mu_a - pi_a)_+
             better = earned + missed + np.maximum(0.0, 1.0 - w) - distance
             gain.append(BetSums.of(np.maximum(0.0, better), rows))
-        for i, (c, k) in enumerate(BASELINES):
+        for i in self._baselines:
+            c, k = BASELINES[i]
             # Y = w R + rest, rest = sum_a pi_a b_a + k - w b. In this order of operations rounding
             # cannot make it negative.
             rest = masses[i] + (k - np.minimum(c * w, k))
@@ -174,7 +188,8 @@ class ControlVariates(VectorSums[VariateState]):
             least = np.where(np.isfinite(earned), -earned, 0.0)
             rest = np.maximum(missed + np.maximum(0.0, 1.0 - weights.w) - distance, least)
             gain.append(bets(r, rest))
-        for i, (c, k) in enumerate(BASELINES):
+        for i in self._baselines:
+            c, k = BASELINES[i]
             # As in `_rows`; w b = k if w is beyond float64.
             rest = masses[i] + (k - np.minimum(c * weights.w, k))
             value.append(bets(r, rest))

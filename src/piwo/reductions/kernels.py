@@ -228,8 +228,8 @@ def _add_bets(  # noqa: C901 - one loop nest, compiled whole
 
 
 @njit(nogil=True, cache=True)
-def hashed_blocks(numbers: Any, salt: Any, blocks: Any) -> None:
-    """Write the block of each row, of 64: the upper six bits of a hash of its number.
+def hashed_blocks(numbers: Any, salt: Any, table: Any, blocks: Any) -> None:
+    """Write the block of each row: a table's, at the upper twelve bits of a hash of its number.
 
     The hash is SplitMix64, as in `piwo.logs.hashing.scramble`.
     """
@@ -237,7 +237,7 @@ def hashed_blocks(numbers: Any, salt: Any, blocks: Any) -> None:
         x = (np.uint64(numbers[t]) ^ salt) + np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        blocks[t] = (x ^ (x >> np.uint64(31))) >> np.uint64(58)
+        blocks[t] = table[(x ^ (x >> np.uint64(31))) >> np.uint64(52)]
 
 
 @njit(nogil=True, cache=True)
