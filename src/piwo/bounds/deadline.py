@@ -14,7 +14,7 @@ property.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 
@@ -30,7 +30,6 @@ __all__ = [
     "Blocks",
     "Design",
     "Mixture",
-    "blended_variance",
     "deadline_log_e_value",
     "deadline_lower",
     "log_wealth",
@@ -42,42 +41,6 @@ _CHUNKS = (64, 128, 256, 512)
 """Means that are tested at a time: few at first, as most walks are short."""
 _MOST_STEPS = 2**15
 """Means that are tested at most; to stop earlier makes a bound smaller, never wrong."""
-_TIE = 1e-9
-"""Forms whose expected growth differs by less, relatively, are tied: the first is bet on."""
-
-
-def blended_variance(
-    mean: FloatArray, seen: float, total: FloatArray, squares: FloatArray
-) -> FloatArray:
-    """Return V, by which stakes are chosen: the variance of Y about a mean, from earlier rows.
-
-    A mean of the deviations and of mean sum Y^2 / sum Y - mean^2, which is the variance if Y > 0 is
-    as rare as the mean says. The weight of the deviations is N = (sum Y)^2 / sum Y^2, the effective
-    number of rows with Y > 0. Any V is valid; a good one makes bounds narrow.
-
-        V = ( N (sum (Y - mean)^2 + mean^2/4) / (n + 1) + max(0, mean sum Y^2/sum Y - mean^2) ) /
-        (N + 1)
-
-    Args:
-        mean: (G, F) of Y.
-        seen: the number n of earlier rows.
-        total: (F,) sum of Y over these rows.
-        squares: (F,) sum of Y^2.
-
-    Returns:
-        (G, F) numbers above 0; the mean itself for forms whose earlier rows all have Y = 0.
-
-    >>> float(blended_variance(np.ones((1, 1)), 4.0, np.array([4.0]), np.array([8.0]))[0, 0])
-    0.9...
-    """
-    around = np.maximum(squares - 2.0 * mean * total + seen * (mean * mean), 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        effective = np.where(squares < np.inf, total * (total / squares), 1.0)
-        rare = np.maximum(mean * (squares / total) - mean * mean, 0.0)
-        variance = effective * (around + mean * mean / 4.0) / (seen + 1.0) + rare
-        variance = np.maximum(variance / (effective + 1.0), 1e-12 * (mean * mean))
-    # no Y above 0 yet, or numbers beyond float64
-    return np.where(total > 0.0, np.where(np.isnan(variance), np.inf, variance), mean)
 
 
 @dataclass(frozen=True)
@@ -100,7 +63,9 @@ class Design:
     """The first block is not bet on: it only shows the variance."""
     resolution: float = 128.0
     """Tested means are apart by the factor exp(1 / (resolution sqrt(n)))."""
-    variance: Callable[[FloatArray, float, FloatArray, FloatArray], FloatArray] = blended_variance
+    prior_rows: float = 0.0
+    """0: V as in `log_wealth`; otherwise V is the mean squared deviation of the earlier rows and of
+    so many rows that deviate by max(v/4, 1/1000)."""
 
 
 DESIGN = Design()
@@ -202,14 +167,21 @@ def log_wealth(
     """Return the logarithm of the wealth of the deadline bets, if v is each of some means.
 
     A bet lambda against a mean mu wins or loses s (Y - mu) of the wealth in a row, with the stake
-    s = lambda / (1 + lambda mu). Before block b, with the wealth W so far and
-    p = W exp(-target - aim):
+    s = lambda / (1 + lambda mu). Before block b, with the wealth W so far, p = W exp(-target - aim)
+    and the n_left rows from b on:
 
-        stake = min( factor phi(z) / (p sqrt(V n_left)), cap / mu ),   z = Phi^-1(p)
+        s = min( factor phi(z) / (p sqrt(V n_left)), cap / mu ),   z = Phi^-1(p)
 
-    which is the hedge of a digital option if the variance of Y is V: see `blended_variance`. The
-    form with the largest growth to be expected of its stake is bet on. The wealth is shared between
-    the two bets next to the stake, so that their mean is the stake. Betting ends at the target.
+    which is the hedge of a digital option if the variance of Y is V. V is made of the n rows of the
+    earlier blocks: a mean of their squared deviations and of mu sum Y^2/sum Y - mu^2, the variance
+    if Y > 0 is as rare as mu says. The deviations have the weight N = (sum Y)^2/sum Y^2, the
+    effective number of rows with Y > 0:
+
+        V = ( N (sum (Y - mu)^2 + mu^2/4)/(n + 1) + max(0, mu sum Y^2/sum Y - mu^2) )/(N + 1)
+
+    and V = mu before the first Y > 0. The form with the largest growth to be expected of its stake,
+    s phi(z)/p sqrt(min V/n_left) - s^2 V/2, is bet on. The wealth is shared between the two bets
+    next to the stake, so that their mean is the stake. Betting ends at the target.
 
     Args:
         blocks: in the order of the bets.
@@ -227,53 +199,24 @@ def log_wealth(
 
     Source: docs/theory.md, section "Deadline bets".
     """
-    # Imported here because it is slow, and most uses of the package make no bound.
-    from scipy.special import ndtri_exp
+    # Imported when first needed: Numba takes over a second.
+    from piwo.bounds.kernels import add_log_wealth
 
-    everyone = np.arange(len(means))
-    # mu = v + k for each form, and the stakes of all bets against it
-    shifted = means[:, None] + blocks.shifts
-    stakes = blocks.bets / (1.0 + blocks.bets * shifted[:, :, None])
     wealth = np.zeros(len(means))
-    left = blocks.rows.sum() if planned is None else planned
-    seen, total, squares = 0.0, np.zeros(len(blocks.shifts)), np.zeros(len(blocks.shifts))
-    for b, rows in enumerate(blocks.rows):
-        if rows == 0.0:
-            continue
-        if left > 0.0 and (seen > 0.0 or not design.skip_first):
-            # phi(z) / p without forming p, which may underflow
-            log_p = np.minimum(wealth - log_target - design.aim, -1e-15)
-            z = ndtri_exp(log_p)
-            hedge = np.exp(-0.5 * z * z - log_p) / math.sqrt(2.0 * math.pi)
-            variances = design.variance(shifted, seen, total, squares)
-            stake = design.factor * hedge[:, None] / np.sqrt(variances * left)
-            stake = np.minimum(stake, design.cap / shifted)
-            stake = np.clip(stake, stakes[:, :, -1], stakes[:, :, 0])
-            # growth s d - s^2 V/2 for the drift d that the option expects of the best form
-            drift = hedge / np.sqrt(variances.min(axis=1) * left)
-            growth = stake * (drift * variances.min(axis=1))[:, None] - stake**2 * variances / 2.0
-            form = _first_of_the_largest(growth)
-            stake, around = stake[everyone, form], stakes[everyone, form]
-            j = np.clip((around > stake[:, None]).sum(axis=1) - 1, 0, len(blocks.bets) - 2)
-            most, least = around[everyone, j], around[everyone, j + 1]
-            part = np.clip((stake - least) / (most - least), 0.0, 1.0)
-            mu, sums = shifted[everyone, form], blocks.sums[form, b]
-            larger = sums[everyone, j] - rows * np.log1p(blocks.bets[j] * mu)
-            smaller = sums[everyone, j + 1] - rows * np.log1p(blocks.bets[j + 1] * mu)
-            with np.errstate(divide="ignore"):
-                gain = np.logaddexp(np.log(part) + larger, np.log1p(-part) + smaller)
-            wealth = np.where(wealth < log_target, wealth + gain, wealth)
-        seen += rows
-        left -= rows
-        total, squares = total + blocks.total[:, b], squares + blocks.squares[:, b]
+    add_log_wealth(
+        np.ascontiguousarray(means, np.float64),
+        np.broadcast_to(np.asarray(log_target, np.float64), wealth.shape).copy(),
+        blocks.rows,
+        np.ascontiguousarray(blocks.total),
+        np.ascontiguousarray(blocks.squares),
+        np.ascontiguousarray(blocks.sums),
+        np.ascontiguousarray(blocks.bets),
+        blocks.shifts,
+        float(blocks.rows.sum() if planned is None else planned),
+        (design.cap, design.factor, design.aim, design.prior_rows, float(not design.skip_first)),
+        wealth,
+    )
     return wealth
-
-
-def _first_of_the_largest(growth: FloatArray) -> NDArray[np.intp]:
-    """Return the first form whose growth is the largest but for rounding, (G,)."""
-    most = growth.max(axis=1, keepdims=True)
-    found: NDArray[np.intp] = np.argmax(growth >= most - _TIE * np.abs(most), axis=1)
-    return found
 
 
 def deadline_log_e_value(
@@ -312,19 +255,22 @@ def deadline_log_e_value(
     return float(np.logaddexp.reduce(np.append(each + won, safe)))
 
 
-def _log_total(
+def _refuted(
     blocks: Blocks,
     mixture: Mixture,
     means: FloatArray,
     log_inv_delta: float,
     planned: float | None,
     design: Design,
-) -> FloatArray:
-    """Return log C(v) = log( share W(v) + (1 - share) M(v) ), (G,)."""
+) -> NDArray[np.bool_]:
+    """Return whether C(v) = share W(v) + (1 - share) M(v) is at least 1/delta, (G,)."""
     log_share = math.log(design.share)
     won = log_wealth(blocks, means, log_inv_delta - log_share, planned=planned, design=design)
-    safe = mixture.log_wealth(means)
-    found: FloatArray = np.logaddexp(log_share + won, math.log1p(-design.share) + safe)
+    # C is at least share W, so that M is needed for the other means alone.
+    found = log_share + won >= log_inv_delta
+    if not found.all():
+        safe = math.log1p(-design.share) + mixture.log_wealth(means[~found])
+        found[~found] = np.logaddexp(log_share + won[~found], safe) >= log_inv_delta
     return found
 
 
@@ -342,8 +288,8 @@ def deadline_lower(
     wealth of the deadline bets and M that of the mixture. W need not fall in v, so values are
     tested on a grid that depends on n alone, from below, up to the first that is not refuted:
 
-        L = max{ g in G : C(g') >= 1/delta for all g' <= g in G },
-        G = { exp(-i / (resolution sqrt(n))) : i whole };  0 if there is none
+        L = max{ g in G : C(g') >= 1/delta for all g' <= g in G },  0 if there is none,
+        G = { exp(-i / (resolution sqrt(n))) : i whole }, n the planned number of rows
 
     Args:
         blocks: see `Blocks`; no later block may have a mean above v because of earlier ones.
@@ -362,9 +308,10 @@ def deadline_lower(
     Source: docs/theory.md, section "Deadline bets".
     """
     check_positive("log_inv_delta", log_inv_delta)
-    n = mixture.n
-    if n == 0:
+    if mixture.n == 0:
         return 0.0
+    # A grid that is the same at every look, if there are several until the planned number of rows.
+    n = mixture.n if planned is None else planned
     # M falls in v, so below its own bound at (1 - share) delta everything is refuted.
     start = mixture.lower(log_inv_delta - math.log1p(-design.share))
     if start == 0.0:
@@ -375,8 +322,8 @@ def deadline_lower(
     last = refuted + _MOST_STEPS
     for size in chain(_CHUNKS, repeat(_CHUNKS[-1])):
         exponents = np.arange(refuted + 1, refuted + 1 + size)
-        logs = _log_total(blocks, mixture, np.exp(exponents * step), log_inv_delta, planned, design)
-        kept = np.flatnonzero(logs < log_inv_delta)
+        means = np.exp(exponents * step)
+        kept = np.flatnonzero(~_refuted(blocks, mixture, means, log_inv_delta, planned, design))
         refuted = int(exponents[kept[0]] - 1 if len(kept) else exponents[-1])
         if len(kept) or refuted >= last:
             break
