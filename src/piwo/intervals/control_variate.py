@@ -122,38 +122,34 @@ class ControlVariateInterval(IntervalMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class AutoInterval(IntervalMethod):
-    """The interval method "auto": the narrowest of four whose needs are met.
+    """The interval method "auto": the narrower of two methods if its needs are met, else the other.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0])
-    >>> auto = piwo.intervals.INTERVALS["auto"]
-    >>> auto.settled(log, piwo.policies.Logging()).name
+    >>> piwo.intervals.INTERVALS["auto"].settled(log, piwo.policies.Logging()).name
     'mixture'
-    >>> blocks = piwo.intervals.partition.partition_of(log)
-    >>> auto.settled(log, piwo.policies.Logging(), blocks).name
-    'deadline'
     """
 
-    deadline: tuple[IntervalMethod, IntervalMethod]
-    """With control variates and without, if the log has blocks that can be bet on in turn."""
-    mixture: tuple[IntervalMethod, IntervalMethod]
-    """The same for other logs."""
+    narrow: IntervalMethod
+    plain: IntervalMethod
 
     def settled(
-        self, log: Log, policy: Policy, partition: Partition | None = None
+        self,
+        log: Log,
+        policy: Policy,
+        partition: Partition | None = None,  # noqa: ARG002
     ) -> IntervalMethod:
-        """Return the narrowest method that the log and the policy allow."""
-        narrow, plain = self.mixture if partition is None else self.deadline
+        """Return the narrower method that the log and the policy allow."""
         approximate = log.propensity_error is not None
         every_action = log.columns.propensities is not None or log.behavior is not None
         if log.columns.weight is not None or (approximate and not every_action):
             # nothing that the user could pass would help, so there is nothing to note
-            return plain
+            return self.plain
         reason = lacking(log, policy)
         if reason is None:
-            return narrow
+            return self.narrow
         note = Note(f"narrower intervals are possible: {reason}", kind="control-variate")
-        return replace(plain, note=note)
+        return replace(self.plain, note=note)
 
     def interval(self, evidence: Evidence) -> bounds.Interval:  # noqa: ARG002
         """Raise an error: the settled method makes the interval."""

@@ -83,19 +83,17 @@ _DEADLINE_CV = DeadlineInterval(
 _METHODS: tuple[IntervalMethod, ...] = (
     AutoInterval(
         name="auto",
-        summary="`deadline-cv` given the probability of every action, otherwise `deadline`; "
-        "`mixture-cv` and `mixture` for logs without an order to bet in",
-        source='docs/theory.md, "Deadline bets"',
-        takes_blocks=True,
-        deadline=(_DEADLINE_CV, _DEADLINE),
-        mixture=(_MIXTURE_CV, _MIXTURE),
+        summary="`mixture-cv` given the probability of every action, otherwise `mixture`",
+        source='docs/theory.md, "Control variates"',
+        narrow=_MIXTURE_CV,
+        plain=_MIXTURE,
         takes_model=True,
         certifies=True,
     ),
-    _DEADLINE_CV,
-    _DEADLINE,
     _MIXTURE_CV,
     _MIXTURE,
+    _DEADLINE_CV,
+    _DEADLINE,
     TwoSided(
         name="ix",
         summary="one bet on IX credits",

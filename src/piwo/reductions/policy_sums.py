@@ -217,10 +217,12 @@ class PolicySums(PolicyReduction[PolicyState]):
         four = self._four(reward, w, value, loss, better, rows)
         total, gained, s, o = float(len(batch)), float(sums[5]), batch.weight, self.origin
         if s is not None:
+            if rows is not None:
+                s = s[rows.order]
             # A subsampled log: the moments are those of s w, and its bet sums are not used.
             sums = np.zeros(6)
-            add_policy(s * w, batch.reward, value, loss, better, sums)
-            total, gained = float(s.sum()), float((s * batch.reward).sum())
+            add_policy(s * w, reward, value, loss, better, sums)
+            total, gained = float(s.sum()), float((s * reward).sum())
         # w (R + o) and its square, whose terms may be beyond float64
         earned, earned2 = float(sums[2]), float(sums[4])
         if o != 0.0:
