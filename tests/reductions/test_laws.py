@@ -48,6 +48,7 @@ from piwo.reductions import (
 )
 from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
+from piwo.reductions.blocks import Partition
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.digest import LoggerDigest
 from piwo.reductions.improvement_sums import ImprovementSums
@@ -108,6 +109,7 @@ def log() -> Log:
 
 
 LABELS = range(ACTIONS)
+HASHED, IN_TIME = Partition("hash"), Partition("time", (100, 500))
 REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "digest": Digest,
     "digest of the logger": lambda: LoggerDigest(LABELS),
@@ -133,6 +135,22 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     ),
     "shared policy": lambda: SharedPolicy(
         Uniform(LABELS), (PolicySums(Uniform(LABELS), IW()), ControlVariates(Uniform(LABELS)))
+    ),
+    "policy sums, hashed blocks": lambda: PolicySums(Uniform(LABELS), IW(), partition=HASHED),
+    "policy sums, blocks in time": lambda: PolicySums(Uniform(LABELS), IW(), partition=IN_TIME),
+    "control variates, hashed blocks": lambda: ControlVariates(Uniform(LABELS), partition=HASHED),
+    "control variates, blocks in time": lambda: ControlVariates(Uniform(LABELS), partition=IN_TIME),
+    "model variates, hashed blocks": lambda: ModelVariates(
+        Uniform(LABELS), ForwardModel(np.full((9, ACTIONS, WIDTH + 1), 0.01)), partition=HASHED
+    ),
+    "model variates, blocks in time": lambda: ModelVariates(
+        Uniform(LABELS), ForwardModel(np.full((9, ACTIONS, WIDTH + 1), 0.01)), partition=IN_TIME
+    ),
+    "pair, hashed blocks": lambda: PairSums(
+        Uniform(LABELS), Constant(1, LABELS), full=True, variates=True, partition=HASHED
+    ),
+    "pair, blocks in time": lambda: PairSums(
+        Column("pi", LABELS), Uniform(LABELS), full=False, partition=IN_TIME
     ),
     "forward sums": lambda: ForwardSums(ACTIONS, WIDTH + 1),
     "credits": lambda: CreditSums((Uniform(LABELS), Constant(0, LABELS)), (IX(0.1), LS(0.2), IW())),
@@ -322,6 +340,11 @@ BY_ROW = {
     "action gram",
     "folds",
     "together",
+    # Rows of a unit have many times.
+    "policy sums, blocks in time",
+    "control variates, blocks in time",
+    "model variates, blocks in time",
+    "pair, blocks in time",
 }
 """Those that count rows, or that do not exist by unit."""
 
