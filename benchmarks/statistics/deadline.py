@@ -27,6 +27,7 @@ __all__ = [
     "HURTING",
     "LEARNING",
     "REPS",
+    "SORTED_IN_TIME",
     "Cell",
     "Level",
     "Sums",
@@ -34,6 +35,7 @@ __all__ = [
     "level",
     "level_learning",
     "level_rows",
+    "rising_logger",
     "rows",
     "width_rows",
 ]
@@ -490,7 +492,11 @@ def _widths(regime: Regime, n: int, logs: int) -> Mapping[str, Any]:
         )
         for name in _OURS:
             found = piwo.evaluate(log, policy, interval=name)
-            ends.setdefault(name, []).append((found.lower, found.upper))
+            pair = (math.nan, math.nan)
+            if found.lower is not None and found.upper is not None:
+                pair = (found.lower, found.upper)
+            # no interval, because the ends contradict each other, is a miss
+            ends.setdefault(name, []).append(pair)
         y = ratios[action] * reward
         for name, bound in (("WSR betting", _betting), ("empirical Bernstein", _bernstein)):
             low, high = bound(y, most), most - bound(most - y, most)
@@ -505,12 +511,13 @@ def _widths(regime: Regime, n: int, logs: int) -> Mapping[str, Any]:
             (max(y.mean() - half, 0.0), min(y.mean() + half, 1.0))
         )
     row: dict[str, Any] = {"regime": regime.name, "n": n, "logs": logs}
-    widths = {name: float(np.mean([b - a for a, b in ends[name]])) for name in ends}
+    widths = {name: float(np.nanmean([b - a for a, b in ends[name]])) for name in ends}
     for name in (*_OURS, "WSR betting", "empirical Bernstein", "Clopper-Pearson", "Student t"):
         row[name] = widths.get(name, "")
     row["deadline/mixture"] = widths["deadline"] / widths["mixture"]
     row["cv ratio"] = widths["deadline-cv"] / widths["mixture-cv"]
-    row["misses"] = sum(not a <= value <= b for name in _OURS for a, b in ends[name])
+    for name in ("deadline", "deadline-cv"):
+        row[f"{name} misses"] = sum(not a <= value <= b for a, b in ends[name])
     return row
 
 

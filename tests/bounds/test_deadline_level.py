@@ -1,0 +1,123 @@
+"""Do deadline bounds hold as often as they say? Seeded simulation of bandits built to hurt them.
+
+Tolerance: at most delta plus three standard errors of the measured rate.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.statistics.deadline import (
+    HURTING,
+    LEARNING,
+    SORTED_IN_TIME,
+    Cell,
+    Sums,
+    level,
+    level_learning,
+    rising_logger,
+)
+from piwo.reductions.bets import BETS, bet_sums
+
+pytestmark = pytest.mark.statistics
+
+LOGS = 2000
+DELTA = 0.1
+SORTED = [cell for cell in HURTING if cell.name.startswith("file sorted")]
+OTHERS = [cell for cell in HURTING if cell not in SORTED]
+
+
+def allowed(delta, logs):
+    return delta + 3 * math.sqrt(delta * (1 - delta) / logs)
+
+
+@pytest.mark.parametrize("cell", OTHERS, ids=lambda cell: cell.name)
+@pytest.mark.parametrize(("n", "logs"), [(5, LOGS), (60, LOGS), (600, LOGS), (5000, LOGS // 10)])
+def test_bandits_built_to_hurt_do_not(cell, n, logs):
+    found = level(cell, n, logs, DELTA)
+    assert found.lower <= allowed(DELTA, logs)
+    assert found.upper <= allowed(DELTA, logs)
+    assert found.bound <= allowed(DELTA, logs)
+    assert found.two_sided <= allowed(DELTA, logs)
+
+
+@pytest.mark.parametrize("cell", OTHERS[::3], ids=lambda cell: cell.name)
+def test_at_a_small_delta(cell):
+    found = level(cell, 300, LOGS, 0.01)
+    assert max(found.lower, found.upper, found.two_sided) <= allowed(0.01, LOGS)
+
+
+@pytest.mark.parametrize("learner", LEARNING, ids=lambda learner: learner.name)
+@pytest.mark.parametrize("losses", [False, True], ids=["value", "loss"])
+def test_a_logger_that_knows_the_wealth_cannot_make_it_lie(learner, losses):
+    logs = LOGS // 4
+    assert level_learning(learner, 320, logs, DELTA, losses=losses) <= allowed(DELTA, logs)
+
+
+# --- sorted files
+
+
+def _sorted_with_random_keys(random, logs, n):
+    """A sorted file whose keys, and so whose blocks, have nothing to do with the rewards."""
+    w, r = SORTED[0].draw(random, logs, n)
+    order = random.permuted(np.tile(np.arange(n), (logs, 1)), axis=1)
+    return np.take_along_axis(w, order, 1), np.take_along_axis(r, order, 1)
+
+
+@pytest.mark.parametrize("n", [20, 600])
+def test_a_sorted_file_with_keys_holds(n):
+    cell = Cell("sorted, with keys", lambda _: 0.4, _sorted_with_random_keys)
+    found = level(cell, n, LOGS, DELTA)
+    assert max(found.lower, found.upper, found.bound, found.two_sided) <= allowed(DELTA, LOGS)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="the hash is fixed: for some n and value it puts good rows of a sorted file in early "
+    "blocks, each time",
+)
+def test_a_sorted_file_holds_with_blocks_by_row_number():
+    """Worst rows first, 3,000 rows of which .4 have Y = 1: .45 of the logs refute the truth."""
+    logs = 300
+
+    def draw(random, logs, n):
+        return np.ones((logs, n)), np.sort(random.random((logs, n)) < 0.4, axis=1).astype(float)
+
+    found = level(Cell("sorted", lambda _: 0.4, draw), 3000, logs, DELTA)
+    assert found.lower <= allowed(DELTA, logs)
+
+
+def test_a_sorted_file_in_time_fails():
+    """Rows sorted by reward are not decisions in their order: nearly every log lies."""
+    logs = 200
+    found = level(SORTED_IN_TIME, 1280, logs, DELTA)
+    assert found.lower > 0.9
+    assert found.bound > 0.9
+
+
+# --- improvement over a logger that learns
+
+
+def test_a_logger_whose_own_value_rises_is_not_for_deadline_bets():
+    """The policy is as good as the logger on average; bets in time order stop early, in the lead.
+
+    The mixture bets the same all along, and does not claim an improvement.
+    """
+    deadline, mixture = rising_logger(3000, 300, DELTA)
+    assert deadline > 0.9
+    assert mixture <= allowed(DELTA, 300)
+
+
+def test_the_sums_are_those_of_the_bounds():
+    """The simulation's own sums, against log(1 + lambda Y) added up."""
+    random = np.random.default_rng(0)
+    y = np.where(random.random((3, 40)) < 0.5, 0.0, random.exponential(50.0, (3, 40)))
+    y[2, 3] = 1e90
+    sums = Sums.of(y, np.array([10, 10, 40]))
+    for i in range(3):
+        assert sums.bets[i] == pytest.approx(bet_sums(y[i]), rel=1e-9, abs=1e-12)
+        for b, part in enumerate((y[i, :10], y[i, 10:10], y[i, 10:])):
+            assert sums.blocks[i, b] == pytest.approx(
+                np.log1p(np.outer(BETS[:32:2], part)).sum(axis=1), rel=1e-9, abs=1e-12
+            )
