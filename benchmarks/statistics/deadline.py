@@ -604,8 +604,8 @@ def _full(case: Regime, drawn: list[Any], delta: float) -> dict[str, float]:
         )
         for name in made:
             found = piwo.evaluate(log, policy, interval=name, delta=delta)
-            assert found.log_e_better is not None
-            made[name] += (found.log_e_better >= math.log(1 / delta)) / len(drawn)
+            assert found.improvement_lower is not None
+            made[name] += (found.improvement_lower > 0.0) / len(drawn)
     return made
 
 
