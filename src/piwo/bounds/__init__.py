@@ -14,13 +14,6 @@ from piwo.bounds.clopper_pearson import clopper_pearson_lower
 from piwo.bounds.control_variate import pooled_lower, pooled_lower_many
 from piwo.bounds.coverage import coverage_lower, coverage_upper
 from piwo.bounds.cressie_read import cressie_read_interval
-from piwo.bounds.deadline import (
-    Blocks,
-    Design,
-    Mixture,
-    deadline_log_e_value,
-    deadline_lower,
-)
 from piwo.bounds.e_bh import e_bh
 from piwo.bounds.efron_stein import efron_stein_interval
 from piwo.bounds.empirical_bernstein import empirical_bernstein_lower
@@ -56,7 +49,6 @@ from piwo.bounds.mixture import (
     log_e_value,
     lower,
     lower_many,
-    planned_size,
 )
 from piwo.bounds.pac_bayes import (
     Gibbs,
@@ -90,14 +82,11 @@ from piwo.bounds.value import value_interval, value_lower, value_upper
 
 __all__ = [
     "PLANS",
-    "Blocks",
-    "Design",
     "GammaGrid",
     "Gibbs",
     "Guarantee",
     "Horizon",
     "Interval",
-    "Mixture",
     "PropensityTest",
     "best_value_upper",
     "check_horizon",
@@ -105,8 +94,6 @@ __all__ = [
     "coverage_lower",
     "coverage_upper",
     "cressie_read_interval",
-    "deadline_log_e_value",
-    "deadline_lower",
     "e_bh",
     "efron_stein_interval",
     "empirical_bernstein_lower",
@@ -139,7 +126,6 @@ __all__ = [
     "missing_mass_upper",
     "normal_interval",
     "pac_bayes_lower",
-    "planned_size",
     "pooled_lower",
     "pooled_lower_many",
     "propensity_e_test",

@@ -16,7 +16,13 @@ from piwo.checks import check_count, check_positive, numbers
 from piwo.errors import UsageError
 from piwo.reductions.bets import BETS
 
-__all__ = ["pooled_log_wealth", "pooled_lower", "pooled_lower_many"]
+__all__ = [
+    "pool_log_prior",
+    "pooled_bounds",
+    "pooled_log_wealth",
+    "pooled_lower",
+    "pooled_lower_many",
+]
 
 _LOG_BETS = np.log(BETS)
 _HALVINGS = 64
@@ -31,7 +37,6 @@ def pooled_lower(
     log_inv_delta: float,
     *,
     horizon: Horizon = None,
-    bet_weights: FloatArray | None = None,
 ) -> float:
     """Lower bound on a number v >= 0 from C quantities Y_c >= 0 whose means are at most v + k_c.
 
@@ -47,7 +52,6 @@ def pooled_lower(
         n: number of rows, those with Y = 0 included.
         log_inv_delta: log(1/delta) of this one statement.
         horizon: size of the grid of bets, see `piwo.bounds.Horizon`; None is n.
-        bet_weights: weights of the first bets that sum to 1, instead of 1/m.
 
     Returns:
         The lower end of the bracket that the bisection ends with; 0 if nothing can be said.
@@ -68,10 +72,9 @@ def pooled_lower(
     Source: docs/theory.md, section "Control variates".
     """
     sums = numbers("bet_sums", bet_sums)
-    found = pooled_lower_many(
-        sums[None], shifts, weights, n, log_inv_delta, horizon=horizon, bet_weights=bet_weights
+    return float(
+        pooled_lower_many(sums[None], shifts, weights, n, log_inv_delta, horizon=horizon)[0]
     )
-    return float(found[0])
 
 
 def pooled_lower_many(
@@ -82,7 +85,6 @@ def pooled_lower_many(
     log_inv_delta: float,
     *,
     horizon: Horizon = None,
-    bet_weights: FloatArray | None = None,
 ) -> FloatArray:
     """Return `pooled_lower` for N numbers v on n rows each: (N, C, 48) sums to (N,) bounds.
 
@@ -94,10 +96,23 @@ def pooled_lower_many(
     check_positive("log_inv_delta", log_inv_delta)
     check_horizon(horizon)
     sums, raised, log_weights = _checked(numbers("bet_sums", bet_sums), shifts, weights)
-    if bet_weights is None:
-        size = planned_size(n, log_inv_delta, horizon)
-        bet_weights = np.full(size, 1.0 / size)
-    sums, log_prior = sums[:, :, : len(bet_weights)], _log_prior(log_weights, bet_weights)
+    size = planned_size(n, log_inv_delta, horizon)
+    log_prior = pool_log_prior(log_weights, np.full(size, 1.0 / size))
+    return pooled_bounds(sums[:, :, :size], raised, log_prior, n, log_inv_delta)
+
+
+def pooled_bounds(
+    sums: FloatArray, raised: FloatArray, log_prior: FloatArray, n: int, log_inv_delta: float
+) -> FloatArray:
+    """Return `pooled_lower_many` for any weights of the bets; the arguments are not checked.
+
+    Args:
+        sums: (N, C, m) bet sums.
+        raised: (C,) k_c.
+        log_prior: (C, m) log p_cj.
+        n: number of rows.
+        log_inv_delta: log(1/delta).
+    """
 
     def surplus(log_value: FloatArray, some: FloatArray) -> FloatArray:
         return pooled_log_wealth(some, raised, log_prior, n, log_value) - log_inv_delta
@@ -145,7 +160,7 @@ def pooled_log_wealth(
     return found
 
 
-def _log_prior(log_weights: FloatArray, bet_weights: FloatArray) -> FloatArray:
+def pool_log_prior(log_weights: FloatArray, bet_weights: FloatArray) -> FloatArray:
     """Return log p_cj, (C, m): weights of quantities times those of bets, which may be 0."""
     with np.errstate(divide="ignore"):
         logs: FloatArray = log_weights[:, None] + np.log(bet_weights)

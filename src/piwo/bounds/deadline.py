@@ -21,7 +21,7 @@ from itertools import chain, repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from piwo.bounds.control_variate import pooled_log_wealth, pooled_lower
+from piwo.bounds.control_variate import pool_log_prior, pooled_bounds, pooled_log_wealth
 from piwo.checks import check_positive
 from piwo.reductions.bets import BETS, bet_sums
 
@@ -139,21 +139,24 @@ class Mixture:
 
     def log_wealth(self, means: FloatArray) -> FloatArray:
         """Return log M(v), (G,); it falls in v."""
-        with np.errstate(divide="ignore"):
-            log_prior = np.log(self.weights)[:, None] + np.log(self.bet_weights)
-        sums = self.sums[None, :, : len(self.bet_weights)]
-        return pooled_log_wealth(sums, self.shifts, log_prior, self.n, np.log(means))
+        return pooled_log_wealth(
+            self._sums[None], self.shifts, self._log_prior, self.n, np.log(means)
+        )
 
     def lower(self, log_inv_delta: float) -> float:
         """Return the bound of the mixture alone."""
-        return pooled_lower(
-            self.sums,
-            self.shifts,
-            self.weights,
-            self.n,
-            log_inv_delta,
-            bet_weights=self.bet_weights,
-        )
+        found = pooled_bounds(self._sums[None], self.shifts, self._log_prior, self.n, log_inv_delta)
+        return float(found[0])
+
+    @property
+    def _sums(self) -> FloatArray:
+        """(F, m) sums of the bets that have weights."""
+        return self.sums[:, : len(self.bet_weights)]
+
+    @property
+    def _log_prior(self) -> FloatArray:
+        """(F, m) logarithms of the weights."""
+        return pool_log_prior(np.log(self.weights), self.bet_weights)
 
 
 def log_wealth(

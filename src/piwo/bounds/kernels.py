@@ -79,24 +79,26 @@ def _hedge(log_p: float) -> float:
 
 
 @njit(cache=True)
-def _blended_variance(mu: float, seen: float, total: float, squares: float) -> float:
+def _blended_variance(center: float, seen: float, total: float, squares: float) -> float:
     """Return V of `piwo.bounds.deadline.log_wealth`."""
     if total <= 0.0:
-        return mu
+        return center
     if squares == math.inf:
         return math.inf
     # N, the effective number of earlier rows with Y > 0
     effective = total * (total / squares)
-    around = max(squares - 2.0 * mu * total + seen * (mu * mu), 0.0)
-    rare = max(mu * (squares / total) - mu * mu, 0.0)
-    deviations = (around + mu * mu / 4.0) / (seen + 1.0)
-    return max((effective * deviations + rare) / (effective + 1.0), 1e-12 * mu * mu)
+    around = max(squares - 2.0 * center * total + seen * (center * center), 0.0)
+    rare = max(center * (squares / total) - center * center, 0.0)
+    deviations = (around + center * center / 4.0) / (seen + 1.0)
+    return max((effective * deviations + rare) / (effective + 1.0), 1e-12 * center * center)
 
 
 @njit(cache=True)
-def _prior_variance(mean: float, mu: float, prior: float, seen: float, t: float, q: float) -> float:
+def _prior_variance(
+    mean: float, center: float, prior: float, seen: float, t: float, q: float
+) -> float:
     """Return V if prior rows are given, see `piwo.bounds.deadline.Design`."""
-    around = max(q - 2.0 * mu * t + seen * (mu * mu), 0.0)
+    around = max(q - 2.0 * center * t + seen * (center * center), 0.0)
     return max((around + prior * max(mean / 4.0, 1e-3)) / (seen + prior), 1e-9)
 
 
@@ -145,36 +147,36 @@ def add_log_wealth(  # noqa: C901 - one loop nest, compiled whole
                 hedge = _hedge(wealth[g] - targets[g] - aim)
                 least = math.inf
                 for f in range(forms):
-                    mu = means[g] + shifts[f]
+                    center = means[g] + shifts[f]
                     if prior > 0.0:
-                        v = _prior_variance(means[g], mu, prior, seen, before[f], before2[f])
+                        v = _prior_variance(means[g], center, prior, seen, before[f], before2[f])
                     else:
-                        v = _blended_variance(mu, seen, before[f], before2[f])
+                        v = _blended_variance(center, seen, before[f], before2[f])
                     variances[f] = v
                     least = min(least, v)
                 # the drift that the option expects of the best form
                 drift = hedge * math.sqrt(least / left)
                 chosen, stake, most = 0, 0.0, -math.inf
                 for f in range(forms):
-                    mu = means[g] + shifts[f]
-                    s = min(factor * hedge / math.sqrt(variances[f] * left), cap / mu)
-                    s = min(s, bets[0] / (1.0 + bets[0] * mu))
-                    s = max(s, bets[count - 1] / (1.0 + bets[count - 1] * mu))
+                    center = means[g] + shifts[f]
+                    s = min(factor * hedge / math.sqrt(variances[f] * left), cap / center)
+                    s = min(s, bets[0] / (1.0 + bets[0] * center))
+                    s = max(s, bets[count - 1] / (1.0 + bets[count - 1] * center))
                     growth = s * drift
                     if variances[f] < math.inf:
                         growth -= 0.5 * s * s * variances[f]
                     # a form must be better by more than rounding to be preferred to earlier ones
                     if f == 0 or growth > most + 1e-9 * abs(most):
                         chosen, stake, most = f, s, growth
-                mu = means[g] + shifts[chosen]
-                # stakes are lambda / (1 + lambda mu), so lambda = s / (1 - s mu)
-                place = math.log(bets[0] * (1.0 - stake * mu) / stake) / spacing
+                center = means[g] + shifts[chosen]
+                # stakes are lambda / (1 + lambda center), so lambda = s / (1 - s center)
+                place = math.log(bets[0] * (1.0 - stake * center) / stake) / spacing
                 j = min(max(math.floor(place), 0), last)
-                upper = bets[j] / (1.0 + bets[j] * mu)
-                lower = bets[j + 1] / (1.0 + bets[j + 1] * mu)
+                upper = bets[j] / (1.0 + bets[j] * center)
+                lower = bets[j + 1] / (1.0 + bets[j + 1] * center)
                 part = min(max((stake - lower) / (upper - lower), 0.0), 1.0)
-                x = sums[chosen, b, j] - rows[b] * math.log1p(bets[j] * mu)
-                y = sums[chosen, b, j + 1] - rows[b] * math.log1p(bets[j + 1] * mu)
+                x = sums[chosen, b, j] - rows[b] * math.log1p(bets[j] * center)
+                y = sums[chosen, b, j + 1] - rows[b] * math.log1p(bets[j + 1] * center)
                 peak = max(x, y)
                 won = part * math.exp(x - peak) + (1.0 - part) * math.exp(y - peak)
                 wealth[g] += peak + math.log(won)

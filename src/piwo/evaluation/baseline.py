@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
+from piwo.bounds import deadline
 from piwo.errors import UsageError
 from piwo.intervals import IntervalMethod
 from piwo.intervals.deadline import blocks_of, mixture_of, planned_rows, test_levels
@@ -112,7 +113,7 @@ class Difference:
         if self.partition is not None:
             blocks, mixture = self._both(state, log_inv_delta, horizon)
             planned = planned_rows(horizon)
-            return bounds.deadline_lower(blocks, mixture, log_inv_delta, planned=planned) - 1.0
+            return deadline.deadline_lower(blocks, mixture, log_inv_delta, planned=planned) - 1.0
         if not self.variates:
             return bounds.improvement_lower(state.bets, state.rows, log_inv_delta, horizon=horizon)
         # Y and its forms with control variates, each a block of bet sums
@@ -133,15 +134,17 @@ class Difference:
         if self.partition is None:
             return bounds.log_e_value(state.bets, state.rows, 1.0)
         blocks, mixture = self._both(state, evidence.log_inv_delta, evidence.horizon)
-        return bounds.deadline_log_e_value(
+        return deadline.deadline_log_e_value(
             blocks, mixture, 1.0, test_levels(evidence), planned=planned_rows(evidence.horizon)
         )
 
     def _both(
         self, state: PairState, log_inv_delta: float, horizon: bounds.Horizon
-    ) -> tuple[bounds.Blocks, bounds.Mixture]:
+    ) -> tuple[deadline.Blocks, deadline.Mixture]:
         """Return the sums of all forms of Y by block, and the mixture of these."""
-        bets, forms, shifts, weights = [state.bets], [state.blocks], (0.0,), (1.0,)
+        bets, forms = [state.bets], [state.blocks]
+        shifts: tuple[float, ...] = (0.0,)
+        weights: tuple[float, ...] = (1.0,)
         if self.variates:
             bets, forms = [*bets, *state.raised], [*forms, *state.raised_blocks]
             shifts, weights = PAIR_SHIFTS, PAIR_WEIGHTS

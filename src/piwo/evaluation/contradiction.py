@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
+from piwo.bounds import deadline
 from piwo.evaluation.record import SUSPICIOUS, ends_text
 from piwo.intervals.deadline import blocks_of, mixture_of
 from piwo.messages import Note
@@ -61,7 +62,7 @@ def _deadline(state: PolicyState, paid: float) -> float:
     blocks = blocks_of(state.blocks.rows, [state.blocks.weight], (0.0,))
     rows, level = state.moments.rows, paid - math.log(SUSPICIOUS)
     mixture = mixture_of([state.bets.weight], (0.0,), (1.0,), rows, level, "universal")
-    return bounds.deadline_log_e_value(blocks, mixture, 1.0, [level])
+    return deadline.deadline_log_e_value(blocks, mixture, 1.0, [level])
 
 
 def union_penalty(paid: float, others: int) -> float:

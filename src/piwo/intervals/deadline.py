@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
+from piwo.bounds import deadline
+from piwo.bounds.mixture import planned_size
 from piwo.intervals.control_variate import ControlVariateInterval, Quantity
 from piwo.intervals.method import Evidence
 from piwo.logs.batch import Floats
@@ -25,7 +27,7 @@ __all__ = ["DeadlineInterval", "blocks_of", "mixture_of", "planned_rows", "test_
 
 def blocks_of(
     rows: Floats, forms: Sequence[Floats], shifts: Sequence[float] | Floats
-) -> bounds.Blocks:
+) -> deadline.Blocks:
     """Return the forms' sums by block as bounds take them.
 
     Args:
@@ -34,7 +36,7 @@ def blocks_of(
         shifts: (F,) k_f.
     """
     sums = np.stack(forms)
-    return bounds.Blocks(
+    return deadline.Blocks(
         rows=rows,
         total=sums[:, :, 0],
         squares=sums[:, :, 1],
@@ -78,7 +80,7 @@ class DeadlineInterval(ControlVariateInterval):
         if evidence.log.logger == "learning":
             return super().log_e_better(evidence)
         blocks, mixture = self._both("improvement", evidence, evidence.log_inv_delta)
-        return bounds.deadline_log_e_value(
+        return deadline.deadline_log_e_value(
             blocks, mixture, 1.0, test_levels(evidence), planned=planned_rows(evidence.horizon)
         )
 
@@ -87,7 +89,7 @@ class DeadlineInterval(ControlVariateInterval):
         if threshold <= 0.0:
             return super().log_e_above(evidence, threshold)
         blocks, mixture = self._both("value", evidence, evidence.log_inv_delta)
-        return bounds.deadline_log_e_value(
+        return deadline.deadline_log_e_value(
             blocks,
             mixture,
             threshold,
@@ -106,7 +108,7 @@ class DeadlineInterval(ControlVariateInterval):
             [state.bets.weight], (0.0,), (1.0,), evidence.rows, penalty, evidence.horizon
         )
         # 1 - LB(E w)
-        return 1.0 - bounds.deadline_lower(
+        return 1.0 - deadline.deadline_lower(
             blocks, mixture, penalty, planned=planned_rows(evidence.horizon)
         )
 
@@ -120,11 +122,11 @@ class DeadlineInterval(ControlVariateInterval):
         """Return the lower bound from the sums of the plain credit and of the variates."""
         blocks, mixture = self._both(what, evidence, log_inv_delta)
         planned = planned_rows(evidence.horizon)
-        return bounds.deadline_lower(blocks, mixture, log_inv_delta, planned=planned)
+        return deadline.deadline_lower(blocks, mixture, log_inv_delta, planned=planned)
 
     def _both(
         self, what: Quantity, evidence: Evidence, log_inv_delta: float
-    ) -> tuple[bounds.Blocks, bounds.Mixture]:
+    ) -> tuple[deadline.Blocks, deadline.Mixture]:
         """Return the sums of all forms of a quantity by block, and the mixture of these."""
         shifts, weights = self._forms(what)
         state = evidence.state
@@ -157,7 +159,7 @@ def mixture_of(
     rows: int,
     log_inv_delta: float,
     horizon: bounds.Horizon,
-) -> bounds.Mixture:
+) -> deadline.Mixture:
     """Return the mixture of bets of equal weights on some forms.
 
     Args:
@@ -168,8 +170,8 @@ def mixture_of(
         log_inv_delta: log(1/delta) of the statement, which says how many bets are useful.
         horizon: see `piwo.bounds.Horizon`.
     """
-    size = bounds.planned_size(rows, log_inv_delta, horizon)
-    return bounds.Mixture(
+    size = planned_size(rows, log_inv_delta, horizon)
+    return deadline.Mixture(
         sums=np.stack(bets),
         shifts=np.asarray(shifts, np.float64),
         weights=np.asarray(weights, np.float64),

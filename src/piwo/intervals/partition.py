@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from piwo.bounds import Horizon
@@ -56,7 +58,7 @@ def _in_time(log: Log, horizon: Horizon) -> Partition | None:
         return Partition("time", (*_cuts(0, horizon), horizon))
     first, last = 0, log.source.rows
     if last is None:
-        last = len(Log(log.source, log.schema))
+        last = len(replace(log, selector=None))
     if isinstance(log.selector, HeldOut) and log.selector.cut is not None:
         if log.selector.test:
             first = log.selector.cut

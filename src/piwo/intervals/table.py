@@ -59,10 +59,16 @@ _MIXTURE_CV = ControlVariateInterval(
     takes_model=True,
     certifies=True,
 )
+_ASSUMES = Note(
+    "deadline bets assume independent rows without drift, in an order that says nothing about "
+    "rewards (a sorted file needs a key), and of a learning logger the order of its decisions",
+    kind="assumptions",
+)
 _DEADLINE = DeadlineInterval(
     name="deadline",
     summary="bets on blocks of rows in turn, planned for the number of rows",
     source='docs/theory.md, "Deadline bets"',
+    note=_ASSUMES,
     needs_blocks=True,
     takes_blocks=True,
     anytime=True,
@@ -72,6 +78,7 @@ _DEADLINE_CV = DeadlineInterval(
     name="deadline-cv",
     summary="`deadline` with control variates",
     source='docs/theory.md, "Deadline bets"',
+    note=_ASSUMES,
     needs_blocks=True,
     takes_blocks=True,
     needs_every_action=True,

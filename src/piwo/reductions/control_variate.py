@@ -61,9 +61,11 @@ def stacked(
     value: Sequence[BetSums], loss: Sequence[BetSums], improvement: Sequence[BetSums]
 ) -> tuple[Floats, ...]:
     """Return the arrays of a state from the sums of each form: bets of all rows, then by block."""
-    kinds = (value, loss, improvement)
-    bets = [np.stack([one.bets for one in kind]) for kind in kinds]
-    return (*bets, *(np.stack([one.blocks for one in kind]) for kind in kinds))
+    bets, blocks = [], []
+    for kind in (value, loss, improvement):
+        bets.append(np.stack([one.bets for one in kind]))
+        blocks.append(np.stack([one.blocks for one in kind]))
+    return (*bets, *blocks)
 
 
 def _parts(

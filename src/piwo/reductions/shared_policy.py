@@ -93,9 +93,10 @@ class CachedPolicy(Policy):
         self.listed = policy.actions
         self.policy = policy
         self.table = policy.full(batch)
+        self.rows = batch.row_numbers
         # Rows by unit are not in the order of their numbers.
-        self.order = np.argsort(batch.row_numbers, kind="stable")
-        self.ordered = batch.row_numbers[self.order]
+        self.order = np.argsort(self.rows, kind="stable")
+        self.ordered = self.rows[self.order]
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return the distribution of the policy itself, which is not cached."""
@@ -103,7 +104,7 @@ class CachedPolicy(Policy):
 
     def full(self, batch: Batch) -> Floats:
         """Return pi(a | X) of some of the rows, (n, K)."""
-        if len(batch) == len(self.table):
+        if np.array_equal(batch.row_numbers, self.rows):
             return self.table
         places = self.order[np.searchsorted(self.ordered, batch.row_numbers)]
         table: Floats = self.table[places]
