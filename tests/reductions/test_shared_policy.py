@@ -9,7 +9,7 @@ import piwo
 from piwo.logs.batch import Floats
 from piwo.policies.policy import Policy
 from piwo.reductions import ControlVariates, Joint, ModelVariates, PolicySums
-from piwo.reductions.shared_policy import SharedPolicy
+from piwo.reductions.shared_policy import CachedPolicy, SharedPolicy
 
 
 class Counting(Policy):
@@ -59,3 +59,15 @@ def test_evaluate_asks_once() -> None:
     policy = Counting([0.2, 0.3, 0.5], range(3))
     assert piwo.evaluate(log(), policy).interval == "mixture-cv"
     assert sum(policy.asked) == 500
+
+
+def test_rows_in_another_order_are_looked_up() -> None:
+    (batch,) = log(6).each_batch()
+    policy = Counting([0.2, 0.3, 0.5], range(3))
+    table = np.arange(18.0).reshape(6, 3)
+    policy.distribution = lambda _context, _n: table  # type: ignore[method-assign]
+    mixed = batch.take(np.array([3, 0, 5, 1, 4, 2]))
+    cached = CachedPolicy(policy, mixed)
+    assert cached.full(mixed).tolist() == table.tolist()
+    ordered = mixed.take(np.argsort(mixed.row_numbers))
+    assert cached.full(ordered)[3].tolist() == table[0].tolist()
