@@ -1,5 +1,6 @@
 """Rewards predicted from earlier rows alone, and the intervals that rest on them."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,7 @@ def test_weights_beyond_float64() -> None:
     more."""
     log = piwo.Log.from_arrays(action=[0], reward=[0], log_propensity=[-900.0], actions=[0, 1])
     (batch,) = log.each_batch()
-    batch = type(batch)(**{**vars(batch), "propensities": np.array([[0.0, 1.0]])})
+    batch = dataclasses.replace(batch, propensities=np.array([[0.0, 1.0]]))
     policy = piwo.policies.Tabular([0.6, 0.4], [0, 1])
     for q, expected in (([0.5, 0.5], 0.2), ([0.0, 0.5], 1.2)):
         reduction = ModelVariates(
