@@ -586,3 +586,17 @@ def test_series_that_are_none(options, says: str) -> None:
     made = {name: words[x]() if isinstance(x, str) else x for name, x in options.items()}
     with pytest.raises(piwo.UsageError, match=says):
         piwo.certify(log, both, **made)
+
+
+def test_deadline_bets_certify_more_and_name_what_they_assume() -> None:
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 500, reward=[1, 0, 1, 1] * 250, propensity=[0.5] * 1000
+    )
+    policy = piwo.policies.Constant("a", log.actions)
+    narrow, plain = (
+        piwo.certify(log, {"a": policy}, interval=name)["a"] for name in ("deadline", "mixture")
+    )
+    assert narrow.bound == "deadline"
+    assert narrow.improvement_lower > plain.improvement_lower > 0
+    assert [note.kind for note in narrow.notes if "deadline" in str(note)] == ["assumptions"]
+    assert not [note for note in plain.notes if note.kind == "assumptions"]
