@@ -12,7 +12,12 @@ from beartype.roar import BeartypeCallHintParamViolation
 
 # Set up when pytest loads the plugin, which is before any test can have imported piwo.
 # Compiled loops call each other as what Numba made of them, so they are left alone.
-COMPILED = ("piwo.logs.kernels", "piwo.policies.kernels", "piwo.reductions.kernels")
+COMPILED = (
+    "piwo.bounds.kernels",
+    "piwo.logs.kernels",
+    "piwo.policies.kernels",
+    "piwo.reductions.kernels",
+)
 beartype_package(
     "piwo",
     conf=BeartypeConf(

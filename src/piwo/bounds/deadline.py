@@ -116,7 +116,7 @@ class Mixture:
     """The mixture of bets on the same forms, over all rows.
 
     >>> round(Mixture.of([[1.0, 2.0], [0.0, 3.0]]).lower(3.0), 3)
-    0.08
+    0.134
     """
 
     sums: FloatArray
@@ -198,7 +198,7 @@ def log_wealth(
 
     >>> half = Blocks.of(np.tile([0.0, 1.0], (20, 25)))
     >>> log_wealth(half, np.array([0.3, 0.6]), math.log(40)).round(1).tolist()
-    [3.7, -9.6]
+    [3.8, -342.5]
 
     Source: docs/theory.md, section "Deadline bets".
     """
@@ -247,7 +247,7 @@ def deadline_log_e_value(
 
     >>> y = np.tile([0.0, 1.0], (20, 25))
     >>> round(deadline_log_e_value(Blocks.of(y), Mixture.of(y), 0.3, [math.log(20)]), 1)
-    11.5
+    78.0
     """
     check_positive("null", null)
     each = math.log(design.share) - math.log(len(log_targets))
@@ -306,7 +306,7 @@ def deadline_lower(
 
     >>> y = np.tile([0.0, 1.0], (20, 25))
     >>> round(deadline_lower(Blocks.of(y), Mixture.of(y), math.log(40)), 3)
-    0.447
+    0.453
 
     Source: docs/theory.md, section "Deadline bets".
     """

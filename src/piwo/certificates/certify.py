@@ -391,9 +391,7 @@ class CertificateRequest:
         notes += _evidence_notes(found.evidence.state.moments, low, why_not)
         if found.provenance is not None:
             notes.append(found.provenance)
-        if found.method.note is not None and found.method.note.kind == "assumptions":
-            notes.append(found.method.note)
-        return (*notes, *self.log.caveats)
+        return (*notes, *found.method.assumptions, *self.log.caveats)
 
 
 def _check_baseline(log: Log, baseline: Baseline) -> None:

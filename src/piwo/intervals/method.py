@@ -13,7 +13,7 @@ from piwo.errors import DataError, UsageError
 from piwo.intervals.partition import partition_of
 from piwo.intervals.point import Estimate, Estimator, estimator_named
 from piwo.logs.log import Log
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.reductions import PolicyState, Reduction
 from piwo.reductions.blocks import Partition
@@ -307,6 +307,13 @@ class IntervalMethod(ABC):
             evidence.log_inv_delta,
             horizon=evidence.horizon,
         )
+
+    @property
+    def assumptions(self) -> tuple[Note, ...]:
+        """The note of what the method assumes, which certificates repeat."""
+        if isinstance(self.note, Note) and self.note.kind == "assumptions":
+            return (self.note,)
+        return ()
 
     @property
     def _argument(self) -> str:

@@ -93,10 +93,10 @@ class CachedPolicy(Policy):
         self.listed = policy.actions
         self.policy = policy
         self.table = policy.full(batch)
-        self.rows = batch.row_numbers
+        self.numbers = batch.row_numbers
         # Rows by unit are not in the order of their numbers.
-        self.order = np.argsort(self.rows, kind="stable")
-        self.ordered = self.rows[self.order]
+        self.order = np.argsort(self.numbers, kind="stable")
+        self.ordered = self.numbers[self.order]
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return the distribution of the policy itself, which is not cached."""
@@ -104,7 +104,7 @@ class CachedPolicy(Policy):
 
     def full(self, batch: Batch) -> Floats:
         """Return pi(a | X) of some of the rows, (n, K)."""
-        if np.array_equal(batch.row_numbers, self.rows):
+        if np.array_equal(batch.row_numbers, self.numbers):
             return self.table
         places = self.order[np.searchsorted(self.ordered, batch.row_numbers)]
         table: Floats = self.table[places]
