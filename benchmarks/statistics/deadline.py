@@ -183,7 +183,7 @@ def _peaked(random: Random, logs: int, n: int) -> tuple[Floats, Floats]:
 def _context_drift(random: Random, logs: int, n: int) -> tuple[Floats, Floats]:
     """Half of the rows are used; the chance of a reward rises from .1 to .9 through the file."""
     chance = 0.1 + 0.8 * (np.arange(n) + 0.5) / n
-    w = 2.0 * (random.random((logs, n)) < 0.5)
+    w = np.where(random.random((logs, n)) < 0.5, 2.0, 0.0)
     return w, (random.random((logs, n)) < chance).astype(np.float64)
 
 
