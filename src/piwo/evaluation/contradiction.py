@@ -38,7 +38,7 @@ class RawBounds:
     """Lower bound on an improvement; None if there is none."""
 
 
-def weight_p(state: PolicyState, paid: float) -> float:
+def weight_p(state: PolicyState, paid: float, planned: float | None = None) -> float:
     """Return the p-value of "the propensities are not too small" by the weights of one policy.
 
     Formula: E w <= 1 if they are not; min(1, e^paid / e-value) of the bets on w.
@@ -46,23 +46,24 @@ def weight_p(state: PolicyState, paid: float) -> float:
     Args:
         state: of that policy.
         paid: log of what it pays for being one of several, baselines included.
+        planned: number of rows that bets on blocks are planned for; None: those of the log.
 
     >>> weight_p(PolicyState(), 0.0)
     1.0
     """
     if state.blocks.rows.any():
-        log_e_value = _deadline(state, paid)
+        log_e_value = _deadline(state, paid, planned)
     else:
         log_e_value = bounds.propensity_e_test(state.bets.weight, state.moments.rows).log_e_value
     return math.exp(min(0.0, paid - log_e_value))
 
 
-def _deadline(state: PolicyState, paid: float) -> float:
+def _deadline(state: PolicyState, paid: float, planned: float | None) -> float:
     """Return the log e-value against E w <= 1 of bets that aim at the level `SUSPICIOUS`."""
     blocks = blocks_of(state.blocks.rows, [state.blocks.weight], (0.0,))
     rows, level = state.moments.rows, paid - math.log(SUSPICIOUS)
     mixture = mixture_of([state.bets.weight], (0.0,), (1.0,), rows, level, "universal")
-    return deadline.deadline_log_e_value(blocks, mixture, 1.0, [level])
+    return deadline.deadline_log_e_value(blocks, mixture, 1.0, [level], planned=planned)
 
 
 def union_penalty(paid: float, others: int) -> float:

@@ -24,6 +24,7 @@ from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.result import PolicyResult, RequestResult
 from piwo.evaluation.unsupported import unsupported_sums
 from piwo.intervals import Evidence, IntervalMethod
+from piwo.intervals.deadline import planned_rows
 from piwo.intervals.matching import (
     check_named,
     matched,
@@ -388,7 +389,9 @@ class Request:
             more[base.baseline.key] = base.state
         states = {key: one.evidence.state for key, one in result.policies.items() if one.usable}
         return {
-            key: weight_p(state, self.budget.test_penalty(key, len(more)))
+            key: weight_p(
+                state, self.budget.test_penalty(key, len(more)), planned_rows(self.horizon)
+            )
             for key, state in (states | more).items()
         }
 
@@ -475,7 +478,6 @@ class Request:
             log_inv_delta=self.budget.log_inv_delta(key),
             random_state=self.random_state,
             horizon=self.horizon,
-            partition=self.partition,
             delta_of_all=self.budget.delta,
         )
 

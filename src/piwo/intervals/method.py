@@ -53,8 +53,6 @@ class Evidence:
     again as it grows."""
     max_weight: float = math.inf
     """The largest weight that can occur, as declared with the method; infinity: not declared."""
-    partition: Partition | None = None
-    """Into blocks that can be bet on one after the other; None: there are none."""
     delta_of_all: float = 0.05
     """Error probability of all intervals of the request together."""
 
@@ -97,9 +95,7 @@ class IntervalMethod(ABC):
     needs_fixed_logger: bool = False
     """Whether it needs rows that are independent, not only given the past."""
     needs_blocks: bool = False
-    """Whether it bets on blocks of rows one after the other, see `Evidence.partition`."""
-    takes_blocks: bool = False
-    """Whether it may bet on blocks, so that the log is asked for them."""
+    """Whether it bets on blocks of rows one after the other, see `piwo.intervals.partition`."""
     needs_row_numbers: bool = False
     """Whether it needs rows with numbers that are the same in every pass."""
     weight_limit: str = "none"
@@ -190,8 +186,8 @@ class IntervalMethod(ABC):
         return replace(self, max_weight=number)
 
     def partition(self, log: Log, horizon: bounds.Horizon) -> Partition | None:
-        """Return the blocks of the log, if the method may bet on blocks and there are any."""
-        if not self.takes_blocks:
+        """Return the blocks of the log, if the method bets on blocks and there are any."""
+        if not self.needs_blocks:
             return None
         return partition_of(log, horizon)
 

@@ -70,7 +70,6 @@ _DEADLINE = DeadlineInterval(
     source='docs/theory.md, "Deadline bets"',
     note=_ASSUMES,
     needs_blocks=True,
-    takes_blocks=True,
     anytime=True,
     certifies=True,
 )
@@ -80,7 +79,6 @@ _DEADLINE_CV = DeadlineInterval(
     source='docs/theory.md, "Deadline bets"',
     note=_ASSUMES,
     needs_blocks=True,
-    takes_blocks=True,
     needs_every_action=True,
     anytime=True,
     variates=True,

@@ -79,8 +79,11 @@ class Reader:
                 batch = batch.of_units(unit_numbers(record, columns.unit))
             elif columns.time is not None and columns.time in names:
                 batch = replace(batch, times=numbers)
-            if not self.by_unit and columns.key is not None and columns.key in names:
-                batch = replace(batch, keys=key_numbers(record[columns.key], columns.key))
+                if columns.key is not None and columns.key in names:
+                    batch = replace(batch, keys=key_numbers(record[columns.key], columns.key))
+            elif columns.unit is None and columns.key is not None and columns.key in names:
+                # The numbers are those of keys.
+                batch = replace(batch, keys=numbers)
             yield batch, findings
 
     def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers]]:

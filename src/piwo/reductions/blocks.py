@@ -48,7 +48,9 @@ def _shares() -> Floats:
 
 
 _PLACES = 4096
-_TABLE = np.searchsorted(np.cumsum(_shares()), (np.arange(_PLACES) + 0.5) / _PLACES)
+_TABLE = np.searchsorted(np.cumsum(_shares()), (np.arange(_PLACES) + 0.5) / _PLACES).astype(
+    np.uint8
+)
 """The block of a row by the upper 12 bits of its hash."""
 # Any fixed number: blocks must not be those of a split, which hashes the same numbers.
 _SALT = np.uint64(0x6C62272E07BB0142)
@@ -72,6 +74,10 @@ class BlockOrder:
     def rows(self) -> Floats:
         """(B,) the number of rows, or units, in each block."""
         return np.diff(self.ends, prepend=0).astype(np.float64)
+
+    def among(self, mask: npt.NDArray[np.bool_]) -> BlockOrder:
+        """Return where blocks end among the rows of a mask, which is in the order of the blocks."""
+        return BlockOrder(self.order, np.append(0, np.cumsum(mask))[self.ends])
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,7 @@ class Partition:
             numbers = batch.row_numbers if batch.keys is None else batch.keys
             if batch.unit_starts is not None:
                 numbers = numbers[batch.unit_starts]
-            hashed_blocks(numbers, _SALT, _TABLE.astype(np.uint8), blocks)
+            hashed_blocks(numbers, _SALT, _TABLE, blocks)
         order, ends = np.empty(len(blocks), np.int64), np.zeros(self.count, np.int64)
         order_by_block(blocks, order, ends)
         return BlockOrder(order, ends)

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.bets import BETS
-from piwo.reductions.blocks import BetSums, BlockOrder, Partition, no_blocks
+from piwo.reductions.blocks import BetSums, Partition, no_blocks
 from piwo.reductions.policy_reduction import credit_bets
 from piwo.reductions.vector_sums import VectorSums
 from piwo.scores.ratio import Weights
@@ -66,16 +65,6 @@ def stacked(
         bets.append(np.stack([one.bets for one in kind]))
         blocks.append(np.stack([one.blocks for one in kind]))
     return (*bets, *blocks)
-
-
-def _parts(
-    rows: BlockOrder | None, played: npt.NDArray[np.bool_]
-) -> tuple[BlockOrder | None, BlockOrder | None]:
-    """Return where blocks end among the rows of a mask, and among the others."""
-    if rows is None:
-        return None, None
-    among = np.append(0, np.cumsum(played))[rows.ends]
-    return replace(rows, ends=among), replace(rows, ends=rows.ends - among)
 
 
 @dataclass(frozen=True)
@@ -151,7 +140,9 @@ class ControlVariates(VectorSums[VariateState]):
         earned, missed = w * r, 1.0 - r
         lost = w * missed
         played = w > 0.0
-        won_rows, idle_rows = _parts(rows, played)
+        won_rows = idle_rows = None
+        if rows is not None:
+            won_rows, idle_rows = rows.among(played), rows.among(~played)
         value, loss, gain = [], [], []
         if self.bounded:
             # Y = w R + 1 - R + (1 - w)_+ - sum_a (mu_a - pi_a)_+

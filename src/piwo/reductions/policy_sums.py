@@ -268,9 +268,7 @@ class PolicySums(PolicyReduction[PolicyState]):
             # so two passes of bets give all four sums.
             counts: Floats | float = float(misses)
             if rows is not None:
-                counts = np.diff(np.append(0, np.cumsum(missed))[rows.ends], prepend=0).astype(
-                    float
-                )
+                counts = rows.among(missed).rows
             ones = BetSums.of_ones(counts)
             return FourSums(earned, earned.merge(lost), lost, earned.merge(ones))
         return FourSums(earned, BetSums.of(w, rows), lost, BetSums.of(better, rows))
