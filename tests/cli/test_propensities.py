@@ -189,3 +189,22 @@ def test_what_rests_on_estimates_says_so_where_it_claims(
     assert "propensity_factor" not in text.split("<h2>Health")[0]
     logged = piwo("evaluate", visits, *ESTIMATED, "--policy", "uniform", "--propensity-factor", 1.5)
     assert "95 %, if the true propensities are at most 1.5 times the estimated ones\n" in logged.out
+
+
+def test_folds_are_by_unit_and_the_declared_logger_is_kept(piwo, visits: Path) -> None:
+    table = pq.read_table(visits)
+    path = visits.parent / "users.parquet"
+    pq.write_table(table.append_column("user", pa.array(np.arange(2000) % 100)), path)
+    words = ("evaluate", path, "--policy", "uniform", *ESTIMATED, "--unit", "user", "--json")
+    page = piwo(*words).document
+    assert page["log"]["propensities"]["estimated"] == "LogisticRegression, 5 folds by 'user'"
+    found = page["policies"][0]
+    assert (found["unit"], found["units"]) == ("user", 100)
+    assert found["lower"] is not None
+    # nothing is proved for units and a learning logger together
+    learned = piwo(*words, "--logger", "learning").document["policies"][0]
+    assert learned["lower"] is None
+    forward = ("--context", "x", "--estimate-propensities", "forward", "--unit", "user")
+    done = piwo("check", path, *forward)
+    assert done.code == 2
+    assert "--estimate-propensities forward excludes --unit" in done.err

@@ -2,9 +2,12 @@
 right."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.naive_bayes import GaussianNB
@@ -12,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 import piwo
 from piwo.estimators.propensities import COLUMN
 from piwo.learners.split import Split
+from piwo.logs.hashing import key_numbers
 from piwo.policies import RowWise
 
 
@@ -309,3 +313,156 @@ def test_certificates_of_who_listens_to_propensities_hold(forward: bool) -> None
         assert made.value_lower is not None
         wrong += made.value_lower > 0.5
     assert wrong / 20 <= delta
+
+
+# --- units, keys and times
+
+
+def visits(users: int = 60, each: int = 12, seed: int = 5) -> dict[str, np.ndarray]:
+    """Users with as many rows each, in random order; what is done depends on x."""
+    rng = np.random.default_rng(seed)
+    n = users * each
+    user = rng.permutation(np.repeat(np.arange(users), each))
+    x = rng.normal(size=users)[user] + rng.normal(size=n)
+    action = (rng.random(n) < 1 / (1 + np.exp(-x))) * 1
+    reward = (rng.random(n) < 0.3 + 0.4 * (action == user % 2)) * 1.0
+    return {"x": x, "user": user, "event": np.arange(n), "action": action, "reward": reward}
+
+
+def in_files(rows: dict[str, np.ndarray], folder: Path, count: int = 3) -> str:
+    """The rows in several files; rows of a user are in all of them."""
+    table = pa.table(rows)
+    size = -(-len(table) // count)
+    for i in range(count):
+        pq.write_table(table.slice(i * size, size), folder / f"{i}.parquet")
+    return str(folder / "*.parquet")
+
+
+def twin(rows: dict[str, np.ndarray], column: str, folds: int, seed: int) -> np.ndarray:
+    """The propensities of the actions taken, row by row: each fold's from a fit on all others."""
+    numbers = key_numbers(pa.array(rows[column]), column)
+    distinct = sorted(set(numbers.tolist()))
+    cut = [i * folds // len(distinct) for i in range(len(distinct))]
+    fold_of = dict(zip(distinct, np.random.default_rng(seed).permutation(cut), strict=True))
+    fold = np.array([fold_of[number] for number in numbers.tolist()])
+    found = np.zeros(len(fold))
+    for one in range(folds):
+        others, own = np.flatnonzero(fold != one), np.flatnonzero(fold == one)
+        model = GaussianNB().fit(rows["x"][others, None], rows["action"][others])
+        p = model.predict_proba(rows["x"][own, None])[np.arange(len(own)), rows["action"][own]]
+        found[own] = (len(others) * p + 0.5) / (len(others) + 1)
+    return found
+
+
+@pytest.mark.parametrize("role", ["unit", "key"])
+def test_folds_by_unit_or_key_are_those_of_a_naive_twin(tmp_path: Path, role: str) -> None:
+    frame = visits()
+    column = {"unit": "user", "key": "event"}[role]
+    expected = twin(frame, column, 4, 2)
+    arguments: dict[str, Any] = {"context": "x", "model": GaussianNB(), role: column}
+    files = in_files(frame, tmp_path)
+    log = piwo.estimate_propensities(files, folds=4, random_state=2, **arguments)
+    found = np.zeros(len(log))
+    for batch in log.each_batch():
+        found[batch.row_numbers] = batch.propensity
+    assert np.allclose(found, expected, rtol=0, atol=1e-12)
+    w = (frame["action"] == 1) / expected
+    made = piwo.evaluate(log, piwo.policies.Constant(1, log.actions))
+    if role == "key":
+        assert made.value == pytest.approx((w * frame["reward"]).mean(), abs=1e-12)
+        return
+    users = frame["user"]
+    by_user = np.bincount(users, w * frame["reward"]) / np.bincount(users)
+    weights = np.bincount(users, w) / np.bincount(users)
+    assert made.value == pytest.approx(by_user.mean(), abs=1e-12)
+    assert made.ess == pytest.approx(weights.sum() ** 2 / (weights**2).sum(), abs=1e-9)
+    assert (made.unit, made.units, made.rows) == ("user", 60, 720)
+    assert "LogisticRegression" not in made.notes[0]
+    assert "4 folds by 'user'" in made.notes[0]
+
+
+def test_no_row_of_a_user_is_in_the_fit_that_judges_the_user() -> None:
+    """Each user has one action. A classifier that knows the users' rows would be sure of it."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    frame = visits()
+    frame["x"] = frame["user"] * 1.0
+    frame["action"] = np.random.default_rng(1).integers(0, 2, 60)[frame["user"]]
+    arguments: dict[str, Any] = {"context": "x", "model": KNeighborsClassifier(1)}
+    seen = estimated(piwo.estimate_propensities(frame, **arguments))
+    by_unit = estimated(piwo.estimate_propensities(frame, unit="user", **arguments))
+    assert seen.min() > 0.9
+    assert 0.2 < (by_unit > 0.5).mean() < 0.8
+
+
+@pytest.mark.parametrize("role", ["unit", "key"])
+def test_folds_by_unit_or_key_do_not_depend_on_the_order_of_rows(role: str) -> None:
+    frame = visits()
+    column = {"unit": "user", "key": "event"}[role]
+    order = np.random.default_rng(0).permutation(720)
+    moved = {name: values[order] for name, values in frame.items()}
+    arguments: dict[str, Any] = {"context": "x", "model": GaussianNB(), role: column}
+    policy = piwo.policies.Constant(1, [0, 1])
+    one, other = (
+        piwo.evaluate(piwo.estimate_propensities(rows, actions=[0, 1], **arguments), policy)
+        for rows in (frame, moved)
+    )
+    assert one.value == pytest.approx(other.value, abs=1e-12)
+    assert one.lower == pytest.approx(other.lower, abs=1e-12)
+
+
+@pytest.mark.parametrize("role", ["unit", "key"])
+def test_both_sides_of_a_split_are_estimated_from_their_own_rows(role: str) -> None:
+    """Other rows on the held-out side change nothing on the side to learn from."""
+    frame = visits()
+    column = {"unit": "user", "key": "event"}[role]
+    arguments: dict[str, Any] = {"context": "x", "model": GaussianNB(), role: column}
+    parts = piwo.estimate_propensities(frame, **arguments).split(0.4)
+    held = np.concatenate([batch.row_numbers for batch in parts.test.each_batch()])
+    users = set(frame["user"][held].tolist())
+    kept = np.concatenate([batch.row_numbers for batch in parts.train.each_batch()])
+    if role == "unit":
+        assert users.isdisjoint(frame["user"][kept].tolist())
+    assert sorted([*held, *kept]) == list(range(720))
+    frame["action"][held[::2]] = 1
+    again = piwo.estimate_propensities(frame, **arguments).split(0.4)
+    assert np.array_equal(estimated(parts.train), estimated(again.train))
+    assert not np.array_equal(estimated(parts.test), estimated(again.test))
+
+
+def test_a_learner_by_unit_certifies_by_unit() -> None:
+    log = piwo.estimate_propensities(visits(200, 6), context="x", unit="user")
+    with pytest.warns(piwo.PiwoWarning, match="estimated"):
+        made = piwo.PIWO().fit(log).certificate_
+    assert made is not None
+    assert made.unit == "user"
+    assert made.units is not None
+    assert made.units < 200
+
+
+def test_parts_forward_are_in_the_order_of_time() -> None:
+    frame = visits()
+    order = np.random.default_rng(0).permutation(720)
+    moved = {name: values[order] for name, values in frame.items()}
+    arguments: dict[str, Any] = {"context": "x", "forward": True, "time": "event"}
+    one = piwo.estimate_propensities(frame, **arguments)
+    other = piwo.estimate_propensities(moved, logger="learning", **arguments)
+    assert np.array_equal(estimated(one), estimated(other))
+    assert other.logger == "learning"
+    parts = other.split(0.5)
+    late = np.concatenate([batch.row_numbers for batch in parts.test.each_batch()])
+    assert late.min() == 576 - len(late)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"unit": "user", "folds": 61}, "60 units are to be cut into 61 folds"),
+        ({"key": "user", "folds": 61}, "60 keys are to be cut into 61 folds"),
+        ({"unit": "user", "forward": True}, "leave forward out"),
+        ({"unit": "nothing"}, "no column 'nothing' for the unit"),
+    ],
+)
+def test_what_units_exclude(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(piwo.PiwoError, match=says):
+        piwo.estimate_propensities(visits(), context="x", **given)

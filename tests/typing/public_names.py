@@ -38,7 +38,7 @@ def from_columns_to_log(numbers: npt.NDArray[np.float64]) -> None:
     assert_type(piwo.Log.from_frame({}, propensity="p", missing="indicator"), piwo.Log)
     assert_type(piwo.Log.from_sql("select 1", connection=None, reward="r", where="x > 1"), piwo.Log)
     assert_type(piwo.Log.from_arrays(action=["a"], reward=numbers, weight=numbers), piwo.Log)
-    assert_type(piwo.estimate_propensities("log.csv", context="a", folds=3), piwo.Log)
+    assert_type(piwo.estimate_propensities("log.csv", context="a", unit="u"), piwo.Log)
 
 
 def wrong_columns(numbers: npt.NDArray[np.float64]) -> None:

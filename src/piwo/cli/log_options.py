@@ -252,6 +252,11 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
                 f"--estimate-propensities excludes {argument(logged[0])}: use logged "
                 "propensities, or estimate them"
             )
+        if how == "forward" and given["unit"] is not None:
+            raise UsageError(
+                "--estimate-propensities forward excludes --unit, as rows of a unit are in several "
+                "parts; use --estimate-propensities folds"
+            )
         roles = {name: given[name] for name in UNLOGGED_ROLES}
         return piwo.estimate_propensities(
             source,
@@ -262,6 +267,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
             max_levels=self.max_levels,
             hash_size=self.hash_size,
             where=self.where,
+            logger=self.logger,
             **cast(UnloggedRoles, roles),
         )
 

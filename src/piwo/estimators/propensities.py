@@ -14,12 +14,21 @@ from piwo.checks import check_count, check_flag, check_seed
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
-from piwo.logs.columns import UNLOGGED_ROLES, UnloggedRoles, documents_roles, refuse_unknown
+from piwo.logs.columns import (
+    UNLOGGED_ROLES,
+    Columns,
+    UnloggedRoles,
+    documents_roles,
+    refuse_unknown,
+)
 from piwo.logs.encoding import DEFAULT_ENCODING, Missing
 from piwo.logs.foreign import distributions
+from piwo.logs.hashing import key_numbers, time_numbers
 from piwo.logs.log import Log
+from piwo.logs.options import Logger
 from piwo.logs.propensity_error import CalibrationBin, PropensityErrorBound
 from piwo.logs.read import read
+from piwo.messages import argument
 from piwo.policies.blocks import row_blocks
 from piwo.policies.models import fitted_model
 from piwo.sources.table import TableSource
@@ -47,6 +56,7 @@ def estimate_propensities(
     max_levels: int = DEFAULT_ENCODING.max_levels,
     hash_size: int = DEFAULT_ENCODING.hash_size,
     where: str | None = None,
+    logger: Logger | None = None,
     **roles: Unpack[UnloggedRoles],
 ) -> Log:
     """Return a log with propensities estimated from contexts and actions, and marked as such.
@@ -62,6 +72,9 @@ def estimate_propensities(
     each side: otherwise those of the training rows would reveal actions of the held-out rows to the
     learner.
 
+    With `unit=` all rows of a unit are in one fold, and the log is by unit, as with `piwo.read`.
+    With `key=` the folds, like splits, do not depend on the order of the rows.
+
     Formula: p(a | x) = (m f(a | x) + 1/K) / (m + 1), f fitted on m rows of other folds: no action
     is impossible.
 
@@ -69,9 +82,10 @@ def estimate_propensities(
         source: see `piwo.read`; the rows are held in memory.
         model: a scikit-learn classifier with `predict_proba`; None: logistic regression on
             standardized columns.
-        folds: how many parts the rows are cut into.
-        forward: fit each part on the parts before it, for logs in the order of time; the first part
-            is left out of the log. False: fit each part on all others, parts chosen at random.
+        folds: how many parts the rows, or units, are cut into.
+        forward: fit each part on the parts before it, in the order of the column of times, or else
+            of the rows; the first part is left out of the log. False: fit each part on all others,
+            parts chosen at random.
         random_state: seed of the parts.
         actions: see `piwo.read`, like all below.
         reward_range: the declared (lo, hi) of the reward.
@@ -79,14 +93,16 @@ def estimate_propensities(
         max_levels: most distinct values of a text column that is not hashed.
         hash_size: columns that a hashed text fills.
         where: an SQL condition on any columns.
+        logger: whether the behavior policy was fixed or learning; see `piwo.read`.
         **roles: the columns, by role; without context, the action frequencies are the estimate:
 
     Returns:
         A `Log`, with `propensity_error.calibration`.
 
     Raises:
-        DataError: for rows that break a rule, and for fewer rows than folds.
-        UsageError: for a model that gives no probabilities.
+        DataError: for rows that break a rule, and for fewer rows, or units, than folds.
+        UsageError: for a model that gives no probabilities, and for `forward` with units, whose
+            rows would be in several parts.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=2000)
@@ -112,12 +128,21 @@ def estimate_propensities(
         max_levels=max_levels,
         hash_size=hash_size,
         where=where,
+        logger=logger,
         **roles,
     )
     log = replace(found, behavior=None)
+    if forward:
+        log.columns.require_single_rows(
+            f"{argument('forward', value=True)}, which estimates from earlier rows,",
+            f"leave {argument('forward')} out",
+        )
     log.require_one_machine("estimate_propensities")
-    rows = replace(log, source=TableSource(_table(log), log.source.name))
-    return _Fit(rows, model, folds, forward, random_state).log()
+    # Examples are read in the order of the rows, not by unit.
+    single = replace(log, columns=replace(log.columns, key=None, time=None, unit=None))
+    table = _table(single, log.columns, forward)
+    single = replace(single, source=TableSource(table, log.source.name))
+    return _Fit(single, log.columns, model, folds, forward, random_state).log()
 
 
 @dataclass(frozen=True)
@@ -125,6 +150,9 @@ class _Fit:
     """How propensities are estimated: rows without any, and the arguments of the public call."""
 
     rows: Log
+    """Without the columns of keys, times and units."""
+    columns: Columns
+    """With them."""
     model: Any
     folds: int
     forward: bool
@@ -143,10 +171,12 @@ class _Fit:
         cut = f"{self.folds} folds"
         if self.forward:
             cut = f"{self.folds} parts, each from those before"
+        elif self.columns.unit is not None:
+            cut = f"{self.folds} folds by {self.columns.unit!r}"
         error = PropensityErrorBound(
             estimated=f"{_name(self.model, rows)}, {cut}", calibration=_calibration(bins)
         )
-        columns = replace(rows.columns, propensity=COLUMN)
+        columns = replace(self.columns, propensity=COLUMN)
         return replace(
             rows,
             source=self._source(found),
@@ -163,7 +193,10 @@ class _Fit:
         """
         assert train.selector is not None
         learned = np.ones(len(self.table), bool)
-        learned[self._left_out :] = train.selector.keep(np.arange(len(self.table) - self._left_out))
+        chosen_by = np.arange(len(self.table) - self._left_out)
+        if train.columns.numbering is not None:
+            chosen_by = self._numbers(train.columns)[self._left_out :]
+        learned[self._left_out :] = train.selector.keep(chosen_by)
         held = ~learned
         held[: self._left_out] = True
         if self.forward and not learned[(~learned).argmax() :].any():
@@ -190,6 +223,28 @@ class _Fit:
             return 0
         return int(np.count_nonzero(self._part() == 0))
 
+    def _numbers(self, columns: Columns) -> Codes:
+        """Return the numbers that splits go by, of all rows, (n,): see `Columns.numbering`."""
+        assert columns.numbering is not None
+        values = self.table[columns.numbering].combine_chunks()
+        if columns.numbering == columns.time:
+            return time_numbers(values, columns.numbering)
+        role = "key"
+        if columns.numbering == columns.unit:
+            role = "unit"
+        return key_numbers(values, columns.numbering, role)
+
+    def _groups(self, places: Codes) -> tuple[Codes, str]:
+        """Return the group of each of some rows, whose rows are in one fold, and their name."""
+        columns = replace(self.columns, time=None)
+        if self.forward or columns.numbering is None:
+            return np.arange(len(places)), "rows"
+        # In the order of their numbers, which are hashes of the values: not in that of the rows.
+        _, group = np.unique(self._numbers(columns)[places], return_inverse=True)
+        if columns.unit is not None:
+            return group, "units"
+        return group, "keys"
+
     def _part(self) -> Codes:
         """Return the part of each row if rows are cut in their order, (n,)."""
         n = len(self.table)
@@ -207,19 +262,20 @@ class _Fit:
                 alone, too.
         """
         places = np.flatnonzero(kept)
-        if len(places) < self.folds:
+        group, what = self._groups(places)
+        number = int(group.max(initial=-1)) + 1
+        if number < self.folds:
             raise DataError(
-                f"{len(places)} rows are to be cut into {self.folds} folds, expected "
-                "at least 2 folds and a row in each"
+                f"{number} {what} are to be cut into {self.folds} folds, expected "
+                f"at least 2 folds and one of the {what} in each"
             )
         log = self.rows.where(_Kept(kept))
         context, action = _examples(log)
         count = len(log.actions)
         part = self._part()[places]
         if not self.forward:
-            part = np.random.default_rng(self.random_state).permutation(
-                np.arange(len(places)) * self.folds // len(places)
-            )
+            folds = np.arange(number) * self.folds // number
+            part = np.random.default_rng(self.random_state).permutation(folds)[group]
         propensity, bins = np.zeros(len(kept)), np.zeros((3, len(EDGES) - 1))
         for fold in range(int(self.forward), self.folds):
             train = part != fold
@@ -252,17 +308,28 @@ class _Unknown:
         raise UsageError("the propensities are not known yet")
 
 
-def _table(log: Log) -> pa.Table:
-    """Return the raw rows, in the columns that the log uses."""
-    reader = log.reader()
-    records = []
-    for part in log.fragments(context=True):
-        records += [record for record, _ in reader.records(part)]
-    if not records:
+def _table(log: Log, columns: Columns, forward: bool) -> pa.Table:
+    """Return the raw rows, in the columns that the log uses.
+
+    Args:
+        log: without the columns of keys, times and units.
+        columns: with them.
+        forward: whether rows are ordered by time, if there are times.
+    """
+    own = [x for x in (columns.key, columns.time, columns.unit) if x is not None]
+    wanted = tuple(dict.fromkeys([*log.wanted(context=True), *own]))
+    reader, tables = log.reader(), []
+    for part in log.source.fragments(wanted):
+        tables += [pa.Table.from_batches([record]) for record, _ in reader.records(part)]
+    if not tables:
         raise DataError(f"no rows in {log.name}, expected at least one logged decision")
-    table = pa.Table.from_batches(records)
+    # Files of one log may differ in their types of text or whole numbers.
+    table = pa.concat_tables(tables, promote_options="permissive")
     if COLUMN in table.schema.names:
         raise UsageError(f"the rows have a column {COLUMN!r} already; rename it")
+    if forward and columns.time is not None:
+        times = time_numbers(table[columns.time].combine_chunks(), columns.time)
+        table = table.take(np.argsort(times, kind="stable"))
     return table
 
 

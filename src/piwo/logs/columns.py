@@ -92,6 +92,29 @@ class UnloggedRoles(TypedDict, total=False):
             holds="several columns",
         ),
     ]
+    key: Annotated[
+        str | None,
+        Role(
+            "unique row id, used only to assign rows to the held-out split (required for clusters)",
+            holds="keys",
+        ),
+    ]
+    time: Annotated[
+        str | None,
+        Role(
+            "column of the time of the decision, which orders rows if the last ones are held out",
+            holds="keys",
+        ),
+    ]
+    unit: Annotated[
+        str | None,
+        Role(
+            "column of the unit (a user, a session) whose rows depend on each other; statistics "
+            "and splits are then by unit, and each unit counts the same",
+            holds="keys",
+            common=True,
+        ),
+    ]
 
 
 class Roles(UnloggedRoles, total=False):
@@ -130,29 +153,6 @@ class Roles(UnloggedRoles, total=False):
             "column of sampling weights, for a thinned log: 1 / (rate at which rows were kept)",
             label="sampling weight",
             check="sampling weight",
-        ),
-    ]
-    key: Annotated[
-        str | None,
-        Role(
-            "unique row id, used only to assign rows to the held-out split (required for clusters)",
-            holds="keys",
-        ),
-    ]
-    time: Annotated[
-        str | None,
-        Role(
-            "column of the time of the decision, which orders rows if the last ones are held out",
-            holds="keys",
-        ),
-    ]
-    unit: Annotated[
-        str | None,
-        Role(
-            "column of the unit (a user, a session) whose rows depend on each other; statistics "
-            "and splits are then by unit, and each unit counts the same",
-            holds="keys",
-            common=True,
         ),
     ]
 
