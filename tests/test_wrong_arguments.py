@@ -188,6 +188,8 @@ OF_ONE: dict[str, dict[str, Any]] = {
     "lower_many": {"bet_sums": SUMS[None], "prior": None},
     "pooled_lower": {"bet_sums": SUMS[None]},
     "pooled_lower_many": {"bet_sums": SUMS[None, None]},
+    "rate_cap_log_e_values": {"cells": np.ones((80, 4)), "rho": 0.5},
+    "rate_cap_upper": {"cells": np.ones((80, 4)), "rho": 0.5},
     "value_interval": {"loss_sums": 0.5 * SUMS},
 }
 
@@ -231,6 +233,7 @@ EVALUATE: dict[str, Any] = {
     "delta": 0.05,
     "propensity_factor": 1.0,
     "sensitivity": 1.0,
+    "rate_cap": 0.95,
     "horizon": 100,
     "threshold": 0.5,
     "random_state": 0,

@@ -53,6 +53,7 @@ from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.digest import LoggerDigest
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.reductions.pair_sums import PairSums
+from piwo.reductions.rate_cells import RateCells
 from piwo.reductions.repeats import Repeats
 from piwo.reductions.row_sample import RowSample
 from piwo.reductions.shared_policy import SharedPolicy
@@ -119,6 +120,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "repeats, contents": lambda: Repeats("contents"),
     "action evidence": lambda: ActionEvidence(ACTIONS),
     "action table": lambda: ActionTable(ACTIONS),
+    "rate cells": lambda: RateCells(Uniform(LABELS)),
     "weight histogram": lambda: WeightHistogram(Uniform(LABELS)),
     "policy sums, IW": lambda: PolicySums(Uniform(LABELS), IW()),
     "policy sums, IX, without an upper end": lambda: PolicySums(

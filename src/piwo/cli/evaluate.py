@@ -34,7 +34,7 @@ from piwo.cli.shared_options import (
     named_policy,
 )
 from piwo.errors import UsageError, warn
-from piwo.evaluation.record import notes_together
+from piwo.evaluation.record import cap_text, notes_together
 from piwo.intervals import interval_named
 from piwo.visible import number, table, visible
 
@@ -154,6 +154,7 @@ def evaluated(
         q=model,
         baseline=compared_with,
         delta=estimate.delta,
+        rate_cap=estimate.rate_cap,
         horizon=horizon_of(estimate.horizon),
     )
     used = interval_named(estimate.interval).estimator(estimate.estimator)
@@ -284,6 +285,8 @@ def _joint_claim(found: Mapping[str, piwo.Evaluation], assumption: str | None) -
         level += f", at all looks together (horizon {first.horizon})"
     if assumption is not None:
         level += f", if {assumption}"
+    if first.rate_cap is not None:
+        level += f", {cap_text(first.rate_cap)} (declared)"
     if first.guarantee != "finite-sample":
         return f"{first.interval} intervals at {level}: {first.guarantee} guarantee"
     covered = [name for name, one in found.items() if one.guarantee == first.guarantee]

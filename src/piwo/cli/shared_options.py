@@ -110,6 +110,13 @@ class EstimateOptions:
             "hold at all looks jointly."
         ),
     ] = None
+    rate_cap: Annotated[
+        float | None,
+        Parameter(
+            help="A cap on the mean reward of every context and action, known beforehand, such as "
+            ".05 for clicks: upper ends then assume it, and become useful for rare rewards."
+        ),
+    ] = None
     reward_model: Annotated[
         str | None,
         Parameter(

@@ -37,6 +37,7 @@ def evaluate(
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
+    rate_cap: float | None = None,
     horizon: bounds.Horizon = None,
     threshold: float | None = None,
     name: str | None = None,
@@ -75,6 +76,10 @@ def evaluate(
             (`Log.with_propensity_error`); at least 1.
         sensitivity: Gamma: by how much a hidden cause may have changed the odds of an action; at
             least 1.
+        rate_cap: rho, declared before looking: E[R | x, a] <= rho for every context and action, in
+            the reward's own unit, such as 0.05 for a click that no banner gets from more than 5 %.
+            It makes upper ends useful for rare rewards; results state it as an assumption. A log
+            that contradicts it is refused. None: nothing is assumed.
         horizon: None: the bounds hold for one look at this log; a number of rows, or "universal",
             declared before the first look: they hold at all looks together, as rows come in
             (docs/adaptive.md).
@@ -87,10 +92,12 @@ def evaluate(
         An `Evaluation`.
 
     Raises:
-        DataError: for rows that break a rule, and for policies that do not fit the log.
+        DataError: for rows that break a rule or contradict `rate_cap`, and for policies that do not
+            fit the log.
         UsageError: for arguments out of range.
 
-    Source: docs/theory.md, sections "The mixture bound" and "Control variates"; point estimates:
+    Source: docs/theory.md, sections "The mixture bound", "Control variates" and "A cap on rates";
+    point estimates:
     Gabbianelli, Neu, Papini 2024.
 
     >>> import piwo
@@ -112,6 +119,7 @@ def evaluate(
         delta=delta,
         propensity_factor=propensity_factor,
         sensitivity=sensitivity,
+        rate_cap=rate_cap,
         horizon=horizon,
         threshold=threshold,
         random_state=random_state,
@@ -131,6 +139,7 @@ def compare(
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
+    rate_cap: float | None = None,
     horizon: bounds.Horizon = None,
     threshold: float | None = None,
     random_state: Any = 0,
@@ -153,6 +162,7 @@ def compare(
         delta: joint error probability of all intervals.
         propensity_factor: see `evaluate`.
         sensitivity: see `evaluate`.
+        rate_cap: see `evaluate`.
         horizon: see `evaluate`.
         threshold: see `evaluate`.
         random_state: seed of the bootstrap.
@@ -181,6 +191,7 @@ def compare(
         delta=delta,
         propensity_factor=propensity_factor,
         sensitivity=sensitivity,
+        rate_cap=rate_cap,
         horizon=horizon,
         random_state=random_state,
     )
@@ -250,6 +261,11 @@ def _evaluation(
     if result.baseline is not None:
         baseline = result.baseline
         made = replace(made, baseline=baseline.baseline.name, baseline_value=baseline.value(log))
+    if found.uncapped is not None and request.rate_cap is not None:
+        whole = found.uncapped.reported(0.0, found.most)
+        made = replace(
+            made, rate_cap=request.rate_cap.value, upper_without_cap=_in_units(whole.upper, log)
+        )
     if found.usable:
         z = weight_z(sums.w, sums.w2, sums.rows)
         made = replace(made, mean_weight_z=z, propensity_p=result.least_p)

@@ -32,6 +32,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _effective_sample,
         _changed_rows,
         _asymptotic,
+        _rate_cap,
         _outside,
         _vacuous,
         _of_the_method,
@@ -248,6 +249,21 @@ def _asymptotic(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
             "policy's value",
             kind="smoothed",
         )
+
+
+def _rate_cap(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say what the upper end assumes, and what it is without that."""
+    if made.rate_cap is None:
+        return
+    without = "none"
+    if made.upper_without_cap is not None:
+        without = f"{made.upper_without_cap:.4g}"
+    yield Note(
+        f"the upper end assumes E[reward | context, action] <= {made.rate_cap:.6g} for every "
+        "context and action (declared; this log does not contradict it, and cannot test it where "
+        f"rows are few, as those of large weight are); without it the upper end is {without}",
+        kind="rate-cap",
+    )
 
 
 def _outside(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001

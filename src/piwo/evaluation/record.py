@@ -12,6 +12,7 @@ from piwo.visible import visible, visible_lines
 __all__ = [
     "SUSPICIOUS",
     "Evaluation",
+    "cap_text",
     "compared_with",
     "ends_text",
     "notes_together",
@@ -112,6 +113,11 @@ class Evaluation(Record):
     """How many units there are; None without."""
     copies: float | None = None
     """Estimated share of the rows that are copies of another row; None if none are known."""
+    rate_cap: float | None = None
+    """A cap on E[reward | context, action] that `upper` assumes, as declared; None: it assumes
+    none."""
+    upper_without_cap: float | None = None
+    """The upper end without that assumption; None if `upper` assumes none."""
     no_interval: Note | None = None
     """Why there is no interval, and no other bound; None if there is one. Its `kind` is "in-sample"
     if the policy was learned from these rows."""
@@ -150,7 +156,19 @@ class Evaluation(Record):
         if self.lower is None and self.upper is None:
             return f"no interval: {self.no_interval}"
         ends = ends_text(self.lower, self.upper)
-        return f"{1 - self.delta:.0%} interval {ends} ({self.interval})"
+        how = self.interval
+        if self.rate_cap is not None:
+            how += f", {cap_text(self.rate_cap)}"
+        return f"{1 - self.delta:.0%} interval {ends} ({how})"
+
+
+def cap_text(rate_cap: float) -> str:
+    """Return the assumption that a declared cap on rates is, as text.
+
+    >>> cap_text(0.05)
+    'if E[reward | context, action] <= 0.05'
+    """
+    return f"if E[reward | context, action] <= {rate_cap:.6g}"
 
 
 def rows_text(rows: int, units: int | None, unit: str | None) -> str:

@@ -21,6 +21,7 @@ from piwo.estimators.reward_model import reward_model
 from piwo.evaluation.baseline import Baseline, BaselineResult, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction, union_penalty, weight_p
 from piwo.evaluation.provenance import Overlap, overlaps
+from piwo.evaluation.rate_cap import RateCap
 from piwo.evaluation.result import PolicyResult, RequestResult
 from piwo.evaluation.unsupported import unsupported_sums
 from piwo.intervals import Evidence, IntervalMethod
@@ -41,6 +42,7 @@ from piwo.policies.sampling import check_random_state
 from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums
 from piwo.reductions.blocks import Partition
 from piwo.reductions.model_variate import Predictor
+from piwo.reductions.rate_cells import RateCells
 from piwo.reductions.repeats import Repeats
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.reductions.unsupported import UnsupportedMass
@@ -138,6 +140,8 @@ class Request:
     """Whether the policies read all columns of the log's context, or more."""
     partition: Partition | None = None
     """Into blocks that are bet on one after the other; None: bets are on all rows at once."""
+    rate_cap: RateCap | None = None
+    """A declared cap on mean rewards, for the upper ends; None: none is."""
 
     @classmethod
     def of(
@@ -157,6 +161,7 @@ class Request:
         random_state: Any = None,
         one_sided: bool = False,
         provenance: bool = True,
+        rate_cap: float | None = None,
     ) -> Self:
         """Return the request, checked; delta is shared equally by the policies that have bounds.
 
@@ -178,6 +183,7 @@ class Request:
             one_sided: see `Request.one_sided`.
             provenance: whether to ask what policies were learned from; False for policies that are
                 of a class declared beforehand, or were made without these rows for certain.
+            rate_cap: see `piwo.evaluate`.
 
         Raises:
             DataError: for policies that do not fit the log.
@@ -231,6 +237,7 @@ class Request:
             one_sided=one_sided,
             overlaps=known,
             partition=blocks,
+            rate_cap=RateCap.declared(rate_cap, ready_log, methods.values()),
             whole_context=set(log.columns.context) <= set(ready_log.columns.context),
         )
 
@@ -301,6 +308,8 @@ class Request:
             partition=self.partition,
         )
         own = self.methods[key].sums(self.log, policy, self.partition)
+        if self.rate_cap is not None:
+            own = (*own, RateCells(policy))
         if difference is not None:
             own = (*own, difference.sums)
         return SharedPolicy(policy, (credit, *mass, *own))
@@ -373,7 +382,21 @@ class Request:
                 copied=copied,
                 logger_changed=changed,
             )
+            if why_not is None and one.usable:
+                found[key] = self._capped(key, found[key], own[key])
         return replace(result, policies=found, p_values=tested, contradicted=why_not)
+
+    def _capped(self, key: Any, one: PolicyResult, states: tuple[Any, ...]) -> PolicyResult:
+        """Return a result with the upper end that the declared cap on rates allows, if one is."""
+        whole = one.raw.interval
+        if self.rate_cap is None or whole.upper is None:
+            return one
+        # the difference from a baseline comes last
+        state = states[-1]
+        if self.baseline is not None:
+            state = states[-2]
+        interval = self.rate_cap.applied(whole, state, one.method, one.evidence, policy_words(key))
+        return replace(one, raw=replace(one.raw, interval=interval), uncapped=whole)
 
     def p_values(
         self, result: RequestResult, others: Mapping[Any, PolicyState] | None = None
@@ -465,6 +488,8 @@ class Request:
         if self._unsupported_sums(key):
             own = own[1:]
         if self.baseline is not None:
+            own = own[:-1]
+        if self.rate_cap is not None:
             own = own[:-1]
         return Evidence(
             log=self.log,

@@ -44,6 +44,8 @@ class PolicyResult:
     not tested."""
     contradicted: Note | None = None
     """Why no finite-sample bound of the whole request is believed; None if all are."""
+    uncapped: bounds.Interval | None = None
+    """The raw interval without the declared cap on rates; None if there is no such cap."""
     copied: float | None = None
     """Estimated share of the rows that are copies of another one; None if nothing shows it."""
     logger_changed: tuple[int, int] | None = None
@@ -65,11 +67,14 @@ class PolicyResult:
         """The interval to report."""
         if self.why_not is not None and self.method.guarantee != "asymptotic":
             return NOTHING
+        return self.raw.interval.reported(0.0, self.most)
+
+    @property
+    def most(self) -> float:
+        """The highest value that there can be."""
         if self.evidence.bounded:
-            most = 1.0
-        else:
-            most = math.inf
-        return self.raw.interval.reported(0.0, most)
+            return 1.0
+        return math.inf
 
     @property
     def guarantee(self) -> str:

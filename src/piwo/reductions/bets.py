@@ -8,11 +8,15 @@ import numpy.typing as npt
 from piwo.checks import numbers
 from piwo.logs.batch import Floats
 
-__all__ = ["BETS", "bet_sums", "bet_sums_of_logs"]
+__all__ = ["BETS", "FIRST_CELL", "LAST_CELL", "bet_sums", "bet_sums_of_logs"]
 
 BETS: Floats = np.ldexp(32.0, -np.arange(48))
 """lam_j = 32 * 2^-j. All 48 are always summed, so states merge for any n, delta and horizon."""
 BETS.flags.writeable = False
+
+FIRST_CELL, LAST_CELL = -32, 47
+"""Exponents of the cells of `piwo.reductions.rate_cells`: cell i holds the weights in [2^j, 2^(j+1))
+with j = FIRST_CELL + i; the first all smaller ones and 0 too, the last all larger ones."""
 
 
 def bet_sums(y: npt.ArrayLike) -> Floats:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from piwo.evaluation import Evaluation
+from piwo.evaluation.record import cap_text
 from piwo.visible import number, visible
 
 __all__ = ["IntervalPlot", "interval_plot"]
@@ -138,4 +139,6 @@ def _words(one: Evaluation) -> str:
     if one.lower is None and one.upper is None:
         return f"{visible(one.name)}: {number(one.value)}, no interval."
     ends = f"between {number(one.lower)} and {number(one.upper)}"
+    if one.rate_cap is not None:
+        ends += f" {cap_text(one.rate_cap)}"
     return f"{visible(one.name)}: {number(one.value)}, {ends}."

@@ -1,0 +1,155 @@
+"""The upper end under a cap on rates: numbers by hand, a naive twin, its level."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.special import logsumexp
+
+from piwo import bounds
+from piwo.errors import UsageError
+from piwo.logs.batch import Batch
+from piwo.policies import Column
+from piwo.reductions.rate_cells import RateCells
+
+Floats = npt.NDArray[np.float64]
+
+THETA = 0.8
+WEIGHTS = np.tile([2.0, 0.0, 0.5, 2.5, 0.25, 0.75], 100)
+REWARDS = (np.arange(600) % 60 == 2) * 1.0
+
+
+def cells_of(w: Floats, rewards: Floats, count: Floats | None = None) -> Floats:
+    """The sums by power of two, one row at a time."""
+    cells, times = np.zeros((80, 4)), count
+    if times is None:
+        times = np.ones(len(w))
+    for weight, reward, number in zip(w, rewards, times, strict=True):
+        place = 0
+        if weight > 0:
+            place = min(79, max(0, math.floor(math.log2(weight)) + 32))
+        sums = (1 - reward, weight * (1 - reward), reward, weight * reward)
+        cells[place] += number * np.array(sums)
+    return cells
+
+
+def exact_upper(w: Floats, rewards: Floats, rho: float, log_inv_delta: float) -> float:
+    """The bound from the bet sums themselves, searched on a grid of means."""
+    n = len(w)
+    size = math.floor(math.log2(THETA * rho * n / ((1 - rho) * log_inv_delta))) + 2
+    size = max(1, size)
+    caps = 2.0 ** np.arange(-1, size - 1)
+    bets = THETA * rho / ((1 - rho) * caps)
+    sums = [
+        np.log1p(b * np.minimum(w, c) * (1 - rewards / rho)).sum()
+        for b, c in zip(bets, caps, strict=True)
+    ]
+    least = 0.0
+    for mean in np.linspace(0.0, 2.0, 4001):
+        if logsumexp(sums - n * np.log1p(bets * mean)) - math.log(size) >= log_inv_delta:
+            least = mean
+    return rho * (1 - least)
+
+
+def test_numbers_by_hand() -> None:
+    cells = cells_of(WEIGHTS, REWARDS)
+    upper = bounds.rate_cap_upper(cells, 600, 0.2, math.log(20))
+    assert upper == pytest.approx(0.0449005468, abs=1e-10)
+    expected = {0.2: -0.8312624273, 0.01: 2.5539618533, 0.005: 8.2924324729, 0.002: 16.7835132722}
+    for rho, log_e in expected.items():
+        logs = bounds.rate_cap_log_e_values(cells, rho)
+        assert logsumexp(logs) == pytest.approx(log_e, abs=1e-9)
+    # 100 (2^-1 <= w < 1, w = .75) and 100 of w = .5: 10 of 200 rows have a reward
+    assert bounds.rate_cap_log_e_values(cells, 0.005).argmax() == 10
+
+
+def test_weights_on_the_edges_of_cells_lose_nothing() -> None:
+    """There the sums by cell are the bet sums."""
+    w = np.tile([2.0, 0.0, 0.5, 4.0, 0.25, 1.0], 100)
+    cells = cells_of(w, REWARDS)
+    upper = bounds.rate_cap_upper(cells, 600, 0.2, math.log(20))
+    assert upper == pytest.approx(exact_upper(w, REWARDS, 0.2, math.log(20)), abs=2e-4)
+
+
+@pytest.mark.parametrize("rho", [0.02, 0.2, 0.6])
+@pytest.mark.parametrize("seed", range(4))
+def test_cells_are_never_better_than_the_rows_and_hardly_worse(rho: float, seed: int) -> None:
+    """A reward of 1/2 counts as half a row with a reward of 1, which is wider."""
+    random = np.random.default_rng(seed)
+    w = random.lognormal(-1.0, 1.5, 2000)
+    rewards: Floats = (random.random(2000) < rho / 3) * 1.0
+    if seed % 2:
+        rewards *= random.random(2000)
+    cells = cells_of(w, rewards)
+    upper = bounds.rate_cap_upper(cells, 2000, rho, math.log(40))
+    exact = exact_upper(w, rewards, rho, math.log(40))
+    loss = 1.2 if seed % 2 else 1.05
+    # the grid of the twin is 1/2000 wide
+    assert exact - rho * 5e-4 < upper < loss * exact + rho * 5e-4
+
+
+def test_the_reduction_has_the_same_cells() -> None:
+    random = np.random.default_rng(0)
+    w = np.append(random.lognormal(0.0, 8.0, 500), [0.0, 1e-300, 1e300])
+    rewards = random.random(503)
+    batch = Batch(0, np.zeros(503, np.int32), rewards, np.ones(503), policies={"pi": w})
+    reduction = RateCells(Column("pi", ["a"]))
+    found = reduction.update(reduction.empty(), batch).cells
+    capped = np.minimum(w, 2.0**47)
+    assert found == pytest.approx(cells_of(capped, rewards), rel=1e-12)
+
+
+def test_nothing_is_known_without_rows_and_declared_sizes_are_wider() -> None:
+    assert bounds.rate_cap_upper(np.zeros((80, 4)), 0, 0.1, 3.0) == 0.1
+    cells = cells_of(WEIGHTS, REWARDS)
+    now, planned, always = (
+        bounds.rate_cap_upper(cells, 600, 0.2, 3.0, horizon=x) for x in (None, 6000, "universal")
+    )
+    assert now < planned < always < 0.2
+    assert bounds.rate_cap_upper(cells, 600, 0.2, 3.0, horizon=600) == now
+
+
+@pytest.mark.parametrize("rho", [0.0, 1.0, -1.0, math.nan])
+def test_a_cap_is_between_0_and_1(rho: float) -> None:
+    with pytest.raises(UsageError, match="rho"):
+        bounds.rate_cap_upper(np.zeros((80, 4)), 5, rho, 3.0)
+
+
+# (probability under the logger, weight, rate): laws built to hurt, all within the cap
+def laws(n: int, rho: float) -> dict[str, list[tuple[float, float, float]]]:
+    heavy = 0.3 * n
+    return {
+        "the logger itself": [(1.0, 1.0, rho)],
+        "heavy rows at the cap": [(0.005, 100.0, rho), (0.995, 0.5 / 0.995, 0.0)],
+        "one row decides": [(1 / n, heavy, rho), (1 - 1 / n, 0.7 / (1 - 1 / n), 0.0)],
+        "missing mass": [(1.0, 0.7, 0.0)],
+        "one action of ten": [(0.1, 10.0, rho), (0.9, 0.0, 0.0)],
+        "geometric": [(2.0**-k, 2.0 ** (k - 1) / 5, rho) for k in range(1, 11)]
+        + [(2.0**-10, 0, 0)],
+        "light rows at the cap": [(0.5, 1.0, rho), (0.5, 1.0, 0.0)],
+        "far below the cap": [(0.5, 2.0, rho / 10), (0.5, 0.0, 0.0)],
+    }
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("rho", [0.05, 0.3])
+@pytest.mark.parametrize("n", [100, 1000])
+@pytest.mark.parametrize("delta", [0.05, 0.2])
+def test_level(rho: float, n: int, delta: float) -> None:
+    """The upper end is below the value in at most a share delta of logs, whatever the law."""
+    logs = 500
+    for name, law in laws(n, rho).items():
+        chance, w, rate = (np.array(x, dtype=float) for x in zip(*law, strict=True))
+        value = float((chance * w * rate).sum()) + rho * (name == "missing mass") * 0.3
+        random = np.random.default_rng([n, int(100 * rho), int(100 * delta)])
+        split = np.concatenate([chance * (1 - rate), chance * rate])
+        both, rewards = np.concatenate([w, w]), np.repeat([0.0, 1.0], len(w))
+        wrong = refused = 0
+        for count in random.multinomial(n, split / split.sum(), size=logs):
+            cells = cells_of(both, rewards, count.astype(float))
+            wrong += bounds.rate_cap_upper(cells, n, rho, -math.log(delta)) < value - 1e-12
+            refused += logsumexp(bounds.rate_cap_log_e_values(cells, rho)) > -math.log(delta)
+        error = 3 * math.sqrt(delta * (1 - delta) / logs)
+        assert wrong / logs <= delta + error, name
+        assert refused / logs <= delta + error, name
