@@ -153,3 +153,22 @@ def test_level(rho: float, n: int, delta: float) -> None:
         error = 3 * math.sqrt(delta * (1 - delta) / logs)
         assert wrong / logs <= delta + error, name
         assert refused / logs <= delta + error, name
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("rho", [0.05, 0.3])
+def test_level_by_unit(rho: float) -> None:
+    """Rewards of a unit are all the same, the worst dependence; each of its rows counts a part."""
+    units, size, delta, logs = 300, 5, 0.2, 500
+    random = np.random.default_rng(int(100 * rho))
+    wrong = refused = 0
+    for _ in range(logs):
+        # one row in ten has weight 10, so that w is 1 on average
+        w = 10.0 * (random.random((units, size)) < 0.1)
+        rewards = np.repeat(random.random(units) < rho, size) * 1.0
+        cells = cells_of(w.ravel(), rewards, np.full(units * size, 1 / size))
+        wrong += bounds.rate_cap_upper(cells, units, rho, -math.log(delta)) < rho - 1e-12
+        refused += logsumexp(bounds.rate_cap_log_e_values(cells, rho)) > -math.log(delta)
+    error = 3 * math.sqrt(delta * (1 - delta) / logs)
+    assert wrong / logs <= delta + error
+    assert refused / logs <= delta + error

@@ -233,3 +233,17 @@ def test_the_open_bandit_log(cap: float, upper: float, shared_data: Path) -> Non
     assert one.lower is not None
     # the truth of the whole log
     assert one.lower < 0.0038 < one.upper
+
+
+def test_weights_beyond_float64_are_truncated_like_others() -> None:
+    data = rows() | {"propensity": np.where(np.arange(4000) == 5, 5e-324, 1.0)}
+    log = piwo.read(
+        pl.DataFrame(data | {"pi": np.ones(4000)}),
+        policy_columns="pi",
+        actions=[0, 1, 2],
+        **columns(),
+    )
+    cells = reduce(log, RateCells(Column("pi"))).cells
+    assert np.isfinite(cells).all()
+    assert cells[-1].sum() == pytest.approx(1.0 + 2.0**47)
+    assert 0 < bounds.rate_cap_upper(cells, 4000, 0.05, 3.0) < 0.05

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.bounds.mixture import Horizon, check_horizon
-from piwo.checks import check_count, check_positive, numbers
+from piwo.checks import check_count, check_finite, check_positive, numbers
 from piwo.errors import UsageError
 from piwo.messages import argument
 from piwo.reductions.bets import FIRST_CELL, LAST_CELL
 
-__all__ = ["TESTED", "rate_cap_log_e_values", "rate_cap_upper", "tested_rows"]
+__all__ = ["TESTED", "rate_cap_log_e_values", "rate_cap_upper", "rows_by_weight"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def rate_cap_log_e_values(cells: FloatArray, rho: float) -> FloatArray:
 
     Source: docs/theory.md, section "A cap on rates".
     """
-    tested = tested_rows(_checked(cells, rho))
+    tested = rows_by_weight(_checked(cells, rho))
     # C log(q / rho) + (N - C) log((1 - q) / (1 - rho))
     won, lost = (_RATES - 1.0) * math.log(rho), np.log1p(-(rho**_RATES)) - math.log1p(-rho)
     logs = tested[:, 1:] * won + tested[:, :1] * lost
@@ -134,11 +134,11 @@ def rate_cap_log_e_values(cells: FloatArray, rho: float) -> FloatArray:
     return found
 
 
-def tested_rows(cells: FloatArray) -> FloatArray:
+def rows_by_weight(cells: FloatArray) -> FloatArray:
     """Return the rows without and with a reward, (32, 2): of all weights, then by weight.
 
     >>> import numpy as np
-    >>> tested_rows(np.ones((80, 4)))[[0, 1, 2, 31]].tolist()
+    >>> rows_by_weight(np.ones((80, 4)))[[0, 1, 2, 31]].tolist()
     [[80.0, 80.0], [23.0, 23.0], [1.0, 1.0], [28.0, 28.0]]
     """
     counts = cells[:, [0, 2]]
@@ -154,11 +154,14 @@ def _size(n: int, rho: float, log_inv_delta: float, horizon: Horizon) -> int:
     """Return K; bets below log(1/delta) / N cannot reach 1/delta in N rows."""
     if isinstance(horizon, str):
         return len(_CAPS)
-    planned = n if horizon is None else horizon
-    useful = _THETA * rho * planned / ((1.0 - rho) * log_inv_delta)
-    if useful < 1.0:
+    planned = n
+    if horizon is not None:
+        planned = horizon
+    if planned == 0:
         return 1
-    return min(len(_CAPS), math.floor(math.log2(useful)) + 2)
+    # log2(theta rho N / ((1 - rho) log(1/delta)))
+    octaves = math.log2(_THETA * rho * planned / (1.0 - rho)) - math.log2(log_inv_delta)
+    return min(len(_CAPS), max(1, math.floor(octaves) + 2))
 
 
 def _bet_sum(cells: FloatArray, rho: float, bet: float, k: int) -> float:
@@ -183,6 +186,7 @@ def _bet_sum(cells: FloatArray, rho: float, bet: float, k: int) -> float:
 
 
 def _checked(cells: FloatArray, rho: float) -> FloatArray:
+    check_finite("rho", rho)
     if not 0.0 < rho < 1.0:
         raise UsageError(f"{argument('rho')} is {rho!r}; expected a number between 0 and 1")
     known = numbers("cells", cells)

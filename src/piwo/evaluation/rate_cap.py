@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from piwo import bounds
-from piwo.bounds.rate_cap import TESTED, tested_rows
+from piwo.bounds.rate_cap import TESTED, rows_by_weight
 from piwo.checks import check_finite
 from piwo.errors import DataError, UsageError
 from piwo.evaluation.record import SUSPICIOUS
@@ -32,7 +32,9 @@ class RateCap:
     """A declared cap on E[R | x, a], for every context and action.
 
     >>> import piwo
-    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[5, 0], propensity=[0.5, 0.5])
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"], reward=[5, 0], propensity=[0.5, 0.5], reward_range=(0, 5)
+    ... )
     >>> RateCap.declared(1.0, log, [])
     RateCap(value=1.0, unit=0.2)
     """
@@ -146,7 +148,7 @@ class RateCap:
         if p >= SUSPICIOUS:
             return
         worst = int(logs.argmax())
-        lost, won = tested_rows(state.cells)[worst]
+        lost, won = rows_by_weight(state.cells)[worst]
         which = "its rows"
         if worst:
             # the first group is of all rows

@@ -15,7 +15,7 @@ BETS: Floats = np.ldexp(32.0, -np.arange(48))
 BETS.flags.writeable = False
 
 FIRST_CELL, LAST_CELL = -32, 47
-"""Exponents of the cells of `piwo.reductions.rate_cells`: cell i holds the weights in [2^j, 2^(j+1))
+"""Exponents of the cells of `piwo.reductions.rate_cells`: cell i holds weights in [2^j, 2^(j+1))
 with j = FIRST_CELL + i; the first all smaller ones and 0 too, the last all larger ones."""
 
 
