@@ -155,7 +155,7 @@ class Certificate(SavedRecord):
     @property
     def over(self) -> str:
         """The baseline, in words."""
-        return compared_with(self.baseline)
+        return compared_with(self.baseline, self.logger)
 
     @property
     def derived(self) -> Mapping[str, Any]:
@@ -236,8 +236,7 @@ class Certificate(SavedRecord):
         ]
         # What was not declared is assumed, and readers should see that.
         if self.logger == ASSUMED_FIXED:
-            declared = rendered(f"{argument('logger')} is not declared")
-            lines.append(f"  assumes      that the logger was fixed ({declared})")
+            lines.append(f"  assumes      {assumed_fixed()}")
         if self.split is not None and self.split.get("tail") and not self.split.get("time"):
             declared = rendered(f"{argument('time')} is not declared")
             lines.append(f"  assumes      that rows are in the order of time ({declared})")
@@ -313,6 +312,16 @@ class Certificate(SavedRecord):
         if self.kl is None:
             return "an infinite divergence from the prior"
         return f"a divergence of {_shown(self.kl)} from the prior"
+
+
+def assumed_fixed() -> str:
+    """Return what certificates assume of a logger that was not declared.
+
+    >>> assumed_fixed()
+    'that the logger was fixed (logger is not declared)'
+    """
+    declared = rendered(f"{argument('logger')} is not declared")
+    return f"that the logger was fixed ({declared})"
 
 
 ASSUMED_FIXED = "assumed fixed"

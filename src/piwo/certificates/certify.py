@@ -13,7 +13,7 @@ from piwo.checks import check_flag, check_kind, shown
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
-from piwo.evaluation.notes import as_notes, copies_note, logger_note, unit_note
+from piwo.evaluation.notes import notes_on_rows
 from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.request import ErrorBudget, Request, policy_words
 from piwo.evaluation.result import PolicyResult, RequestResult
@@ -359,7 +359,7 @@ class CertificateRequest:
             series=self.series_call,
             assumes=log.assumption,
             log_digest=digest,
-            logger=_logger_of(log),
+            logger=declared_logger(log),
             created=now(),
             notes=self._notes(found, low, result.contradicted),
             **self.facts,
@@ -379,13 +379,8 @@ class CertificateRequest:
 
     def _notes(self, found: PolicyResult, low: float, why_not: Note | None) -> tuple[Note, ...]:
         """Return the notes of one certificate, the most important first."""
-        notes = [*as_notes(self.log.propensity_caveats, "propensity-error")]
-        if found.copied is not None:
-            notes.append(copies_note(found.copied))
-        if found.logger_changed is not None:
-            notes.append(logger_note("fixed", found.logger_changed))
-        if self.log.columns.unit is not None:
-            notes.append(unit_note(self.log.columns.unit))
+        over_logger = self.request.baseline is None
+        notes = notes_on_rows(self.log, found, over_logger and why_not is None)
         if self.earlier and not self.series_call:
             notes.append(_used_before_note())
         notes += _evidence_notes(found.evidence.state.moments, low, why_not)
@@ -502,7 +497,7 @@ def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
         )
 
 
-def _logger_of(log: Log) -> str | None:
+def declared_logger(log: Log) -> str | None:
     """Return the declared logger, or the one that is assumed: see `Certificate.logger`."""
     chosen = log.selector
     # Without a cut in time, rows were held out at random.

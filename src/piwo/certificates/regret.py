@@ -9,20 +9,22 @@ from typing import Any, ClassVar, Literal
 
 from piwo import bounds
 from piwo._version import __version__
-from piwo.certificates.certificate import SHARED_RULES, Kind
+from piwo.certificates.certificate import ASSUMED_FIXED, SHARED_RULES, Kind, assumed_fixed
 from piwo.certificates.certify import (
     CertificateRequest,
     PolicyClass,
     check_declared,
+    declared_logger,
     in_sample_message,
 )
 from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction
-from piwo.evaluation.notes import as_notes, refusal, unit_note
+from piwo.evaluation.notes import notes_on_rows, refusal
 from piwo.evaluation.provenance import overlaps
 from piwo.evaluation.record import rows_text
+from piwo.evaluation.result import PolicyResult
 from piwo.intervals.matching import check_actions_known, matched
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
@@ -76,6 +78,8 @@ class RegretCertificate(SavedRecord):
     bound: str = "mixture"
     """The method for the policy: "mixture", from the propensities of the logged actions;
     "mixture-cv", from those of all actions."""
+    logger: str | None = None
+    """The declared logger; "assumed fixed": see `Certificate.logger`."""
 
     @property
     def regret_upper(self) -> float | None:
@@ -90,6 +94,7 @@ class RegretCertificate(SavedRecord):
             **SHARED_RULES,
             "unit": maybe(text),
             "units": maybe(whole(0)),
+            "logger": maybe(text),
             "scope": one_of("comparators", "class"),
             "against": lambda value: bool(value) and all(map(_is_bound, value.items())),
         }
@@ -109,6 +114,8 @@ class RegretCertificate(SavedRecord):
             else:
                 # A negative regret is an improvement.
                 lines.append(f"  better than {other} by at least {-most:.4g}")
+        if self.logger == ASSUMED_FIXED:
+            lines.append(f"  assumes {assumed_fixed()}")
         return visible_lines(lines + [f"  note: {note}" for note in self.notes])
 
 
@@ -272,7 +279,11 @@ def _of_comparators(
     why_not = contradiction(p_values, claimed, log.reward_range)
     # The regret v(comparator) - v(policy) is at most -LB(v(policy) - v(comparator)).
     most = {name: -gain for name, gain in gains.items() if gain is not None}
-    return _regret(made, sums, "comparators", most, delta, min(p_values.values()), why_not)
+    over_logger = len(pairs) < len(others)
+    found = replace(result.policies[SELF], contradicted=why_not)
+    return _regret(
+        made, sums, "comparators", most, delta, min(p_values.values()), found, over_logger
+    )
 
 
 def _of_class(
@@ -317,7 +328,8 @@ def _of_class(
     # The regret max v(pi) - v(policy) is at most best - LB(v(policy)), at delta/2 each.
     most = {oracle.name: min(1.0, best) - (mine.interval.lower or 0.0)}
     evidence = min(result.p_values.values())
-    return _regret(made, sums, "class", most, delta, evidence, why_not)
+    found = replace(result.policies[SELF], contradicted=why_not)
+    return _regret(made, sums, "class", most, delta, evidence, found)
 
 
 def _regret(
@@ -327,7 +339,8 @@ def _regret(
     most: Mapping[str, float],
     delta: float,
     evidence: float,
-    why_not: Note | None,
+    found: PolicyResult,
+    over_logger: bool = False,
 ) -> RegretCertificate:
     """Return the certificate, in the reward's unit and with its notes.
 
@@ -338,13 +351,12 @@ def _regret(
         most: name -> upper bound on the regret, on the unit scale.
         delta: joint error probability of all bounds.
         evidence: p-value of "the propensities are not too small".
-        why_not: why no bound is given; None if one is.
+        found: the results of the policy; `contradicted` is why no bound is given.
+        over_logger: whether one of the others is the logging policy.
     """
-    request, log = made.request, made.log
+    request, log, why_not = made.request, made.log, found.contradicted
     policies, digest = sums[0][0], sums[1]
-    notes = list(as_notes(log.propensity_caveats, "propensity-error"))
-    if log.columns.unit is not None:
-        notes.append(unit_note(log.columns.unit))
+    notes = notes_on_rows(log, found, over_logger and why_not is None)
     if why_not is not None:
         notes.append(refusal(why_not))
     elif min(most.values()) >= 1.0:
@@ -368,8 +380,9 @@ def _regret(
         cost=log.columns.cost,
         log_digest=digest.text(log.actions),
         created=now(),
-        notes=(*notes, *log.caveats),
+        notes=(*notes, *found.method.assumptions, *log.caveats),
         bound=request.methods[SELF].name,
+        logger=declared_logger(log),
     )
 
 

@@ -55,6 +55,7 @@ class ModelEstimate(Record):
     upper: float | None
     delta: float
     rows: int
+    """n: rows, or units if the log is by unit."""
     direct: float
     """Mean of sum_a pi(a|X) q(X, a): the estimate of the model alone."""
     correction: float | None
@@ -63,6 +64,7 @@ class ModelEstimate(Record):
     cost: bool
     interval: str = "normal"
     guarantee: str = "asymptotic"
+    """"none" if there is no interval."""
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -336,7 +338,7 @@ def estimate_with_model(
         kind, gamma = correction.name, correction.gamma
         part = log.span * (found.value - float(sums.first[0]) / sums.total)
         notes = (*log.propensity_caveats, *_INDEPENDENT)
-    return ModelEstimate(
+    made = ModelEstimate(
         name=name,
         estimator=kind,
         gamma=gamma,
@@ -350,8 +352,11 @@ def estimate_with_model(
         correction=part,
         reward_range=log.reward_range,
         cost=log.columns.cost,
-        notes=notes,
+        notes=(*notes, *log.approximate_caveats),
     )
+    if log.chosen_by:
+        made = replace(made, lower=None, upper=None, guarantee="none")
+    return made
 
 
 _ERROR_OF_MODEL = (

@@ -61,6 +61,7 @@ class Slope(Record):
     half_width: float
     delta: float
     rows: int
+    """n: rows, or units if the log is by unit."""
     path: tuple[SlopePoint, ...]
     """Widest interval first."""
     guarantee: str = "none"
@@ -207,7 +208,7 @@ def slope(
         delta=delta,
         rows=sums.rows,
         path=tuple(path),
-        notes=log.propensity_caveats,
+        notes=(*log.propensity_caveats, *log.approximate_caveats),
     )
 
 

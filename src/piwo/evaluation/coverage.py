@@ -13,7 +13,7 @@ from piwo.checks import check_kind, is_number, shown
 from piwo.engines.state import State
 from piwo.errors import UsageError
 from piwo.evaluation.contradiction import contradiction, impossible, weight_p
-from piwo.evaluation.notes import as_notes, refusal
+from piwo.evaluation.notes import as_notes, refusal, unit_note
 from piwo.intervals.matching import check_actions_known, matched, name_of
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
@@ -239,6 +239,8 @@ def coverage(
     if why_not is not None:
         notes.append(refusal(why_not))
     notes += as_notes(log.propensity_caveats, "propensity-error")
+    if log.columns.unit is not None:
+        notes.append(unit_note(log.columns.unit))
     if not full:
         notes.append(
             Note(

@@ -253,6 +253,7 @@ def _evaluation(
         horizon=request.horizon,
         unit=log.columns.unit,
         units=log.columns.units_of(sums.rows),
+        logger=log.logger,
         copies=found.copied,
         no_interval=found.no_interval,
     )

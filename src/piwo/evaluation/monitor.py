@@ -163,7 +163,7 @@ class Monitor:
         log.columns.require_single_rows(
             "a monitor", "evaluate the whole log by unit each time, with a horizon in units"
         )
-        for caveat in log.propensity_caveats:
+        for caveat in (*log.propensity_caveats, *log.caveats):
             warn(caveat)
         self._check_scale(log.reward_range, log.columns.cost)
         ready, made = matched(log, {self.name: self.policy})

@@ -7,10 +7,21 @@ from collections.abc import Iterable, Iterator
 
 from piwo.evaluation.record import SUSPICIOUS, Evaluation
 from piwo.evaluation.result import PolicyResult
+from piwo.logs.log import Log
+from piwo.logs.provable import assumed_of_logger, unit_note
 from piwo.messages import Note, argument
 from piwo.visible import p_value
 
-__all__ = ["as_notes", "copies_note", "logger_note", "notes_of", "refusal", "unit_note"]
+__all__ = [
+    "as_notes",
+    "copies_note",
+    "learning_note",
+    "logger_note",
+    "notes_of",
+    "notes_on_rows",
+    "refusal",
+    "unit_note",
+]
 
 
 def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
@@ -26,6 +37,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _by_unit,
         _copies,
         _logger,
+        _learning,
         _mismatch,
         _contradicted,
         _never_logged,
@@ -33,6 +45,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _changed_rows,
         _asymptotic,
         _rate_cap,
+        _assumed_logger,
         _outside,
         _vacuous,
         _of_the_method,
@@ -114,6 +127,12 @@ def _logger(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: A
         yield logger_note("fixed", found.logger_changed)
 
 
+def _learning(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say what the improvement over a logger that learned is over."""
+    if made.logger == "learning" and made.baseline is None and made.improvement_lower is not None:
+        yield learning_note()
+
+
 def logger_note(declared: str | None, changed: tuple[int, int]) -> Note:
     """Return the note on a logger that gave equal contexts different propensities.
 
@@ -143,16 +162,39 @@ def logger_note(declared: str | None, changed: tuple[int, int]) -> Note:
     )
 
 
-def unit_note(unit: str) -> Note:
-    """Return the note on what a log by unit estimates, and what its statements assume.
+def notes_on_rows(log: Log, found: PolicyResult, over_logger: bool) -> list[Note]:
+    """Return what every certificate says of the rows: their propensities, copies, logger, units.
 
-    >>> unit_note("user").kind
-    'by-unit'
+    Args:
+        log: the rows.
+        found: the results of a policy.
+        over_logger: whether the certificate compares a policy with the logging policy.
+
+    >>> notes_on_rows.__name__
+    'notes_on_rows'
+    """
+    notes = [*as_notes(log.propensity_caveats, "propensity-error")]
+    if found.copied is not None:
+        notes.append(copies_note(found.copied))
+    if found.logger_changed is not None:
+        notes.append(logger_note("fixed", found.logger_changed))
+    if log.logger == "learning" and over_logger:
+        notes.append(learning_note())
+    if log.columns.unit is not None:
+        notes.append(unit_note(log.columns.unit))
+    return notes
+
+
+def learning_note() -> Note:
+    """Return the note on what an improvement over a logger that learned is over.
+
+    >>> learning_note().kind
+    'learning'
     """
     return Note(
-        f"by unit: each value of {unit!r} counts the same, with the mean over its rows; assumes "
-        "independent units, and that how many rows a unit has does not depend on the actions taken",
-        kind="by-unit",
+        f"the logger learned from earlier rows ({argument('logger', 'learning')}), so that it had "
+        "another policy in every row: improvements are over the average of the logger's policies",
+        kind="learning",
     )
 
 
@@ -264,6 +306,12 @@ def _rate_cap(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa:
         f"rows are few, as those of large weight are); without it the upper end is {without}",
         kind="rate-cap",
     )
+
+
+def _assumed_logger(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
+    """Say that the interval is one for independent rows, as of a fixed logger."""
+    if found.method.assumes_fixed_logger and made.guarantee != "none":
+        yield from assumed_of_logger(made.logger)
 
 
 def _outside(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001

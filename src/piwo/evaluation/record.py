@@ -111,6 +111,8 @@ class Evaluation(Record):
     standard errors and intervals are of units. None: rows count."""
     units: int | None = None
     """How many units there are; None without."""
+    logger: str | None = None
+    """The declared logger, "fixed" or "learning"; None: not declared."""
     copies: float | None = None
     """Estimated share of the rows that are copies of another row; None if none are known."""
     rate_cap: float | None = None
@@ -138,7 +140,7 @@ class Evaluation(Record):
     @property
     def over(self) -> str:
         """What the improvement is over, in words."""
-        return compared_with(self.baseline)
+        return compared_with(self.baseline, self.logger)
 
     def __str__(self) -> str:
         value, said = "not defined", None
@@ -225,12 +227,20 @@ def notes_together(evaluations: Sequence[Evaluation]) -> list[Note]:
     return own + shared
 
 
-def compared_with(baseline: str | None) -> str:
+def compared_with(baseline: str | None, logger: str | None = None) -> str:
     """Return what an improvement is over, in words.
+
+    Args:
+        baseline: its name; None: the logging policy.
+        logger: what was declared of the logger. One that learned had a policy in every row.
 
     >>> compared_with(None), compared_with("old.piwo")
     ('the logging policy', 'the baseline old.piwo')
+    >>> compared_with(None, "learning")
+    "the average of the logger's policies"
     """
+    if baseline is None and logger == "learning":
+        return "the average of the logger's policies"
     if baseline is None:
         return "the logging policy"
     return f"the baseline {visible(baseline)}"

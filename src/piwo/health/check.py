@@ -143,7 +143,7 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
         made = replace(made, context_gaps=tuple(_gaps(given, gaps)))
     if given.behavior is None and not any(gap.refused for gap in made.context_gaps):
         made = _with_repeats(made, given)
-    made = replace(made, unit_columns=unit_columns(log))
+    made = replace(made, unit_columns=unit_columns(log), caveats=log.caveats)
     if log.propensity_error is not None:
         made = replace(
             made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration

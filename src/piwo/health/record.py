@@ -186,6 +186,8 @@ class Health(Record):
     doubts: tuple[str, ...] = ()
     """Caveats of the propensities: estimated, or allowed to be too small
     (`Log.with_propensity_error`)."""
+    caveats: tuple[str, ...] = ()
+    """Caveats of how the rows were read."""
     context_gaps: tuple[ContextGap, ...] = ()
     """The named context columns that have missing, NaN or infinite values."""
     calibration: tuple[CalibrationBin, ...] = ()

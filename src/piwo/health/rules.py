@@ -51,6 +51,7 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
         _rare_by_chance,
         _unlisted,
         _thinned,
+        _read,
     )
     found: list[HealthFinding] = []
     for rule in rules:
@@ -391,6 +392,12 @@ def _finding(
     kind: str, severity: Severity, text: str, heavy: Sequence[HeavyRow] = ()
 ) -> HealthFinding:
     return HealthFinding(kind, severity, rendered(text), tuple(row.row for row in heavy))
+
+
+def _read(health: Health) -> Iterator[HealthFinding]:
+    """Damage to files may have gone unnoticed."""
+    for text in health.caveats:
+        yield _finding("unverified", "note", text)
 
 
 def _counted(number: float, what: str) -> str:

@@ -68,7 +68,9 @@ class Bootstrap(Record):
     """Replicates without an estimate, as no row in them had any weight; they are left out of the
     interval."""
     rows: int
+    """n: rows, or units if the log is by unit."""
     guarantee: str = "asymptotic"
+    """"none" if there is no interval."""
     notes: tuple[str, ...] = ()
 
 
@@ -106,7 +108,7 @@ def bootstrap(
         n_jobs: workers, as joblib counts them; the numbers do not depend on it.
 
     Returns:
-        A `Bootstrap`.
+        A `Bootstrap`; without an interval if rows were chosen by what was decided or earned.
 
     Raises:
         DataError: for rows that break a rule, and for policies that do not fit the log.
@@ -131,7 +133,7 @@ def bootstrap(
     rows = _columns(log, ready[name], score, squares=chosen.squares)
     chosen = chosen.on(log.origin)
     found = _resampled(rows, chosen, replicates, delta, random_state, n_jobs)
-    return Bootstrap(
+    made = Bootstrap(
         name=name,
         estimator=estimator,
         gamma=score.gamma_equivalent,
@@ -142,8 +144,11 @@ def bootstrap(
         replicates=replicates,
         empty_replicates=found.empty_replicates,
         rows=rows.shape[1],
-        notes=log.propensity_caveats,
+        notes=(*log.propensity_caveats, *log.approximate_caveats),
     )
+    if log.chosen_by:
+        made = replace(made, lower=None, upper=None, guarantee="none")
+    return made
 
 
 def _in_units(log: Log, number: float | None) -> float | None:

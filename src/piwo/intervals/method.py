@@ -305,6 +305,11 @@ class IntervalMethod(ABC):
         )
 
     @property
+    def assumes_fixed_logger(self) -> bool:
+        """Whether it is about independent rows, so that nothing holds if the logger learned."""
+        return self.needs_fixed_logger or self.guarantee == "asymptotic"
+
+    @property
     def assumptions(self) -> tuple[Note, ...]:
         """The note of what the method assumes, which certificates repeat."""
         if isinstance(self.note, Note) and self.note.kind == "assumptions":

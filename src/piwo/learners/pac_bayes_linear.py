@@ -340,4 +340,5 @@ def _posterior_bound(sums: PosteriorSums, kl: float) -> PosteriorBound:
     assert best is not None
     low, value, score = best
     log = sums.log
-    return PosteriorBound(score, log.value(value), kl, log.value(low), log.propensity_caveats)
+    notes = (*log.propensity_caveats, *log.caveats)
+    return PosteriorBound(score, log.value(value), kl, log.value(low), notes)

@@ -135,7 +135,8 @@ class PosteriorSums:
             found.append((self._lower(score, value, kl), bet_of(score), value, score))
         low, _, value, score = max(found, key=lambda one: one[:2])
         log = self.log
-        return PosteriorBound(score, log.value(value), kl, log.value(low), log.propensity_caveats)
+        notes = (*log.propensity_caveats, *log.caveats)
+        return PosteriorBound(score, log.value(value), kl, log.value(low), notes)
 
     def certificate(
         self, weights: Floats, paid: float, delta: float, facts: Mapping[str, Any]

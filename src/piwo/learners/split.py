@@ -51,7 +51,8 @@ class Split:
         if kind is None:
             return cls(log)
         if kind == "held-out":
-            tail = _checked_rows(log, tail)
+            log = _checked_rows(log, tail)
+            tail = tail or log.logger == "learning"
         if kind == "in-sample":
             return cls(log, log, {"training_rows": len(log), "log_rows": len(log)})
         seed = int(random_state)
@@ -98,8 +99,8 @@ class Split:
         return Split(training, test, facts)
 
 
-def _checked_rows(log: Log, tail: bool) -> bool:
-    """Return whether the last rows must be held out; raise if rows are copies of each other.
+def _checked_rows(log: Log, tail: bool) -> Log:
+    """Return the log, with a logger that learned if its rows show that; raise for copies of rows.
 
     If the logger, of which nothing is declared, learned from earlier rows, rows that are held out
     at random are no test: the actions of later rows reveal the rewards of earlier ones, on both
@@ -113,14 +114,13 @@ def _checked_rows(log: Log, tail: bool) -> bool:
         UsageError: if rows are copies of each other.
     """
     # The split looks at the keys.
-    tail = tail or log.logger == "learning"
     if not log.has_context or log.unprovable is not None:
-        return tail
+        return log
     # What was declared is not looked for.
     undeclared = log.logger is None and not tail and log.propensities_are_logged
     may_repeat = log.columns.key is None and log.columns.unit is None
     if not undeclared and not may_repeat:
-        return tail
+        return log
     propensities, rows = reduce(log, Joint((Repeats("propensities"), Repeats("rows"))))
     if may_repeat and rows.copied is not None:
         raise UsageError(
@@ -129,11 +129,11 @@ def _checked_rows(log: Log, tail: bool) -> bool:
         )
     changed = propensities.changed
     if not undeclared or changed is None:
-        return tail
+        return log
     warn(
         f"{changed[0]} of {changed[1]} pairs of a context and an action that were sampled have "
         "several propensities: the logger seems to have learned from earlier rows, so the last "
         f"rows are held out, not random ones; declare {argument('logger', 'learning')} or "
         f"{argument('logger', 'fixed')}"
     )
-    return True
+    return replace(log, logger="learning")

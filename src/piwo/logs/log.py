@@ -27,7 +27,7 @@ from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
 from piwo.logs.options import Logger, ReadOptions, check_logger
 from piwo.logs.propensity_error import PropensityErrorBound
-from piwo.logs.provable import unprovable, unverified
+from piwo.logs.provable import approximate, unprovable, unverified
 from piwo.logs.reader import (
     CountRows,
     FindRefused,
@@ -404,6 +404,14 @@ class Log:
     def caveats(self) -> tuple[Note, ...]:
         """Caveats about how the rows were read, to be shown with every result."""
         return (unverified(),) if self.unverified else ()
+
+    @property
+    def approximate_caveats(self) -> tuple[Note, ...]:
+        """Caveats to be shown with every result that is an approximation for independent rows.
+
+        Those of the propensities are not among them, as a reward model may not use propensities.
+        """
+        return (*approximate(self.columns, self.logger, self.chosen_by), *self.caveats)
 
     @property
     def assumption(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Whether anything can be proved from the rows of a log, whichever policy is asked about."""
+"""Whether anything can be proved from the rows of a log, and what results must say of the rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from piwo.logs.columns import Columns
 from piwo.messages import Note, argument
 
-__all__ = ["unprovable", "unverified"]
+__all__ = ["approximate", "assumed_of_logger", "unit_note", "unprovable", "unverified"]
 
 
 def unprovable(columns: Columns, logger: str | None, chosen_by: Sequence[str]) -> Note | None:
@@ -33,13 +33,78 @@ def unprovable(columns: Columns, logger: str | None, chosen_by: Sequence[str]) -
             kind="learning-units",
         )
     if chosen_by:
-        named = ", ".join(map(repr, chosen_by))
-        return Note(
-            f"the condition mentions {named}: rows were chosen by what was decided or earned, so "
-            "weights and rewards of the remaining rows are biased",
-            kind="condition",
-        )
+        return _chosen_note(chosen_by)
     return None
+
+
+def _chosen_note(chosen_by: Sequence[str]) -> Note:
+    """Return the note on rows that were chosen by what was decided or earned."""
+    named = ", ".join(map(repr, chosen_by))
+    return Note(
+        f"the condition mentions {named}: rows were chosen by what was decided or earned, so "
+        "weights and rewards of the remaining rows are biased",
+        kind="condition",
+    )
+
+
+def unit_note(unit: str) -> Note:
+    """Return the note on what a log by unit estimates, and what its statements assume.
+
+    >>> unit_note("user").kind
+    'by-unit'
+    """
+    return Note(
+        f"by unit: each value of {unit!r} counts the same, with the mean over its rows; assumes "
+        "independent units, and that how many rows a unit has does not depend on the actions taken",
+        kind="by-unit",
+    )
+
+
+def assumed_of_logger(logger: str | None) -> tuple[Note, ...]:
+    """Return the note of statements that are about independent rows, as of a fixed logger.
+
+    Args:
+        logger: what was declared of it.
+
+    >>> [note.kind for note in assumed_of_logger(None)], assumed_of_logger("fixed")
+    (['assumed-fixed'], ())
+    """
+    if logger == "fixed":
+        return ()
+    if logger is None:
+        return (
+            Note(
+                "assumes that the logger was fixed and did not learn from earlier rows, which "
+                f"nothing verifies; declare {argument('logger')}",
+                kind="assumed-fixed",
+            ),
+        )
+    return (
+        Note(
+            "the logger learned from earlier rows, so that rows depend on each other: this result, "
+            "which assumes independent rows, has no guarantee",
+            kind="learning-approximate",
+        ),
+    )
+
+
+def approximate(columns: Columns, logger: str | None, chosen_by: Sequence[str]) -> tuple[Note, ...]:
+    """Return the notes of every result that is an approximation for independent rows.
+
+    Args:
+        columns: of the log.
+        logger: what was declared of it.
+        chosen_by: the columns of decisions and rewards that the condition on the rows mentions.
+
+    >>> [note.kind for note in approximate(Columns(unit="user"), None, ["reward"])]
+    ['condition', 'by-unit', 'assumed-fixed']
+    """
+    notes: list[Note] = []
+    if chosen_by:
+        notes.append(_chosen_note(chosen_by))
+    if columns.unit is not None:
+        notes.append(unit_note(columns.unit))
+    return (*notes, *assumed_of_logger(logger))
 
 
 def unverified() -> Note:
