@@ -23,8 +23,8 @@ def words(text: str | None) -> str:
 @pytest.mark.parametrize(
     ("function", "texts"),
     [
-        (piwo.read, {name: role.help for name, role in ROLES.items()}),
-        (piwo.estimate_propensities, {x: role.help for x, role in UNLOGGED_ROLES.items()}),
+        (piwo.read, {name: role.text for name, role in ROLES.items()}),
+        (piwo.estimate_propensities, {x: role.text for x, role in UNLOGGED_ROLES.items()}),
         (piwo.Log.from_arrays, ARRAYS),
     ],
 )

@@ -35,7 +35,7 @@ def check(
     policy: Annotated[
         str | None,
         Parameter(
-            help="Policy to check the log for: uniform, logging, constant:LABEL or a file. "
+            help="The policy to check for: uniform, logging, constant:LABEL or a file. "
             "[default: uniform]",
             show=True,
         ),

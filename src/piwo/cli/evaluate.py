@@ -44,8 +44,7 @@ BaselineOption = Annotated[
     str | None,
     Parameter(
         name="--baseline",
-        help="Policy to compare with: a policy file, uniform or constant:LABEL. "
-        "[default: the logging policy]",
+        help="What to compare with: a policy, as for --policy. [default: the logging policy]",
         show=True,
     ),
 ]
@@ -57,7 +56,7 @@ def evaluate(
     gate: Annotated[
         bool,
         Parameter(
-            help="Exit with 1 unless every policy is certified better than --baseline.",
+            help="Exit with 1 unless all are certified better than --baseline.",
             show=True,
             show_default=False,
         ),

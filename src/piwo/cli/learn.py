@@ -33,15 +33,12 @@ def learn(
     *,
     out: Annotated[
         Path,
-        Parameter(
-            help="File for the policy and its certificate; an old one is replaced.", show=True
-        ),
+        Parameter(help="File for policy and certificate, replaced.", show=True),
     ],
     gate: Annotated[
         bool,
         Parameter(
-            help="Exit with 1 unless the policy is certified better than --baseline (default: "
-            "the logging policy); an old file is then kept.",
+            help="Exit with 1, and keep an old file, unless certified better.",
             show=True,
             show_default=False,
         ),

@@ -67,10 +67,8 @@ class LearnOptions:
     oracle: Annotated[
         str | None,
         Parameter(
-            help="How to search: auto (tries several, keeps the one certified best), "
-            f"{', '.join(ORACLES)}, or a posterior over linear policies: pac-bayes or "
-            "gibbs (needs piwo[sampler]). [default: auto; classifier with --score or "
-            "--gamma, or for unbounded rewards]",
+            help=f"auto (best of several), {', '.join(ORACLES)}, pac-bayes, gibbs. [default: "
+            "auto; classifier with --score, --gamma or unbounded rewards]",
             show=True,
         ),
     ] = None
@@ -111,14 +109,14 @@ class LearnOptions:
         str | None,
         Parameter(
             name=("--baseline", "--incumbent"),
-            help="For auto: policy to improve on: a policy file made without this log, uniform "
-            "or constant:LABEL. [default: the logging policy]",
+            help="For auto: policy to improve on, made without this log. [default: the logging "
+            "policy]",
             show=True,
         ),
     ] = None
     holdout: Annotated[
         float,
-        Parameter(help="Fraction of the rows held out for the certificate.", show=True),
+        Parameter(help="Fraction held out to certify.", show=True),
     ] = 0.5
     seed: Annotated[
         int, Parameter(help="Seed of the held-out split.", show=True, converter=whole)
@@ -127,9 +125,7 @@ class LearnOptions:
         bool,
         Parameter(help="Hold out the last rows, for a logger that learned from earlier ones."),
     ] = False
-    delta: Annotated[float, Parameter(help="Error probability of the certificate.", show=True)] = (
-        0.05
-    )
+    delta: Annotated[float, Parameter(help="Error probability of bounds.", show=True)] = 0.05
 
     def chosen_oracle(self, bounded: bool) -> str:
         """Return the name of the oracle; the default depends on the other options.

@@ -36,8 +36,8 @@ __all__ = [
 LogPaths = Annotated[
     list[str],
     Parameter(
-        help="Files, globs, addresses (s3://, https://), a DuckDB query (select ...), "
-        "duckdb:FILE#TABLE, postgresql://...#TABLE, spark:TABLE, 'spark:select ...'.",
+        help="Files, globs, https://..., a query (select ...), "
+        "duckdb:FILE#TABLE, postgresql://...#TABLE, spark:TABLE.",
         show=True,
     ),
 ]
@@ -60,7 +60,7 @@ def _role_options() -> list[tuple[str, Any, Any]]:
             kind = str | None
         if role.holds == "several columns":
             kind = list[str] | None
-            help_text += ", separated by commas or repeated"
+            help_text += " (a,b or repeated)"
         option = Parameter(help=f"{help_text}.")
         if role.common:
             option = Parameter(help=f"{help_text}.", show=True)
@@ -93,7 +93,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
     reward_range: Annotated[
         str,
         Parameter(
-            help="Declared range LO,HI of the reward (of -cost for costs).",
+            help="Range LO,HI of the reward (or of -cost).",
             show=True,
             allow_leading_hyphen=True,
         ),
@@ -101,7 +101,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
     actions: Annotated[
         str | None,
         Parameter(
-            help="Actions: a,b,c, @FILE with one a line, or 0..79. [default: from the log]",
+            help="a,b,c, or 0..79, or @FILE. [default: from the log]",
             show=True,
         ),
     ] = None
@@ -135,8 +135,9 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
     logger: Annotated[
         Literal["fixed", "learning"] | None,
         Parameter(
-            help="Whether the system that wrote the log was fixed, or learned from earlier "
-            "rows of it. learning: certificates use the last rows (see --time)."
+            help="fixed, or learning: it learned from rows of the log.",
+            show=True,
+            show_choices=False,
         ),
     ] = None
     estimate_propensities: Annotated[

@@ -32,9 +32,7 @@ __all__ = ["report"]
 def report(
     log: LogPaths,
     *,
-    out: Annotated[
-        Path, Parameter(help="The HTML file to write; an old one is replaced.", show=True)
-    ],
+    out: Annotated[Path, Parameter(help="The HTML file to write, replaced.", show=True)],
     baseline: BaselineOption = None,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = DEFAULT_COLUMNS,

@@ -206,13 +206,13 @@ class PolicyOptions:
     policy: Annotated[
         list[str] | None,
         Parameter(
-            help="uniform, logging, constant:LABEL or a policy file; may be repeated.",
+            help="uniform, logging, constant:LABEL, a file; repeatable.",
             show=True,
         ),
     ] = None
     policy_column: Annotated[
         list[str] | None,
-        Parameter(help="Column of the log with pi(action | context); may be repeated.", show=True),
+        Parameter(help="Column of pi(action | context); repeatable.", show=True),
     ] = None
 
     @property

@@ -47,7 +47,10 @@ class Role:
     """
 
     help: str
-    """What the column holds: for the documentation, and for the command's help."""
+    """What the column holds: for the documentation, and for the command's help, where that of a
+    common role fits into one line."""
+    detail: str = ""
+    """What the documentation says besides."""
     label: str = ""
     """What error messages and reports call it, if not by its name."""
     holds: Literal["labels", "number", "vector", "keys", "several columns"] = "number"
@@ -59,6 +62,13 @@ class Role:
     common: bool = False
     """Whether the command's short help lists it."""
 
+    @property
+    def text(self) -> str:
+        """What the documentation says of the column."""
+        if self.detail:
+            return f"{self.help}; {self.detail}"
+        return self.help
+
 
 class UnloggedRoles(TypedDict, total=False):
     """The columns of a log without propensities, as `piwo.estimate_propensities` takes them."""
@@ -66,7 +76,8 @@ class UnloggedRoles(TypedDict, total=False):
     action: Annotated[
         str,
         Role(
-            "column of the action taken; text stays text (01 is not 1)",
+            "column of the action taken",
+            detail="text stays text (01 is not 1)",
             holds="labels",
             default="action",
             common=True,
@@ -82,7 +93,7 @@ class UnloggedRoles(TypedDict, total=False):
     ]
     context: Annotated[
         str | Sequence[str],
-        Role("names or globs of context columns", holds="several columns", common=True),
+        Role("context columns, by names or globs", holds="several columns", common=True),
     ]
     policy_columns: Annotated[
         str | Sequence[str],
@@ -102,15 +113,17 @@ class UnloggedRoles(TypedDict, total=False):
     time: Annotated[
         str | None,
         Role(
-            "column of the time of the decision, which orders rows if the last ones are held out",
+            "time of the decision, for rows held out in time order",
+            detail="the order of the rows if there is none",
             holds="keys",
+            common=True,
         ),
     ]
     unit: Annotated[
         str | None,
         Role(
-            "column of the unit (a user, a session) whose rows depend on each other; statistics "
-            "and splits are then by unit, and each unit counts the same",
+            "units (users, sessions) whose rows depend on each other",
+            detail="statistics and splits are then by unit, and each unit counts the same",
             holds="keys",
             common=True,
         ),
@@ -127,7 +140,8 @@ class Roles(UnloggedRoles, total=False):
     propensity: Annotated[
         str | None,
         Role(
-            "column of mu(A | X), the probability of that action (default: propensity)",
+            "probability of the action taken (default: propensity)",
+            detail="column of mu(A | X)",
             common=True,
         ),
     ]
@@ -141,7 +155,8 @@ class Roles(UnloggedRoles, total=False):
     propensities: Annotated[
         str | None,
         Role(
-            "column of mu(. | X): lists in the order of actions, or objects {label: p}",
+            "probabilities of all actions: lists, or {label: p}",
+            detail="column of mu(. | X), lists in the order of the actions, or objects",
             label="propensity vector",
             holds="vector",
             common=True,
@@ -216,7 +231,7 @@ def documents_roles(
         for name, text in texts.items():
             meaning = text
             if isinstance(text, Role):
-                meaning = text.help
+                meaning = text.text
             lines += textwrap.wrap(
                 f"{name}: {meaning}.",
                 width=96,
