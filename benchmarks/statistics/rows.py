@@ -44,9 +44,14 @@ def rows(reps: int) -> list[Mapping[str, Any]]:
         # Each case is about what is refused or certified, whatever is warned of.
         warnings.simplefilter("ignore", piwo.PiwoWarning)
         for logger, before in ((None, "28/30"), ("fixed", "28/30"), ("learning", "0/15, tail")):
-            statement = f"certificate, {_declared('logger', logger)}"
-            found = [learning_logger(seed, logger) for seed in range(few)]
-            made.append(_row("the logger learned", statement, before, found))
+            declared = _declared("logger", logger)
+            each = [learning_logger(seed, logger) for seed in range(few)]
+            found = [_certificate_false(one) for one in each]
+            made.append(_row("the logger learned", f"certificate, {declared}", before, found))
+            # What the exit code of `piwo learn --gate` is about.
+            passed: list[Outcome] = [bool(one.certified) for one in each]
+            gate = "" if logger == "learning" else "passed"
+            made.append(_row("the logger learned", f"gate, {declared}", gate, passed))
         for unit in (None, "user"):
             found = [user_interval(seed, unit) for seed in range(reps)]
             statement = f"interval, {_declared('unit', unit)}"
@@ -119,8 +124,8 @@ def _improvement_false(found: piwo.Evaluation | piwo.Certificate | None) -> Outc
 # --- a logger that learned
 
 
-def learning_logger(seed: int, logger: Any) -> Outcome:
-    """Whether the certificate of a learned policy is false: every policy is worth 1/2.
+def learning_logger(seed: int, logger: Any) -> piwo.Certificate:
+    """Return the certificate of a learned policy on a log in which every policy is worth 1/2.
 
     In each of eight rounds all users come in random order. In the first four the logger draws one
     of four actions; then it takes a user's best one so far with probability 0.91.
@@ -149,6 +154,11 @@ def learning_logger(seed: int, logger: Any) -> Outcome:
     )
     made = piwo.PIWO(oracle=Ridge()).fit(log).certificate_
     assert made is not None
+    return made
+
+
+def _certificate_false(made: piwo.Certificate) -> Outcome:
+    """Whether a certificate states a value above 1/2, or an improvement, of which there is none."""
     assert made.value_lower is not None
     return made.value_lower > 0.5 or bool(_improvement_false(made))
 

@@ -20,6 +20,8 @@ REFUSED = {
 HONEST = {
     ("the logger learned", "certificate, no logger="),
     ("the logger learned", "certificate, logger='learning'"),
+    ("the logger learned", "gate, no logger="),
+    ("the logger learned", "gate, logger='learning'"),
     ("100 users of 50 rows", "interval, unit='user'"),
     ("60 users of 100 rows", "improvement, unit='user'"),
     ("bred candidates", "improvement, series=True"),
@@ -42,5 +44,6 @@ def test_statements_are_refused_or_false_at_most_as_often_as_delta(monkeypatch):
     others = now.keys() - REFUSED - HONEST - UNDECLARED
     assert others == {
         ("the logger learned", "certificate, logger='fixed'"),
+        ("the logger learned", "gate, logger='fixed'"),
         ("bred candidates", "improvement, series=False"),
     }

@@ -1,10 +1,12 @@
 """Propensities that may be too small: weights from the largest that the true ones may be."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import piwo
-from benchmarks.statistics.propensity_error import VALUE, evaluated, warned
+from benchmarks.statistics.propensity_error import VALUE, evaluated, noticed, warned, wrong
 from piwo.logs import Batch, PropensityErrorBound
 
 
@@ -182,3 +184,15 @@ def test_a_hidden_cause_within_its_sensitivity_keeps_the_bounds() -> None:
         assert safe.lower <= truth
         outside.append(plain.lower is not None and plain.lower > truth)
     assert np.mean(outside) > 0.9  # the log alone says 2/3
+
+
+@pytest.mark.statistics
+def test_an_error_in_the_window_breaks_intervals_and_check_notices_it() -> None:
+    """Docs/statistics.md: a twentieth too small, 10,000 rows, rewards of 0.9."""
+    case: dict[str, Any] = {"n": 10_000, "value": 0.9}
+    found = [evaluated(0.95, 1.0, seed, **case) for seed in range(40)]
+    assert 0.1 < np.mean([wrong(one, 0.9) for one in found]) < 0.45
+    assert all(noticed(0.95, seed, **case) for seed in range(10))
+    assert not any(noticed(1.0, seed, **case) for seed in range(10))
+    allowed = [evaluated(0.95, 1.06, seed, **case) for seed in range(40)]
+    assert not any(wrong(one, 0.9) for one in allowed)
