@@ -78,6 +78,7 @@ from piwo.bounds.rows_for_regret import (
     rows_for_regret_variance,
     rows_needed,
 )
+from piwo.bounds.truncated import truncated_upper
 from piwo.bounds.union import log_inv_delta
 from piwo.bounds.value import value_interval, value_lower, value_upper
 
@@ -151,6 +152,7 @@ __all__ = [
     "score_interval",
     "score_linear_lower",
     "score_lower",
+    "truncated_upper",
     "value_interval",
     "value_lower",
     "value_upper",

@@ -6,21 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.bounds.mixture import Horizon, check_horizon
+from piwo.bounds.truncated import highest_mean, useful_bets
 from piwo.checks import check_count, check_finite, check_positive, numbers
 from piwo.errors import UsageError
 from piwo.messages import argument
-from piwo.reductions.bets import FIRST_CELL, LAST_CELL
+from piwo.reductions.bets import CAPS, FIRST_CELL, LAST_CELL, THETA
 
 __all__ = ["TESTED", "rate_cap_log_e_values", "rate_cap_upper", "rows_by_weight"]
 
 FloatArray = npt.NDArray[np.float64]
 
-_THETA = 0.8
-"""The largest part of its wealth that a bet can lose; 1 - theta is the ratio of rate and cap that
-bets are best for."""
-_CAPS = 2.0 ** np.arange(-1, LAST_CELL)
-"""c_k, the numbers at which weights are truncated: edges of cells."""
-_HALVINGS = 100
 TESTED = (-10, 20)
 """Exponents of the cells in which the cap is tested; smaller and larger weights count there."""
 _RATES = np.arange(1, 8) / 8
@@ -75,27 +70,11 @@ def rate_cap_upper(
     check_positive("log_inv_delta", log_inv_delta)
     check_horizon(horizon)
     known = _checked(cells, rho)
-    bets = _THETA * rho / ((1.0 - rho) * _CAPS[: _size(n, rho, log_inv_delta, horizon)])
-    sums = np.array([_bet_sum(known, rho, bet, k) for k, bet in enumerate(bets)])
-    # log of K / delta: what the sum of the wealths must reach
-    goal = log_inv_delta + math.log(len(bets))
-
-    def refuted(mean: float) -> bool:
-        terms = sums - n * np.log1p(bets * mean)
-        peak = float(terms.max())
-        return peak + math.log(np.exp(terms - peak).sum()) > goal
-
-    if n == 0 or not refuted(0.0):
-        return rho
-    # where no bet alone reaches 1/delta, their average does not
-    low, high = 0.0, float((np.expm1(np.maximum(0.0, sums - log_inv_delta) / n) / bets).max())
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        if refuted(middle):
-            low = middle
-        else:
-            high = middle
-    return rho * (1.0 - low)
+    # lambda_k = theta rho / ((1 - rho) c_k)
+    bets = THETA * rho / ((1.0 - rho) * CAPS)
+    size = useful_bets(float(bets[1]), n, log_inv_delta, horizon)
+    sums = np.array([_bet_sum(known, rho, float(bets[k]), k) for k in range(size)])
+    return rho * (1.0 - highest_mean(sums, bets[:size], n, log_inv_delta))
 
 
 def rate_cap_log_e_values(cells: FloatArray, rho: float) -> FloatArray:
@@ -150,20 +129,6 @@ def rows_by_weight(cells: FloatArray) -> FloatArray:
     return found
 
 
-def _size(n: int, rho: float, log_inv_delta: float, horizon: Horizon) -> int:
-    """Return K; bets below log(1/delta) / N cannot reach 1/delta in N rows."""
-    if isinstance(horizon, str):
-        return len(_CAPS)
-    planned = n
-    if horizon is not None:
-        planned = horizon
-    if planned == 0:
-        return 1
-    # log2(theta rho N / ((1 - rho) log(1/delta)))
-    octaves = math.log2(_THETA * rho * planned / (1.0 - rho)) - math.log2(log_inv_delta)
-    return min(len(_CAPS), max(1, math.floor(octaves) + 2))
-
-
 def _bet_sum(cells: FloatArray, rho: float, bet: float, k: int) -> float:
     """Return a lower bound on S_k."""
     # The logarithm is concave in R, so a row with a reward between 0 and 1 counts at least as 1 - R
@@ -171,7 +136,7 @@ def _bet_sum(cells: FloatArray, rho: float, bet: float, k: int) -> float:
     # of a cell.
     edges = 2.0 ** np.arange(FIRST_CELL, LAST_CELL + 2)
     edges[0] = 0.0
-    held = np.minimum(edges, _CAPS[k])
+    held = np.minimum(edges, CAPS[k])
     total = 0.0
     for count, weight, factor in (
         (cells[:, 0], cells[:, 1], bet),

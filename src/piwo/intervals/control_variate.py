@@ -40,6 +40,8 @@ WEIGHTS: tuple[float, ...] = (1 / 5, *[1 / 15] * len(BASELINES))
 GAIN_SHIFTS: tuple[float, ...] = (0.0, 0.0, *(BASELINES[i][1] for i in GAIN_BASELINES))
 """The same for the improvement: w R + 1 - R, its form with the total variation, some baselines."""
 GAIN_WEIGHTS: tuple[float, ...] = (1 / 5, 1 / 5, *[1 / 10] * len(GAIN_BASELINES))
+TRUNCATED_SHARE = 0.05
+"""The part of the error of an upper end that bets on truncated weights have."""
 MODEL_WEIGHTS = (1 / 5, *[1 / 30] * len(BASELINES), *[2 / 15] * len(CUTS))
 """Weights in the pool with a reward model: the plain credit, the constants, the model."""
 MODEL_GAIN_WEIGHTS = (1 / 10, 1 / 10, *[1 / 15] * len(GAIN_BASELINES), *[2 / 15] * len(CUTS))
@@ -85,8 +87,18 @@ class ControlVariateInterval(IntervalMethod):
         half = evidence.log_inv_delta + np.log(2.0)
         bets = evidence.state.bets
         lower = self._pooled(bets.value, "value", evidence, half)
-        missed = self._pooled(bets.loss, "loss", evidence, half)
-        return bounds.Interval(lower, 1.0 - missed)
+        if not self.variates:
+            return bounds.Interval(lower, 1.0 - self._pooled(bets.loss, "loss", evidence, half))
+        own = half - math.log1p(-TRUNCATED_SHARE)
+        missed = self._pooled(bets.loss, "loss", evidence, own)
+        # the mass that truncation cuts off is worth at most 1
+        truncated = bounds.truncated_upper(
+            evidence.own[0].truncated,
+            evidence.rows,
+            half - math.log(TRUNCATED_SHARE),
+            horizon=evidence.horizon,
+        )
+        return bounds.Interval(lower, min(1.0 - missed, truncated))
 
     def value_lower(self, evidence: Evidence) -> float:
         """Return the raw lower bound on the value, at all of delta."""

@@ -8,7 +8,16 @@ import numpy.typing as npt
 from piwo.checks import numbers
 from piwo.logs.batch import Floats
 
-__all__ = ["BETS", "FIRST_CELL", "LAST_CELL", "bet_sums", "bet_sums_of_logs"]
+__all__ = [
+    "BETS",
+    "CAPPED_BETS",
+    "CAPS",
+    "FIRST_CELL",
+    "LAST_CELL",
+    "THETA",
+    "bet_sums",
+    "bet_sums_of_logs",
+]
 
 BETS: Floats = np.ldexp(32.0, -np.arange(48))
 """lam_j = 32 * 2^-j. All 48 are always summed, so states merge for any n, delta and horizon."""
@@ -17,6 +26,17 @@ BETS.flags.writeable = False
 FIRST_CELL, LAST_CELL = -32, 47
 """Exponents of the cells of `piwo.reductions.rate_cells`: cell i holds weights in [2^j, 2^(j+1))
 with j = FIRST_CELL + i; the first all smaller ones and 0 too, the last all larger ones."""
+
+CAPS: Floats = np.ldexp(1.0, np.arange(-1, LAST_CELL))
+"""c_k = 2^(k-1), k = 0, ..., 47: the numbers at which weights are truncated; edges of cells."""
+CAPS.flags.writeable = False
+
+THETA = 0.8
+"""The largest part of its wealth that a bet on truncated weights can lose in one row."""
+
+CAPPED_BETS: Floats = THETA / CAPS
+"""lam_k = theta / c_k: bets on sum_a min(pi_a, c_k mu_a) - min(w, c_k) R, which is >= -c_k."""
+CAPPED_BETS.flags.writeable = False
 
 
 def bet_sums(y: npt.ArrayLike) -> Floats:

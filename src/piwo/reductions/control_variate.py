@@ -10,7 +10,7 @@ import numpy as np
 
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.bets import BETS
+from piwo.reductions.bets import BETS, CAPPED_BETS, CAPS
 from piwo.reductions.blocks import BetSums, Partition, no_blocks
 from piwo.reductions.policy_reduction import credit_bets
 from piwo.reductions.vector_sums import VectorSums
@@ -54,6 +54,10 @@ class VariateState(State):
     """(C, B, 2 + J) by block, see `piwo.reductions.blocks.BetSums`."""
     loss_blocks: Floats = field(default_factory=lambda: no_blocks(len(BASELINES)))
     improvement_blocks: Floats = field(default_factory=lambda: no_blocks(1 + len(GAIN_BASELINES)))
+    truncated: Floats = field(default_factory=lambda: np.zeros(len(CAPS)))
+    """(48,) sums of log(1 + lam_k (sum_a min(pi(a|X), c_k mu(a|X)) - min(w, c_k) R)), with c_k of
+    `CAPS` and lam_k of `CAPPED_BETS`; for rewards with an upper end. Of rows of a unit, each over
+    their number."""
 
 
 def stacked(
@@ -116,7 +120,7 @@ class ControlVariates(VectorSums[VariateState]):
 
     def block(self, batch: Batch) -> VariateState:
         """Return the sums of a few rows."""
-        from piwo.reductions.kernels import truncated_masses
+        from piwo.reductions.kernels import add_truncated_bets, truncated_masses
 
         assert batch.propensities is not None
         pi = np.ascontiguousarray(self.policy.full(batch), np.float64)
@@ -127,8 +131,14 @@ class ControlVariates(VectorSums[VariateState]):
         truncated_masses(pi, mu, c, k, masses, distance)
         weights = self.weights(batch, pi[np.arange(len(batch)), batch.action])
         if batch.unit_starts is None and np.isfinite(weights.w).all():
-            return self._rows(weights.w, batch, masses, distance)
-        return self._any_rows(weights, batch, masses, distance)
+            state = self._rows(weights.w, batch, masses, distance)
+        else:
+            state = self._any_rows(weights, batch, masses, distance)
+        if self.bounded:
+            sums, share = np.zeros(len(CAPS)), batch.sampled(np.ones(len(batch)))
+            add_truncated_bets(pi, mu, weights.w, batch.reward, share, CAPS, CAPPED_BETS, sums)
+            state = replace(state, truncated=sums)
+        return state
 
     def _rows(self, w: Floats, batch: Batch, masses: Floats, distance: Floats) -> VariateState:
         """Return the sums of rows whose weights are finite."""

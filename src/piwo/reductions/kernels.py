@@ -13,6 +13,7 @@ four rows of a tile share one of `PLACES` products, so that the loops run along 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
     "add_efron_stein",
     "add_gains",
     "add_policy",
+    "add_truncated_bets",
     "hashed_blocks",
     "order_by_block",
     "truncated_masses",
@@ -41,6 +43,15 @@ _HUGE = 1e290
 _FLUSH = 1e280
 _BIG = 2.0**500
 _LOG_BIG = 500.0 * np.log(2.0)
+# Bits of float64: the smallest normal number, and the digits without the exponent.
+_NORMAL = 1 << 52
+_DIGITS = _NORMAL - 1
+# Of the bets on truncated weights: those from this one on are summed as products less 1, and the
+# logarithm is taken after so many rows.
+_WHOLE = 8
+_ROWS = 64
+# Rows that may lose more than this part of a small bet are added one by one, for the same reason.
+_DEEP = 0.05
 _POWERS = 5
 _LANES = 8
 
@@ -308,6 +319,96 @@ def truncated_masses(pi: Any, mu: Any, c: Any, k: Any, masses: Any, distance: An
         distance[t] = apart
         for i in range(pairs):
             masses[i, t] = sums[i]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"}, inline="always")
+def _masses_below(
+    t: int,
+    pi: Any,
+    mu: Any,
+    pi_bits: Any,
+    mu_bits: Any,
+    caps: Any,
+    light: Any,
+    heavy: Any,
+    masses: Any,
+) -> None:
+    """Write sum_a min(pi_a, c_k mu_a) of row t for each cap c_k = 1/2, 1, 2, 4, ..., in one pass.
+
+    pi and mu (n, K) are the distributions of two policies, and their bits; light and heavy are
+    zeros, and become zeros again.
+    """
+    count = len(caps)
+    least, most, total = count, 0, 0.0
+    for a in range(pi.shape[1]):
+        p, m = pi_bits[t, a], mu_bits[t, a]
+        # Those below the normal numbers add nothing, which makes the sum smaller: valid.
+        if p < _NORMAL or m < _NORMAL:
+            continue
+        # the first k with pi <= c_k mu, from exponents and digits
+        first = (p >> 52) - (m >> 52) + 1
+        if (p & _DIGITS) > (m & _DIGITS):
+            first += 1
+        first = max(0, min(count, first))
+        light[first] += pi[t, a]
+        heavy[first] += mu[t, a]
+        total += mu[t, a]
+        least, most = min(least, first), max(most, first)
+    for k in range(least):
+        masses[k] = caps[k] * total
+    # heavy[k + 1]: mu of the actions with pi > c_k mu
+    for k in range(most - 1, least - 1, -1):
+        heavy[k] += heavy[k + 1]
+    below = 0.0
+    for k in range(least, most):
+        below += light[k]
+        masses[k] = below + caps[k] * heavy[k + 1]
+    below += light[most]
+    for k in range(most, count):
+        masses[k] = below
+    for k in range(least, most + 1):
+        light[k] = 0.0
+        heavy[k] = 0.0
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def add_truncated_bets(  # noqa: C901 - one loop over the rows, whose numbers stay in registers
+    pi: Any, mu: Any, w: Any, reward: Any, share: Any, caps: Any, bets: Any, sums: Any
+) -> None:
+    """Add sum_t log(1 + bet (sum_a min(pi_a, c mu_a) - min(w, c) R)) to the sums of each (c, bet).
+
+    pi and mu (n, K) are the distributions of two policies in each row; c = 1/2, 1, 2, 4, .... A row
+    whose share (n,) is not 1 counts that much.
+    """
+    count = len(caps)
+    # Y >= -c, so a factor is at least 1/5. From _WHOLE on these are products less 1, which are
+    # exact for small bets.
+    products = np.ones(count)
+    products[_WHOLE:] = 0.0
+    pi_bits, mu_bits = pi.view(np.int64), mu.view(np.int64)
+    light, heavy, y = np.zeros(count + 1), np.zeros(count + 1), np.zeros(count)
+    for t in range(len(pi)):
+        _masses_below(t, pi, mu, pi_bits, mu_bits, caps, light, heavy, y)
+        earned, weight = reward[t], w[t]
+        if earned > 0.0:
+            for k in range(count):
+                y[k] -= earned * (weight if weight < caps[k] else caps[k])  # noqa: FURB136
+        if share[t] != 1.0 or weight * earned * bets[_WHOLE] > _DEEP:
+            for k in range(count):
+                sums[k] += share[t] * math.log1p(bets[k] * y[k])
+        else:
+            for k in range(_WHOLE):
+                products[k] *= 1.0 + bets[k] * y[k]
+            for k in range(_WHOLE, count):
+                x = bets[k] * y[k]
+                products[k] += x + products[k] * x
+        if t % _ROWS == _ROWS - 1 or t == len(pi) - 1:
+            for k in range(_WHOLE):
+                sums[k] += math.log(products[k])
+                products[k] = 1.0
+            for k in range(_WHOLE, count):
+                sums[k] += math.log1p(products[k])
+                products[k] = 0.0
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
