@@ -104,7 +104,7 @@ types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing/public_names.py
 	MYPYPATH=. $(BIN)/mypy benchmarks/*.py
-	MYPYPATH=. $(BIN)/mypy --explicit-package-bases benchmarks/statistics
+	MYPYPATH=. $(BIN)/mypy --explicit-package-bases benchmarks/statistics benchmarks/quality
 
 layers: $(VENV)/dev.stamp
 	PYTHONPATH=src $(BIN)/lint-imports

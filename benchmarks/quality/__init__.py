@@ -1,0 +1,48 @@
+"""How good learned policies are, and whether they harm: labeled data as logs, exact values.
+
+    python -m benchmarks.quality run [--confirm] [--full] [--seeds 1] [--sizes N ...]
+        [--sets NAME ...] [--learners NAME ...] [--jobs 2] [--data FOLDER] [--out quality.jsonl]
+    python -m benchmarks.quality table [--confirm] [--learners NAME ...] [--out quality.jsonl]
+
+A log: a data set (half of its rows, drawn with replacement), mean rewards of each class and
+action, a logging policy, a number of rows n, a seed. Policies are valued exactly on rows of the
+other half, from which no learner and no logger sees anything.
+
+Two halves. Settings are chosen on one and confirmed, once, on the other (--confirm). They were
+declared before anything was chosen, and share neither data sets nor seeds:
+
+- choose: digits (K = 10), penbased (10), satimage (6), segment (7), vowel (11), clusters-5,
+  network-50, clusters-200; seeds 0, 1, ...
+- confirm: cancer (K = 2), letter (26), bng-letter (26), network-20, clusters-100, network-500;
+  seeds 1000, 1001, ...
+
+The first five are those on which the pool of `piwo.Auto` was settled earlier. digits and cancer
+come with scikit-learn; clusters-K and network-K are synthetic, with K actions; the others are read
+from --data and left out if they are not there.
+
+Rewards (of the right action, of others): sharp .95, .05; paper 1, uniform on [0, 1); weak .2, .1;
+rare .06, .02; noise .7, .3, as coins for half of the actions and with little noise for the others;
+costs: .8, .1, less a cost of the action between 0 and .3. All but the last two are coins.
+
+Loggers: softmax(eta s) of a ridge regression s of the mean rewards, which are divided by their
+spread, on a tenth of the rows: eta .5, 5, 50, 500, and -5 (reversed); uniform; greedy with .1
+exploration.
+
+The table has, over all logs and by size, logger, rewards and data set:
+
+- gain: (value - logger)/(skyline - logger), the mean over seeds floored at -1 and averaged. The
+  skyline is the best of ridge, logistic regression and extra trees that see the reward of every
+  action. Logs whose logger is within .02 of the spread of the skyline have no gain.
+- harm: share of the logs with a value more than .01 of the spread below the logger's. The spread
+  is the difference between the largest and the smallest mean reward.
+- loses .1: the same with a tenth of the spread.
+
+By default each data set meets each logger and each kind of rewards once a seed, and the sizes take
+turns: 300, 1000, 3000, 10,000, where the data set has a quarter as many rows to learn from. --full:
+all sizes, and 100,000 and 1,000,000 where the data set has half as many.
+
+Results are written to --out as they are made, one line for each log and learner, and what is there
+is not computed again, so a run that was stopped continues. Remove the lines of a learner that has
+changed. Learners whose library is missing, or to whom a log is too large, are left out with the
+reason.
+"""

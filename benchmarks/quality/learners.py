@@ -1,0 +1,96 @@
+"""The learners: piwo's, and peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+import piwo
+from benchmarks.quality import peers
+from benchmarks.quality.worlds import World
+
+__all__ = ["DEFAULT", "LEARNERS", "Learner"]
+
+DEFAULT = "Auto()"
+"""What `piwo learn` runs."""
+
+Plays = Callable[[World], npt.NDArray[Any] | None]
+"""Codes (m,) or probabilities (m, K) on the fresh rows; None: the logging policy."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A way to learn, with what it needs and the largest log that it is asked to learn from."""
+
+    plays: Plays
+    library: str | None = None
+    rows: int = 1_000_000
+    """At most so many rows: beyond, it takes minutes."""
+    cells: int = 1_000_000_000
+    """At most so many rows x actions."""
+    actions: int = 1000
+
+    def refuses(self, rows: int, actions: int) -> str | None:
+        """Return why it is not run on a log of this size, or None."""
+        if self.library is not None and not peers.installed(self.library):
+            return f"{self.library} is not installed"
+        if rows > self.rows:
+            return f"more than {self.rows} rows"
+        if rows * actions > self.cells:
+            return f"more than {self.cells} rows x actions"
+        if actions > self.actions:
+            return f"more than {self.actions} actions"
+        return None
+
+
+def _policy(policy: piwo.policies.Policy, world: World) -> npt.NDArray[Any]:
+    if isinstance(policy, piwo.policies.DeterministicPolicy):
+        return policy.decide(policy.context(world.fresh), len(world.fresh))
+    return policy.distribution(policy.context(world.fresh), len(world.fresh))
+
+
+def _auto(world: World) -> npt.NDArray[Any] | None:
+    learner = piwo.Auto(random_state=world.seed).fit(world.log)
+    if isinstance(learner.policy_, piwo.policies.Logging):
+        return None
+    return _policy(learner.policy_, world)
+
+
+def _piwo(
+    score: piwo.scores.Score | None, oracle: piwo.oracles.Oracle | None, **given: Any
+) -> Plays:
+    def plays(world: World) -> npt.NDArray[Any]:
+        learner = piwo.PIWO(score, oracle, random_state=world.seed, **given)
+        return _policy(learner.fit(world.log).policy_, world)
+
+    return plays
+
+
+def _grid(world: World) -> npt.NDArray[Any]:
+    return _policy(piwo.PIWOGrid(random_state=world.seed).fit(world.log).policy_, world)
+
+
+LEARNERS: dict[str, Learner] = {
+    DEFAULT: Learner(_auto),
+    "PIWO(IX(), Softmax())": Learner(_piwo(piwo.IX(), piwo.oracles.Softmax())),
+    "softmax, gamma sqrt(d/n)": Learner(_piwo(piwo.IX(), piwo.oracles.Softmax(), certificate=None)),
+    "PIWO()": Learner(_piwo(None, None)),
+    "PIWOGrid()": Learner(_grid),
+    "logistic, gamma sqrt(d/n)": Learner(_piwo(None, None, certificate=None)),
+    "direct ridge": Learner(_piwo(None, piwo.oracles.Direct(), certificate=None)),
+    "depth-2 tree on IX gains": Learner(peers.policy_tree, rows=100_000),
+    "IPW learner of OBP": Learner(peers.ipw_learner, rows=100_000),
+    "POEM": Learner(peers.poem, rows=100_000),
+    "VW dm": Learner(peers.vw("dm"), "vowpalwabbit", rows=100_000),
+    "VW dr": Learner(peers.vw("dr"), "vowpalwabbit", rows=100_000),
+    "VW mtr": Learner(peers.vw_mtr, "vowpalwabbit", rows=10_000, cells=200_000),
+    "contextualbandits offset tree": Learner(
+        peers.offset_tree, "contextualbandits", rows=100_000, actions=100
+    ),
+    "contextualbandits DR": Learner(
+        peers.doubly_robust, "contextualbandits", rows=100_000, cells=200_000
+    ),
+}
