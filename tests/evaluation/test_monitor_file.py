@@ -154,10 +154,11 @@ def test_a_file_of_the_first_release_still_loads(path: Path) -> None:
     written = json.loads(path.read_text())
     assert list(written) == [
         "format", "version", "library", "name", "policy", "policy_digest", "delta", "horizon",
-        "reward_range", "cost", "moments", "bets", "doubted", "checksum",
+        "reward_range", "cost", "moments", "bets", "doubted", "fed", "checksum",
     ]  # fmt: skip
     one = {"estimated": "softmax", "factor": 2.0, "sensitivity": 1.0, "rows": 10}
     rewrite(path, lambda page: page.update(doubted=[one]))
+    rewrite(path, lambda page: page.pop("fed"))
     (note, _) = piwo.Monitor.load(path, COIN.policy).look().notes
     assert note.startswith("of 10 of the 300 rows: the propensities were estimated (softmax)")
 

@@ -10,6 +10,7 @@ from typing import Literal, Self
 
 from piwo import bounds
 from piwo.checks import a_kind, check_kind, check_path
+from piwo.engines.fingerprint import fingerprint
 from piwo.errors import UsageError, warn
 from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
 from piwo.evaluation.monitor_file import read_monitor, write_monitor
@@ -27,9 +28,15 @@ from piwo.records import Record
 from piwo.reductions import PolicyState, PolicySums
 from piwo.reductions.reduce import reduce
 from piwo.scores import IW
+from piwo.sources.table import TableSource
 from piwo.visible import visible_lines
 
 __all__ = ["Look", "Monitor"]
+
+_FEW_ROWS = 100
+"""Tables of so few rows may be alike by chance."""
+_MOST_DIGESTS = 1000
+"""Digests that a monitor keeps of what was added."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,7 @@ class Monitor:
         state: the sums so far.
         propensity_errors: how many of the rows came with which error bound of their propensities,
             see `ErrorBoundRows`.
+        fed: digests of what was added, to recognize what is added again; at most 1,000.
 
     Raises:
         UsageError: for a horizon that is not declared, and arguments out of range.
@@ -126,6 +134,7 @@ class Monitor:
     cost: bool = False
     state: PolicyState = PolicyState()  # noqa: RUF009 (frozen)
     propensity_errors: ErrorBoundRows = ErrorBoundRows()  # noqa: RUF009 (frozen)
+    fed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
@@ -150,16 +159,22 @@ class Monitor:
     def update(self, log: Log) -> Self:
         """Return the monitor with the rows of a log added. Each row may be added once.
 
+        Files that were added before, unchanged since, are refused; large tables that equal one that
+        was added before give a warning, as others could be alike. Nothing else shows it.
+
         Args:
             log: rows that came since.
 
         Raises:
             UsageError: for thinned logs, another reward range, a policy that plays whatever labels
-                were seen, or one that was learned from these rows.
+                were seen, one that was learned from these rows, and files that were added before.
             DataError: for rows that break a rule.
         """
         check_kind("log", log, Log, "; piwo.read makes one")
         log.require_provable("no bound holds")
+        log.require_unique_keys()
+        fed = _digests(log)
+        _check_new(self.fed, fed, f"the rows of {log.name}")
         log.columns.require_single_rows(
             "a monitor", "evaluate the whole log by unit each time, with a horizon in units"
         )
@@ -189,6 +204,7 @@ class Monitor:
             cost=log.columns.cost,
             state=self.state.merge(added),
             propensity_errors=self.propensity_errors.merge(errors),
+            fed=_kept(self.fed + fed),
         )
 
     def merge(self, other: Monitor) -> Self:
@@ -198,7 +214,8 @@ class Monitor:
             spends a delta.
 
         Raises:
-            UsageError: for monitors of another policy, delta, horizon or reward range.
+            UsageError: for monitors of another policy, delta, horizon or reward range, for the
+                monitor itself, and for one that has rows of the same files.
         """
         check_kind("other", other, Monitor)
         for what in ("name", "delta", "horizon"):
@@ -215,6 +232,11 @@ class Monitor:
             )
         if other.reward_range is None:
             return self
+        if other is self:
+            raise UsageError(
+                "got the monitor itself, expected one of other rows: each row would count twice"
+            )
+        _check_new(self.fed, other.fed, "rows of the other monitor")
         self._check_scale(other.reward_range, other.cost)
         return replace(
             self,
@@ -222,6 +244,7 @@ class Monitor:
             cost=other.cost,
             state=self.state.merge(other.state),
             propensity_errors=self.propensity_errors.merge(other.propensity_errors),
+            fed=_kept(self.fed + other.fed),
         )
 
     def look(self) -> Look:
@@ -343,3 +366,40 @@ def _same(one: Policy, other: Policy) -> bool:
     if one.kind == other.kind:
         digest = content_digest(one)
     return digest is not None and digest == content_digest(other)
+
+
+def _digests(log: Log) -> tuple[str, ...]:
+    """Return a digest of a log by which it is recognized when it is added again; none, or one.
+
+    It begins with "file" if it depends on the names, sizes and times of files, which no other rows
+    have, and with "rows" if it depends on the rows of a table alone.
+    """
+    source = log.source
+    if getattr(source, "files", ()) or getattr(source, "paths", ()):
+        kind = "file"
+    elif isinstance(source, TableSource) and source.rows > _FEW_ROWS:
+        kind = "rows"
+    else:
+        # Other queries and clusters may hold other rows by now; few rows are often alike.
+        return ()
+    return (f"{kind} {fingerprint((source.source_id(), log.selector))}",)
+
+
+def _kept(digests: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the smallest digests, so that monitors merge in any order."""
+    return tuple(sorted(set(digests))[:_MOST_DIGESTS])
+
+
+def _check_new(known: tuple[str, ...], added: tuple[str, ...], what: str) -> None:
+    """Raise, or warn, if something is added that was added before."""
+    again = set(known).intersection(added)
+    if any(digest.startswith("file") for digest in again):
+        raise UsageError(
+            f"{what} were added to this monitor before, expected rows that came since: each row "
+            "counts once"
+        )
+    if again:
+        warn(
+            f"{what} equal rows that were added to this monitor before; if they are the same, they "
+            "count twice and intervals are too narrow"
+        )

@@ -53,6 +53,7 @@ def write_monitor(path: Path, kind: str, digest: str | None, facts: Mapping[str,
         "moments": jsonable(asdict(state.moments)),
         "bets": bets,
         "doubted": [_error_bound_page(*one) for one in errors.each.items()],
+        "fed": list(facts["fed"]),
     }
     page["checksum"] = _checksum(page)
     write_file(path, json.dumps(page, indent=1, allow_nan=False).encode())
@@ -137,6 +138,8 @@ def _fields(page: dict[str, Any]) -> dict[str, Any]:
         "cost": page["cost"],
         "state": PolicyState(MomentState(**moments), BetState(**bets)),
         "propensity_errors": _error_bounds(page["doubted"]),
+        # absent from older files
+        "fed": tuple(map(str, page.get("fed", ()))),
     }
 
 

@@ -26,7 +26,7 @@ from piwo.logs.options import Logger
 from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.validation import Behavior
 from piwo.messages import argument
-from piwo.sources.dsjson import dsjson_source
+from piwo.sources.dsjson import EVENT_ID, dsjson_source
 from piwo.sources.filters import condition, mentioned
 from piwo.sources.frames import is_frame, refuse_twice, same_index, to_table, unmasked
 from piwo.sources.paths import files_of, kind_of
@@ -178,7 +178,8 @@ def read_dsjson(
         on_error: "skip" leaves out and counts lines of broken JSON instead of raising.
 
     Returns:
-        A `Log` with full propensity vectors, and row numbers that count events.
+        A `Log` with full propensity vectors, and row numbers that count events. If every event has
+        an `EventId`, that is the key: results refuse events that are there several times.
 
     Raises:
         DataError: for broken or contradictory events, with their line numbers, and for a log
@@ -222,6 +223,8 @@ def read_dsjson(
     columns = Columns(reward="cost", cost=True, propensities="propensities", context=context)
     if "weight" in source.schema.names:
         columns = replace(columns, weight="weight")
+    if EVENT_ID in source.schema.names and EVENT_ID not in context:
+        columns = replace(columns, key=EVENT_ID)
     if known is None:
         # `_label_Action` counts from 1.
         count = source.schema.field("propensities").type.list_size

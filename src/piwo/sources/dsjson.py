@@ -18,7 +18,10 @@ from piwo.sources.gzip_files import opened
 from piwo.sources.query import quoted
 from piwo.sources.table import TableSource
 
-__all__ = ["dsjson_source"]
+__all__ = ["EVENT_ID", "dsjson_source"]
+
+EVENT_ID = "EventId"
+"""The field of an event that no other event has, and the column of it."""
 
 _CHUNK = 1 << 24
 """Bytes of a file that are parsed at once."""
@@ -128,8 +131,8 @@ def dsjson_source(
     """Return the events of dsjson files as columns in memory.
 
     The columns are action, cost, propensity, propensities (in the order of `c._multi`), weight if
-    an event has a `pdrop`, and one for each context path. The source's `skipped` counts the lines
-    that are not events, by reason.
+    an event has a `pdrop`, EventId if every event has one, and one for each context path. The
+    source's `skipped` counts the lines that are not events, by reason.
 
     Args:
         files: their paths.
@@ -206,6 +209,7 @@ def _parsed(places: Sequence[str]) -> str:
         select number, line,
                case when valid then json_transform(line, '{_SHAPE}') end as e,
                case when valid then json_type(line, {types}) end as types,
+               case when valid then json_extract_string(line, '$.{EVENT_ID}') end as event,
                case when valid then json_keys(line, {_sql_list(places)}) end as keys
         from (select number, line, json_valid(line) as valid from chunk)
     """
@@ -257,7 +261,8 @@ class _Reader:
                 f"t{i}"
             )
         self._query = f"""
-            select number, kind, try_cast(e.a as BIGINT[]) as a, e.p as p, e._label_cost as cost,
+            select number, kind, event, try_cast(e.a as BIGINT[]) as a, e.p as p,
+                   e._label_cost as cost,
                    coalesce(e.pdrop, 0) as pdrop, len(e.c._multi) as k,
                    case when kind = 'event' then case {rules} end end as fault {extra}
             from (select *, {_KIND} as kind from ({_parsed(list(places))})) order by number
@@ -342,6 +347,8 @@ class _Reader:
         dropped = events["pdrop"].to_numpy()
         if dropped.any():
             columns["weight"] = 1.0 / (1.0 - dropped)
+        if not events["event"].null_count:
+            columns[EVENT_ID] = events["event"]
         for i, path in enumerate(self.context):
             columns[path] = self._context_column(events, i)
         return pa.table(columns)
