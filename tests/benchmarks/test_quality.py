@@ -16,6 +16,8 @@ from benchmarks.quality.run import read
 from benchmarks.quality.tables import summary, tables
 from benchmarks.quality.worlds import missing, world
 
+pytestmark = pytest.mark.statistics
+
 CASE = Case("choose", "clusters-5", "sharp", "uniform", 300, 0)
 NOWHERE = Path("nowhere")
 
