@@ -30,9 +30,10 @@ exploration.
 
 The table has, over all logs and by size, logger, rewards and data set:
 
-- gain: (value - logger)/(skyline - logger), the mean over seeds floored at -1 and averaged. The
-  skyline is the best of ridge, logistic regression and extra trees that see the reward of every
-  action. Logs whose logger is within .02 of the spread of the skyline have no gain.
+- gain: (value - logger)/(skyline - logger), the mean over seeds floored at -1 and averaged, with
+  the standard error of this average. The skyline is the best of ridge, logistic regression and
+  extra trees that see the reward of every action. Logs whose logger is within .02 of the spread of
+  the skyline have no gain.
 - harm: share of the logs with a value more than .01 of the spread below the logger's. The spread
   is the difference between the largest and the smallest mean reward.
 - loses .1: the same with a tenth of the spread.

@@ -84,8 +84,8 @@ LEARNERS: dict[str, Learner] = {
     "depth-2 tree on IX gains": Learner(peers.policy_tree, rows=100_000),
     "IPW learner of OBP": Learner(peers.ipw_learner, rows=100_000),
     "POEM": Learner(peers.poem, rows=100_000),
-    "VW dm": Learner(peers.vw("dm"), "vowpalwabbit", rows=100_000),
-    "VW dr": Learner(peers.vw("dr"), "vowpalwabbit", rows=100_000),
+    "VW dm": Learner(peers.vw("dm"), "vowpalwabbit", cells=2_000_000),
+    "VW dr": Learner(peers.vw("dr"), "vowpalwabbit", cells=2_000_000),
     "VW mtr": Learner(peers.vw_mtr, "vowpalwabbit", rows=10_000, cells=200_000),
     "contextualbandits offset tree": Learner(
         peers.offset_tree, "contextualbandits", rows=100_000, actions=100

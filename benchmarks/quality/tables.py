@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ class Summary:
 
     logs: int
     gain: float
+    gain_error: float
+    """Standard error of the mean over the cells."""
     harm: float
     """Share of the logs with more than .01 of the spread lost."""
     loss: float
@@ -43,10 +46,9 @@ def summary(lines: Sequence[Line]) -> Summary:
 
     >>> log = dict(half="choose", data="vowel", rewards="weak", logger="uniform", size=300, seed=0)
     >>> log |= dict(logged=0.1, skyline=0.2, spread=0.1, stays=False, seconds=1.0)
-    >>> summary([log | {"value": 0.15}])
-    Summary(logs=1, gain=0.5, harm=0.0, loss=0.0, stays=0.0, seconds=1.0, failed=0)
-    >>> summary([log | {"value": 0.098}]).harm
-    1.0
+    >>> found = summary([log | {"value": 0.15}, log | {"value": 0.098, "size": 1000}])
+    >>> found.logs, round(found.gain, 2), round(found.gain_error, 2), found.harm
+    (2, 0.24, 0.26, 0.5)
     """
     valued = [line for line in lines if "value" in line]
     cells = defaultdict(list)
@@ -63,6 +65,7 @@ def summary(lines: Sequence[Line]) -> Summary:
     return Summary(
         logs=len(valued),
         gain=_mean(gains),
+        gain_error=_mean_error(gains),
         harm=_mean(change < -HARM),
         loss=_mean(change < -LOSS),
         stays=_mean([line["stays"] for line in valued]),
@@ -75,6 +78,12 @@ def _mean(numbers: Any) -> float:
     if len(numbers) == 0:
         return float("nan")
     return float(np.mean(numbers))
+
+
+def _mean_error(numbers: Sequence[float]) -> float:
+    if len(numbers) < 2:
+        return float("nan")
+    return float(np.std(numbers, ddof=1)) / math.sqrt(len(numbers))
 
 
 def tables(lines: Sequence[Line], names: Sequence[str]) -> str:
@@ -101,8 +110,9 @@ def _overall(by_name: Mapping[str, Sequence[Line]]) -> str:
         if one.failed:
             logs += f" ({one.failed} failed)"
         shares = [f"{100 * share:.1f} %" for share in (one.harm, one.loss)]
-        row = [name, f"{one.gain:.3f}", *shares, f"{100 * one.stays:.0f} %", f"{one.seconds:.1f}"]
-        rows.append([*row, logs])
+        gain = f"{one.gain:.3f} ± {one.gain_error:.3f}"
+        row = [name, gain, *shares, f"{100 * one.stays:.0f} %", f"{one.seconds:.1f}", logs]
+        rows.append(row)
     return _markdown(rows)
 
 

@@ -189,8 +189,8 @@ def test_the_tables_by_hand():
     ]
     parts = tables(lines, ["two", "one", "three"]).split("\n\n")
     assert parts[0].splitlines()[2:] == [
-        "| two | 1.000 | 0.0 % | 0.0 % | 0 % | 1.0 | 1 |",
-        "| one | 0.210 | 50.0 % | 0.0 % | 0 % | 1.0 | 2 |",
+        "| two | 1.000 ± nan | 0.0 % | 0.0 % | 0 % | 1.0 | 1 |",
+        "| one | 0.210 ± 0.290 | 50.0 % | 0.0 % | 0 % | 1.0 | 2 |",
     ]
     assert parts[1].splitlines() == [
         "| gain, harm % by size | 300 | 1000 |",
@@ -231,9 +231,9 @@ def test_the_table_has_one_half(tmp_path, capsys):
     both = [line(0.15, learner="POEM"), line(0.2, learner="POEM", half="confirm")]
     out.write_text("\n".join(map(json.dumps, both)), encoding="utf-8")
     assert main(["table", "--out", str(out)]) == 0
-    assert "| POEM | 0.500 |" in capsys.readouterr().out
+    assert "| POEM | 0.500 ± nan |" in capsys.readouterr().out
     assert main(["table", "--confirm", "--out", str(out)]) == 0
-    assert "| POEM | 1.000 |" in capsys.readouterr().out
+    assert "| POEM | 1.000 ± nan |" in capsys.readouterr().out
 
 
 def test_a_learner_that_fails_is_kept_as_a_failure(tmp_path, monkeypatch, capsys):
