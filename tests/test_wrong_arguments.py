@@ -242,8 +242,16 @@ EVALUATE: dict[str, Any] = {
 CALLS: dict[str, Call] = {
     **numbers_of_bounds(),
     **parameters_of_scores(),
+    "oracles.Boosting": (
+        fitted_oracle(oracles.Boosting),
+        {"steps": 2, "leaves": 3, "rate": 0.5, "least": 1, "random_state": 0},
+    ),
     "oracles.Classifier": (fitted_oracle(oracles.Classifier), {"model": None, "C": 1.0}),
     "oracles.Direct": (fitted_oracle(oracles.Direct), {"alpha": 1.0, "model": None}),
+    "oracles.DirectBoosting": (
+        fitted_oracle(oracles.DirectBoosting),
+        {"alpha": 1.0, "steps": 2, "leaves": 3, "rate": 0.5, "least": 1},
+    ),
     "oracles.Exhaustive": (fitted_oracle(oracles.Exhaustive), {"policies": [ONE, UNIFORM]}),
     "oracles.Ridge": (
         fitted_oracle(oracles.Ridge),
@@ -289,6 +297,17 @@ CALLS: dict[str, Call] = {
             "scale": [1.0] * 3,
             "offset": [0.0] * 3,
             "actions": range(3),
+            "features": None,
+        },
+    ),
+    "policies.Trees": (
+        policies.Trees,
+        {
+            "nodes": [[0, 0.5, 1, 0], [-1, 0, 0, 1.0], [-1, 0, 1, 1.0]],
+            "roots": [0],
+            "offset": [0.0] * 3,
+            "actions": range(3),
+            "width": 1,
             "features": None,
         },
     ),

@@ -28,6 +28,17 @@ TABLE = np.array(
     ]
 )
 
+NODES = [
+    [0, 0.25, 1, 0],
+    [1, 0.5, 3, 0],
+    [-1, 0, 2, 1.0],
+    [-1, 0, 0, 0.5],
+    [-1, 0, 1, 0.125],
+    [1, -0.25, 6, 0],
+    [-1, 0, 1, 0.5],
+    [-1, 0, 0, 0.25],
+]
+
 
 def greedy() -> LinearGreedy:
     from piwo.policies import LinearGreedy
@@ -94,6 +105,7 @@ def makers() -> dict[str, Callable[[], Policy]]:
         "classifier": lambda: classifier(greedy=True),
         "classifier-soft": lambda: classifier(greedy=False),
         "reward-models": reward_models,
+        "trees": lambda: p.Trees(NODES, [0, 5], [0.0, 0.25, 0.0, -np.inf], LABELS, width=2),
         "aligned": lambda: p.aligned(greedy(), Actions(["new", *sorted(LABELS)])),
     }
 
@@ -113,6 +125,7 @@ NAMES = (
     "classifier",
     "classifier-soft",
     "reward-models",
+    "trees",
     "aligned",
 )
 

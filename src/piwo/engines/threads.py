@@ -54,13 +54,21 @@ def on_threads(
     waiting = islice(_pieces(fragments), pieces, None)
     worker = partial(fold_fragment, task, stop=stop, report=report)
     # The pool uses all cores; a BLAS with threads of its own would compete.
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    workers = ThreadPoolExecutor(os.cpu_count() or 1, initializer=_without_threads)
+    with threadpool_limits(1, "blas"), workers as pool:
         try:
             yield _in_order(pool, worker, waiting)
         finally:
             # After an error, an interrupt, or when more rows would change nothing.
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _without_threads() -> None:
+    """Let OpenMP, whose setting is one for each thread, start no threads in a worker."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1, "openmp")
 
 
 def _pieces(fragments: Iterable[Fragment]) -> Iterator[Fragment]:

@@ -10,7 +10,15 @@ from piwo.checks import check_kind, check_positive, check_seed
 from piwo.errors import UsageError
 from piwo.learners.hyper_parameters import with_fitted_model
 from piwo.logs.log import Log
-from piwo.oracles import Classifier, Direct, Oracle, Ridge, Softmax
+from piwo.oracles import (
+    Boosting,
+    Classifier,
+    Direct,
+    DirectBoosting,
+    Oracle,
+    Ridge,
+    Softmax,
+)
 from piwo.oracles.oracle import check_used
 from piwo.scores import IW, IX, Score
 
@@ -83,26 +91,15 @@ def default_pool(random_state: int = 0) -> tuple[Candidate, ...]:
     >>> len(default_pool())
     6
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
     check_seed("random_state", random_state)
-
-    few = {
-        "max_iter": 40,
-        "learning_rate": 0.15,
-        "early_stopping": False,
-        "random_state": random_state,
-    }
-    trees = HistGradientBoostingClassifier(max_leaf_nodes=15, **few)
-    reward_trees = HistGradientBoostingRegressor(max_leaf_nodes=8, min_samples_leaf=5, **few)
     cautious, middle, _ = _SCORES
     return (
         Candidate("logistic", Classifier(), cautious, weight=4.0),
         Candidate("ridge", Ridge(standardize=True), middle),
         Candidate("softmax", Softmax(), middle, weight=4.0),
-        Candidate("boosted trees", Classifier(trees), cautious),
+        Candidate("boosted trees", Boosting(random_state=random_state), cautious),
         Candidate("direct ridge", Direct(30.0)),
-        Candidate("direct boosted trees", Direct(10.0, reward_trees)),
+        Candidate("direct boosted trees", DirectBoosting()),
     )
 
 

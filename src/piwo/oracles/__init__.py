@@ -1,5 +1,6 @@
 """Oracles: from gains to the policy that collects most of them."""
 
+from piwo.oracles.boosting import Boosting, DirectBoosting
 from piwo.oracles.classifier import Classifier
 from piwo.oracles.direct import Direct
 from piwo.oracles.exhaustive import Exhaustive
@@ -7,4 +8,13 @@ from piwo.oracles.oracle import Oracle
 from piwo.oracles.ridge import Ridge
 from piwo.oracles.softmax import Softmax
 
-__all__ = ["Classifier", "Direct", "Exhaustive", "Oracle", "Ridge", "Softmax"]
+__all__ = [
+    "Boosting",
+    "Classifier",
+    "Direct",
+    "DirectBoosting",
+    "Exhaustive",
+    "Oracle",
+    "Ridge",
+    "Softmax",
+]

@@ -125,9 +125,11 @@ def _logistic(examples: Examples, weight: Floats, log: Log, model: Any) -> Linea
     The model keeps its coefficients, from which the next fit starts.
     """
     from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
 
     context, center, scale = standardized(examples.context)
-    with warnings.catch_warnings(record=True) as caught:
+    # steps are short: threads of BLAS and OpenMP would mostly wait for each other, and spin
+    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(context, examples.action, sample_weight=weight)
     if any(issubclass(x.category, ConvergenceWarning) for x in caught):

@@ -94,6 +94,7 @@ class Softmax(Oracle):
         log: Log,
     ) -> LinearGreedy:
         from scipy.optimize import minimize
+        from threadpoolctl import threadpool_limits
 
         seen = np.unique(examples.action)
         climb = SoftmaxObjective(
@@ -105,9 +106,10 @@ class Softmax(Oracle):
             self.ridge,
         )
         start = np.zeros(len(seen) * (context.shape[1] + 1))
-        found = minimize(
-            climb, start, jac=True, method="L-BFGS-B", options={"maxiter": self.steps}
-        ).x
+        options = {"maxiter": self.steps}
+        # blocks of rows are small: threads of BLAS would mostly wait for each other, and spin
+        with threadpool_limits(1):
+            found = minimize(climb, start, jac=True, method="L-BFGS-B", options=options).x
         weights = found.reshape(len(seen), -1)
         coef = np.zeros((len(log.actions), context.shape[1]))
         # an action that was never rewarded is never played

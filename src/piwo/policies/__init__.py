@@ -17,6 +17,7 @@ from piwo.policies.reward_models import RewardModels
 from piwo.policies.row_wise import RowChoices, RowWise
 from piwo.policies.sampling import Decisions
 from piwo.policies.tabular import Tabular
+from piwo.policies.trees import Trees
 
 __all__ = [
     "DENSE_LIMIT",
@@ -39,6 +40,7 @@ __all__ = [
     "RowWise",
     "SavedPolicy",
     "Tabular",
+    "Trees",
     "Uniform",
     "aligned",
     "check_fits",

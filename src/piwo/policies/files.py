@@ -32,6 +32,7 @@ from piwo.policies.sameness import plain_numbers
 from piwo.policies.saving import FORMAT, FORMAT_VERSION, MAX_DEPTH, sklearn_version
 from piwo.policies.state import State
 from piwo.policies.tabular import Tabular
+from piwo.policies.trees import Trees
 
 __all__ = ["KINDS", "SavedPolicy", "load", "load_with_metadata"]
 
@@ -49,6 +50,7 @@ KINDS: Mapping[str, Callable[[State], Policy]] = {
     Mixture.kind: Mixture.from_state,
     RewardModels.kind: RewardModels.from_state,
     Tabular.kind: Tabular.from_state,
+    Trees.kind: Trees.from_state,
     Uniform.kind: Uniform.from_state,
 }
 """Every kind that a file can hold. A file names one of these; it cannot import anything by name."""

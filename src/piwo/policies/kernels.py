@@ -7,10 +7,20 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["add_known", "add_matched", "choose_many", "drifts"]
+__all__ = [
+    "add_known",
+    "add_matched",
+    "choose_many",
+    "decide_by_masks",
+    "decide_by_trees",
+    "drifts",
+    "lay_out",
+]
 
 TILE = 256
 """Rows a tile: its transposed context and its scores stay in the first two caches."""
+TREE_TILE = 128
+"""Rows that visit one tree after the other."""
 RECHECKED = 64
 """Rows that are decided again together, in double precision."""
 _FINER = 2.0**-28
@@ -248,3 +258,127 @@ def add_known(codes: Any, kinds: Any, rewards: Any, sums: Any) -> None:
                 lanes[lane] += flat[first[r] + np.uint64(taken[r])]
         for lane in range(_LANES):
             sums[p] += lanes[lane]
+
+
+@njit(nogil=True, cache=True)
+def lay_out(  # noqa: C901 (four short loops)
+    column: Any, child: Any, roots: Any, owner: Any, first: Any, below: Any
+) -> bool:
+    """Number the leaves of each tree from left to right; return False if trees share nodes.
+
+    column, child (N,): the nodes, children after parents, column < 0: a leaf; roots (T,). Written:
+    owner (N,), the tree of a node, -1: none; below (N,), how many leaves a node has under it; first
+    (N,), the number of the first of them in its tree.
+    """
+    owner[:] = -1
+    for t in range(len(roots)):
+        if owner[roots[t]] >= 0:
+            return False
+        owner[roots[t]], first[roots[t]] = t, 0
+    parents = np.zeros(len(column), np.bool_)
+    for i in range(len(column)):
+        if column[i] >= 0:
+            for one in (child[i], child[i] + 1):
+                if parents[one] or owner[one] >= 0:
+                    return False
+                parents[one], owner[one] = True, owner[i]
+    for i in range(len(column) - 1, -1, -1):
+        below[i] = 1
+        if column[i] >= 0:
+            below[i] = below[child[i]] + below[child[i] + 1]
+    for i in range(len(column)):
+        if column[i] >= 0:
+            first[child[i]] = first[i]
+            first[child[i] + 1] = first[i] + below[child[i]]
+    return True
+
+
+@njit(nogil=True, cache=True)
+def decide_by_masks(
+    codes: Any,
+    node_column: Any,
+    node_code: Any,
+    node_mask: Any,
+    tree_nodes: Any,
+    tree_leaves: Any,
+    action: Any,
+    value: Any,
+    offset: Any,
+    out: Any,
+) -> None:
+    """Write the action with the highest sum of leaves in n rows, out (n,) int32.
+
+    codes (d, n) uint16: how many thresholds of its column are below each number; node_column,
+    node_code, node_mask: of the inner nodes, tree by tree: a row whose code is above node_code goes
+    right, so that only the leaves in the mask remain; tree_nodes, tree_leaves (T + 1,): where the
+    nodes and leaves of each tree begin; action, value: of the leaves, from left to right; offset
+    (K,). Trees have at most 16 leaves.
+    """
+    # Lucchese et al. 2015 (QuickScorer): no step depends on the last, so rows lie along the vector
+    # units. The exit leaf is the lowest bit that is left; a product with a de Bruijn sequence
+    # numbers it.
+    number = np.zeros(16, np.int64)
+    for i in range(16):
+        number[((0x09AF << i) & 0xFFFF) >> 12] = i
+    actions, every = len(offset), np.uint16(0xFFFF)
+    scores, top = np.empty((actions, TREE_TILE)), np.empty(TREE_TILE)
+    left = np.empty(TREE_TILE, np.uint16)
+    for start in range(0, codes.shape[1], TREE_TILE):
+        rows = min(TREE_TILE, codes.shape[1] - start)
+        for a in range(actions):
+            scores[a] = offset[a]
+        for t in range(len(tree_nodes) - 1):
+            left[:] = every
+            for j in range(tree_nodes[t], tree_nodes[t + 1]):
+                mine = codes[node_column[j], start : start + rows]
+                code, mask = node_code[j], node_mask[j]
+                for r in range(rows):
+                    left[r] &= mask if mine[r] > code else every
+            base = tree_leaves[t]
+            for r in range(rows):
+                bits = np.int64(left[r])
+                leaf = base + number[(((bits & -bits) * 0x09AF) & 0xFFFF) >> 12]
+                scores[action[leaf], r] += value[leaf]
+        _best_of(scores, top, out[start : start + rows])
+
+
+@njit(nogil=True, cache=True)
+def _best_of(scores: Any, top: Any, out: Any) -> None:
+    """Write the action with the highest score, the lowest code of equal ones; scores (K, tile)."""
+    top[:] = scores[0]
+    out[:] = 0
+    for a in range(1, len(scores)):
+        row = scores[a]
+        for r in range(len(out)):
+            better = row[r] > top[r]
+            top[r] = row[r] if better else top[r]
+            out[r] = a if better else out[r]
+
+
+@njit(nogil=True, cache=True)
+def decide_by_trees(
+    x: Any,
+    column: Any,
+    threshold: Any,
+    child: Any,
+    value: Any,
+    roots: Any,
+    offset: Any,
+    out: Any,
+) -> None:
+    """Write the action with the highest sum of leaves in n rows, node by node; out (n,) int32.
+
+    x (n, d); column, threshold, child, value (N,): the nodes, see `Trees`; roots (T,); offset (K,).
+    """
+    scores, top = np.empty((len(offset), TREE_TILE)), np.empty(TREE_TILE)
+    for start in range(0, len(x), TREE_TILE):
+        rows = min(TREE_TILE, len(x) - start)
+        for a in range(len(offset)):
+            scores[a] = offset[a]
+        for t in range(len(roots)):
+            for r in range(rows):
+                i = roots[t]
+                while column[i] >= 0:
+                    i = child[i] + (not x[start + r, column[i]] <= threshold[i])
+                scores[child[i], r] += value[i]
+        _best_of(scores, top, out[start : start + rows])

@@ -29,6 +29,8 @@ _INSTEAD = (
     "(policies.Function), or log its probabilities as a column"
 )
 """How to ship other models."""
+_SMALL = 2**20
+"""Numbers in a context that one thread fits as fast as several."""
 
 
 def model_bytes(model: Any) -> bytes:
@@ -282,9 +284,15 @@ def fitted_model(
     Raises:
         DataError: if the model refuses the data.
     """
+    from threadpoolctl import threadpool_limits
+
+    # Threads of OpenMP and BLAS do not pay for small tables, and spin if the machine is busy.
+    limit = None
+    if np.size(context) < _SMALL:
+        limit = 1
     try:
         # A cast to float32 may overflow: the model then reports the infinity.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with threadpool_limits(limit), np.errstate(over="ignore", invalid="ignore"):
             model.fit(context, target, **(fit_parameters or {}))
     except (TypeError, ValueError) as cause:
         line = " ".join(str(cause).split())[:200]
