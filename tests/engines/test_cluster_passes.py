@@ -60,7 +60,7 @@ JOBS = {
 @pytest.mark.parametrize(
     ("job", "context", "actions", "passes"),
     [
-        ("check", "x", None, 4), ("check", "shop", None, 5), ("check", "x", "abc", 3),
+        ("check", "x", None, 3), ("check", "shop", None, 3), ("check", "x", "abc", 2),
         ("evaluate", "x", None, 3), ("evaluate", "shop", None, 3), ("evaluate", "x", "abc", 2),
         ("ridge", "x", None, 5), ("ridge", "shop", None, 6), ("ridge", "x", "abc", 3),
         ("grid", "x", None, 5), ("grid", "shop", None, 6), ("grid", "x", "abc", 3),

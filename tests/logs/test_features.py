@@ -225,3 +225,32 @@ def test_damaged_descriptions(change: dict[str, Any]) -> None:
     (spec,) = Features((Feature("c", "hashed", size=64),)).to_spec()
     with pytest.raises((FileError, UsageError)):
         Features.from_spec([{**spec, **change}])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1.5, 2.5, 1.5, None, float("nan"), float("inf")]),
+        pa.array(["a", "b", "a", None, "", "1.5"]),
+        pa.array(["a", "b", "a", None, "", "1.5"]).dictionary_encode(),
+        pa.array([True, False, True, None, None, None]),
+        pa.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0], None, [3.0, 3.0], [float("inf"), 0.0]]),
+        pa.array([[1.0], [1.0, 0.0], [1.0], None, [], [0.0, 1.0]]),
+        pa.array([2**60, 2**61, 2**60, None, 0, -1]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_digests_are_equal_for_equal_values_and_finite(values: pa.Array) -> None:
+    encoded = Features.gaps(["x"]).with_digests().encode(pa.table({"x": values}))
+    found = encoded[:, 3]
+    assert found[0] == found[2]
+    assert found[0] != found[1]
+    assert np.isfinite(found).all()
+    # with the marks of what is missing, rows are equal if and only if values are
+    assert len(np.unique(encoded, axis=0)) == len(set(map(str, values)))
+
+
+def test_zeros_of_either_sign_have_one_digest() -> None:
+    features = Features.gaps(["x"]).with_digests()
+    one, other = features.encode({"x": [0.0, -0.0]})[:, 3]
+    assert one == other

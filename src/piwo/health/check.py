@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,7 +44,7 @@ from piwo.reductions import (
 )
 from piwo.reductions.reduce import reduce
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.repeats import Repeats, RepeatState
+from piwo.reductions.repeats import Repeats
 from piwo.scores import IW
 from piwo.scores.ratio import log1p_ratio, over_propensity
 
@@ -56,7 +56,9 @@ _BETS = BETS[2:26:2]
 
 
 def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
-    """Whether a log is fit to value policies, and what is wrong with it. One pass.
+    """Whether a log is fit to value policies, and what is wrong with it.
+
+    One pass; one more for a policy that reads the context, and one for columns that look like ids.
 
     The verdict is "unfit" if one of these holds; the limits have these reasons:
 
@@ -115,22 +117,18 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
         parts = (*parts, PolicySums(target, IW(), bounded=False), WeightHistogram(target))
     exact = unsupported_sums(log, target)
     sums = Joint((*parts, *exact))
-    looks = given.has_context and given.behavior is None
     used = {x.features for x in ready.values() if x.features is not None and x.needs_context}
-    gaps = GapState()
-    # Missing values are looked for in the same pass, unless the policy encodes the context its own
-    # way.
-    if looks and not used:
-        looked, look = _looking(log)
-        (table, evidence, of_uniform, spread, *rest), gaps = reduce(looked, Joint((sums, look)))
-    else:
+    # Missing values, copies, and what equal contexts show of the logger are looked for in the same
+    # pass, unless the policy encodes the context its own way.
+    looks, states = _looks(given), ()
+    if not looks:
         table, evidence, of_uniform, spread, *rest = reduce(log, sums)
-        # Missing values in the policy's own columns were refused; the other columns take a pass.
-        of_policies: set[str] = set()
-        for features in used:
-            of_policies.update(features.columns)
-        if looks and not set(given.columns.context) <= of_policies:
-            gaps = reduce(*_looking(given))
+    elif used:
+        table, evidence, of_uniform, spread, *rest = reduce(log, sums)
+        states = reduce(_described(given), Joint(tuple(looks.values())))
+    else:
+        both = Joint((sums, Joint(tuple(looks.values()))))
+        (table, evidence, of_uniform, spread, *rest), states = reduce(_described(log), both)
     known = {name: rest.pop().mean} if exact else {}
     state, histogram = rest or (of_uniform, spread)
     never = np.flatnonzero(table.count == 0)
@@ -139,10 +137,7 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     made = _measured(
         log, name, delta, table, evidence, even_sums, spread, state.moments, histogram, mass
     )
-    if gaps.count.size:
-        made = replace(made, context_gaps=tuple(_gaps(given, gaps)))
-    if given.behavior is None and not any(gap.refused for gap in made.context_gaps):
-        made = _with_repeats(made, given)
+    made = _seen(made, given, dict(zip(looks, states, strict=True)))
     made = replace(made, unit_columns=unit_columns(log), caveats=log.caveats)
     if log.propensity_error is not None:
         made = replace(
@@ -161,20 +156,48 @@ def _verdict(findings: Sequence[HealthFinding]) -> Verdict:
     return "fit"
 
 
-def _with_repeats(health: Health, log: Log) -> Health:
-    """Return the record with what equal contexts show of copies and of the logger; one pass."""
-    columns, parts = log.columns, dict[str, Repeats]()
+def _looks(log: Log) -> dict[str, Reduction[Any]]:
+    """Return what is looked for in the rows besides sums, by name; nothing with `behavior=`."""
+    columns, found = log.columns, dict[str, Reduction[Any]]()
+    if log.behavior is not None:
+        return found
+    marks = 0
+    if log.has_context:
+        marks = 3 * len(columns.context)
+        found["gaps"] = ContextGaps(marks)
     # A unique key was looked at, and rows of a unit may be equal.
     if columns.key is None and columns.unit is None:
-        parts["contents"] = Repeats("contents")
+        found["contents"] = Repeats("contents", marks)
         if log.has_context:
-            parts["rows"] = Repeats("rows")
+            found["rows"] = Repeats("rows", marks)
     if log.has_context and log.logger != "learning" and log.propensities_are_logged:
-        parts["propensities"] = Repeats("propensities")
-    if not parts:
+        found["propensities"] = Repeats("propensities", marks)
+    return found
+
+
+def _described(log: Log) -> Log:
+    """Return the log with its context encoded as what is missing, and which values are equal.
+
+    Values are not refused then, and levels of text need no pass of their own.
+    """
+    if not log.has_context:
+        return log
+    features = Features.gaps(tuple(context_kinds(log.columns.context, log.source)))
+    return replace(log, declared_features=features.with_digests(), declared_actions=log.actions)
+
+
+def _seen(health: Health, log: Log, states: Mapping[str, Any]) -> Health:
+    """Return the record with what `_looks` found: gaps, copies, and a logger that changed.
+
+    Args:
+        health: the record.
+        log: the rows.
+        states: by name.
+    """
+    if "gaps" in states:
+        health = replace(health, context_gaps=tuple(_gaps(log, states["gaps"])))
+    if not states or any(gap.refused for gap in health.context_gaps):
         return health
-    found: tuple[RepeatState, ...] = reduce(log, Joint(tuple(parts.values())))
-    states = dict(zip(parts, found, strict=True))
     copied = equal = changed = None
     if "rows" in states:
         copied = states["rows"].copied
@@ -184,14 +207,6 @@ def _with_repeats(health: Health, log: Log) -> Health:
         changed = states["propensities"].changed
     return replace(
         health, copies=copied, equal_rows=equal, logger=log.logger, logger_changed=changed
-    )
-
-
-def _looking(log: Log) -> tuple[Log, ContextGaps]:
-    """Return the log with its context encoded as what is missing, and the reduction for it."""
-    features = Features.gaps(tuple(context_kinds(log.columns.context, log.source)))
-    return replace(log, declared_features=features, declared_actions=log.actions), ContextGaps(
-        features.width
     )
 
 
@@ -465,7 +480,7 @@ class ContextGaps(Reduction[GapState]):
     """Reduction: sum_t X_t, for a context encoded as `piwo.logs.features.Features.gaps` says.
 
     Args:
-        width: 3 d, columns of the encoded context.
+        width: 3 d, the first columns of the encoded context.
     """
 
     width: int
@@ -487,4 +502,4 @@ class ContextGaps(Reduction[GapState]):
     def update(self, state: GapState, batch: Batch) -> GapState:
         """Return the counts with a batch added."""
         assert batch.context is not None
-        return state.merge(GapState(batch.context.sum(axis=0)))
+        return state.merge(GapState(batch.context[:, : self.width].sum(axis=0)))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from piwo.checks import real_array
 from piwo.errors import DataError, FileError, warn
 from piwo.logs.columns import match_names
-from piwo.logs.hashing import check_hash_size, hashed_places
+from piwo.logs.hashing import check_hash_size, hashed_places, key_numbers, scramble
 from piwo.messages import argument
 from piwo.sources.frames import is_frame, refuse_twice, to_table, unmasked
 from piwo.sources.query import ColumnType
@@ -33,7 +33,7 @@ __all__ = [
     "texts",
 ]
 
-Kind = Literal["number", "levels", "hashed", "vector", "gap"]
+Kind = Literal["number", "levels", "hashed", "vector", "gap", "digest"]
 Matrix: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 MISSING_ADVICE = (
@@ -47,7 +47,8 @@ MISSING_ADVICE = (
 class Feature:
     """One context column: a number, a level (one-hot), a hashed text, or a list of numbers.
 
-    A "gap" has three indicator columns: the value is missing, NaN, or infinite.
+    A "gap" has three indicator columns: the value is missing, NaN, or infinite. A "digest" has one
+    number, which is equal for equal values of any type, and finite.
 
     A hashed text fills `size` columns: MurmurHash3 of "column=value" chooses one of them and the
     sign of the 1 in it, as in `sklearn.feature_extraction.FeatureHasher(size)`. If values may be
@@ -144,12 +145,45 @@ def _fill_gap(item: Feature, values: pa.Array, out: Matrix) -> int:  # noqa: ARG
     return 0
 
 
+def _fill_digest(item: Feature, values: pa.Array, out: Matrix) -> int:
+    # 53 bits of a hash are a float64.
+    out[:, 0] = (_value_hashes(values, item.column) >> np.uint64(11)).astype(np.float64)
+    return 0
+
+
+def _value_hashes(values: pa.Array, column: str) -> npt.NDArray[np.uint64]:
+    """Return a hash of each value, (n,); of a list, of its entries and their places."""
+    values = decoded(values)
+    found = np.zeros(len(values), np.uint64)
+    if is_list(values.type):
+        lengths = pc.fill_null(pc.list_value_length(values), 0)
+        # The entries of a null list of fixed size are not in the flattened values.
+        counts = np.where(pc.is_null(values), 0, lengths).astype(np.int64)
+        rows = np.repeat(np.arange(len(values)), counts)
+        place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        entries = _value_hashes(values.flatten(), column)
+        np.add.at(found, rows, scramble(entries ^ scramble(place.astype(np.uint64))))
+        return scramble(found)
+    if pa.types.is_null(values.type):
+        return found
+    if is_number(values.type):
+        numbers = _numbers(values, column) + 0.0  # -0.0 is 0.0
+        return scramble(numbers.view(np.uint64))
+    coded = texts(values).dictionary_encode()
+    words = scramble(key_numbers(coded.dictionary, column).astype(np.uint64))
+    codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+    known = codes >= 0
+    found[known] = words[codes[known]]
+    return found
+
+
 _FILLS: Mapping[str, Callable[[Feature, pa.Array, Matrix], int]] = {
     "number": _fill_number,
     "levels": _fill_levels,
     "hashed": _fill_hashed,
     "vector": _fill_vector,
     "gap": _fill_gap,
+    "digest": _fill_digest,
 }
 """Kind of a column -> what writes its block, NaN for a missing value, and counts unseen levels."""
 
@@ -299,6 +333,15 @@ class Features:
         """
         return cls(tuple(Feature(name, "gap", size=3) for name in names))
 
+    def with_digests(self) -> Features:
+        """Return the features with a number for each value behind them, equal for equal values.
+
+        >>> found = Features.gaps(["age"]).with_digests().encode({"age": ["old", None, "old"]})
+        >>> bool(found[0, 3] == found[2, 3]), bool(found[0, 3] == found[1, 3])
+        (True, False)
+        """
+        return Features((*self.items, *(Feature(name, "digest") for name in self.columns)))
+
     @cached_property
     def width(self) -> int:
         """The number d of matrix columns."""
@@ -438,8 +481,8 @@ class Features:
                 f"the description of the context is damaged ({cause!r}); save the policy again"
             ) from None
         for item in items:
-            # Policies are not made from "gap", which only describes damage in a log.
-            if item.kind not in _FILLS or item.kind == "gap":
+            # Policies are not made from these, which only describe values in a log.
+            if item.kind not in _FILLS or item.kind in ("gap", "digest"):
                 raise FileError(
                     "the description of the context has a kind this version does not "
                     "know; update piwo"

@@ -124,6 +124,7 @@ class Repeats(Reduction[RepeatState]):
             "propensities": keys are pairs of a context and an action, numbers are propensities.
             "contents": keys are rows: context, action, reward and propensity. Rows of a log without
             context are all of one context.
+        first: the first column of the encoded context that counts.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -135,6 +136,7 @@ class Repeats(Reduction[RepeatState]):
     """
 
     of: Literal["rows", "propensities", "contents"]
+    first: int = 0
 
     @property
     def context(self) -> bool:
@@ -149,7 +151,7 @@ class Repeats(Reduction[RepeatState]):
         """Return the state with the rows of a batch added."""
         keys = np.zeros(len(batch), np.uint64)
         if batch.context is not None:
-            keys = context_hashes(batch.context)
+            keys = context_hashes(batch.context[:, self.first :])
         numbers = batch.propensity
         if self.of == "propensities":
             keys = scramble(keys ^ scramble(batch.action.astype(np.uint64)))
