@@ -289,6 +289,7 @@ CALLS: dict[str, Call] = {
     ),
     "policies.LinearStack": (policies.LinearStack, {"policies": [LINEAR, LINEAR]}),
     "policies.Logging": (policies.Logging, {"actions": range(3)}),
+    "policies.MajorityVote": (policies.MajorityVote, {"members": [ONE, UNIFORM]}),
     "policies.Mixture": (policies.Mixture, {"policies": [ONE, UNIFORM], "weights": [0.5, 0.5]}),
     "policies.RewardModels": (
         policies.RewardModels,
@@ -367,7 +368,10 @@ CALLS: dict[str, Call] = {
             "steps": 2,
         },
     ),
-    "Auto": (fitted(piwo.Auto), {**SPLIT, "pool": POOL, "extra": (), "refit": True}),
+    "Auto": (
+        fitted(piwo.Auto),
+        {**SPLIT, "pool": POOL, "extra": (), "refit": True, "keep": "logger"},
+    ),
     "CoverageScaled": (
         fitted(learners.CoverageScaled),
         {

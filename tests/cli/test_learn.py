@@ -368,11 +368,21 @@ def test_auto_says_when_the_logging_policy_stays(piwo, tmp_path: Path, roles) ->
     }  # fmt: skip
     pq.write_table(pa.table(table), tmp_path / "noise.parquet")
     out = tmp_path / "p.piwo"
+    words = ["learn", tmp_path / "noise.parquet", *roles, "--context", "x", "--out", out]
     with threadpool_limits(1, "openmp"):
-        done = piwo("learn", tmp_path / "noise.parquet", *roles, "--context", "x", "--out", out)
+        done = piwo(*words, "--keep", "logger")
     assert done.code == 0, done.err
     assert f"no policy was certified better; keep the current one ({out} records this" in done.out
     assert isinstance(library.load(out), library.policies.Logging)
+    with threadpool_limits(1, "openmp"):
+        done = piwo(*words, "--json")
+    made = done.document["certificate"]
+    assert (done.code, made["certified"], made["improvement_lower"]) == (0, False, None)
+    assert made["notes"][0].startswith("not proved better than the logging policy; chosen by ")
+    assert done.document["training"]["chosen"] == "guarded vote"
+    assert len(library.load(out).act(np.zeros((5, 1)), 0).actions) == 5
+    told = piwo(*words, "--keep", "me")
+    assert (told.code, "--keep got 'me', expected logger" in told.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def test_refit_says_that_nothing_is_proved_of_what_is_returned():
 
 def test_without_signal_the_logging_policy_stays():
     log = make_log(signal=0.0)
-    learner = piwo.Auto(QUICK).fit(log)
+    learner = piwo.Auto(QUICK, keep="logger").fit(log)
     assert learner.chosen_ == "logging"
     assert isinstance(learner.policy_, piwo.policies.Logging)
     assert not learner.certificate_.certified
@@ -231,7 +231,7 @@ def test_a_log_that_knows_its_policy_falls_back_to_one_that_acts():
         propensity=np.full(300, 1 / 3),
         behavior=uniform,
     )
-    learner = piwo.Auto(QUICK).fit(log)
+    learner = piwo.Auto(QUICK, keep="logger").fit(log)
     assert same_policy(learner.policy_, uniform)
     assert len(learner.policy_.act(n=3).actions) == 3
 
@@ -385,9 +385,9 @@ def test_luck_among_many_is_paid_for():
     in most.
     """
     logs, delta = 24, 0.5
+    learner = piwo.Auto(GUESSES, delta=delta, keep="logger")
     wrong = sum(
-        piwo.Auto(GUESSES, delta=delta).fit(guessers_log(seed, 200)).certificate_.improves
-        for seed in range(logs)
+        learner.fit(guessers_log(seed, 200)).certificate_.improves for seed in range(logs)
     )
     assert wrong <= delta * logs
 
@@ -399,7 +399,8 @@ def test_it_hardly_ever_harms():
     chosen = harm = luck = 0
     for seed in range(logs):
         often, gap = ((0.75, 0.15), (0.5, 0.5))[seed % 2]
-        learner = piwo.Auto(pool, refit=False).fit(guessers_log(seed, 300, often, gap))
+        log = guessers_log(seed, 300, often, gap)
+        learner = piwo.Auto(pool, refit=False, keep="logger").fit(log)
         path = learner.path_
         X = np.random.default_rng(98).integers(0, 2, (2000, len(GUESSES) + 1))
         worse = {
@@ -422,10 +423,9 @@ def test_what_is_certified_holds():
     # the logger plays actions 0 and 1 half of the time, each right on half of the contexts
     logged = 0.3 + 0.3 * 0.25
     for seed in range(40):
-        learner = piwo.Auto(QUICK, refit=False, random_state=seed).fit(
-            make_log(800, seed=seed, signal=0.3)
-        )
-        if learner.chosen_ != "logging":
+        log = make_log(800, seed=seed, signal=0.3)
+        learner = piwo.Auto(QUICK, refit=False, keep="logger", random_state=seed).fit(log)
+        if learner.certificate_.certified:
             certified += 1
             misses += learner.certificate_.improvement_lower > value(learner.policy_, 0.3) - logged
     assert 12 <= certified <= 28
@@ -631,9 +631,8 @@ def test_one_part_without_rewards(pool):
 
 def test_rows_to_learn_from_without_rewards():
     """All rewards are among the last rows, which are held out."""
-    learner = piwo.Auto([piwo.oracles.Classifier(), piwo.oracles.Ridge()], tail=True).fit(
-        rare_log(slice(300, 500))
-    )
+    pool = [piwo.oracles.Classifier(), piwo.oracles.Ridge()]
+    learner = piwo.Auto(pool, tail=True, keep="logger").fit(rare_log(slice(300, 500)))
     assert learner.chosen_ == "logging"
     assert "so it has nothing to learn from" in learner.rule_
     for name, point in learner.path_.items():

@@ -13,9 +13,12 @@ from piwo.messages import argument, rendered
 from piwo.records import Rule, SavedRecord, maybe, number, one_of, text, whole
 from piwo.visible import visible_lines
 
-__all__ = ["SHARED_RULES", "SUSPICIOUS", "Certificate", "Kind"]
+__all__ = ["NO_BOUND", "SHARED_RULES", "SUSPICIOUS", "Certificate", "Kind"]
 
 Kind = Literal["held-out", "in-sample"]
+
+NO_BOUND = "none"
+"""The `bound` of a record of estimates alone, kept with a policy for which nothing is proved."""
 
 SHARED_RULES: Mapping[str, Rule] = {
     "kind": one_of(*get_args(Kind)),
@@ -76,7 +79,8 @@ class Certificate(SavedRecord):
     policy."""
     bound: str = "mixture"
     """The method of both bounds: "mixture", from the propensities of the logged actions;
-    "mixture-cv", from those of all actions; or "PAC-Bayes"."""
+    "mixture-cv", from those of all actions; or "PAC-Bayes". "none": there are estimates alone, of
+    what each of several folds taught on the other rows."""
     delta: float = 0.05
     candidates: int = 1
     """Number of different policies certified on these rows, with those of earlier calls; the bounds
@@ -218,6 +222,8 @@ class Certificate(SavedRecord):
 
     def __str__(self) -> str:
         head = f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}"
+        if self.bound == NO_BOUND:
+            head = "no certificate: estimates on held-out folds"
         if self.assumes is not None:
             head += f", if {self.assumes}"
         lines = [head]

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from cyclopts import Group, Parameter
 
@@ -103,6 +103,13 @@ class LearnOptions:
             "certificate (--refit), or the certified policy (--no-refit). [default: "
             "--refit; with --gate, --no-refit]",
             negative="--no-refit",
+        ),
+    ] = None
+    keep: Annotated[
+        str | None,
+        Parameter(
+            help="For auto: logger saves the logging policy if nothing is certified better. "
+            "[default: a cautious policy that is not certified; with --gate, logger]",
         ),
     ] = None
     incumbent: Annotated[
@@ -220,7 +227,12 @@ class LearnOptions:
         if refit is None:
             # A gate asks for a certified policy, and one learned again has no certificate.
             refit = not gate
-        return piwo.Auto(incumbent=incumbent, refit=refit)
+        if self.keep not in {None, "logger"}:
+            raise UsageError(f"--keep got {self.keep!r}, expected logger")
+        keep: Literal["logger"] | None = None
+        if gate or self.keep is not None:
+            keep = "logger"
+        return piwo.Auto(incumbent=incumbent, refit=refit, keep=keep)
 
     def _refuse_score(self, why: str) -> None:
         """Raise if an option of the score was given.
@@ -249,7 +261,7 @@ class LearnOptions:
         Raises:
             UsageError: naming the first.
         """
-        options = {"--refit": self.refit, "--baseline": self.incumbent}
+        options = {"--refit": self.refit, "--keep": self.keep, "--baseline": self.incumbent}
         for option, given in options.items():
             if given is not None:
                 raise UsageError(

@@ -4,6 +4,7 @@ from piwo.learners.auto import Auto, PoolPoint
 from piwo.learners.coverage_scaled import CoverageScaled
 from piwo.learners.gibbs_linear import GibbsLinear
 from piwo.learners.grid import GridPoint, PIWOGrid
+from piwo.learners.guarded_vote import GuardedVote
 from piwo.learners.learner import Learner, SplitLearner
 from piwo.learners.normal_posterior import NormalPosterior
 from piwo.learners.nuts import Chains
@@ -23,6 +24,7 @@ __all__ = [
     "CoverageScaled",
     "GibbsLinear",
     "GridPoint",
+    "GuardedVote",
     "Learner",
     "LearningReport",
     "NormalPosterior",

@@ -1,4 +1,4 @@
-"""Auto: a pool of learners, and the best policy of those that are certified better."""
+"""Auto: a pool of learners, and the best policy of those that are certified better, if any is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import groupby
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from piwo.certificates.certificate import Certificate
 from piwo.certificates.certify import CertificateRequest
@@ -18,6 +18,7 @@ from piwo.errors import NothingToLearnError, PiwoWarning, UsageError, warn
 from piwo.evaluation.provenance import learned_from, overlaps
 from piwo.intervals.loggers import check_loggers
 from piwo.intervals.point import self_normalized
+from piwo.learners.guarded_vote import GuardedVote
 from piwo.learners.learner import SplitLearner, check_certifiable, check_log
 from piwo.learners.pool import Candidate, candidates, default_pool
 from piwo.learners.report import CandidateReport, LearningReport, score_facts
@@ -30,7 +31,10 @@ from piwo.reductions import MomentState
 from piwo.reductions.reduce import reduce
 from piwo.scores import Score
 
-__all__ = ["INCUMBENT", "LOGGING", "Auto", "PoolPoint"]
+__all__ = ["FALLBACK", "INCUMBENT", "LOGGING", "Auto", "PoolPoint"]
+
+FALLBACK = "guarded vote"
+"""The key of the policy that is returned without proof if nothing is certified."""
 
 LOGGING = "logging"
 """The key of the logging policy among the candidates."""
@@ -83,15 +87,16 @@ class _Outcome:
 
 @dataclass(eq=False, repr=False)
 class Auto(SplitLearner):
-    """Learn with a pool of learners; keep the best one certified to improve on the logging policy.
+    """Learn with a pool of learners: the best policy certified better, or else a cautious one.
 
     Answers: which policy should run, if it is unknown which learner suits the log? No single one
     always does: methods that ignore the propensities are the best on even and on bad loggers and
     harmful elsewhere, weighted ones the reverse. The pool has both kinds, linear and boosted; each
     candidate is certified on rows that it never saw. If none is certified better, the result is the
-    logging policy. With an `incumbent`, improvements are measured over it, and the result is the
-    incumbent if none is certified better. The same holds if no row has a reward above the lowest,
-    since nothing can be learned then.
+    policy of `GuardedVote`, which is cautious but not certified: `certificate_.certified` is False.
+    It is the logging policy with `keep="logger"`, if no row has a reward above the lowest (nothing
+    can be learned then), and if the rows contradict their propensities. With an `incumbent`,
+    improvements are measured over it, and the result is the incumbent if none is certified better.
 
     Formula: every candidate is learned from each part of the log and certified on the other, by the
     paired improvement bound LB_i = LB(E Y_i) - 1, Y_i = w_i R + 1 - R, at log(1/(s_i delta)); the
@@ -116,6 +121,8 @@ class Auto(SplitLearner):
             one.
         exchange: learn from the held-out part too, and certify that on the other part: half of
             delta is spent in each direction.
+        keep: "logger": keep the logging policy if nothing is certified better than it; None: learn
+            a policy without proof then.
         delta, holdout, random_state, tail: see `SplitLearner`. delta is the joint error probability
             of all certificates; the seed is also that of the boosted trees. With `tail` nothing is
             exchanged: the certified rows must come after the training rows.
@@ -126,8 +133,8 @@ class Auto(SplitLearner):
         certificate_: its certificate; if `policy_` is another one, `about` says so, and `certified`
             is None.
         refitted_: whether `policy_` was learned from all rows, and is not the certified one.
-        chosen_: its key in `path_`; "logging" for the logging policy (`log.behavior` if that is a
-            policy), "incumbent" for the incumbent.
+        chosen_: its key in `path_`; "guarded vote" for a policy without proof, "logging" for the
+            logging policy (`log.behavior` if that is a policy), "incumbent" for the incumbent.
         score_: the score that it was learned with; None for those, and for candidates without a
             score.
         incumbent_in_sample_: whether the incumbent is known to be learned from these rows: then no
@@ -155,6 +162,7 @@ class Auto(SplitLearner):
     incumbent: Policy | None = None
     refit: bool = True
     exchange: bool = True
+    keep: Literal["logger"] | None = None
 
     def fit(self, log: Log) -> Self:
         """Learn with every candidate, and choose.
@@ -173,6 +181,8 @@ class Auto(SplitLearner):
         check_log(log)
         check_flag("refit", self.refit)
         check_flag("exchange", self.exchange)
+        if self.keep not in (None, "logger"):
+            raise UsageError(f"{argument('keep')} is {self.keep!r:.80}, expected 'logger' or None")
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
                 "the rewards have no upper end, so no improvement can be certified; "
@@ -213,10 +223,14 @@ class Auto(SplitLearner):
                 f"better among {_count(outcomes)}"
             )
         self._settle(log, best)
+        # Propensities that the rows contradict are not learned with.
+        bounded = best.certificate.improvement_lower is not None
+        if self.chosen_ == LOGGING and self.keep is None and bounded:
+            self._fall_back(log, f"none of {_count(outcomes)} is certified better")
         return self
 
     def _report(self) -> LearningReport:
-        made, point = self.certificate_, self.path_[self.chosen_]
+        made = self.certificate_
         tried = []
         for name, one in self.path_.items():
             figures = {
@@ -240,7 +254,7 @@ class Auto(SplitLearner):
             columns=columns,
             facts={"chosen": self.chosen_, "refitted": self.refitted_},
             in_sample=self.incumbent_in_sample_,
-            stays=None if point.candidate is not None else _STAYS[self.chosen_],
+            stays=_STAYS.get(self.chosen_),
         )
 
     def _outcomes(
@@ -309,10 +323,30 @@ class Auto(SplitLearner):
             pool = candidates(self.pool, "pool")
         return (*pool, *candidates(self.extra, "extra"))
 
+    def _fall_back(self, log: Log, why: str) -> None:
+        """Set the policy that is learned without proof, if there is anything to learn from.
+
+        Args:
+            log: all rows.
+            why: why nothing else was chosen, in words.
+        """
+        try:
+            vote = GuardedVote(self.random_state).fit(log)
+        except NothingToLearnError:
+            return
+        if vote.chosen_ == "imitation" and isinstance(log.behavior, Policy):
+            # The log knows the policy itself.
+            return
+        self.chosen_, self.rule_ = FALLBACK, f"{why}; instead {vote.rule_}"
+        self.policy_ = vote.policy_
+        self.certified_policy_ = vote.policy_
+        self.certificate_ = vote.certificate_
+        self.path_[FALLBACK] = PoolPoint(None, vote.policy_, vote.certificate_)
+
     def _settle(self, log: Log, best: PoolPoint) -> None:
         """Set the policy that is returned, its certificate and its score."""
         one, certificate = best.candidate, best.certificate
-        self.certified_policy_: Policy = learned_from(log, best.policy)
+        self.certified_policy_ = learned_from(log, best.policy)
         self.policy_ = self.certified_policy_
         if one is None:
             self.score_: Score | None = None

@@ -504,7 +504,7 @@ class Log:
         tail = tail or self.logger == "learning"
         if self.selector is not None:
             raise UsageError("this log is already part of a split; split the whole log instead")
-        log = self._in_fixed_order(tail)
+        log = self.in_fixed_order(tail)
         cut = None
         if tail and log.columns.time is not None:
             cut = start_of_tail(log.source, log.unlabeled, holdout)
@@ -529,8 +529,12 @@ class Log:
             train, test = log.reestimated(train, test)
         return Split(train, test, train_rows, test_rows, notes)
 
-    def _in_fixed_order(self, tail: bool) -> Log:
-        """Return the same rows with row numbers, or keys, that are the same at every pass."""
+    def in_fixed_order(self, tail: bool = False) -> Log:
+        """Return the same rows with row numbers, or keys, that are the same at every pass.
+
+        Args:
+            tail: whether they must also be in the order of time.
+        """
         columns = self.columns.splitting(tail)
         log = replace(self, columns=columns)
         if columns.numbering is None and tail:

@@ -11,6 +11,7 @@ from piwo.policies.function import Function
 from piwo.policies.linear import LinearGreedy, LinearSoftmax
 from piwo.policies.linear_stack import LinearStack
 from piwo.policies.logged import Column, Logging
+from piwo.policies.majority_vote import MajorityVote
 from piwo.policies.mixture import Mixture
 from piwo.policies.policy import DeterministicPolicy, Policy, aligned
 from piwo.policies.reward_models import RewardModels
@@ -33,6 +34,7 @@ __all__ = [
     "LinearSoftmax",
     "LinearStack",
     "Logging",
+    "MajorityVote",
     "Mixture",
     "Policy",
     "RewardModels",

@@ -23,6 +23,7 @@ from piwo.policies.context_free import Constant, Uniform
 from piwo.policies.epsilon_greedy import EpsilonGreedy
 from piwo.policies.linear import LinearGreedy, LinearSoftmax
 from piwo.policies.logged import Column, Logging
+from piwo.policies.majority_vote import MajorityVote
 from piwo.policies.mixture import Mixture
 from piwo.policies.models import model_from
 from piwo.policies.policy import Aligned, Policy
@@ -47,6 +48,7 @@ KINDS: Mapping[str, Callable[[State], Policy]] = {
     LinearGreedy.kind: LinearGreedy.from_state,
     LinearSoftmax.kind: LinearSoftmax.from_state,
     Logging.kind: Logging.from_state,
+    MajorityVote.kind: MajorityVote.from_state,
     Mixture.kind: Mixture.from_state,
     RewardModels.kind: RewardModels.from_state,
     Tabular.kind: Tabular.from_state,

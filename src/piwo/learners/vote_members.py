@@ -1,0 +1,287 @@
+"""Members of the guarded vote that read unrewarded rows as evidence against the logged action."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.errors import NothingToLearnError
+from piwo.logs.batch import Floats
+from piwo.logs.log import Log
+from piwo.oracles import Oracle
+from piwo.oracles.examples import standardized
+from piwo.oracles.softmax import SoftmaxObjective
+from piwo.policies import Classifier as ClassifierPolicy
+from piwo.policies import Constant, LinearGreedy, LinearSoftmax, Policy
+from piwo.policies.models import weighted_model
+from piwo.scores import IX, Score
+
+__all__ = ["HalfBaseline", "PseudoLabels", "RewardLikelihood", "Rows", "imitation"]
+
+_STEPS = 60
+"""Of L-BFGS; stopping early regularizes."""
+_RIDGE = 2e-3
+_CREDIT = IX(0.1)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All rows of a log in memory.
+
+    >>> log = Log.from_arrays(context=[[1.0]], action=[0], reward=[1], propensity=[0.9])
+    >>> Rows.of(log).credit.tolist()
+    [1.0]
+    """
+
+    context: Floats
+    action: npt.NDArray[np.int32]
+    reward: Floats
+    credit: Floats
+    """(n,) s / (mu + 0.1), the gain of a reward of 1."""
+    weight: Floats
+    """(n,) sampling weights s."""
+
+    @classmethod
+    def of(cls, log: Log) -> Rows:
+        """Return the rows of a log with context."""
+        parts = []
+        for batch in log.each_batch(context=True):
+            assert batch.context is not None
+            ones = np.ones(len(batch))
+            credit = batch.sampled(_CREDIT.gains(batch.with_reward(ones)))
+            weight = batch.sampled(ones)
+            parts.append((batch.context, batch.action, batch.reward, credit, weight))
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        return cls(*columns)
+
+
+@dataclass(frozen=True)
+class _RowsOracle(Oracle):
+    """An oracle that learns one policy from all rows in memory, whatever the score."""
+
+    uses_score: ClassVar[bool] = False
+
+    def needs_rows(self) -> bool:
+        """True: sums do not suffice."""
+        return True
+
+    def solve_path(self, log: Log, scores: Sequence[Score]) -> list[Policy]:
+        """Return the same policy for every score; one pass over the log.
+
+        Raises:
+            NothingToLearnError: if no row has a reward.
+        """
+        self.fit_for(log)
+        rows = Rows.of(log)
+        if not (rows.reward > 0).any():
+            raise NothingToLearnError(
+                "no row has a reward above the lowest: there is nothing to learn from"
+            )
+        return [self._learned(rows, log)] * len(scores)
+
+    @abstractmethod
+    def _learned(self, rows: Rows, log: Log) -> Policy:
+        """Return the policy learned from the rows of a log."""
+
+
+@dataclass(frozen=True)
+class HalfBaseline(_RowsOracle):
+    """The softmax oracle with gains (R - m/2)/(mu + 0.1), m the mean reward.
+
+    Rows that earn less than half of the mean count against their action.
+    Source: `oracles.Softmax`; a baseline as in policy gradients (Williams 1992, REINFORCE).
+
+    >>> log = Log.from_arrays(
+    ...     context=[[0.0], [1.0]] * 50,
+    ...     action=[0, 1] * 50,
+    ...     reward=[1] * 100,
+    ...     propensity=[0.5] * 100,
+    ... )
+    >>> HalfBaseline().solve(log, IX(0.1)).act([[0.0], [1.0]]).actions.tolist()
+    [0, 1]
+    """
+
+    name: ClassVar[str] = "softmax with a baseline"
+
+    def _learned(self, rows: Rows, log: Log) -> Policy:
+        mean = float((rows.weight * rows.reward).sum() / rows.weight.sum())
+        gains = rows.credit * (rows.reward - 0.5 * mean)
+        gains /= max(float(np.abs(gains).mean()), np.finfo(np.float64).tiny)
+        # an action that was never rewarded is never played
+        seen = np.unique(rows.action[rows.reward > 0])
+        some = np.isin(rows.action, seen) & (gains != 0)
+        context, center, scale = standardized(rows.context)
+        climb = SoftmaxObjective(
+            context[some],
+            np.searchsorted(seen, rows.action[some]),
+            gains[some],
+            len(gains),
+            1.0,
+            _RIDGE,
+        )
+        found = _lowest(climb, len(seen), context.shape[1] + 1)
+        return _linear(found, seen, center, scale, log)
+
+
+@dataclass(frozen=True)
+class RewardLikelihood(_RowsOracle):
+    """The most likely right action, if one action in each context is right.
+
+    Formula: P(R = 1 | x, a) = .03 + .94 softmax(W x + b)_a, W and b by maximum likelihood with a
+    ridge penalty, on standardized columns; the policy plays the argmax. R between 0 and 1 counts as
+    a share of both. Propensities are not used. The two constants are fixed: if they are learned
+    too, the policy is at times worse by half of the reward range.
+
+    >>> log = Log.from_arrays(
+    ...     context=[[0.0], [1.0]] * 50,
+    ...     action=[0, 1] * 50,
+    ...     reward=[1] * 100,
+    ...     propensity=[0.5] * 100,
+    ... )
+    >>> RewardLikelihood().solve(log, IX(0.1)).act([[0.0], [1.0]]).actions.tolist()
+    [0, 1]
+    """
+
+    name: ClassVar[str] = "reward likelihood"
+
+    def _learned(self, rows: Rows, log: Log) -> Policy:
+        context, center, scale = standardized(rows.context)
+        seen, action = np.unique(rows.action, return_inverse=True)
+        table = np.column_stack([context, np.ones(len(context))])
+        each, share = np.arange(len(table)), rows.weight / rows.weight.sum()
+
+        def objective(parameters: Floats) -> tuple[float, Floats]:
+            weights = parameters.reshape(len(seen), -1)
+            pi = table @ weights.T
+            pi -= pi.max(axis=1, keepdims=True)
+            np.exp(pi, out=pi)
+            pi /= pi.sum(axis=1, keepdims=True)
+            mine = pi[each, action]
+            # q, the probability of R = 1
+            q = 0.03 + 0.94 * mine
+            value = float(share @ (rows.reward * np.log(q) + (1 - rows.reward) * np.log(1 - q)))
+            slope = share * (rows.reward / q - (1 - rows.reward) / (1 - q)) * 0.94 * mine
+            # d pi(A) = pi(A) (e_A - pi)
+            moved = pi * -slope[:, None]
+            moved[each, action] += slope
+            gradient = moved.T @ table
+            gradient[:, :-1] -= _RIDGE * weights[:, :-1]
+            size = 0.5 * _RIDGE * float((weights[:, :-1] ** 2).sum())
+            return size - value, -gradient.ravel()
+
+        found = _lowest(objective, len(seen), table.shape[1])
+        return _linear(found, seen, center, scale, log)
+
+
+@dataclass(frozen=True)
+class PseudoLabels(_RowsOracle):
+    """A classifier learned from rewarded rows, then again with labels for unrewarded ones.
+
+    A row with reward 0 gets the action that the first classifier finds most likely, except the
+    logged one, at half of its probability as weight. Source: self-training (Lee 2013).
+
+    Args:
+        model: a scikit-learn classifier with probabilities.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> log = Log.from_arrays(
+    ...     context=[[0.0], [1.0]] * 50,
+    ...     action=[0, 1] * 50,
+    ...     reward=[1] * 100,
+    ...     propensity=[0.5] * 100,
+    ... )
+    >>> learner = PseudoLabels(DecisionTreeClassifier())
+    >>> learner.solve(log, IX(0.1)).act([[0.0], [1.0]]).actions.tolist()
+    [0, 1]
+    """
+
+    model: Any = None
+    name: ClassVar[str] = "trees with pseudo-labels"
+
+    def _learned(self, rows: Rows, log: Log) -> Policy:
+        good, bad = rows.reward > 0, rows.reward <= 0
+        gains = (rows.credit * rows.reward)[good]
+        labels = np.unique(rows.action[good])
+        if len(labels) == 1:
+            return Constant(log.actions.labels[int(labels[0])], log.actions)
+        context, action, weight = rows.context[good], rows.action[good], gains / gains.mean()
+        model = weighted_model(self.model, context, action, weight)
+        if bad.any():
+            likely = np.zeros((int(bad.sum()), len(log.actions)))
+            likely[:, model.classes_] = model.predict_proba(rows.context[bad])
+            each = np.arange(len(likely))
+            likely[each, rows.action[bad]] = -1.0
+            other = likely.argmax(axis=1).astype(np.int32)
+            # 1/2 P(other action) s / (1 + 0.1)
+            pseudo = rows.weight[bad] * np.maximum(likely[each, other], 0.0) / 2.2
+            context = np.concatenate([context, rows.context[bad][pseudo > 0]])
+            action = np.concatenate([action, other[pseudo > 0]])
+            weight = np.concatenate([gains, pseudo[pseudo > 0]])
+            model = weighted_model(self.model, context, action, weight / weight.mean())
+        classes = [log.actions.labels[int(c)] for c in model.classes_]
+        return ClassifierPolicy(model, log.actions, log.features, classes=classes)
+
+
+def imitation(log: Log) -> Policy:
+    """Return a policy that takes each action about as often as the logger, given the context.
+
+    It is multinomial logistic regression of the logged actions, played at random.
+
+    >>> log = Log.from_arrays(
+    ...     context=[[0.0], [1.0]] * 50,
+    ...     action=[0, 1] * 50,
+    ...     reward=[1] * 100,
+    ...     propensity=[0.5] * 100,
+    ... )
+    >>> bool(imitation(log).probabilities([[0.0]])[0, 0] > 0.9)
+    True
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    rows = Rows.of(log)
+    seen = np.unique(rows.action)
+    if len(seen) == 1:
+        return Constant(log.actions.labels[int(seen[0])], log.actions)
+    context, center, scale = standardized(rows.context)
+    model = LogisticRegression(max_iter=100)
+    with warnings.catch_warnings():
+        # stopping early regularizes
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(context, rows.action, sample_weight=rows.weight)
+    weights = np.column_stack([model.coef_, model.intercept_])
+    if len(seen) == 2:
+        # scikit-learn has one row of coefficients for two classes: their difference
+        weights = np.vstack([-weights, weights]) / 2.0
+    greedy = _linear(weights, seen, center, scale, log)
+    return LinearSoftmax(greedy.coef, greedy.intercept, log.actions, features=log.features)
+
+
+def _lowest(
+    objective: Callable[[Floats], tuple[float, Floats]], actions: int, width: int
+) -> Floats:
+    """Return (actions, width) parameters after some steps of L-BFGS from 0."""
+    from scipy.optimize import minimize
+
+    start = np.zeros(actions * width)
+    options = {"maxiter": _STEPS}
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    return np.asarray(found.reshape(actions, width))
+
+
+def _linear(
+    weights: Floats, seen: npt.NDArray[Any], center: Floats, scale: Floats, log: Log
+) -> LinearGreedy:
+    """Return the greedy policy of weights on standardized columns; other actions are not played."""
+    coef = np.zeros((len(log.actions), len(center)))
+    offset = np.full(len(log.actions), -np.inf)
+    # w'(x - center)/scale + b = (w/scale)'x + b - (w/scale)'center
+    coef[seen] = weights[:, :-1] / scale
+    offset[seen] = weights[:, -1] - coef[seen] @ center
+    return LinearGreedy(coef, offset, log.actions, log.features)
