@@ -386,9 +386,7 @@ def test_luck_among_many_is_paid_for():
     """
     logs, delta = 24, 0.5
     learner = piwo.Auto(GUESSES, delta=delta, keep="logger")
-    wrong = sum(
-        learner.fit(guessers_log(seed, 200)).certificate_.improves for seed in range(logs)
-    )
+    wrong = sum(learner.fit(guessers_log(seed, 200)).certificate_.improves for seed in range(logs))
     assert wrong <= delta * logs
 
 
