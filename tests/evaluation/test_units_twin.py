@@ -20,7 +20,7 @@ from piwo import bounds
 from piwo.evaluation.provenance import learned_from
 from piwo.reductions.bets import bet_sums
 
-ROWS, UNITS, FILES, ACTIONS, DELTA = 30_000, 3_000, 7, ["x", "y", "z"], 0.1
+ROWS, UNITS, FILES, ACTIONS, DELTA = 30_000, 3_000, 4, ["x", "y", "z"], 0.1
 Floats = npt.NDArray[np.float64]
 
 
@@ -76,7 +76,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     size = -(-ROWS // FILES)
     for i in range(FILES):
         part = table.slice(i * size, size)
-        pq.write_table(part, folder / f"{i}.parquet", row_group_size=1_000)
+        pq.write_table(part, folder / f"{i}.parquet", row_group_size=3_000)
     log = piwo.read(
         str(folder / "*.parquet"),
         action="a",
