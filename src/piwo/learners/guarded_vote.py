@@ -62,7 +62,8 @@ class GuardedVote(Learner):
     votes learned from the other two: with r1 the mean reward of rows on which it agrees with the
     logger, and r0 that of all others, t = (r1 - r0) / se(r1 - r0). The vote with the larger t is
     the policy if t > 2. Otherwise nothing shows that its changes are improvements, and the policy
-    imitates the logger: multinomial logistic regression of the logged actions, played at random.
+    imitates the logger: a softmax of linear scores is fitted to the propensities of the logged
+    actions, and actions are drawn from it.
     Source: chosen on simulated logs, docs/quality.md.
 
     t uses no weights, so it is defined for loggers that hardly explore, too. It is not a test: if

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,6 +45,8 @@ class Rows:
     """(n,) s / (mu + 0.1), the gain of a reward of 1."""
     weight: Floats
     """(n,) sampling weights s."""
+    propensity: Floats
+    """(n,) mu(A_t | X_t)."""
 
     @classmethod
     def of(cls, log: Log) -> Rows:
@@ -56,7 +57,8 @@ class Rows:
             ones = np.ones(len(batch))
             credit = batch.sampled(_CREDIT.gains(batch.with_reward(ones)))
             weight = batch.sampled(ones)
-            parts.append((batch.context, batch.action, batch.reward, credit, weight))
+            known = (batch.context, batch.action, batch.reward)
+            parts.append((*known, credit, weight, batch.propensity))
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         return cls(*columns)
 
@@ -125,7 +127,7 @@ class HalfBaseline(_RowsOracle):
             1.0,
             _RIDGE,
         )
-        found = _lowest(climb, len(seen), context.shape[1] + 1)
+        found = _lowest(climb, len(seen), context.shape[1] + 1, _STEPS)
         return _linear(found, seen, center, scale, log)
 
 
@@ -151,32 +153,7 @@ class RewardLikelihood(_RowsOracle):
     name: ClassVar[str] = "reward likelihood"
 
     def _learned(self, rows: Rows, log: Log) -> Policy:
-        context, center, scale = standardized(rows.context)
-        seen, action = np.unique(rows.action, return_inverse=True)
-        table = np.column_stack([context, np.ones(len(context))])
-        each, share = np.arange(len(table)), rows.weight / rows.weight.sum()
-
-        def objective(parameters: Floats) -> tuple[float, Floats]:
-            weights = parameters.reshape(len(seen), -1)
-            pi = table @ weights.T
-            pi -= pi.max(axis=1, keepdims=True)
-            np.exp(pi, out=pi)
-            pi /= pi.sum(axis=1, keepdims=True)
-            mine = pi[each, action]
-            # q, the probability of R = 1
-            q = 0.03 + 0.94 * mine
-            value = float(share @ (rows.reward * np.log(q) + (1 - rows.reward) * np.log(1 - q)))
-            slope = share * (rows.reward / q - (1 - rows.reward) / (1 - q)) * 0.94 * mine
-            # d pi(A) = pi(A) (e_A - pi)
-            moved = pi * -slope[:, None]
-            moved[each, action] += slope
-            gradient = moved.T @ table
-            gradient[:, :-1] -= _RIDGE * weights[:, :-1]
-            size = 0.5 * _RIDGE * float((weights[:, :-1] ** 2).sum())
-            return size - value, -gradient.ravel()
-
-        found = _lowest(objective, len(seen), table.shape[1])
-        return _linear(found, seen, center, scale, log)
+        return _most_likely(rows, rows.reward, 0.03, _RIDGE, _STEPS, log)
 
 
 @dataclass(frozen=True)
@@ -231,46 +208,77 @@ class PseudoLabels(_RowsOracle):
 def imitation(log: Log) -> Policy:
     """Return a policy that takes each action about as often as the logger, given the context.
 
-    It is multinomial logistic regression of the logged actions, played at random.
+    Formula: min over W, b of sum_t -mu_t log q_t - (1 - mu_t) log(1 - q_t), mu_t the propensity of
+    the logged action and q_t = softmax(W X_t + b)_{A_t}, on standardized columns; actions are drawn
+    from the softmax. A softmax of linear scores is matched exactly by a few rows, as propensities
+    are less noisy than actions.
 
     >>> log = Log.from_arrays(
     ...     context=[[0.0], [1.0]] * 50,
     ...     action=[0, 1] * 50,
     ...     reward=[1] * 100,
-    ...     propensity=[0.5] * 100,
+    ...     propensity=[0.9] * 100,
     ... )
-    >>> bool(imitation(log).probabilities([[0.0]])[0, 0] > 0.9)
-    True
+    >>> imitation(log).probabilities([[0.0]]).round(2).tolist()
+    [[0.9, 0.1]]
     """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
     rows = Rows.of(log)
-    seen = np.unique(rows.action)
-    if len(seen) == 1:
-        return Constant(log.actions.labels[int(seen[0])], log.actions)
-    context, center, scale = standardized(rows.context)
-    model = LogisticRegression(max_iter=100)
-    with warnings.catch_warnings():
-        # stopping early regularizes
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(context, rows.action, sample_weight=rows.weight)
-    weights = np.column_stack([model.coef_, model.intercept_])
-    if len(seen) == 2:
-        # scikit-learn has one row of coefficients for two classes: their difference
-        weights = np.vstack([-weights, weights]) / 2.0
-    greedy = _linear(weights, seen, center, scale, log)
+    greedy = _most_likely(rows, rows.propensity, 1e-9, 1e-6, 200, log)
     return LinearSoftmax(greedy.coef, greedy.intercept, log.actions, features=log.features)
 
 
+def _most_likely(
+    rows: Rows, target: Floats, floor: float, ridge: float, steps: int, log: Log
+) -> LinearGreedy:
+    """Return the greedy policy of a softmax whose probabilities of the logged actions fit best.
+
+    Args:
+        rows: all rows.
+        target: (n,) in [0, 1]: what the probabilities are to be.
+        floor: q = floor + (1 - 2 floor) softmax(W x + b)_A is what the target is compared with.
+        ridge: weight of |W|^2/2.
+        steps: of L-BFGS.
+        log: of the rows.
+    """
+    context, center, scale = standardized(rows.context)
+    seen, action = np.unique(rows.action, return_inverse=True)
+    table = np.column_stack([context, np.ones(len(context))])
+    each, share = np.arange(len(table)), rows.weight / rows.weight.sum()
+
+    def objective(parameters: Floats) -> tuple[float, Floats]:
+        weights = parameters.reshape(len(seen), -1)
+        pi = table @ weights.T
+        pi -= pi.max(axis=1, keepdims=True)
+        np.exp(pi, out=pi)
+        pi /= pi.sum(axis=1, keepdims=True)
+        mine = pi[each, action]
+        q = floor + (1.0 - 2.0 * floor) * mine
+        # sum_t s_t (y_t log q_t + (1 - y_t) log(1 - q_t))
+        value = float(share @ (target * np.log(q) + (1.0 - target) * np.log(1.0 - q)))
+        slope = share * (target / q - (1.0 - target) / (1.0 - q)) * (1.0 - 2.0 * floor) * mine
+        # d pi(A) = pi(A) (e_A - pi)
+        moved = pi * -slope[:, None]
+        moved[each, action] += slope
+        gradient = moved.T @ table
+        gradient[:, :-1] -= ridge * weights[:, :-1]
+        size = 0.5 * ridge * float((weights[:, :-1] ** 2).sum())
+        return size - value, -gradient.ravel()
+
+    found = _lowest(objective, len(seen), table.shape[1], steps)
+    return _linear(found, seen, center, scale, log)
+
+
 def _lowest(
-    objective: Callable[[Floats], tuple[float, Floats]], actions: int, width: int
+    objective: Callable[[Floats], tuple[float, Floats]],
+    actions: int,
+    width: int,
+    steps: int,
 ) -> Floats:
     """Return (actions, width) parameters after some steps of L-BFGS from 0."""
     from scipy.optimize import minimize
 
     start = np.zeros(actions * width)
-    options = {"maxiter": _STEPS}
+    options = {"maxiter": steps}
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
     return np.asarray(found.reshape(actions, width))
 
