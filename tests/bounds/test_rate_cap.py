@@ -112,6 +112,21 @@ def test_nothing_is_known_without_rows_and_declared_sizes_are_wider() -> None:
     assert bounds.rate_cap_upper(cells, 600, 0.2, 3.0, horizon=600) == now
 
 
+def test_rows_for_a_target_are_rows_like_these() -> None:
+    cells = cells_of(WEIGHTS, REWARDS)
+    rows = bounds.rate_cap_rows(cells, 600, 0.2, math.log(20), 0.02)
+    assert rows is not None
+    at, before = (
+        bounds.rate_cap_upper(cells * some / 600, some, 0.2, math.log(20))
+        for some in (rows, rows - 10)
+    )
+    assert at <= 0.02 < before
+    # the value of these rows is .0083
+    assert bounds.rate_cap_rows(cells, 600, 0.2, math.log(20), 0.0083) is None
+    assert bounds.rate_cap_rows(cells, 600, 0.2, math.log(20), 0.2) == 0
+    assert bounds.rate_cap_rows(cells, 600, 0.2, math.log(20), 0.05) <= 600
+
+
 @pytest.mark.parametrize("rho", [0.0, 1.0, -1.0, math.nan])
 def test_a_cap_is_between_0_and_1(rho: float) -> None:
     with pytest.raises(UsageError, match="rho"):

@@ -64,6 +64,23 @@ def test_the_assumption_is_said_wherever_the_interval_is() -> None:
     assert one.to_dict()["rate_cap"] == 0.05
 
 
+def test_a_far_upper_end_says_why_and_what_would_help() -> None:
+    data = rows(500, 0.0) | {"reward": (np.arange(500) % 100 == 0) * 1.0}
+    log = log_of(data)
+    plain = piwo.evaluate(log, Uniform(log.actions), interval="mixture")
+    kinds = [note.kind for note in plain.notes]
+    (note,) = (note for note in plain.notes if note.kind == "upper-end")
+    assert plain.upper is not None
+    assert plain.value is not None
+    assert plain.upper > 20 * plain.value
+    assert "if you know one (rate_cap), the probability of every action, or a logger" in note
+    capped = found(log, interval="mixture")
+    assert "upper-end" in kinds
+    assert "upper-end" not in [note.kind for note in capped.notes]
+    near = piwo.evaluate(log, Constant(0, log.actions), interval="mixture")
+    assert "upper-end" not in [note.kind for note in near.notes]
+
+
 def test_a_cap_that_says_little_costs_little() -> None:
     """The interval's own upper end keeps a tenth of delta/2."""
     data = rows(2000)

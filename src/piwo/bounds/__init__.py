@@ -60,7 +60,7 @@ from piwo.bounds.pac_bayes import (
     regret_bound_pac_bayes_one_comparator,
 )
 from piwo.bounds.propensity_test import PropensityTest, propensity_e_test
-from piwo.bounds.rate_cap import rate_cap_log_e_values, rate_cap_upper
+from piwo.bounds.rate_cap import rate_cap_log_e_values, rate_cap_rows, rate_cap_upper
 from piwo.bounds.regret import (
     gamma_auto,
     gamma_linear,
@@ -132,6 +132,7 @@ __all__ = [
     "pooled_lower_many",
     "propensity_e_test",
     "rate_cap_log_e_values",
+    "rate_cap_rows",
     "rate_cap_upper",
     "regret_after",
     "regret_bound",

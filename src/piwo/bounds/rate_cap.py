@@ -12,10 +12,11 @@ from piwo.errors import UsageError
 from piwo.messages import argument
 from piwo.reductions.bets import CAPS, FIRST_CELL, LAST_CELL, THETA
 
-__all__ = ["TESTED", "rate_cap_log_e_values", "rate_cap_upper", "rows_by_weight"]
+__all__ = ["TESTED", "rate_cap_log_e_values", "rate_cap_rows", "rate_cap_upper", "rows_by_weight"]
 
 FloatArray = npt.NDArray[np.float64]
 
+_MOST_ROWS = 10**12
 TESTED = (-10, 20)
 """Exponents of the cells in which the cap is tested; smaller and larger weights count there."""
 _RATES = np.arange(1, 8) / 8
@@ -75,6 +76,62 @@ def rate_cap_upper(
     size = useful_bets(float(bets[1]), n, log_inv_delta, horizon)
     sums = np.array([_bet_sum(known, rho, float(bets[k]), k) for k in range(size)])
     return rho * (1.0 - highest_mean(sums, bets[:size], n, log_inv_delta))
+
+
+def rate_cap_rows(
+    cells: FloatArray, n: int, rho: float, log_inv_delta: float, target: float
+) -> int | None:
+    """Return how many rows like these bring `rate_cap_upper` to the target; None: no number does.
+
+    For planning. It repeats the rows that were seen, so it is as good as their rewards and their
+    largest weights.
+
+    Args:
+        cells: (80, 4) sums by cell of the weight, see `piwo.reductions.rate_cells`.
+        n: number of rows, or units, in the sums.
+        rho: the cap on the unit scale, in (0, 1).
+        log_inv_delta: log(1/delta) of the bound.
+        target: the upper end that is needed, on the unit scale.
+
+    Raises:
+        UsageError: for arguments out of range.
+
+    Example: the rows of `rate_cap_upper`, whose upper end is .045 and value .0083.
+
+    >>> cells = np.zeros((80, 4))
+    >>> cells[[0, 30, 33], :2] = [[100, 0], [100, 25], [200, 450]]
+    >>> cells[31] = [190, 120, 10, 5]
+    >>> (
+    ...     rate_cap_rows(cells, 600, 0.2, math.log(20), 0.02),
+    ...     rate_cap_rows(cells, 600, 0.2, math.log(20), 0.008),
+    ... )
+    (3217, None)
+
+    Source: docs/theory.md, section "A cap on rates".
+    """
+    check_count("n", n, 1)
+    check_positive("target", target)
+    known = _checked(cells, rho)
+
+    def enough(rows: int) -> bool:
+        return rate_cap_upper(known * (rows / n), rows, rho, log_inv_delta) <= target
+
+    if target >= rho:
+        return 0
+    # doubling, then bisection
+    most = n
+    while not enough(most):
+        if most >= _MOST_ROWS:
+            return None
+        most *= 2
+    few = 0
+    while most - few > max(1, most // 1000):
+        middle = (few + most) // 2
+        if enough(middle):
+            most = middle
+        else:
+            few = middle
+    return most
 
 
 def rate_cap_log_e_values(cells: FloatArray, rho: float) -> FloatArray:

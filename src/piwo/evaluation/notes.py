@@ -23,6 +23,10 @@ __all__ = [
     "unit_note",
 ]
 
+# An upper end is called far from the estimate if it is so many times as large, on the unit scale,
+# and the estimate is so small.
+_FAR, _RARE = 20.0, 0.05
+
 
 def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
     """Return the notes, in the order of the rules below.
@@ -45,6 +49,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _changed_rows,
         _asymptotic,
         _rate_cap,
+        _far_upper_end,
         _assumed_logger,
         _outside,
         _vacuous,
@@ -312,6 +317,30 @@ def _assumed_logger(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     """Say that the interval is one for independent rows, as of a fixed logger."""
     if found.method.assumes_fixed_logger and made.guarantee != "none":
         yield from assumed_of_logger(made.logger)
+
+
+def _far_upper_end(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
+    """Say why the upper end is far above the estimate, and what would bring it nearer."""
+    shown, value = found.shown, found.evidence.estimate.value
+    if shown.guarantee != "finite-sample" or made.rate_cap is not None:
+        return
+    if shown.upper is None or value is None or not found.evidence.bounded:
+        return
+    if not 0.0 < value < _RARE or shown.upper < _FAR * value or shown.upper >= 1.0:
+        return
+    if made.cost:
+        # a cap is on mean rewards; the likes of it for costs are not known
+        return
+    more = ", the probability of every action"
+    if found.method.variates:
+        more = ""
+    yield Note(
+        f"the upper end is {shown.upper / value:.0f} times the estimate: rewards are rare, and the "
+        "rows of large weight are too few to show how often they are rewarded; narrower with a cap "
+        f"on mean rewards, if you know one ({argument('rate_cap')}){more}, or a logger that takes "
+        "these actions more often",
+        kind="upper-end",
+    )
 
 
 def _outside(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
