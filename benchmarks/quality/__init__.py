@@ -37,6 +37,8 @@ The table has, over all logs and by size, logger, rewards and data set:
 - harm: share of the logs with a value more than .01 of the spread below the logger's. The spread
   is the difference between the largest and the smallest mean reward.
 - loses .1: the same with a tenth of the spread.
+- by how: for `Auto`, where it chose a certified policy, a vote of learners, or an imitation of the
+  logging policy.
 
 By default each data set meets each logger and each kind of rewards once a seed, and the sizes take
 turns: 300, 1000, 3000, 10,000, where the data set has a quarter as many rows to learn from. --full:

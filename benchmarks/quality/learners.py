@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
@@ -12,13 +12,22 @@ import piwo
 from benchmarks.quality import peers
 from benchmarks.quality.worlds import World
 
-__all__ = ["DEFAULT", "LEARNERS", "Learner"]
+__all__ = ["DEFAULT", "LEARNERS", "Choice", "Learner"]
 
 DEFAULT = "Auto()"
 """What `piwo learn` runs."""
 
-Plays = Callable[[World], npt.NDArray[Any] | None]
-"""Codes (m,) or probabilities (m, K) on the fresh rows; None: the logging policy."""
+
+class Choice(NamedTuple):
+    """What a learner plays that has several ways to choose, and which way it was."""
+
+    played: npt.NDArray[Any] | None
+    """None: the logging policy."""
+    how: str
+
+
+Plays = Callable[[World], npt.NDArray[Any] | Choice]
+"""Codes (m,) or probabilities (m, K) on the fresh rows."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +61,17 @@ def _policy(policy: piwo.policies.Policy, world: World) -> npt.NDArray[Any]:
     return policy.distribution(policy.context(world.fresh), len(world.fresh))
 
 
-def _auto(world: World) -> npt.NDArray[Any] | None:
+def _auto(world: World) -> Choice:
     learner = piwo.Auto(random_state=world.seed).fit(world.log)
-    if isinstance(learner.policy_, piwo.policies.Logging):
-        return None
-    return _policy(learner.policy_, world)
+    policy = learner.policy_
+    if isinstance(policy, piwo.policies.Logging):
+        return Choice(None, "logging")
+    how = "certified"
+    if learner.chosen_ == "guarded vote":
+        how = "vote"
+        if isinstance(policy, piwo.policies.LinearSoftmax):
+            how = "imitation"
+    return Choice(_policy(policy, world), how)
 
 
 def _piwo(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quality.cases import Case
-from benchmarks.quality.learners import LEARNERS
+from benchmarks.quality.learners import LEARNERS, Choice
 from benchmarks.quality.worlds import world
 
 __all__ = ["case_of", "read", "run_all", "run_case"]
@@ -41,12 +41,16 @@ def run_case(case: Case, names: Sequence[str], folder: Path) -> list[Line]:
             }
             start = time.perf_counter()
             try:
-                played = LEARNERS[name].plays(made)
+                played: Any = LEARNERS[name].plays(made)
             except Exception as error:  # noqa: BLE001 (a library that fails on a log is a result)
                 line["error"] = f"{type(error).__name__}: {error}"[:200]
             else:
-                line["value"] = made.logged if played is None else made.value(played)
-                line["stays"] = played is None
+                line |= {"value": made.logged, "how": ""}
+                if isinstance(played, Choice):
+                    line["how"] = played.how
+                    played = played.played
+                if played is not None:
+                    line["value"] = made.value(played)
             line["seconds"] = round(time.perf_counter() - start, 3)
             found.append(line)
         return found

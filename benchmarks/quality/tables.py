@@ -17,6 +17,8 @@ __all__ = ["HARM", "Summary", "summary", "tables"]
 HARM = 0.01
 """Of the spread: so much below the logger's value is harm."""
 LOSS = 0.1
+STAYS = ("logging", "imitation")
+WAYS = ("certified", "vote", *STAYS)
 LEAST_GAP = 0.02
 """Of the spread: where the skyline is nearer to the logger, a log has no gain."""
 
@@ -36,7 +38,7 @@ class Summary:
     loss: float
     """Share of the logs with more than .1 of the spread lost."""
     stays: float
-    """Share of the logs in which the logging policy is kept."""
+    """Share of the logs in which the logging policy, or an imitation of it, is kept."""
     seconds: float
     failed: int = 0
 
@@ -45,7 +47,7 @@ def summary(lines: Sequence[Line]) -> Summary:
     """Return the summary of the lines of one learner.
 
     >>> log = dict(half="choose", data="vowel", rewards="weak", logger="uniform", size=300, seed=0)
-    >>> log |= dict(logged=0.1, skyline=0.2, spread=0.1, stays=False, seconds=1.0)
+    >>> log |= dict(logged=0.1, skyline=0.2, spread=0.1, how="", seconds=1.0)
     >>> found = summary([log | {"value": 0.15}, log | {"value": 0.098, "size": 1000}])
     >>> found.logs, round(found.gain, 2), round(found.gain_error, 2), found.harm
     (2, 0.24, 0.26, 0.5)
@@ -68,7 +70,7 @@ def summary(lines: Sequence[Line]) -> Summary:
         gain_error=_mean_error(gains),
         harm=_mean(change < -HARM),
         loss=_mean(change < -LOSS),
-        stays=_mean([line["stays"] for line in valued]),
+        stays=_mean([line["how"] in STAYS for line in valued]),
         seconds=_mean([line["seconds"] for line in valued]),
         failed=len(lines) - len(valued),
     )
@@ -95,10 +97,13 @@ def tables(lines: Sequence[Line], names: Sequence[str]) -> str:
         ("size", sorted({line["size"] for line in lines})),
         ("logger", LOGGERS),
         ("rewards", REWARDS),
+        ("how", WAYS),
         ("data", [data for half in HALVES.values() for data in half.sets]),
     ):
-        present = {line[what] for line in lines}
-        parts.append(_by(by_name, what, [kind for kind in order if kind in present]))
+        present = {line.get(what) for line in lines}
+        kinds = [kind for kind in order if kind in present]
+        if kinds:
+            parts.append(_by(by_name, what, kinds))
     return "\n\n".join(parts)
 
 
@@ -122,9 +127,10 @@ def _by(by_name: Mapping[str, Sequence[Line]], what: str, kinds: Sequence[Any]) 
     for name, lines in by_name.items():
         row = [name]
         for kind in kinds:
-            one = summary([line for line in lines if line[what] == kind])
+            one = summary([line for line in lines if line.get(what) == kind])
             row.append(f"{one.gain:.2f}, {100 * one.harm:.0f}" if one.logs else "")
-        rows.append(row)
+        if any(row[1:]):
+            rows.append(row)
     return _markdown(rows)
 
 

@@ -30,7 +30,7 @@ def line(value, *, learner="one", logged=0.1, skyline=0.2, **changed):
         "skyline": skyline,
         "spread": 0.1,
         "value": value,
-        "stays": False,
+        "how": "",
         "seconds": 1.0,
     }
 
@@ -172,6 +172,15 @@ def test_harm_is_measured_in_spreads():
 def test_where_nothing_can_be_gained_harm_counts_and_gain_does_not():
     found = summary([line(0.15), line(0.09, skyline=0.1015, logger="greedy .1")])
     assert (found.gain, found.harm, found.logs) == (pytest.approx(0.5), 0.5, 2)
+
+
+def test_learners_that_choose_in_several_ways_have_a_table_by_way():
+    lines = [line(0.15) | {"how": "vote"}, line(0.092, size=1000) | {"how": "imitation"}]
+    shown = tables([*lines, line(0.2, learner="two")], ["one", "two"])
+    assert "| one | 0.210 ± 0.290 | 50.0 % | 0.0 % | 50 % | 1.0 | 2 |" in shown
+    assert "| gain, harm % by how | vote | imitation |" in shown
+    assert "| one | 0.50, 0 | -0.08, 100 |" in shown.split("by how")[1]
+    assert "two" not in shown.split("by how")[1].split("\n\n")[0]
 
 
 def test_failures_are_counted_apart():
