@@ -17,7 +17,7 @@ from piwo.oracles import Oracle
 from piwo.oracles.examples import standardized
 from piwo.oracles.softmax import SoftmaxObjective
 from piwo.policies import Classifier as ClassifierPolicy
-from piwo.policies import Constant, LinearGreedy, LinearSoftmax, Policy
+from piwo.policies import Constant, EpsilonGreedy, LinearGreedy, LinearSoftmax, Policy
 from piwo.policies.models import weighted_model
 from piwo.scores import IX, Score
 
@@ -27,6 +27,8 @@ _STEPS = 60
 """Of L-BFGS; stopping early regularizes."""
 _RIDGE = 2e-3
 _CREDIT = IX(0.1)
+_NEVER = 1e-9
+"""The least probability in a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ class RewardLikelihood(_RowsOracle):
     name: ClassVar[str] = "reward likelihood"
 
     def _learned(self, rows: Rows, log: Log) -> Policy:
-        return _most_likely(rows, rows.reward, 0.03, _RIDGE, _STEPS, log)
+        return _Softmax.fitted(rows, rows.reward, 0.03, 0.94, _RIDGE, _STEPS, log).greedy
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,8 @@ def imitation(log: Log) -> Policy:
     Formula: min over W, b of sum_t -mu_t log q_t - (1 - mu_t) log(1 - q_t), mu_t the propensity of
     the logged action and q_t = softmax(W X_t + b)_{A_t}, on standardized columns; actions are drawn
     from the softmax. A softmax of linear scores is matched exactly by a few rows, as propensities
-    are less noisy than actions.
+    are less noisy than actions. If (1 - epsilon) q_t + epsilon/K fits better, with epsilon/K the
+    smallest propensity, the policy explores that much, as epsilon-greedy loggers do.
 
     >>> log = Log.from_arrays(
     ...     context=[[0.0], [1.0]] * 50,
@@ -223,49 +226,77 @@ def imitation(log: Log) -> Policy:
     [[0.9, 0.1]]
     """
     rows = Rows.of(log)
-    greedy = _most_likely(rows, rows.propensity, 1e-9, 1e-6, 200, log)
-    return LinearSoftmax(greedy.coef, greedy.intercept, log.actions, features=log.features)
+    least, actions = float(rows.propensity.min()), len(log.actions)
+    found = _Softmax.fitted(rows, rows.propensity, _NEVER, 1.0 - 2.0 * _NEVER, 1e-6, 200, log)
+    epsilon = 0.0
+    if _NEVER < least < 1.0 / actions:
+        span = 1.0 - actions * least
+        other = _Softmax.fitted(rows, rows.propensity, least, span, 1e-6, 200, log)
+        if other.loss < found.loss:
+            found, epsilon = other, actions * least
+    greedy = found.greedy
+    drawn = LinearSoftmax(greedy.coef, greedy.intercept, log.actions, features=log.features)
+    if epsilon == 0.0:
+        return drawn
+    return EpsilonGreedy(drawn, epsilon)
 
 
-def _most_likely(
-    rows: Rows, target: Floats, floor: float, ridge: float, steps: int, log: Log
-) -> LinearGreedy:
-    """Return the greedy policy of a softmax whose probabilities of the logged actions fit best.
+@dataclass(frozen=True)
+class _Softmax:
+    """A softmax of linear scores, as the policy that plays its argmax, and how badly it fits."""
 
-    Args:
-        rows: all rows.
-        target: (n,) in [0, 1]: what the probabilities are to be.
-        floor: q = floor + (1 - 2 floor) softmax(W x + b)_A is what the target is compared with.
-        ridge: weight of |W|^2/2.
-        steps: of L-BFGS.
-        log: of the rows.
-    """
-    context, center, scale = standardized(rows.context)
-    seen, action = np.unique(rows.action, return_inverse=True)
-    table = np.column_stack([context, np.ones(len(context))])
-    each, share = np.arange(len(table)), rows.weight / rows.weight.sum()
+    greedy: LinearGreedy
+    loss: float
 
-    def objective(parameters: Floats) -> tuple[float, Floats]:
-        weights = parameters.reshape(len(seen), -1)
-        pi = table @ weights.T
-        pi -= pi.max(axis=1, keepdims=True)
-        np.exp(pi, out=pi)
-        pi /= pi.sum(axis=1, keepdims=True)
-        mine = pi[each, action]
-        q = floor + (1.0 - 2.0 * floor) * mine
-        # sum_t s_t (y_t log q_t + (1 - y_t) log(1 - q_t))
-        value = float(share @ (target * np.log(q) + (1.0 - target) * np.log(1.0 - q)))
-        slope = share * (target / q - (1.0 - target) / (1.0 - q)) * (1.0 - 2.0 * floor) * mine
-        # d pi(A) = pi(A) (e_A - pi)
-        moved = pi * -slope[:, None]
-        moved[each, action] += slope
-        gradient = moved.T @ table
-        gradient[:, :-1] -= ridge * weights[:, :-1]
-        size = 0.5 * ridge * float((weights[:, :-1] ** 2).sum())
-        return size - value, -gradient.ravel()
+    @classmethod
+    def fitted(
+        cls,
+        rows: Rows,
+        target: Floats,
+        low: float,
+        span: float,
+        ridge: float,
+        steps: int,
+        log: Log,
+    ) -> _Softmax:
+        """Return the softmax with the best probabilities of the logged actions.
 
-    found = _lowest(objective, len(seen), table.shape[1], steps)
-    return _linear(found, seen, center, scale, log)
+        Args:
+            rows: all rows.
+            target: (n,) in [0, 1]: what q = low + span softmax(W x + b)_A is to be.
+            low: above 0.
+            span: below 1 - low.
+            ridge: weight of |W|^2/2.
+            steps: of L-BFGS.
+            log: of the rows.
+        """
+        context, center, scale = standardized(rows.context)
+        seen, action = np.unique(rows.action, return_inverse=True)
+        table = np.column_stack([context, np.ones(len(context))])
+        each, share = np.arange(len(table)), rows.weight / rows.weight.sum()
+
+        def objective(parameters: Floats) -> tuple[float, Floats]:
+            weights = parameters.reshape(len(seen), -1)
+            pi = table @ weights.T
+            pi -= pi.max(axis=1, keepdims=True)
+            np.exp(pi, out=pi)
+            pi /= pi.sum(axis=1, keepdims=True)
+            mine = pi[each, action]
+            q = low + span * mine
+            # sum_t s_t (y_t log q_t + (1 - y_t) log(1 - q_t))
+            value = float(share @ (target * np.log(q) + (1.0 - target) * np.log(1.0 - q)))
+            slope = share * (target / q - (1.0 - target) / (1.0 - q)) * span * mine
+            # d pi(A) = pi(A) (e_A - pi)
+            moved = pi * -slope[:, None]
+            moved[each, action] += slope
+            gradient = moved.T @ table
+            gradient[:, :-1] -= ridge * weights[:, :-1]
+            size = 0.5 * ridge * float((weights[:, :-1] ** 2).sum())
+            return size - value, -gradient.ravel()
+
+        found = _lowest(objective, len(seen), table.shape[1], steps)
+        loss = objective(found.ravel())[0]
+        return cls(_linear(found, seen, center, scale, log), loss)
 
 
 def _lowest(
