@@ -189,6 +189,7 @@ OF_ONE: dict[str, dict[str, Any]] = {
     "pooled_lower": {"bet_sums": SUMS[None]},
     "pooled_lower_many": {"bet_sums": SUMS[None, None]},
     "rate_cap_log_e_values": {"cells": np.ones((80, 4)), "rho": 0.5},
+    "rate_cap_rows": {"cells": np.ones((80, 4)), "rho": 0.5},
     "rate_cap_upper": {"cells": np.ones((80, 4)), "rho": 0.5},
     "value_interval": {"loss_sums": 0.5 * SUMS},
 }

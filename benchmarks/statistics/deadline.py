@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,12 @@ from numba import njit
 from scipy import stats
 
 import piwo
+from benchmarks.statistics.other_bounds import bernstein, betting
 from piwo import bounds
 from piwo.bounds.deadline import DESIGN, Blocks, Mixture, deadline_lower, log_wealth
 from piwo.logs import Batch
 from piwo.reductions.bets import BETS
-from piwo.reductions.blocks import BLOCK_BETS, BLOCKS, Partition
+from piwo.reductions.blocks import BLOCK_BETS, BLOCKS, BlockRows, Partition
 
 __all__ = [
     "HURTING",
@@ -81,6 +82,8 @@ class Sums:
     moments: Floats
     blocks: Floats
     bets: Floats
+    orders: npt.NDArray[np.intp] | None = None
+    """(logs, B) the blocks of each log in the order of the bets; None: as they are."""
 
     @classmethod
     def of(cls, y: Floats, ends: npt.NDArray[np.int64]) -> Sums:
@@ -99,12 +102,13 @@ class Sums:
 
     def of_log(self, i: int) -> Blocks:
         """Return one log's block sums."""
-        moments = self.moments[i]
+        order = np.arange(len(self.counts)) if self.orders is None else self.orders[i]
+        moments = self.moments[i][order]
         return Blocks(
-            rows=self.counts,
+            rows=self.counts[order],
             total=np.ascontiguousarray(moments[:, 0])[None],
             squares=np.ascontiguousarray(moments[:, 1])[None],
-            sums=self.blocks[i][None],
+            sums=self.blocks[i][order][None],
             bets=BLOCK_BETS,
             shifts=np.zeros(1),
         )
@@ -129,10 +133,16 @@ class Sums:
         return float(np.logaddexp(won, math.log1p(-DESIGN.share) + safe))
 
 
-def _hashed(n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return n rows in the order of hashed blocks, and where blocks end."""
-    found = Partition("hash").of(Batch(0, np.zeros(n, np.int32), np.ones(n), np.ones(n)))
-    return found.order, found.ends
+def _hashed(y: Floats, w: Floats, r: Floats) -> Sums:
+    """Return the sums of y over hashed blocks, from weights and rewards in the order of files."""
+    found = []
+    for weight, reward in zip(w, r, strict=True):
+        # any number that goes with w serves as the propensity
+        batch = Batch(0, np.zeros(len(weight), np.int32), reward, 1.0 / (1.0 + weight))
+        found.append(Partition("hash").of(batch))
+    sums = Sums.of(y[:, found[0].order], found[0].ends)
+    orders = [BlockRows(order.counts, order.salt).order for order in found]
+    return replace(sums, orders=np.array(orders))
 
 
 def _equal(n: int) -> npt.NDArray[np.int64]:
@@ -237,12 +247,10 @@ class Level:
     """P(L > v or U < v), delta/2 a side."""
 
 
-def _ends_and_rows(cell: Cell, y: Floats) -> Sums:
-    n = y.shape[1]
+def _ends_and_rows(cell: Cell, y: Floats, w: Floats, r: Floats) -> Sums:
     if cell.by == "time":
-        return Sums.of(y, _equal(n))
-    order, ends = _hashed(n)
-    return Sums.of(y[:, order], ends)
+        return Sums.of(y, _equal(y.shape[1]))
+    return _hashed(y, w, r)
 
 
 def _next_of_grid(value: float, n: int) -> float:
@@ -279,7 +287,8 @@ def level(cell: Cell, n: int, logs: int, delta: float, seed: int = 0) -> Level:
         w, r = cell.draw(random, part, n)
         # sum_a pi(a|x) is below 1 if the policy's other actions are left out: E w is its sum
         missed = float(_mass(cell)) - value
-        earned, lost = _ends_and_rows(cell, w * r), _ends_and_rows(cell, w * (1.0 - r))
+        earned = _ends_and_rows(cell, w * r, w, r)
+        lost = _ends_and_rows(cell, w * (1.0 - r), w, r)
         for i in range(part):
             lower += earned.log_c(i, value, one) >= one
             upper += lost.log_c(i, missed, one) >= one
@@ -498,7 +507,7 @@ def _widths(regime: Regime, n: int, logs: int) -> Mapping[str, Any]:
             # no interval, because the ends contradict each other, is a miss
             ends.setdefault(name, []).append(pair)
         y = ratios[action] * reward
-        for name, bound in (("WSR betting", _betting), ("empirical Bernstein", _bernstein)):
+        for name, bound in (("WSR betting", betting), ("empirical Bernstein", bernstein)):
             low, high = bound(y, most), most - bound(most - y, most)
             ends.setdefault(name, []).append((max(low, 0.0), min(high, 1.0)))
         if len(np.unique(ratios[ratios > 0])) == 1:
@@ -521,32 +530,6 @@ def _widths(regime: Regime, n: int, logs: int) -> Mapping[str, Any]:
     return row
 
 
-def _betting(y: Floats, most: float, delta: float = 0.025) -> float:
-    """Return the lower bound of the plug-in bettor of Waudby-Smith and Ramdas, y in [0, most].
-
-    lambda_t = sqrt(2 log(1/delta) / (n V_{t-1})), at most 3/(4 m), for each mean m.
-    """
-    x, n = y / most, len(y)
-    t = np.arange(1, n + 1)
-    mean = (0.5 + np.cumsum(x)) / (t + 1)
-    variance = (0.25 + np.cumsum((x - mean) ** 2)) / (t + 1)
-    bets = np.sqrt(2 * math.log(1 / delta) / (n * np.append(0.25, variance[:-1])))
-    low, high = 0.0, float(x.mean())
-    for _ in range(25):
-        m = (low + high) / 2
-        # Ville: the largest wealth may be taken
-        wealth = np.cumsum(np.log1p(np.minimum(bets, 0.75 / m) * (x - m))).max() if m else 0.0
-        low, high = (m, high) if wealth >= math.log(1 / delta) else (low, m)
-    return low * most
-
-
-def _bernstein(y: Floats, most: float, delta: float = 0.025) -> float:
-    """Return the lower bound of Maurer and Pontil."""
-    n, penalty = len(y), math.log(2 / delta)
-    spread = math.sqrt(2 * float(y.var(ddof=1)) * penalty / n)
-    return float(y.mean()) - spread - 7 * most * penalty / (3 * (n - 1))
-
-
 # --- gates
 
 GATES = (
@@ -567,9 +550,9 @@ def gate_rows(reps: int, full: int = 0) -> list[Mapping[str, Any]]:
             mu, pi = np.array(case.mu), np.array(case.pi)
             random = np.random.default_rng([n, len(case.name)])
             drawn = [case.log(random, n) for _ in range(reps)]
-            y = np.array([pi[a] / mu[a] * r + 1 - r for a, r in drawn])
-            order, ends = _hashed(n)
-            sums = Sums.of(y[:, order], ends)
+            w = np.array([pi[a] / mu[a] for a, _ in drawn])
+            r = np.array([r for _, r in drawn])
+            sums = _hashed(w * r + 1 - r, w, r)
             for delta, name in ((0.05, ".05"), (0.05 / 13, ".05/13")):
                 penalty = math.log(1 / delta)
                 row: dict[str, Any] = {"case": case.name, "n": n, "delta": name, "logs": reps}

@@ -115,7 +115,7 @@ def test_one_row_decides(saved: piwo.policies.Policy, change: str) -> None:
 
 
 def test_in_memory_too(june: piwo.Log, explore: piwo.Log) -> None:
-    learned = piwo.Auto([piwo.oracles.Ridge()]).fit(june).policy_
+    learned = piwo.Auto([piwo.oracles.Ridge()], keep="logger").fit(june).policy_
     assert isinstance(learned, Logging)
     assert piwo.evaluate(june, learned).value is not None
     with pytest.raises(piwo.UsageError, match="stands for"):

@@ -63,13 +63,14 @@ def naive(log: piwo.Log, pi, share: float) -> tuple[float, float]:
 def test_bounds_are_the_pooled_ones_where_the_log_knows_every_probability(pi) -> None:
     log = bandit_log((0.5, 0.2, 0.3), (0.3, 0.9, 0.5), 700, seed=0)
     policy = Tabular(pi, log.actions)
-    held = piwo.certify(log, {"one": policy, "other": Uniform(log.actions)})["one"]
+    two = {"one": policy, "other": Uniform(log.actions)}
+    held = piwo.certify(log, two, interval="mixture-cv")["one"]
     assert (held.kind, held.bound, held.candidates) == ("held-out", "mixture-cv", 2)
     assert (held.value_lower, held.improvement_lower) == pytest.approx(
         naive(log, pi, EACH + math.log(2)), rel=1e-9
     )
     declared = Exhaustive([policy, *(Constant(x, log.actions) for x in log.actions)])
-    inside = piwo.certify(log, {0: policy}, within=declared)[0]
+    inside = piwo.certify(log, {0: policy}, within=declared, interval="mixture-cv")[0]
     assert (inside.kind, inside.bound) == ("in-sample", "mixture-cv")
     assert (inside.value_lower, inside.improvement_lower) == pytest.approx(
         naive(log, pi, EACH + math.log(4)), rel=1e-9
@@ -80,7 +81,7 @@ def test_a_certificate_is_one_side_of_the_interval_at_twice_the_delta() -> None:
     """Which `tests/simulate/test_interval_widths.py` shows to be wrong less often than allowed."""
     log = bandit_log((0.9, 0.1), (0.98, 0.99), 900, seed=1)
     policy = Constant(1, log.actions)
-    for interval in ("mixture", "mixture-cv"):
+    for interval in ("mixture", "mixture-cv", "deadline", "deadline-cv"):
         made = piwo.certify(log, {0: policy}, interval=interval)[0]
         wide = piwo.evaluate(log, policy, interval=interval, delta=2 * DELTA)
         assert made.value_lower == pytest.approx(wide.lower, rel=1e-12)
@@ -104,10 +105,11 @@ def test_a_reward_model_lifts_the_bounds_of_certificates_and_these_hold() -> Non
     for seed in range(6):
         log = contextual(seed)
         policy = Constant(1, log.actions)
-        plain, made = (piwo.certify(log, {0: policy}, q=q)[0] for q in (None, "forward"))
-        assert made.value_lower == pytest.approx(
-            piwo.evaluate(log, policy, q="forward", delta=2 * DELTA).lower, 1e-12
+        plain, made = (
+            piwo.certify(log, {0: policy}, q=q, interval="mixture-cv")[0] for q in (None, "forward")
         )
+        wide = piwo.evaluate(log, policy, q="forward", delta=2 * DELTA, interval="mixture-cv")
+        assert made.value_lower == pytest.approx(wide.lower, 1e-12)
         assert made.value_lower < truth
         assert made.improvement_lower < truth - logged
         lifted.append(
@@ -176,9 +178,9 @@ def test_what_knows_less_keeps_the_plain_bound() -> None:
     logged = bandit_log((0.5, 0.5), (0.5, 0.9), 500, seed=2, propensity=(0.5, 0.5))
     policy = Constant(1, known.actions)
     plain = piwo.certify(logged, {0: policy})[0]
-    assert (plain.bound, plain.notes) == ("mixture", ())
-    assert plain.value_lower == piwo.certify(known, {0: policy}, interval="mixture")[0].value_lower
-    assert piwo.certify(known.with_propensity_error(1.2), {0: policy})[0].bound == "mixture"
+    assert (plain.bound, plain.notes) == ("deadline", ())
+    assert plain.value_lower == piwo.certify(known, {0: policy}, interval="deadline")[0].value_lower
+    assert piwo.certify(known.with_propensity_error(1.2), {0: policy})[0].bound == "deadline"
     with pytest.raises(
         UsageError,
         match="interval='mixture-cv': the log has the propensity of the logged action only",
@@ -186,7 +188,7 @@ def test_what_knows_less_keeps_the_plain_bound() -> None:
         piwo.certify(logged, {0: policy}, interval="mixture-cv")
     with pytest.raises(
         UsageError,
-        match="interval='normal' makes no certificates, expected one of auto, mixture-cv, mix",
+        match="interval='normal' makes no certificates, expected one of auto, deadline-cv, de",
     ):
         piwo.certify(known, {0: policy}, interval="normal")
 
@@ -203,12 +205,12 @@ def test_learners_profit_and_the_theorem_keeps_its_own_event() -> None:
         actions=[0, 1],
     )
     both = Exhaustive([Constant(label, log.actions) for label in log.actions])
-    assert piwo.PIWO(oracle=Ridge()).fit(log).certificate_.bound == "mixture-cv"
-    assert piwo.PIWOGrid(oracle=Ridge()).fit(log).certificate_.bound == "mixture-cv"
-    assert piwo.Auto([Ridge()]).fit(log).certificate_.bound == "mixture-cv"
+    assert piwo.PIWO(oracle=Ridge()).fit(log).certificate_.bound == "deadline-cv"
+    assert piwo.PIWOGrid(oracle=Ridge()).fit(log).certificate_.bound == "deadline-cv"
+    assert piwo.Auto([Ridge()]).fit(log).certificate_.bound == "deadline-cv"
     assert (
         piwo.PIWO(piwo.IX(0.1), both, certificate="in-sample").fit(log).certificate_.bound
-        == "mixture-cv"
+        == "deadline-cv"
     )
     # its regret bound rests on the mixture bounds of the whole class
     assert piwo.PIWOGrid(oracle=both).fit(log).certificate_.bound == "mixture"
@@ -224,7 +226,7 @@ def test_against_a_baseline_by_hand() -> None:
     by_hand = (
         bounds.lower(bet_sums([2.0] * 400), 400, EACH, prior=bounds.improvement_bets(400, EACH)) - 1
     )
-    made = piwo.certify(log, {"a": a}, baseline=b)["a"]
+    made = piwo.certify(log, {"a": a}, baseline=b, interval="mixture")["a"]
     assert made.improvement_lower == pytest.approx(by_hand, rel=1e-12)
     assert (made.baseline, made.baseline_value, made.over) == (
         "constant:b",
@@ -233,14 +235,14 @@ def test_against_a_baseline_by_hand() -> None:
     )
     assert "over the baseline constant:b (0): certified better" in str(made)
     assert piwo.Certificate.from_dict(made.to_dict()) == made
-    found = piwo.evaluate(log, a, baseline=b)
+    found = piwo.evaluate(log, a, baseline=b, interval="mixture")
     assert found.improvement_lower == pytest.approx(by_hand, rel=1e-12)
     assert found.log_e_better == pytest.approx(
         bounds.log_e_value(bet_sums([2.0] * 400), 400, 1.0), rel=1e-12
     )
     # it is the regret certificate, seen from the other side
     assert made.improvement_lower == pytest.approx(
-        -piwo.regret_certificate(log, a, {"b": b}).regret_upper, rel=1e-12
+        -piwo.regret_certificate(log, a, {"b": b}, interval="mixture").regret_upper, rel=1e-12
     )
 
 
@@ -250,14 +252,15 @@ def test_shares_of_delta_by_hand() -> None:
     log = piwo.Log.from_arrays(action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400)
     a, b, twin = (Constant(x, log.actions) for x in "abb")
     shares = {"a": 0.75, "b": 0.125, "twin": 0.125}
-    made = piwo.certify(log, {"a": a, "b": b, "twin": twin}, delta=DELTA, shares=shares)
+    three = {"a": a, "b": b, "twin": twin}
+    made = piwo.certify(log, three, delta=DELTA, shares=shares, interval="mixture")
     for name, share, credit in (("a", 0.75, 2.0), ("b", 0.25, 0.0), ("twin", 0.25, 0.0)):
         penalty = math.log(1 / (DELTA * share))
         by_hand = bounds.improvement_lower(bet_sums([credit, 1.0] * 200), 400, penalty)
         assert made[name].improvement_lower == pytest.approx(by_hand, rel=1e-9)
         assert (made[name].share, made[name].candidates) == (share, 2)
         assert piwo.Certificate.from_dict(made[name].to_dict()) == made[name]
-    equal = piwo.certify(log, {"a": a, "b": b}, delta=DELTA)
+    equal = piwo.certify(log, {"a": a, "b": b}, delta=DELTA, interval="mixture")
     assert equal["a"].improvement_lower < made["a"].improvement_lower
     assert equal["a"].share is None
 
@@ -357,12 +360,10 @@ def test_the_difference_with_control_variates_is_the_naive_one() -> None:
     np.testing.assert_allclose(state.raised, [bet_sums(y) for y in raised], rtol=1e-9)
     sums = np.vstack([state.bets, state.raised])
     pooled = bounds.pooled_lower(sums, PAIR_SHIFTS, PAIR_WEIGHTS, 600, EACH) - 1
-    assert piwo.certify(log, {0: first}, baseline=second)[0].improvement_lower == pytest.approx(
-        pooled, rel=1e-12
-    )
-    assert piwo.evaluate(log, first, baseline=second).improvement_lower == pytest.approx(
-        pooled, rel=1e-12
-    )
+    made = piwo.certify(log, {0: first}, baseline=second, interval="mixture-cv")[0]
+    assert made.improvement_lower == pytest.approx(pooled, rel=1e-12)
+    found = piwo.evaluate(log, first, baseline=second, interval="mixture-cv")
+    assert found.improvement_lower == pytest.approx(pooled, rel=1e-12)
     plain = bounds.improvement_lower(state.bets, 600, EACH)
     assert (
         piwo.certify(log, {0: first}, baseline=second, interval="mixture")[0].improvement_lower
@@ -371,7 +372,11 @@ def test_the_difference_with_control_variates_is_the_naive_one() -> None:
     # where a policy tells the logged actions' probabilities alone
     rows = np.asarray(one)[[int(x) for x in next(iter(log.each_batch())).action]]
     made = piwo.certify(log, {0: piwo.policies.RowWise(rows)}, baseline=second)[0]
-    assert (made.bound, made.improvement_lower < plain) == ("mixture", True)
+    assert made.bound == "deadline"
+    logged = piwo.certify(
+        log, {0: piwo.policies.RowWise(rows)}, baseline=second, interval="mixture"
+    )
+    assert logged[0].improvement_lower < plain
 
 
 def test_clicks_compared_with_an_incumbent() -> None:
@@ -598,5 +603,6 @@ def test_deadline_bets_certify_more_and_name_what_they_assume() -> None:
     )
     assert narrow.bound == "deadline"
     assert narrow.improvement_lower > plain.improvement_lower > 0
-    assert [note.kind for note in narrow.notes if "deadline" in str(note)] == ["assumptions"]
-    assert not [note for note in plain.notes if note.kind == "assumptions"]
+    assert (narrow.logger, plain.logger) == ("assumed fixed", None)
+    later = piwo.certify(replace(log, logger="learning"), {"a": policy}, interval="deadline")["a"]
+    assert [note.kind for note in later.notes if "deadline" in str(note)] == ["assumptions"]

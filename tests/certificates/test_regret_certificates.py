@@ -36,7 +36,7 @@ def table(log, *chances):
 def test_paired_by_hand():
     log = a_log()
     mine, other = table(log, 0.5, 0.5, 0.0), table(log, 0.2, 0.5, 0.3)
-    found = piwo.regret_certificate(log, mine, {"other": other}, delta=DELTA)
+    found = piwo.regret_certificate(log, mine, {"other": other}, delta=DELTA, interval="mixture")
     # mine - other = .3, 0, -.3; sum of what other has more: .3
     y = np.array([0.3 * 1 / 0.5, 0, 0.3 * 0.5 / 0.5, 0.3 * 1 / 0.3]) + 0.7
     by_hand = 1 - bounds.lower(
@@ -49,7 +49,8 @@ def test_paired_by_hand():
 def test_logged_actions_alone_by_hand():
     log = a_log()
     mine, other = [0.5, 0.5, 0.5, 0.0] * 60, [0.2, 0.5, 0.2, 0.3] * 60
-    found = piwo.regret_certificate(log, mine, {"x": other, "y": other}, delta=DELTA)
+    others = {"x": other, "y": other}
+    found = piwo.regret_certificate(log, mine, others, delta=DELTA, interval="mixture")
     y = np.array([0.5 / 0.5, (0.5 * 0.25 + 0.5 * 0.75) / 0.2, (0.25 + 0.1) / 0.5, 0.3 / 0.3])
     each = EACH + math.log(2)
     by_hand = 1 - bounds.lower(
@@ -106,7 +107,7 @@ def test_a_loss_below_nothing_is_a_gain_in_words():
 def test_class_by_hand():
     log = a_log()
     each = [table(log, *row) for row in np.eye(3)]
-    found = piwo.regret_certificate(log, each[0], Exhaustive(each), delta=DELTA)
+    found = piwo.regret_certificate(log, each[0], Exhaustive(each), delta=DELTA, interval="mixture")
     bets = bounds.gamma_grid_ls(240, math.log(3), DELTA).bets
     least = []
     for bet in bets:
@@ -216,7 +217,7 @@ def test_it_is_the_certified_improvement_from_the_other_side(interval):
             made = piwo.certify(log, {0: mine}, baseline=one, **options)[0]
             found = piwo.regret_certificate(log, mine, {"one": one}, **options)
             assert found.regret_upper == pytest.approx(-made.improvement_lower, rel=1e-12)
-            assert found.bound == made.bound == ("mixture-cv" if interval == "auto" else "mixture")
+            assert found.bound == made.bound == ("deadline-cv" if interval == "auto" else "mixture")
         best = piwo.regret_certificate(log, mine, inside, delta=0.1, **options)
         value = piwo.certify(log, {0: mine}, **options)[0].value_lower
         plain = piwo.certify(log, {0: mine}, within=within, interval="mixture")[0].value_lower

@@ -29,13 +29,13 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_width_falls_from_19_to_5_hundredths(piwo: Any, clicks: Path) -> None:
+def test_the_width_falls_from_18_to_4_hundredths(piwo: Any, clicks: Path) -> None:
     words = ["evaluate", clicks, "--actions", "a,b", "--policy", "constant:a", "--json"]
     plain, varied = (piwo(*words, *more).document for more in ([], ["--propensities", "mu"]))
     (before,), (after,) = plain["policies"], varied["policies"]
-    assert (before["interval"], after["interval"]) == ("mixture", "mixture-cv")
-    assert before["upper"] - before["lower"] == pytest.approx(0.19, abs=0.01)
-    assert after["upper"] - after["lower"] == pytest.approx(0.053, abs=0.003)
+    assert (before["interval"], after["interval"]) == ("deadline", "deadline-cv")
+    assert before["upper"] - before["lower"] == pytest.approx(0.18, abs=0.01)
+    assert after["upper"] - after["lower"] == pytest.approx(0.038, abs=0.002)
     assert any("--propensities" in note for note in before["notes"])
     assert not any("--propensities" in note for note in after["notes"])
 
@@ -56,7 +56,7 @@ def test_what_all_policies_share_is_noted_once(piwo: Any, clicks: Path) -> None:
     assert ran.code == 0
     assert ran.out.count("narrower intervals") == 1
     assert "note: narrower intervals are possible" in ran.out
-    assert "mixture intervals, simultaneous: all 3 hold" in ran.out
+    assert "deadline intervals, simultaneous: all 3 hold" in ran.out
 
 
 def test_a_reward_model_by_name(piwo: Any, clicks: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_reward_model_by_name(piwo: Any, clicks: Path) -> None:
     (alone,), (helped,) = (
         piwo(*words, *more).document["policies"] for more in ([], ["--reward-model", "forward"])
     )
-    assert helped["interval"] == alone["interval"] == "mixture-cv"
+    assert helped["interval"] == alone["interval"] == "deadline-cv"
     assert helped["value"] == alone["value"]
     assert helped["upper"] != alone["upper"]
     wrong = piwo(*words, "--reward-model", "crystal ball")

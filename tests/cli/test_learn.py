@@ -65,7 +65,7 @@ def test_a_value_on_the_log_of_learning_is_called_in_sample(
     assert (learned["in_sample"], uniform["in_sample"]) == (True, False)
     told = piwo("evaluate", learnable, *words).out
     assert "in-sample: it was learned from part of this log" in told
-    assert "\nmixture interval of uniform: contains the true value with probability" in told
+    assert "\ndeadline interval of uniform: contains the true value with probability" in told
     alone = piwo("evaluate", learnable, *roles, "--policy", out)
     assert "with probability" not in alone.out
     assert "\nno interval\n" in alone.out
@@ -467,7 +467,7 @@ def test_rewards_predicted_by_a_model_that_is_fitted_first(
         "q fitted forward, for each row on earlier training rows"
         in done.document["training"]["rule"]
     )
-    assert done.document["certificate"]["bound"] == "mixture-cv"
+    assert done.document["certificate"]["bound"] == "deadline-cv"
     grid = piwo(*words, "dr-ls", "--reward-model", "forward", "--gamma", "grid", "--json").document
     assert len(grid["path"]) > 5
     for more, said in (

@@ -144,7 +144,7 @@ def test_a_model_narrows_the_interval() -> None:
     widths = []
     for q in (None, "forward", data["r"]):
         found = piwo.evaluate(data["log"], data["pi"], q=q)
-        assert found.interval == "mixture-cv"
+        assert found.interval == "deadline-cv"
         widths.append(found.upper - found.lower)
     assert widths[0] > 1.03 * max(widths[1:])
 
@@ -157,7 +157,8 @@ def test_bounds_hold_with_forward_fitting() -> None:
         data = made(600, seed=100 + seed, width=12)
         found = piwo.evaluate(data["log"], data["pi"], q="forward", delta=0.1)
         value = float((data["pi"] * data["r"]).sum(axis=1).mean())
-        misses += not found.lower <= value <= found.upper
+        # no interval, because the rows seem to contradict their propensities, is a miss
+        misses += found.lower is None or not found.lower <= value <= found.upper
     assert misses / 40 <= 0.1 + 3 * np.sqrt(0.09 / 40)
 
 
@@ -196,6 +197,6 @@ def test_methods_that_take_no_model() -> None:
     mixed = piwo.compare(
         data["log"], {"full": data["pi"], "logged": np.full(300, 0.5)}, q="forward"
     )
-    assert [one.interval for one in mixed.values()] == ["mixture-cv", "mixture"]
+    assert [one.interval for one in mixed.values()] == ["deadline-cv", "deadline"]
     with pytest.raises(UsageError, match=r"q is str, expected"):
         piwo.evaluate(data["log"], data["pi"], q="backward")

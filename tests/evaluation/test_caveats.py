@@ -28,6 +28,8 @@ HOLD = {
 }
 """Intervals that hold for a logger that learned: docs/adaptive.md says why, docs/bounds.md of
 deadline bets. All others must say that they assume a fixed one."""
+SPREAD = {"auto", "deadline-cv", "deadline"}
+"""Those of them that bet on blocks of independent rows unless the logger is said to learn."""
 NUMBERS = {
     name: ":2" for name, one in piwo.intervals.INTERVALS.items() if one.weight_limit != "none"
 }
@@ -71,7 +73,7 @@ def test_an_interval_says_that_it_assumes_a_fixed_logger_unless_it_holds_for_oth
 ) -> None:
     undeclared = interval(name, log_of())
     assert undeclared.lower is not None
-    assert ("assumed-fixed" in kinds(undeclared.notes)) == (name not in HOLD)
+    assert ("assumed-fixed" in kinds(undeclared.notes)) == (name not in HOLD - SPREAD)
     assert "unverified" in kinds(undeclared.notes)
     assert "assumed-fixed" not in kinds(interval(name, log_of("fixed")).notes)
     method = piwo.intervals.INTERVALS[name]
@@ -105,6 +107,8 @@ APPROXIMATE: Mapping[Callable[..., Any], Callable[[piwo.Log], Any]] = {
     piwo.intervals.bootstrap: lambda log: piwo.intervals.bootstrap(log, POLICY, replicates=9),
 }
 """Functions whose results are approximations for independent rows."""
+BY_DEADLINE = {piwo.evaluate, piwo.compare, piwo.select}
+"""Those that bet on blocks of independent rows unless the logger is said to learn."""
 PROVED: Mapping[Callable[..., Any], Callable[[piwo.Log], Any]] = {
     piwo.evaluate: lambda log: piwo.evaluate(log, POLICY),
     piwo.compare: lambda log: piwo.compare(log, {"a": POLICY})["a"],
@@ -144,7 +148,8 @@ def test_every_result_carries_the_caveats_of_the_rows(function: Callable[..., An
     for logger, expected in ((None, "assumed-fixed"), ("learning", "learning-approximate")):
         found = kinds(call(log_of(logger)).notes)
         assert "unverified" in found
-        assert (expected in found) == (function in APPROXIMATE)
+        assumed = function in APPROXIMATE or (logger is None and function in BY_DEADLINE)
+        assert (expected in found) == assumed
     assert "by-unit" in kinds(call(log_of(unit="user")).notes)
 
 

@@ -199,33 +199,35 @@ def test_how_often_a_policy_is_called_better_than_its_equal(propensity: float) -
 def test_the_baseline_is_one_more_policy_that_is_tested() -> None:
     log, named = lying_of_b(0.5, rows=500), three()
     with_b = {"a": named["a"], "b": named["b"]}
-    beside = piwo.evaluate(log, named["a"], baseline=named["b"]).propensity_p
+    beside = piwo.evaluate(log, named["a"], baseline=named["b"], interval="mixture").propensity_p
     assert beside is not None
     assert 1e-3 < beside < 1
     # two are tested, one way or the other
     for baseline in ("b", named["b"], Constant("b", ["a", "b", "c"])):
         for found in (
-            piwo.compare(log, with_b, baseline=baseline),
-            piwo.certify(log, with_b, baseline=baseline),
+            piwo.compare(log, with_b, baseline=baseline, interval="mixture"),
+            piwo.certify(log, with_b, baseline=baseline, interval="mixture"),
         ):
             assert found["a"].propensity_p == pytest.approx(beside)
     shares = {"a": 0.5, "b": 0.5}
-    assert piwo.certify(log, with_b, baseline="b", shares=shares)[
+    assert piwo.certify(log, with_b, baseline="b", shares=shares, interval="mixture")[
         "a"
     ].propensity_p == pytest.approx(beside)
-    alone = piwo.certify(log, {"a": named["a"]}, baseline=named["b"], shares={"a": 1.0})["a"]
+    alone = piwo.certify(
+        log, {"a": named["a"]}, baseline=named["b"], shares={"a": 1.0}, interval="mixture"
+    )["a"]
     assert alone.propensity_p == pytest.approx(beside)
     # three of them: half as much again
     c = {"a": named["a"], "c": named["c"]}
-    assert piwo.certify(log, c, baseline=named["b"])["a"].propensity_p == pytest.approx(
-        1.5 * beside
-    )
-    assert piwo.compare(log, c, baseline=named["b"])["a"].propensity_p == pytest.approx(
-        1.5 * beside
-    )
-    assert piwo.certify(log, c, baseline=named["b"], earlier=2)["a"].propensity_p == pytest.approx(
-        2.5 * beside
-    )
+    assert piwo.certify(log, c, baseline=named["b"], interval="mixture")[
+        "a"
+    ].propensity_p == pytest.approx(1.5 * beside)
+    assert piwo.compare(log, c, baseline=named["b"], interval="mixture")[
+        "a"
+    ].propensity_p == pytest.approx(1.5 * beside)
+    assert piwo.certify(log, c, baseline=named["b"], earlier=2, interval="mixture")[
+        "a"
+    ].propensity_p == pytest.approx(2.5 * beside)
 
 
 def test_no_policy_is_better_by_more_than_rewards_can_be() -> None:
@@ -234,9 +236,10 @@ def test_no_policy_is_better_by_more_than_rewards_can_be() -> None:
         action=["a", "b"] * 5, reward=[1, 0] * 5, propensity=[0.4, 0.3] * 5, actions=["a", "b"]
     )
     a, b = both().values()
-    one = piwo.evaluate(log, a, baseline=b, delta=0.9)
-    made = piwo.certify(log, {0: a}, baseline=b, delta=0.9)[0]
-    regret = piwo.regret_certificate(log, a, {"b": b}, delta=0.9)
+    options = {"delta": 0.9, "interval": "mixture"}
+    one = piwo.evaluate(log, a, baseline=b, **options)
+    made = piwo.certify(log, {0: a}, baseline=b, **options)[0]
+    regret = piwo.regret_certificate(log, a, {"b": b}, **options)
     assert min(x.propensity_p or 0.0 for x in (one, made, regret)) > 1e-3
     assert (one.improvement_lower, made.improvement_lower, regret.regret_upper) == (
         None,

@@ -105,7 +105,7 @@ def test_the_interval_is_the_mixture_bound_of_both_sides() -> None:
     rows = np.arange(made["n"])
     w = made["pi"][rows, made["action"]] / made["mu"][rows, made["action"]]
     half = math.log(2 / 0.1)
-    result = piwo.evaluate(as_log(made), made["pi"], delta=0.1)
+    result = piwo.evaluate(as_log(made), made["pi"], delta=0.1, interval="mixture")
     assert result.lower == pytest.approx(
         bounds.lower(bet_sums(w * made["reward"]), 3000, half), rel=1e-9
     )
@@ -391,7 +391,34 @@ def test_the_order_of_rows_does_not_matter() -> None:
     made = generated(500)
     order = np.random.default_rng(1).permutation(500)
     moved = {k: v[order] if isinstance(v, np.ndarray) else v for k, v in made.items()}
-    one, other = piwo.evaluate(as_log(made), made["pi"]), piwo.evaluate(as_log(moved), moved["pi"])
+    one, other = (piwo.evaluate(as_log(x), x["pi"], interval="mixture") for x in (made, moved))
+    assert numbers(other) == pytest.approx(numbers(one), rel=1e-9)
+
+
+def test_with_keys_it_does_not_matter_to_deadline_bets_either() -> None:
+    made = generated(500)
+    frame = {
+        "a": made["action"],
+        "r": made["reward"],
+        "p": made["mu"][np.arange(500), made["action"]],
+        "id": 10**9 + np.arange(500) ** 2,
+    }
+    order = np.random.default_rng(1).permutation(500)
+    one, other = (
+        piwo.evaluate(
+            piwo.read(
+                {k: v[rows] for k, v in frame.items()},
+                action="a",
+                reward="r",
+                propensity="p",
+                key="id",
+                actions=range(made["pi"].shape[1]),
+            ),
+            made["pi"][rows],
+        )
+        for rows in (np.arange(500), order)
+    )
+    assert one.interval == other.interval == "deadline"
     assert numbers(other) == pytest.approx(numbers(one), rel=1e-9)
 
 
@@ -438,7 +465,7 @@ def test_simultaneous_intervals_pay_log_n() -> None:
     made = generated()
     log = as_log(made)
     policies = {str(a): piwo.policies.Constant(a, log.actions) for a in range(4)}
-    results = piwo.compare(log, policies)
+    results = piwo.compare(log, policies, interval="mixture")
     assert list(results) == ["0", "1", "2", "3"]
     for a, result in enumerate(results.values()):
         w = np.where(made["action"] == a, 1 / made["mu"][np.arange(3000), made["action"]], 0.0)
@@ -452,7 +479,7 @@ def test_simultaneous_intervals_pay_log_n() -> None:
             pytest.approx(expected.lower, rel=1e-9),
             pytest.approx(expected.upper, rel=1e-9),
         )
-        alone = piwo.evaluate(log, policies[str(a)])
+        alone = piwo.evaluate(log, policies[str(a)], interval="mixture")
         assert result.simultaneous == 4
         assert result.value == alone.value
         assert result.lower is not None

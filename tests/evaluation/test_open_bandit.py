@@ -18,11 +18,13 @@ def log_of(folder: Path, name: str) -> piwo.Log:
 TABLE: dict[str, dict[str, Any]] = {
     "obd_bts_all": {
         "iw": 0.0023596395, "snips": 0.0023337139, "ix": 0.0010903587, "ls-linear": 0.0011990550,
-        "ess": 340.4, "mean_weight": 1.01111, "lower": 0.00082, "upper": 0.1411, "truth": 0.0038,
+        "ess": 340.4, "mean_weight": 1.01111, "mixture": (0.00082, 0.1411),
+        "auto": (0.00169, 0.1035), "truth": 0.0038,
     },
     "obd_bts_women": {
         "iw": 0.0074375775, "snips": 0.0023730461, "ix": 0.0018385183, "ls-linear": 0.0021932531,
-        "ess": 2.1, "mean_weight": 3.13419, "lower": 0.00158, "upper": 0.1018, "truth": 0.0046,
+        "ess": 2.1, "mean_weight": 3.13419, "mixture": (0.00158, 0.1018),
+        "auto": (0.0013, 0.12915), "truth": 0.0046,
     },
 }  # fmt: skip
 
@@ -40,21 +42,20 @@ def test_the_uniform_policy_on_the_sample(name: str, shared_data: Path) -> None:
     plain = results["iw"]
     assert plain.ess == pytest.approx(expected["ess"], abs=0.05)
     assert plain.mean_weight == pytest.approx(expected["mean_weight"], abs=5.1e-6)
-    assert plain.lower == pytest.approx(expected["lower"], abs=1e-5)  # the table rounds outwards
-    assert plain.upper == pytest.approx(expected["upper"], abs=1e-4)
-    assert plain.lower is not None
-    assert plain.upper is not None
-    assert plain.lower < expected["truth"] < plain.upper
+    for interval in ("mixture", "auto"):
+        found = piwo.evaluate(log, uniform, interval=interval)
+        lower, upper = expected[interval]
+        assert found.lower == pytest.approx(lower, abs=1e-5)  # the table rounds outwards
+        assert found.upper == pytest.approx(upper, abs=1e-4)
+        assert found.lower < expected["truth"] < found.upper
 
 
 def test_the_random_log(shared_data: Path) -> None:
     log = log_of(shared_data, "obd_random_all")
-    result = piwo.evaluate(log, piwo.policies.Uniform(log.actions))
-    assert result.value == pytest.approx(0.0038, rel=1e-9)
-    assert (result.lower, result.upper) == (
-        pytest.approx(0.0020218, abs=5.1e-8),
-        pytest.approx(0.0063744, abs=5.1e-8),
-    )
+    for interval, ends in (("mixture", (0.0020218, 0.0063744)), ("auto", (0.0024937, 0.0046765))):
+        result = piwo.evaluate(log, piwo.policies.Uniform(log.actions), interval=interval)
+        assert result.value == pytest.approx(0.0038, rel=1e-9)
+        assert (result.lower, result.upper) == pytest.approx(ends, abs=5.1e-8)
 
 
 def test_health_calls_the_women_log_what_it_is(shared_data: Path) -> None:

@@ -36,8 +36,8 @@ def candidates(log):
 
 def test_parts():
     log = a_log()
-    found = piwo.select(log, candidates(log), threshold=0.6, rate=0.1)
-    compared = piwo.compare(log, candidates(log))
+    found = piwo.select(log, candidates(log), threshold=0.6, rate=0.1, interval="mixture")
+    compared = piwo.compare(log, candidates(log), interval="mixture")
     assert found.best == "a"
     assert found.best_lower == compared["a"].lower
     assert found.certified == ("a",)

@@ -184,7 +184,9 @@ def test_other_closed_forms_and_a_row_wise_baseline(case: Case) -> None:
 
 def test_certificates_on_the_same_rows(case: Case) -> None:
     policy = piwo.policies.Constant("y", ACTIONS)
-    made = piwo.certify(case.log, {0: policy}, baseline=case.saved, delta=DELTA)[0]
+    made = piwo.certify(
+        case.log, {0: policy}, baseline=case.saved, delta=DELTA, interval="mixture"
+    )[0]
     w = case.w((case.action == 1) * 1.0)
     value, n = case.mean(w * case.reward), len(set(case.unit.tolist()))
     lower = bounds.value_lower(bet_sums(value), n, math.log(1 / DELTA))

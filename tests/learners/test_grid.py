@@ -43,9 +43,8 @@ def index(bandit, policy):
 def test_the_naive_twin_finds_the_same(score):
     bandit, rng = RareBest(0.02), np.random.default_rng(1)
     counts = bandit.counts(5000, rng)
-    learner = piwo.PIWOGrid(score, all_policies(bandit), delta=DELTA).fit(
-        make_rare_log(bandit, counts, rng)
-    )
+    log = make_rare_log(bandit, counts, rng)
+    learner = piwo.PIWOGrid(score, all_policies(bandit), delta=DELTA).fit(log)
     twin = bandit.learn(counts, score.name)
     assert list(learner.path_) == list(twin.path)
     for gamma, point in learner.path_.items():
@@ -67,10 +66,7 @@ def test_the_naive_twin_finds_the_same(score):
     )
     assert "half of the learner's" in made.notes[-1]
     again = piwo.certify(
-        make_rare_log(bandit, counts, rng),
-        {0: learner.policy_},
-        delta=0.025,
-        within=all_policies(bandit),
+        log, {0: learner.policy_}, delta=0.025, within=all_policies(bandit), interval=made.bound
     )[0]
     assert made.value_lower == pytest.approx(again.value_lower, rel=1e-12)
 

@@ -39,7 +39,7 @@ LEARNERS: dict[str, tuple[Callable[[], Learner], int, str]] = {
 
 def make_log(reward: int = 0) -> piwo.Log:
     rng = np.random.default_rng(0)
-    A = rng.integers(0, 2, 400)
+    A = (rng.random(400) < 0.6).astype(int)
     mu = np.where(A == 0, 0.4, 0.6)
     return piwo.Log.from_arrays(
         context=rng.normal(size=(400, 2)),

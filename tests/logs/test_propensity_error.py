@@ -97,14 +97,14 @@ def test_what_needs_exact_propensities_is_refused() -> None:
     assert not log.gives_full_distribution
 
 
-def test_control_variates_give_way_to_the_plain_mixture() -> None:
+def test_control_variates_give_way_to_plain_bets() -> None:
     log = piwo.Log.from_arrays(
         action=[0, 1] * 50, reward=[0, 1] * 50, propensities=np.full((100, 2), 0.5), actions=[0, 1]
     )
     policy = piwo.policies.Constant(1, log.actions)
-    assert piwo.evaluate(log, policy).interval == "mixture-cv"
+    assert piwo.evaluate(log, policy).interval == "deadline-cv"
     found = piwo.evaluate(log, policy, propensity_factor=1.1)
-    assert found.interval == "mixture"
+    assert found.interval == "deadline"
     assert any("known approximately" in note for note in found.notes)
     with pytest.raises(piwo.UsageError, match="known approximately"):
         piwo.evaluate(log, policy, interval="mixture-cv", sensitivity=1.1)

@@ -57,7 +57,8 @@ def unit_means(rows: pd.DataFrame, action: str) -> pd.DataFrame:
 
 def test_evaluate_is_of_the_means_of_units() -> None:
     rows = frame()
-    found, means = piwo.evaluate(log(rows), Constant("x", ["x", "y", "z"])), unit_means(rows, "x")
+    found = piwo.evaluate(log(rows), Constant("x", ["x", "y", "z"]), interval="mixture")
+    means = unit_means(rows, "x")
     n, half = len(means), math.log(2 / 0.05)
     assert (found.units, found.rows, found.unit) == (n, N, "user")
     assert found.value == pytest.approx(means.value.mean(), rel=1e-12)
@@ -74,7 +75,8 @@ def test_evaluate_is_of_the_means_of_units() -> None:
 
 def test_certificates_are_of_units() -> None:
     rows, actions = frame(), ["x", "y", "z"]
-    found = piwo.certify(log(rows, actions=actions), {"x": Constant("x", actions)})["x"]
+    policies = {"x": Constant("x", actions)}
+    found = piwo.certify(log(rows, actions=actions), policies, interval="mixture")["x"]
     means = unit_means(rows, "x")
     lower = bounds.value_lower(bet_sums(means.value), len(means), math.log(1 / 0.05))
     assert found.value_lower == pytest.approx(lower, rel=1e-9)
@@ -274,13 +276,18 @@ def test_policies_are_compared_on_the_rows_of_large_batches() -> None:
     other = piwo.policies.Deterministic(lambda X: np.where(X[:, 0] >= 0.3, 2, 0), log.actions)
     for baseline in (other, Constant(0, log.actions)):
         one, two = (
-            piwo.certify(rows, {"p": policy}, baseline=baseline)["p"] for rows in (log, by_unit)
+            piwo.certify(rows, {"p": policy}, baseline=baseline, interval="mixture")["p"]
+            for rows in (log, by_unit)
         )
         assert two.improvement_lower == pytest.approx(one.improvement_lower, rel=1e-9)
-        one, two = (piwo.evaluate(rows, policy, baseline=baseline) for rows in (log, by_unit))
+        one, two = (
+            piwo.evaluate(rows, policy, baseline=baseline, interval="mixture")
+            for rows in (log, by_unit)
+        )
         assert two.improvement_lower == pytest.approx(one.improvement_lower, rel=1e-9)
         one, two = (
-            piwo.regret_certificate(rows, policy, {"other": baseline}) for rows in (log, by_unit)
+            piwo.regret_certificate(rows, policy, {"other": baseline}, interval="mixture")
+            for rows in (log, by_unit)
         )
         assert two.regret_upper == pytest.approx(one.regret_upper, rel=1e-9)
 

@@ -160,5 +160,5 @@ def test_d23_vectors_of_20000_actions_are_never_all_there(tmp_path: Path) -> Non
         [sys.executable, "-c", MEASURED, tmp_path / "log.parquet"], capture_output=True, check=True
     )
     method, value, extra = done.stdout.decode().split()
-    assert (method, float(value)) == ("mixture-cv", 0.5)
+    assert (method, float(value)) == ("deadline-cv", 0.5)
     assert float(extra) < 350

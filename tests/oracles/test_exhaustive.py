@@ -57,7 +57,8 @@ def test_d14_winner_on_its_own_log_needs_the_union_bound():
             assert naive == pytest.approx(0.566880, abs=1e-6)
             paid = piwo.bounds.ix_linear_lower(0.716667, 500, 0.02, math.log(1000 / 0.05))
             assert paid == pytest.approx(0.221492, abs=1e-6)
-    assert union == 0
+    # at most delta = .05 and three standard errors
+    assert union <= 6
     assert single >= 30  # 92 % over 300 seeds; the naive claim is false nearly always
 
 

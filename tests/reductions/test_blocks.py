@@ -15,19 +15,40 @@ HASHED = Partition("hash")
 N = 3000
 
 
+MASK = 2**64 - 1
+
+
+def scrambled(x):
+    """SplitMix64."""
+    x = (x + 0x9E3779B97F4A7C15) & MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+    return x ^ (x >> 31)
+
+
 def naive_blocks(numbers):
-    """The block of each number: SplitMix64, and shares that rise and fall."""
-    mask, found = 2**64 - 1, []
-    falling = np.geomspace(1.0, 0.02, BLOCKS)
-    shares = np.minimum(falling / falling.sum(), 0.01 * 1.5 ** np.arange(BLOCKS))
-    ends = np.cumsum(shares / shares.sum())
+    """The block of each row number: a permutation of each 64, made of the bits of a hash."""
+    found = []
     for number in numbers:
-        x = ((int(number) ^ 0x6C62272E07BB0142) + 0x9E3779B97F4A7C15) & mask
-        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
-        place = ((x ^ (x >> 31)) >> 52) + 0.5
-        found.append(int(np.searchsorted(ends, place / 4096)))
+        key, x = scrambled((int(number) >> 6) ^ 0x6C62272E07BB0142), int(number) % 64
+        for shift in (0, 12, 24):
+            factor, added = (key >> shift) | 1, key >> (shift + 6)
+            x = (x * factor + added) % 64
+            if shift < 24:
+                x ^= x >> 3
+        found.append(x)
     return np.array(found)
+
+
+def naive_salt(numbers, reward, propensity):
+    """The sum of one hash per row."""
+    total = 0
+    for number, r, p in zip(numbers, reward, propensity, strict=True):
+        x = (int(number) * 0xD6E8FEB86659FD93) & MASK
+        x ^= (int(r * 1e5 * math.pi) * 0xA0761D6478BD642F) & MASK
+        x ^= (int(p * 1e5 * math.pi) * 0xE7037ED1A0B428DB) & MASK
+        total += scrambled(x)
+    return total & MASK
 
 
 def naive_sums(y, blocks, count):
@@ -68,7 +89,8 @@ def test_hashed_blocks_of_a_naive_twin(binary):
         table["reward"] = (table["reward"] > 0.3).astype(float)
     blocks = naive_blocks(range(N))
     found = sums_of(table, HASHED)
-    assert found.rows.tolist() == np.bincount(blocks, minlength=BLOCKS).tolist()
+    assert found.rows.counts.tolist() == np.bincount(blocks, minlength=BLOCKS).tolist()
+    assert found.rows.salt == naive_salt(range(N), table["reward"], table["propensity"])
     for name, y in quantities(table).items():
         naive = naive_sums(y, blocks, BLOCKS)
         assert getattr(found, name) == pytest.approx(naive, rel=1e-12, abs=1e-300)
@@ -79,7 +101,8 @@ def test_blocks_in_time_of_a_naive_twin():
     cuts = (100, 500, 2000)
     blocks = np.searchsorted(cuts, np.arange(N), side="right")
     found = sums_of(table, Partition("time", cuts))
-    assert found.rows.tolist() == [100.0, 400.0, 1500.0, 1000.0]
+    assert found.rows.counts.tolist() == [100.0, 400.0, 1500.0, 1000.0]
+    assert found.rows.order.tolist() == [0, 1, 2, 3]
     for name, y in quantities(table).items():
         naive = naive_sums(y, blocks, 4)
         assert getattr(found, name) == pytest.approx(naive, rel=1e-12, abs=1e-300)
@@ -88,7 +111,7 @@ def test_blocks_in_time_of_a_naive_twin():
 def test_by_unit_a_block_holds_whole_units():
     table = columns()
     found = sums_of(table, HASHED, unit="visitor")
-    assert found.rows.sum() == len(np.unique(table["visitor"]))
+    assert found.rows.counts.sum() == len(np.unique(table["visitor"]))
     means = [
         quantities(table)["value"][table["visitor"] == unit].mean()
         for unit in np.unique(table["visitor"])
@@ -108,7 +131,8 @@ def test_with_keys_the_order_of_the_file_does_not_matter(names):
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(N)
         other = sums_of({k: v[order] for k, v in table.items()}, HASHED, **names)
-        assert other.rows.tolist() == first.rows.tolist()
+        assert other.rows.counts.tolist() == first.rows.counts.tolist()
+        assert other.rows.order.tolist() == first.rows.order.tolist()
         for name in quantities(table):
             assert getattr(other, name) == pytest.approx(
                 getattr(first, name), rel=1e-12, abs=1e-300
@@ -128,18 +152,42 @@ def test_a_block_depends_on_the_number_alone():
     table = columns()
     first = sums_of(table, HASHED)
     changed = dict(table, reward=table["reward"][::-1], pi=table["pi"][::-1])
-    assert sums_of(changed, HASHED).rows.tolist() == first.rows.tolist()
+    assert sums_of(changed, HASHED).rows.counts.tolist() == first.rows.counts.tolist()
 
 
-def test_blocks_have_their_shares():
-    """Of a million rows each block has its share, within five standard errors."""
-    rows = Batch(0, np.zeros(10**6, np.int32), np.ones(10**6), np.ones(10**6))
-    counts = np.diff(HASHED.of(rows).ends, prepend=0)
-    falling = np.geomspace(1.0, 0.02, BLOCKS)
-    shares = np.minimum(falling / falling.sum(), 0.01 * 1.5 ** np.arange(BLOCKS))
-    shares /= shares.sum()
-    # shares are whole multiples of 1/4096
-    assert (np.abs(counts - 1e6 * shares) < 5 * np.sqrt(1e6 * shares) + 1e6 / 4096).all()
+def test_the_order_of_hashed_blocks_changes_with_any_row():
+    table = columns()
+    first = sums_of(table, HASHED).rows.order
+    assert sorted(first) == list(range(BLOCKS))
+    for name in ("reward", "propensity"):
+        changed = dict(table, **{name: table[name].copy()})
+        changed[name][17] = 0.625
+        assert sums_of(changed, HASHED).rows.order.tolist() != first.tolist()
+    rounded = dict(table, reward=table["reward"] * (1 - 1e-14))
+    assert sums_of(rounded, HASHED).rows.order.tolist() == first.tolist()
+
+
+def test_every_block_has_rows_from_all_over_the_file():
+    """Each 64 consecutive rows are in the 64 blocks, wherever batches begin; places are even."""
+    rows = Batch(10, np.zeros(64_000, np.int32), np.ones(64_000), np.ones(64_000))
+    order = HASHED.of(rows)
+    blocks = np.empty(64_000, int)
+    blocks[order.order] = np.repeat(np.arange(BLOCKS), order.counts.astype(int))
+    groups = blocks[54 : 54 + 64 * 999].reshape(999, 64)
+    assert (np.sort(groups, axis=1) == np.arange(64)).all()
+    # chi-square of place in the group against block, 63^2 degrees of freedom
+    table = np.zeros((64, 64))
+    for place in range(64):
+        table[place] = np.bincount(groups[:, place], minlength=64)
+    expected = 999 / 64
+    assert ((table - expected) ** 2 / expected).sum() < 63**2 + 5 * math.sqrt(2 * 63**2)
+
+
+def test_keys_are_spread_evenly():
+    """Of 64,000 keys each block has a 64th, within five standard errors."""
+    table = {**columns(64_000), "id": np.arange(64_000)}
+    counts = sums_of(table, HASHED, key="id").rows.counts
+    assert (np.abs(counts - 1000) < 5 * np.sqrt(1000)).all()
 
 
 @pytest.mark.parametrize("partition", [HASHED, Partition("time", (3, 5))], ids=["hash", "time"])
@@ -155,7 +203,7 @@ def test_rows_beyond_float64_add_their_logarithms(partition):
     state = reduction.update(reduction.empty(), rows)
     ends = partition.of(rows)
     blocks = np.empty(n, int)
-    blocks[ends.order] = np.repeat(np.arange(partition.count), ends.rows.astype(int))
+    blocks[ends.order] = np.repeat(np.arange(partition.count), ends.counts.astype(int))
     expected = np.zeros((partition.count, len(BLOCK_BETS)))
     for t in range(n):
         if reward[t] > 0:

@@ -57,7 +57,7 @@ def test_the_same_sums_with_half_the_questions(monkeypatch: pytest.MonkeyPatch) 
 
 def test_evaluate_asks_once() -> None:
     policy = Counting([0.2, 0.3, 0.5], range(3))
-    assert piwo.evaluate(log(), policy).interval == "mixture-cv"
+    assert piwo.evaluate(log(), policy).interval == "deadline-cv"
     assert sum(policy.asked) == 500
 
 

@@ -119,6 +119,7 @@ def test_the_front_door_takes_the_propensities_as_they_are():
         reward=written.reward[0],
         propensity=written.propensity[0],
         actions=range(3),
+        logger="learning",
     )
     found = piwo.evaluate(log, piwo.policies.Tabular(TARGET, log.actions), delta=2 * DELTA)
     y = TARGET[written.action[0]] / written.propensity[0] * written.reward[0]

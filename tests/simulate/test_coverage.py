@@ -174,7 +174,7 @@ def test_best_of_thirty_policies_keeps_its_promise():
     # what `compare` does for policies it is given
     log = bandit.log_of(np.repeat(np.arange(len(counts[0])), counts[0]))
     policies = {str(a): piwo.policies.Constant(a, bandit.actions) for a in range(1, 31)}
-    found = piwo.compare(log, policies, delta=2 * DELTA)
+    found = piwo.compare(log, policies, delta=2 * DELTA, interval="mixture")
     np.testing.assert_allclose(
         [x.lower_raw for x in found.values()], low[:, 0], rtol=1e-9, atol=1e-12
     )

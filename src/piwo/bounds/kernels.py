@@ -102,7 +102,18 @@ def _prior_variance(
     return max((around + prior * max(mean / 4.0, 1e-3)) / (seen + prior), 1e-9)
 
 
-@njit(nogil=True, cache=True)
+@njit(cache=True, error_model="numpy")
+def _bet(stake: float, cap: float, center: float, largest: float, smallest: float) -> float:
+    """Return lambda with lambda/(1 + lambda center) = min(stake, cap/center), within its range."""
+    # also for a center of 1e300, and a stake of infinity on one of 1e-310
+    if stake * center >= cap:
+        bet = cap / (1.0 - cap) / center
+    else:
+        bet = stake / (1.0 - stake * center)
+    return min(max(bet, smallest), largest)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def add_log_wealth(  # noqa: C901 - one loop nest, compiled whole
     means: Any,
     targets: Any,
@@ -156,25 +167,24 @@ def add_log_wealth(  # noqa: C901 - one loop nest, compiled whole
                     least = min(least, v)
                 # the drift that the option expects of the best form
                 drift = hedge * math.sqrt(least / left)
-                chosen, stake, most = 0, 0.0, -math.inf
+                chosen, bet, most = 0, 0.0, -math.inf
                 for f in range(forms):
                     center = means[g] + shifts[f]
-                    s = min(factor * hedge / math.sqrt(variances[f] * left), cap / center)
-                    s = min(s, bets[0] / (1.0 + bets[0] * center))
-                    s = max(s, bets[count - 1] / (1.0 + bets[count - 1] * center))
+                    stake = factor * hedge / math.sqrt(variances[f] * left)
+                    one = _bet(stake, cap, center, bets[0], bets[count - 1])
+                    s = one / (1.0 + one * center)
                     growth = s * drift
                     if variances[f] < math.inf:
                         growth -= 0.5 * s * s * variances[f]
                     # a form must be better by more than rounding to be preferred to earlier ones
                     if f == 0 or growth > most + 1e-9 * abs(most):
-                        chosen, stake, most = f, s, growth
+                        chosen, bet, most = f, one, growth
                 center = means[g] + shifts[chosen]
-                # stakes are lambda / (1 + lambda center), so lambda = s / (1 - s center)
-                place = math.log(bets[0] * (1.0 - stake * center) / stake) / spacing
-                j = min(max(math.floor(place), 0), last)
-                upper = bets[j] / (1.0 + bets[j] * center)
-                lower = bets[j + 1] / (1.0 + bets[j + 1] * center)
-                part = min(max((stake - lower) / (upper - lower), 0.0), 1.0)
+                j = min(max(math.floor(math.log(bets[0] / bet) / spacing), 0), last)
+                # q = (s - s_{j+1}) / (s_j - s_{j+1}) with s = lambda / (1 + lambda center)
+                part = (bet - bets[j + 1]) / (bets[j] - bets[j + 1])
+                part *= (1.0 + bets[j] * center) / (1.0 + bet * center)
+                part = min(max(part, 0.0), 1.0)
                 x = sums[chosen, b, j] - rows[b] * math.log1p(bets[j] * center)
                 y = sums[chosen, b, j + 1] - rows[b] * math.log1p(bets[j + 1] * center)
                 peak = max(x, y)

@@ -125,8 +125,8 @@ class Certificate(SavedRecord):
     parameter: float | None = None
     oracle: str | None = None
     logger: str | None = None
-    """The declared logger, "fixed" or "learning". "assumed fixed": nothing was declared and rows
-    were held out at random, which is valid only for a fixed one."""
+    """The declared logger, "fixed" or "learning". "assumed fixed": nothing was declared, and rows
+    were held out at random, or blocks of them are bet on, which is valid only for a fixed one."""
     split: Mapping[str, Any] | None = None
     """How rows were held out: fraction, seed, and the actions that only one side has."""
     log_rows: int = 0

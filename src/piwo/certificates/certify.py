@@ -359,7 +359,7 @@ class CertificateRequest:
             series=self.series_call,
             assumes=log.assumption,
             log_digest=digest,
-            logger=declared_logger(log),
+            logger=declared_logger(log, found.method),
             created=now(),
             notes=self._notes(found, low, result.contradicted),
             **self.facts,
@@ -497,11 +497,18 @@ def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
         )
 
 
-def declared_logger(log: Log) -> str | None:
-    """Return the declared logger, or the one that is assumed: see `Certificate.logger`."""
+def declared_logger(log: Log, method: IntervalMethod | None = None) -> str | None:
+    """Return the declared logger, or the one that is assumed: see `Certificate.logger`.
+
+    Args:
+        log: the rows.
+        method: the bounds, some of which assume a fixed logger; None: there are none.
+    """
     chosen = log.selector
     # Without a cut in time, rows were held out at random.
-    if log.logger is None and isinstance(chosen, HeldOut) and chosen.cut is None:
+    at_random = isinstance(chosen, HeldOut) and chosen.cut is None
+    by_blocks = method is not None and method.assumes_fixed_logger
+    if log.logger is None and (at_random or by_blocks):
         return ASSUMED_FIXED
     return log.logger
 

@@ -250,7 +250,7 @@ def _of_comparators(
     for name, one in others.items():
         # The request itself has the improvement over the logging policy.
         if Baseline.of(log, {}, given[name]) is not None:
-            pairs[name] = Difference.of(mine, one, method)
+            pairs[name] = Difference.of(mine, one, method, request.partition)
     # One pass: the policy, its differences, and the weights of the comparators for the test.
     sums, paired, states = reduce(
         log,
@@ -382,7 +382,7 @@ def _regret(
         created=now(),
         notes=(*notes, *found.method.assumptions, *log.caveats),
         bound=request.methods[SELF].name,
-        logger=declared_logger(log),
+        logger=declared_logger(log, found.method),
     )
 
 

@@ -7,12 +7,21 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["State", "largest"]
+__all__ = ["State", "largest", "modular"]
 
 
 def largest(**options: Any) -> Any:
-    """Return a field that merges by the maximum; other fields of a `State` merge by addition."""
+    """Return a field that merges by the maximum; others merge by addition, see `State`."""
     return field(metadata={"merge": np.maximum}, **options)
+
+
+def modular(**options: Any) -> Any:
+    """Return a field of a whole number that merges by addition modulo 2^64."""
+    return field(metadata={"merge": _add_modulo}, **options)
+
+
+def _add_modulo(mine: int, theirs: int) -> int:
+    return (mine + theirs) & (2**64 - 1)
 
 
 class State:

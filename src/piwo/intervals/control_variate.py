@@ -13,6 +13,7 @@ import numpy as np
 
 from piwo import bounds
 from piwo.intervals.method import Evidence, IntervalMethod, lacking
+from piwo.intervals.partition import partition_of
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import Note
@@ -134,34 +135,48 @@ class ControlVariateInterval(IntervalMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class AutoInterval(IntervalMethod):
-    """The interval method "auto": the narrower of two methods if its needs are met, else the other.
+    """The interval method "auto": the narrowest of four methods whose needs are met.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0])
-    >>> piwo.intervals.INTERVALS["auto"].settled(log, piwo.policies.Logging()).name
+    >>> piwo.evaluate(log, piwo.policies.Logging()).method.interval
+    'deadline'
+    >>> piwo.evaluate(replace(log, logger="learning"), piwo.policies.Logging()).method.interval
     'mixture'
     """
 
-    narrow: IntervalMethod
-    plain: IntervalMethod
+    deadline: tuple[IntervalMethod, IntervalMethod]
+    """With control variates and without: bets on hashed blocks of rows."""
+    mixture: tuple[IntervalMethod, IntervalMethod]
+    """The same for logs without such blocks."""
+
+    def partition(self, log: Log, horizon: bounds.Horizon) -> Partition | None:
+        """Return the hashed blocks of the log. Blocks in time would assume rewards without drift.
+
+        Args:
+            log: the rows.
+            horizon: see `piwo.bounds.Horizon`.
+        """
+        found = partition_of(log, horizon)
+        if found is not None and found.by == "hash":
+            return found
+        return None
 
     def settled(
-        self,
-        log: Log,
-        policy: Policy,
-        partition: Partition | None = None,  # noqa: ARG002
+        self, log: Log, policy: Policy, partition: Partition | None = None
     ) -> IntervalMethod:
-        """Return the narrower method that the log and the policy allow."""
+        """Return the narrowest method that the log and the policy allow."""
+        narrow, plain = self.mixture if partition is None else self.deadline
         approximate = log.propensity_error is not None
         every_action = log.columns.propensities is not None or log.behavior is not None
         if log.columns.weight is not None or (approximate and not every_action):
             # nothing that the user could pass would help, so there is nothing to note
-            return self.plain
+            return plain
         reason = lacking(log, policy)
         if reason is None:
-            return self.narrow
+            return narrow
         note = Note(f"narrower intervals are possible: {reason}", kind="control-variate")
-        return replace(self.plain, note=note)
+        return replace(plain, note=note)
 
     def interval(self, evidence: Evidence) -> bounds.Interval:  # noqa: ARG002
         """Raise an error: the settled method makes the interval."""

@@ -13,12 +13,13 @@ from piwo import bounds
 from piwo.bounds import deadline
 from piwo.bounds.mixture import planned_size
 from piwo.intervals.control_variate import ControlVariateInterval, Quantity
-from piwo.intervals.method import Evidence
+from piwo.intervals.method import Evidence, IntervalMethod
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.reductions import Reduction
-from piwo.reductions.blocks import BLOCK_BETS, Partition
+from piwo.reductions.blocks import BLOCK_BETS, BlockRows, Partition
 from piwo.reductions.control_variate import BASELINES, BLOCK_BASELINES
 from piwo.reductions.model_variate import CUTS
 
@@ -26,24 +27,31 @@ __all__ = ["DeadlineInterval", "blocks_of", "mixture_of", "planned_rows", "test_
 
 
 def blocks_of(
-    rows: Floats, forms: Sequence[Floats], shifts: Sequence[float] | Floats
+    rows: BlockRows, forms: Sequence[Floats], shifts: Sequence[float] | Floats
 ) -> deadline.Blocks:
-    """Return the forms' sums by block as bounds take them.
+    """Return the forms' sums by block as bounds take them, in the order of the bets.
 
     Args:
-        rows: (B,) rows of each block.
+        rows: of each block.
         forms: of each form (B, 2 + J), see `piwo.reductions.blocks.BetSums.blocks`.
         shifts: (F,) k_f.
     """
-    sums = np.stack(forms)
+    sums = np.stack(forms)[:, rows.order]
     return deadline.Blocks(
-        rows=rows,
+        rows=rows.counts[rows.order],
         total=sums[:, :, 0],
         squares=sums[:, :, 1],
         sums=sums[:, :, 2:],
         bets=BLOCK_BETS,
         shifts=np.asarray(shifts, np.float64),
     )
+
+
+_IN_TIME = Note(
+    "deadline bets on consecutive rows assume that rows are in the order of the decisions, and "
+    "that rewards do not drift",
+    kind="assumptions",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +62,29 @@ class DeadlineInterval(ControlVariateInterval):
     `variates` is set; the form to bet on is chosen block by block, and no form costs the others
     anything but for the part of the wealth that the mixture bets.
     """
+
+    in_time: bool = False
+    """Whether blocks are consecutive decisions, so that the logger may have learned."""
+
+    @property
+    def assumes_fixed_logger(self) -> bool:
+        """Whether it is about independent rows: unless blocks are consecutive decisions."""
+        return not self.in_time
+
+    def settled(
+        self, log: Log, policy: Policy, partition: Partition | None = None
+    ) -> IntervalMethod:
+        """Return the method with what its blocks assume.
+
+        Args:
+            log: the rows.
+            policy: over the log's action list.
+            partition: the log's blocks.
+        """
+        super().settled(log, policy, partition)
+        if partition is not None and partition.by == "time":
+            return replace(self, in_time=True, note=_IN_TIME)
+        return self
 
     def sums(
         self, log: Log, policy: Policy, partition: Partition | None = None

@@ -59,16 +59,10 @@ _MIXTURE_CV = ControlVariateInterval(
     takes_model=True,
     certifies=True,
 )
-_ASSUMES = Note(
-    "deadline bets assume independent rows without drift, in an order that says nothing about "
-    "rewards (a sorted file needs a key), and of a learning logger the order of its decisions",
-    kind="assumptions",
-)
 _DEADLINE = DeadlineInterval(
     name="deadline",
     summary="bets on blocks of rows in turn, planned for the number of rows",
     source='docs/theory.md, "Deadline bets"',
-    note=_ASSUMES,
     needs_blocks=True,
     anytime=True,
     certifies=True,
@@ -77,7 +71,6 @@ _DEADLINE_CV = DeadlineInterval(
     name="deadline-cv",
     summary="`deadline` with control variates",
     source='docs/theory.md, "Deadline bets"',
-    note=_ASSUMES,
     needs_blocks=True,
     needs_every_action=True,
     anytime=True,
@@ -88,17 +81,18 @@ _DEADLINE_CV = DeadlineInterval(
 _METHODS: tuple[IntervalMethod, ...] = (
     AutoInterval(
         name="auto",
-        summary="`mixture-cv` given the probability of every action, otherwise `mixture`",
-        source='docs/theory.md, "Control variates"',
-        narrow=_MIXTURE_CV,
-        plain=_MIXTURE,
+        summary="`deadline-cv` given the probability of every action, otherwise `deadline`; "
+        "`mixture-cv` and `mixture` for learning loggers and declared horizons",
+        source='docs/theory.md, "Deadline bets"',
+        deadline=(_DEADLINE_CV, _DEADLINE),
+        mixture=(_MIXTURE_CV, _MIXTURE),
         takes_model=True,
         certifies=True,
     ),
-    _MIXTURE_CV,
-    _MIXTURE,
     _DEADLINE_CV,
     _DEADLINE,
+    _MIXTURE_CV,
+    _MIXTURE,
     TwoSided(
         name="ix",
         summary="one bet on IX credits",

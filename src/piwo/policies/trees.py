@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from piwo.checks import check_kind, numbers
+from piwo.checks import check_count, check_kind, numbers
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
@@ -69,6 +69,7 @@ class Trees(DeterministicPolicy):
     ) -> None:
         self.listed = action_list(actions)
         check_kind("features", features, (Features, type(None)))
+        check_count("width", width, 0)
         self.nodes = numbers("nodes", nodes).copy()
         self.roots = numbers("roots", roots).copy()
         self.offset = numbers("offset", offset).copy()

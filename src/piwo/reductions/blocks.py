@@ -1,7 +1,8 @@
 """Blocks of rows, and bet sums by block: the state of the deadline bound.
 
 A row's block depends on its number, key, unit or time alone, never on its action, reward,
-propensity or context. So the sums merge however the rows are cut.
+propensity or context. So the sums merge however the rows are cut. Hashed blocks are bet on in an
+order that a digest of all rows gives, so that it cannot follow the order of the file.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from piwo.engines.state import State
+from piwo.engines.state import State, modular
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.hashing import scramble
 from piwo.reductions.bets import BETS, bet_sums, bet_sums_of_logs
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "BLOCK_BETS",
     "BetSums",
     "BlockOrder",
+    "BlockRows",
     "Partition",
     "bet_sums_of",
     "no_blocks",
@@ -34,24 +37,6 @@ _KEPT = slice(0, 32, 2)
 BLOCK_BETS: Floats = BETS[_KEPT]
 """The bets whose sums are kept by block: 32, 8, 2, ..., 3e-8."""
 
-
-def _shares() -> Floats:
-    """Return the shares of the rows that hashed blocks have, falling after the first few.
-
-    Bets change from block to block: first as little is known of the variance, last as the deadline
-    comes near. Small blocks there cost less than many of equal size.
-    """
-    falling = np.geomspace(1.0, 0.02, BLOCKS)
-    shares = np.minimum(falling / falling.sum(), 0.01 * 1.5 ** np.arange(BLOCKS))
-    found: Floats = shares / shares.sum()
-    return found
-
-
-_PLACES = 4096
-_TABLE = np.searchsorted(np.cumsum(_shares()), (np.arange(_PLACES) + 0.5) / _PLACES).astype(
-    np.uint8
-)
-"""The block of a row by the upper 12 bits of its hash."""
 # Any fixed number: blocks must not be those of a split, which hashes the same numbers.
 _SALT = np.uint64(0x6C62272E07BB0142)
 
@@ -69,9 +54,11 @@ class BlockOrder:
     """(u,) places."""
     ends: npt.NDArray[np.int64]
     """(B,) one past the last of each block."""
+    salt: int = 0
+    """Of the rows of hashed blocks, see `BlockRows`."""
 
     @property
-    def rows(self) -> Floats:
+    def counts(self) -> Floats:
         """(B,) the number of rows, or units, in each block."""
         return np.diff(self.ends, prepend=0).astype(np.float64)
 
@@ -81,12 +68,41 @@ class BlockOrder:
 
 
 @dataclass(frozen=True)
+class BlockRows(State):
+    """How many rows blocks have, and the order in which they are bet on.
+
+    >>> BlockRows(np.ones(4), salt=1).order.tolist(), BlockRows(np.ones(4)).order.tolist()
+    ([3, 0, 2, 1], [0, 1, 2, 3])
+    """
+
+    counts: Floats = field(default_factory=lambda: np.zeros(0))
+    """(B,) rows, or units, of each block."""
+    salt: int = modular(default=0)
+    """The sum modulo 2^64 of one hash per row of its number or key, reward and propensity; 0 for
+    blocks in time."""
+
+    @property
+    def order(self) -> npt.NDArray[np.intp]:
+        """(B,) the blocks in the order of the bets: random as the salt is, or as they are for 0.
+
+        A fixed order of hashed row numbers would be fair on average over files, but not for each:
+        in a sorted file it puts the same ranks first whatever the rewards are.
+        """
+        blocks = np.arange(len(self.counts))
+        if self.salt == 0:
+            return blocks
+        keys = scramble(blocks.astype(np.uint64) ^ scramble(np.array([self.salt], np.uint64)))
+        return np.argsort(keys, kind="stable")
+
+
+@dataclass(frozen=True)
 class Partition:
     """Which block a row is in.
 
     Args:
-        by: "hash": of the number of its unit, its key or the row. "time": consecutive times, or row
-            numbers if the log has no column of times.
+        by: "hash": of its unit or its key; without them each 64 consecutive rows are in the 64
+            blocks in an order of their own, so that all blocks have rows from all over the file.
+            "time": consecutive times, or row numbers if the log has no column of times.
         cuts: (B - 1,) where all blocks but the first begin, for "time".
 
     >>> rows = Batch(0, np.zeros(9, np.int32), np.ones(9), np.ones(9))
@@ -113,20 +129,24 @@ class Partition:
 
     def _order(self, batch: Batch) -> BlockOrder:
         # Imported when first needed: Numba takes over a second.
-        from piwo.reductions.kernels import hashed_blocks, order_by_block
+        from piwo.reductions.kernels import hashed_blocks, order_by_block, salt_of, spread_blocks
 
-        blocks = np.empty(batch.count, np.uint8)
+        blocks, salt = np.empty(batch.count, np.uint8), 0
         if self.by == "time":
             numbers = batch.row_numbers if batch.times is None else batch.times
             blocks[:] = np.searchsorted(np.array(self.cuts), numbers, side="right")
         else:
             numbers = batch.row_numbers if batch.keys is None else batch.keys
+            salt = int(salt_of(numbers, batch.reward, batch.propensity))
             if batch.unit_starts is not None:
                 numbers = numbers[batch.unit_starts]
-            hashed_blocks(numbers, _SALT, _TABLE, blocks)
+            if batch.keys is None:
+                spread_blocks(numbers, _SALT, blocks)
+            else:
+                hashed_blocks(numbers, _SALT, BLOCKS, blocks)
         order, ends = np.empty(len(blocks), np.int64), np.zeros(self.count, np.int64)
         order_by_block(blocks, order, ends)
-        return BlockOrder(order, ends)
+        return BlockOrder(order, ends, salt)
 
 
 @dataclass(frozen=True)
@@ -248,8 +268,9 @@ def _log_means(
     return found
 
 
-def rows_by_block(partition: Partition | None, batch: Batch) -> Floats:
-    """Return the number of rows, or units, of a batch in each block, (B,); (0,) without blocks."""
+def rows_by_block(partition: Partition | None, batch: Batch) -> BlockRows:
+    """Return the number of rows, or units, of a batch in each block; none without blocks."""
     if partition is None:
-        return np.zeros(0)
-    return partition.of(batch).rows
+        return BlockRows()
+    order = partition.of(batch)
+    return BlockRows(order.counts, order.salt)

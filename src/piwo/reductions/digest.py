@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from piwo.engines.state import State
+from piwo.engines.state import State, modular
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.hashing import scramble
@@ -18,8 +18,6 @@ from piwo.reductions.reduction import Reduction
 from piwo.reductions.row_sample import label_hashes
 
 __all__ = ["Digest", "DigestState", "LoggerDigest"]
-
-_MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,7 @@ class DigestState(State):
     """
 
     rows: int = 0
-    total: int = 0
-
-    def merge(self, other: DigestState) -> DigestState:
-        """Return the digest of both parts together."""
-        return DigestState(self.rows + other.rows, (self.total + other.total) & _MASK)
+    total: int = modular(default=0)
 
     @property
     def digest(self) -> str:

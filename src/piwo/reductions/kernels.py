@@ -28,6 +28,8 @@ __all__ = [
     "add_truncated_bets",
     "hashed_blocks",
     "order_by_block",
+    "salt_of",
+    "spread_blocks",
     "truncated_masses",
 ]
 
@@ -239,16 +241,64 @@ def _add_bets(  # noqa: C901 - one loop nest, compiled whole
 
 
 @njit(nogil=True, cache=True)
-def hashed_blocks(numbers: Any, salt: Any, table: Any, blocks: Any) -> None:
-    """Write the block of each row: a table's, at the upper twelve bits of a hash of its number.
+def _scrambled(x: Any) -> Any:
+    """Return SplitMix64 of a number, as `piwo.logs.hashing.scramble`."""
+    x += np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
-    The hash is SplitMix64, as in `piwo.logs.hashing.scramble`.
-    """
+
+@njit(nogil=True, cache=True)
+def hashed_blocks(numbers: Any, salt: Any, count: Any, blocks: Any) -> None:
+    """Write the block of each row, one of `count` by the upper bits of a hash of its number."""
     for t in range(len(numbers)):
-        x = (np.uint64(numbers[t]) ^ salt) + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        blocks[t] = table[(x ^ (x >> np.uint64(31))) >> np.uint64(52)]
+        upper = _scrambled(np.uint64(numbers[t]) ^ salt) >> np.uint64(32)
+        blocks[t] = (upper * np.uint64(count)) >> np.uint64(32)
+
+
+_PLACES = 314159.26535897935
+"""Not a round number: rewards and propensities that people choose are not at the ends of places."""
+
+
+@njit(nogil=True, cache=True)
+def spread_blocks(numbers: Any, salt: Any, blocks: Any) -> None:
+    """Write the block of each row: each 64 consecutive numbers are in the 64 blocks in some order.
+
+    The order is a permutation x -> m x + a of 6 bits, thrice with shifts between, whose m and a are
+    bits of a hash of the upper bits of the number.
+    """
+    low = np.uint64(63)
+    group, key = np.uint64(0), _scrambled(salt)
+    for t in range(len(numbers)):
+        x = np.uint64(numbers[t])
+        if x >> np.uint64(6) != group:
+            group = x >> np.uint64(6)
+            key = _scrambled(group ^ salt)
+        x = ((x & low) * (key | np.uint64(1)) + (key >> np.uint64(6))) & low
+        x ^= x >> np.uint64(3)
+        x = (x * ((key >> np.uint64(12)) | np.uint64(1)) + (key >> np.uint64(18))) & low
+        x ^= x >> np.uint64(3)
+        x = (x * ((key >> np.uint64(24)) | np.uint64(1)) + (key >> np.uint64(30))) & low
+        blocks[t] = x
+
+
+@njit(nogil=True, cache=True)
+def salt_of(numbers: Any, reward: Any, propensity: Any) -> Any:
+    """Return the sum modulo 2^64 of one hash per row, of its number, reward and propensity.
+
+    The latter two are cut to multiples of 1/314,159.27, so that rounding errors do not change them.
+    """
+    total = np.uint64(0)
+    for t in range(len(reward)):
+        r = np.uint64(min(reward[t] * _PLACES, 1e18))
+        p = np.uint64(propensity[t] * _PLACES)
+        # odd factors keep the three apart
+        x = np.uint64(numbers[t]) * np.uint64(0xD6E8FEB86659FD93)
+        x ^= r * np.uint64(0xA0761D6478BD642F)
+        x ^= p * np.uint64(0xE7037ED1A0B428DB)
+        total += _scrambled(x)
+    return total
 
 
 @njit(nogil=True, cache=True)

@@ -14,7 +14,14 @@ from piwo.logs.batch import Batch, Floats
 from piwo.policies.blocks import row_blocks
 from piwo.policies.policy import Policy
 from piwo.reductions.bets import BETS
-from piwo.reductions.blocks import BetSums, Partition, bet_sums_of, no_blocks, rows_by_block
+from piwo.reductions.blocks import (
+    BetSums,
+    BlockRows,
+    Partition,
+    bet_sums_of,
+    no_blocks,
+    rows_by_block,
+)
 from piwo.reductions.model_variate import uncut
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.vector_sums import in_blocks
@@ -40,8 +47,7 @@ class PairState(State):
     raised: Floats = field(default_factory=lambda: np.zeros((len(PAIR_BASELINES), len(BETS))))
     """Bet sums of the difference with control variates, plus 1 + k, a row for each of
     `PAIR_BASELINES`."""
-    block_rows: Floats = field(default_factory=lambda: np.zeros(0))
-    """(B,) rows, or units, of each block."""
+    block_rows: BlockRows = field(default_factory=BlockRows)
     blocks: Floats = field(default_factory=no_blocks)
     """(B, 2 + J) the same by block, see `piwo.reductions.blocks.BetSums`."""
     raised_blocks: Floats = field(default_factory=lambda: no_blocks(len(PAIR_BASELINES)))
@@ -105,7 +111,7 @@ class PairSums(Reduction[PairState]):
             return PairState()
         shape = (self.partition.count, *no_blocks().shape[1:])
         return PairState(
-            block_rows=np.zeros(self.partition.count),
+            block_rows=BlockRows(np.zeros(self.partition.count)),
             blocks=np.zeros(shape),
             raised_blocks=np.zeros((len(PAIR_BASELINES), *shape)),
         )

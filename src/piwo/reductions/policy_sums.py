@@ -11,7 +11,14 @@ import numpy.typing as npt
 from piwo.engines.state import State, largest
 from piwo.logs.batch import Batch, Floats
 from piwo.reductions.bets import BETS
-from piwo.reductions.blocks import BetSums, BlockOrder, Partition, no_blocks, rows_by_block
+from piwo.reductions.blocks import (
+    BetSums,
+    BlockOrder,
+    BlockRows,
+    Partition,
+    no_blocks,
+    rows_by_block,
+)
 from piwo.reductions.policy_reduction import PolicyReduction, credit_bets
 from piwo.scores.iw import IW
 from piwo.scores.ratio import Weights
@@ -85,12 +92,11 @@ class BetState(State):
 class BlockState(State):
     """The sums by block of the same four quantities, each (B, 2 + J); see `BetSums.blocks`.
 
-    >>> BlockState().rows.shape
+    >>> BlockState().rows.counts.shape
     (0,)
     """
 
-    rows: Floats = field(default_factory=lambda: np.zeros(0))
-    """(B,) rows, or units, of each block."""
+    rows: BlockRows = field(default_factory=BlockRows)
     value: Floats = field(default_factory=no_blocks)
     loss: Floats = field(default_factory=no_blocks)
     improvement: Floats = field(default_factory=no_blocks)
@@ -102,7 +108,7 @@ class BlockState(State):
         if partition is None:
             return cls()
         shape = (partition.count, *no_blocks().shape[1:])
-        return cls(np.zeros(partition.count), *(np.zeros(shape) for _ in range(4)))
+        return cls(BlockRows(np.zeros(partition.count)), *(np.zeros(shape) for _ in range(4)))
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ class FourSums:
             improvement=self.improvement.merge(other.improvement),
         )
 
-    def states(self, rows: Floats) -> tuple[BetState, BlockState]:
+    def states(self, rows: BlockRows) -> tuple[BetState, BlockState]:
         """Return them as parts of a `PolicyState`; `rows` are those of each block."""
         loss, better = self.loss, self.improvement
         if loss is None or better is None:
@@ -268,7 +274,7 @@ class PolicySums(PolicyReduction[PolicyState]):
             # so two passes of bets give all four sums.
             counts: Floats | float = float(misses)
             if rows is not None:
-                counts = rows.among(missed).rows
+                counts = rows.among(missed).counts
             ones = BetSums.of_ones(counts)
             return FourSums(earned, earned.merge(lost), lost, earned.merge(ones))
         return FourSums(earned, BetSums.of(w, rows), lost, BetSums.of(better, rows))
