@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy.typing as npt
 
@@ -61,17 +61,21 @@ def _policy(policy: piwo.policies.Policy, world: World) -> npt.NDArray[Any]:
     return policy.distribution(policy.context(world.fresh), len(world.fresh))
 
 
-def _auto(world: World) -> Choice:
-    learner = piwo.Auto(random_state=world.seed).fit(world.log)
-    policy = learner.policy_
-    if isinstance(policy, piwo.policies.Logging):
-        return Choice(None, "logging")
-    how = "certified"
-    if learner.chosen_ == "guarded vote":
-        how = "vote"
-        if isinstance(policy, piwo.policies.LinearSoftmax):
+def _auto(keep: Literal["logger"] | None = None) -> Plays:
+    def plays(world: World) -> Choice:
+        learner = piwo.Auto(keep=keep, random_state=world.seed).fit(world.log)
+        policy = learner.policy_
+        if isinstance(policy, piwo.policies.Logging):
+            return Choice(None, "logging")
+        how = "certified"
+        if learner.chosen_ == "guarded vote":
+            # a vote is deterministic, an imitation of the logger is drawn from
             how = "imitation"
-    return Choice(_policy(policy, world), how)
+            if isinstance(policy, piwo.policies.DeterministicPolicy):
+                how = "vote"
+        return Choice(_policy(policy, world), how)
+
+    return plays
 
 
 def _piwo(
@@ -89,7 +93,8 @@ def _grid(world: World) -> npt.NDArray[Any]:
 
 
 LEARNERS: dict[str, Learner] = {
-    DEFAULT: Learner(_auto),
+    DEFAULT: Learner(_auto()),
+    'Auto(keep="logger")': Learner(_auto("logger")),
     "PIWO(IX(), Softmax())": Learner(_piwo(piwo.IX(), piwo.oracles.Softmax())),
     "softmax, gamma sqrt(d/n)": Learner(_piwo(piwo.IX(), piwo.oracles.Softmax(), certificate=None)),
     "PIWO()": Learner(_piwo(None, None)),
