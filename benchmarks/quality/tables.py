@@ -40,6 +40,7 @@ class Summary:
     stays: float
     """Share of the logs in which the logging policy, or an imitation of it, is kept."""
     seconds: float
+    """The median: the first log of a process includes imports and compilation."""
     failed: int = 0
 
 
@@ -71,7 +72,7 @@ def summary(lines: Sequence[Line]) -> Summary:
         harm=_mean(change < -HARM),
         loss=_mean(change < -LOSS),
         stays=_mean([line["how"] in STAYS for line in valued]),
-        seconds=_mean([line["seconds"] for line in valued]),
+        seconds=_median([line["seconds"] for line in valued]),
         failed=len(lines) - len(valued),
     )
 
@@ -80,6 +81,12 @@ def _mean(numbers: Any) -> float:
     if len(numbers) == 0:
         return float("nan")
     return float(np.mean(numbers))
+
+
+def _median(numbers: Sequence[float]) -> float:
+    if not numbers:
+        return float("nan")
+    return float(np.median(numbers))
 
 
 def _mean_error(numbers: Sequence[float]) -> float:
