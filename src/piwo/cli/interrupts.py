@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["INTERRUPTED", "interruptible"]
+__all__ = ["INTERRUPTED", "goes_on", "interruptible"]
 
 INTERRUPTED = 128 + signal.SIGINT
 """The exit code after Ctrl-C: 130, by the convention of shells."""
 GRACE = 2.0
 """Seconds in which a command may end by itself: finish a batch, remove a half-written file."""
+_presses = {"handled": 0, "pardoned": 0}
+"""How often Ctrl-C was pressed, and how many of these times the command goes on."""
+_events: list[threading.Event] = []
 SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -37,6 +40,7 @@ def interruptible() -> Iterator[threading.Event]:
         return
 
     def stop(number: int, frame: FrameType | None) -> None:
+        _presses["handled"] += 1
         pressed.set()
         signal.default_int_handler(number, frame)
 
@@ -46,10 +50,13 @@ def interruptible() -> Iterator[threading.Event]:
     old_handler = signal.signal(signal.SIGINT, stop)
     old_wakeup = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(receiver, ended), daemon=True)
+    _presses.update(handled=0, pardoned=0)
+    _events.append(pressed)
     watcher.start()
     try:
         yield pressed
     finally:
+        _events.remove(pressed)
         ended.set()
         signal.set_wakeup_fd(old_wakeup)
         signal.signal(signal.SIGINT, old_handler)
@@ -59,10 +66,21 @@ def interruptible() -> Iterator[threading.Event]:
         receiver.close()
 
 
+def goes_on() -> None:
+    """Let a command continue after Ctrl-C: it has caught the interrupt, and ends with a result."""
+    _presses["pardoned"] = _presses["handled"]
+    for pressed in _events:
+        pressed.clear()
+
+
 def _watch(receiver: socket.socket, ended: threading.Event) -> None:
     """End the process if it has not ended `GRACE` seconds after Ctrl-C."""
+    seen = 0
     while numbers := receiver.recv(64):
-        if signal.SIGINT in numbers and not ended.wait(GRACE):
+        seen += numbers.count(signal.SIGINT)
+        if signal.SIGINT not in numbers or ended.wait(GRACE):
+            continue
+        if seen > _presses["pardoned"]:
             if sys.stderr.isatty():
                 # The progress bar has hidden the cursor.
                 os.write(2, SHOW_CURSOR)

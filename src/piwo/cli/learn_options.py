@@ -112,6 +112,15 @@ class LearnOptions:
             "[default: a cautious policy that is not certified; with --gate, logger]",
         ),
     ] = None
+    seconds: Annotated[
+        float | None,
+        Parameter(
+            help="For auto: time for learning and certificates. What is not learned by then is "
+            "named and left out, so the result depends on the speed of the machine; Ctrl-C has "
+            "the same effect. (--time names a column of the log.) [default: no limit]",
+            show=True,
+        ),
+    ] = None
     incumbent: Annotated[
         str | None,
         Parameter(
@@ -232,7 +241,7 @@ class LearnOptions:
         keep: Literal["logger"] | None = None
         if gate or self.keep is not None:
             keep = "logger"
-        return piwo.Auto(incumbent=incumbent, refit=refit, keep=keep)
+        return piwo.Auto(incumbent=incumbent, refit=refit, keep=keep, seconds=self.seconds)
 
     def _refuse_score(self, why: str) -> None:
         """Raise if an option of the score was given.
@@ -261,7 +270,12 @@ class LearnOptions:
         Raises:
             UsageError: naming the first.
         """
-        options = {"--refit": self.refit, "--keep": self.keep, "--baseline": self.incumbent}
+        options = {
+            "--refit": self.refit,
+            "--keep": self.keep,
+            "--baseline": self.incumbent,
+            "--seconds": self.seconds,
+        }
         for option, given in options.items():
             if given is not None:
                 raise UsageError(

@@ -7,15 +7,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any
 
 import piwo
+from piwo.cli.interrupts import goes_on
+from piwo.cli.notices import on_stderr
+from piwo.engines import Stage
 
-__all__ = ["progress", "spark_starts"]
+__all__ = ["SILENCE", "progress", "spark_starts", "stage_lines"]
 
 PATIENCE = 0.5
 """Seconds before the bar is shown; most commands have finished by then."""
+SILENCE = 10.0
+"""Most seconds without a line while a learner works. The first line comes after half of them."""
 
 
 def spark_starts(paths: Sequence[str]) -> bool:
@@ -36,9 +41,17 @@ def spark_starts(paths: Sequence[str]) -> bool:
 
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[None]:
-    """Show the rows done and the time left inside the block, on a terminal and unless `quiet`."""
-    if quiet or not sys.stderr.isatty():
-        yield
+    """Show how far the work inside the block is, unless `quiet`.
+
+    Stages of learning are lines on standard error; rows done and time left are a bar on a terminal.
+    """
+    if quiet:
+        with piwo.engines.stages(_after_interrupt):
+            yield
+        return
+    if not sys.stderr.isatty():
+        with stage_lines(on_stderr):
+            yield
         return
     # Imported only if a bar may be shown, as it takes a while.
     from rich.console import Console
@@ -52,10 +65,61 @@ def progress(quiet: bool = False) -> Iterator[None]:
         transient=True,
     )
     try:
-        with piwo.reporting(reporter(bar)):
+        with piwo.reporting(reporter(bar)), stage_lines(bar.console.print):
             yield
     finally:
         bar.stop()
+
+
+@contextmanager
+def stage_lines(write: Callable[[str], object]) -> Iterator[None]:
+    """Write a line for each finished stage inside the block, and one if there was none for long.
+
+    Args:
+        write: called with one line, from any thread.
+    """
+    started = written = time.monotonic()
+    doing, began = "", started
+    over, lock = Event(), Lock()
+
+    def line(text: str, left: float | None) -> None:
+        nonlocal written
+        written = time.monotonic()
+        when = f"{written - started:.0f} s"
+        if left is not None:
+            when += f", about {left:.0f} s left"
+        write(f"piwo: {text} ({when})")
+
+    def report(stage: Stage) -> None:
+        nonlocal doing, began
+        _after_interrupt(stage)
+        with lock:
+            if not stage.done:
+                doing, began = stage.text, time.monotonic()
+            elif stage.interrupted or time.monotonic() - started > SILENCE / 2:
+                line(stage.text, stage.left)
+
+    def beat() -> None:
+        while not over.wait(SILENCE / 10):
+            with lock:
+                now = time.monotonic()
+                if doing and now - max(began, written) > SILENCE * 0.8:
+                    line(doing, None)
+
+    beating = Thread(target=beat, daemon=True)
+    beating.start()
+    try:
+        with piwo.engines.stages(report):
+            yield
+    finally:
+        over.set()
+        beating.join()
+
+
+def _after_interrupt(stage: Stage) -> None:
+    """Let the command continue if its learner has caught Ctrl-C."""
+    if stage.interrupted:
+        goes_on()
 
 
 def reporter(bar: object) -> Callable[[int, int | None], None]:

@@ -11,7 +11,7 @@ from piwo.checks import shown
 from piwo.errors import UsageError
 from piwo.messages import argument
 
-__all__ = ["Mapper", "current_progress", "mapping", "reporting", "using"]
+__all__ = ["Mapper", "current_progress", "mapping", "reporting", "set_variable", "using"]
 
 T = TypeVar("T")
 Progress = Callable[[int, int | None], None]
@@ -54,7 +54,7 @@ def using(mapper: Mapper) -> AbstractContextManager[None]:
             f"{argument('mapper')} is {shown(mapper)}, expected something with "
             "map(fn, fragments), such as an executor"
         )
-    return _set(_mapper, mapper)
+    return set_variable(_mapper, mapper)
 
 
 def reporting(progress: Progress) -> AbstractContextManager[None]:
@@ -79,7 +79,7 @@ def reporting(progress: Progress) -> AbstractContextManager[None]:
             f"{argument('progress')} is {shown(progress)}, expected a function of "
             "(rows done, rows in all)"
         )
-    return _set(_progress, progress)
+    return set_variable(_progress, progress)
 
 
 def current_progress() -> Progress | None:
@@ -101,8 +101,12 @@ def mapping() -> Mapper | None:
 
 
 @contextmanager
-def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Set a context variable inside the block."""
+def set_variable(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Set a context variable inside the block.
+
+    >>> with set_variable(_progress, None):
+    ...     current_progress()
+    """
     token = variable.set(value)
     try:
         yield

@@ -8,12 +8,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import groupby
 from typing import Any, Literal, Self
 
 from piwo.certificates.certificate import Certificate
 from piwo.certificates.certify import CertificateRequest
-from piwo.checks import check_flag
+from piwo.checks import check_flag, check_positive
 from piwo.errors import NothingToLearnError, PiwoWarning, UsageError, warn
 from piwo.evaluation.provenance import learned_from, overlaps
 from piwo.intervals.loggers import check_loggers
@@ -22,6 +21,7 @@ from piwo.learners.guarded_vote import GuardedVote
 from piwo.learners.learner import SplitLearner, check_certifiable, check_log
 from piwo.learners.pool import Candidate, candidates, default_pool
 from piwo.learners.report import CandidateReport, LearningReport, score_facts
+from piwo.learners.schedule import Learned, Schedule
 from piwo.learners.split import Split
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
@@ -41,6 +41,10 @@ LOGGING = "logging"
 INCUMBENT = "incumbent"
 """The key of the incumbent, if another policy runs today."""
 _STAYS = {LOGGING: "the logging policy", INCUMBENT: "the incumbent"}
+_NOT_AGAIN = Note(
+    "the policy is the certified one: there was no time to learn it again from all rows",
+    kind="unfinished",
+)
 _COLUMNS = {
     "candidate": "candidate",
     "estimate": "estimate",
@@ -123,6 +127,10 @@ class Auto(SplitLearner):
             delta is spent in each direction.
         keep: "logger": keep the logging policy if nothing is certified better than it; None: learn
             a policy without proof then.
+        seconds: the time for `fit`, kept within about 20 % from the second candidate on; None: as
+            long as it takes. Candidates are learned in the order of the pool, and one that does not
+            finish is left out, so the result depends on the speed of the machine. The certificates
+            are as valid: the shares of delta are those of the whole pool.
         delta, holdout, random_state, tail: see `SplitLearner`. delta is the joint error probability
             of all certificates; the seed is also that of the boosted trees. With `tail` nothing is
             exchanged: the certified rows must come after the training rows.
@@ -141,6 +149,9 @@ class Auto(SplitLearner):
             gain over it is certified, whatever the certificate says, and `fit` warns.
         rule_: how it was chosen, in words.
         path_: name -> `PoolPoint`.
+        not_tried_: names of the candidates that were not learned, as the time was up or Ctrl-C was
+            pressed. After a first Ctrl-C `fit` ends with what was learned so far, and nothing is
+            learned again; a second one ends it without a result.
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
@@ -163,6 +174,7 @@ class Auto(SplitLearner):
     refit: bool = True
     exchange: bool = True
     keep: Literal["logger"] | None = None
+    seconds: float | None = None
 
     def fit(self, log: Log) -> Self:
         """Learn with every candidate, and choose.
@@ -178,16 +190,7 @@ class Auto(SplitLearner):
             UsageError: for rewards without an upper end, with which the value of the logging policy
                 has no bound, and for arguments that do not go together.
         """
-        check_log(log)
-        check_flag("refit", self.refit)
-        check_flag("exchange", self.exchange)
-        if self.keep not in (None, "logger"):
-            raise UsageError(f"{argument('keep')} is {self.keep!r:.80}, expected 'logger' or None")
-        if not math.isfinite(log.reward_range[1]):
-            raise UsageError(
-                "the rewards have no upper end, so no improvement can be certified; "
-                f"declare {argument('reward_range')}, or use PIWOGrid"
-            )
+        self._check(log)
         pool = self._pool()
         for one in pool:
             one.oracle.fit_for(log)
@@ -198,14 +201,23 @@ class Auto(SplitLearner):
                 check_score(one.score)
             check_certifiable(log, one.oracle, "held-out")
 
+        schedule = Schedule(self.seconds, again=self.refit)
         # one direction, or both: each part is learned from, and certifies what the other part
         # learned
         directions = [self._split(log, "held-out")]
         # The past cannot certify what was learned from the future.
         if self.exchange and not directions[0].facts["split"]["tail"]:
             directions.append(directions[0].exchanged())
-        share = 1.0 / len(directions)
-        outcomes = [self._outcomes(log, rows, pool, fallback, today, share) for rows in directions]
+        parts = [_encoded_for(today, rows.training) for rows in directions]
+        with _early_stops_ignored():
+            learned = schedule.learn(pool, parts)
+        self.not_tried_ = schedule.not_tried
+        outcomes = []
+        for rows, found in zip(directions, learned, strict=True):
+            certified = functools.partial(
+                self._outcomes, log, rows, pool, found, fallback, today, 1.0 / len(directions)
+            )
+            outcomes.append(schedule.finish(certified, f"certifying {len(found)} policies"))
         self.incumbent_in_sample_ = fallback == INCUMBENT and _in_sample(log, today)
         # rows that contradict their propensities in one direction are not trusted in the other
         trusted = [each for each in outcomes if _contradicted(each)] or outcomes
@@ -222,12 +234,31 @@ class Auto(SplitLearner):
                 "the highest estimate, less its standard error, of those certified "
                 f"better among {_count(outcomes)}"
             )
-        self._settle(log, best)
+        self._settle(log, best, schedule)
         # Propensities that the rows contradict are not learned with.
         bounded = best.certificate.improvement_lower is not None
         if self.chosen_ == LOGGING and self.keep is None and bounded:
-            self._fall_back(log, f"none of {_count(outcomes)} is certified better")
+            self._fall_back(log, schedule, f"none of {_count(outcomes)} is certified better")
         return self
+
+    def _check(self, log: Log) -> None:
+        """Check the log and the arguments.
+
+        Raises:
+            UsageError: see `fit`.
+        """
+        check_log(log)
+        check_flag("refit", self.refit)
+        check_flag("exchange", self.exchange)
+        if self.keep not in (None, "logger"):
+            raise UsageError(f"{argument('keep')} is {self.keep!r:.80}, expected 'logger' or None")
+        if self.seconds is not None:
+            check_positive("seconds", self.seconds)
+        if not math.isfinite(log.reward_range[1]):
+            raise UsageError(
+                "the rewards have no upper end, so no improvement can be certified; "
+                f"declare {argument('reward_range')}, or use PIWOGrid"
+            )
 
     def _report(self) -> LearningReport:
         made = self.certificate_
@@ -245,6 +276,9 @@ class Auto(SplitLearner):
         columns = dict(_COLUMNS)
         if self._both:
             columns["estimate"] = "estimate, both ways"
+        facts: dict[str, Any] = {"chosen": self.chosen_, "refitted": self.refitted_}
+        if self.not_tried_:
+            facts["not_tried"] = list(self.not_tried_)
         return LearningReport(
             lines=(
                 f"learned from {made.training_rows} rows, certified on {made.rows} others",
@@ -252,7 +286,7 @@ class Auto(SplitLearner):
             ),
             tried=tuple(tried),
             columns=columns,
-            facts={"chosen": self.chosen_, "refitted": self.refitted_},
+            facts=facts,
             in_sample=self.incumbent_in_sample_,
             stays=_STAYS.get(self.chosen_),
         )
@@ -262,40 +296,41 @@ class Auto(SplitLearner):
         log: Log,
         rows: Split,
         pool: Sequence[Candidate],
+        learned: Learned,
         fallback: str,
         today: Policy,
         share: float,
     ) -> dict[str, _Outcome]:
-        """Learn with every candidate in one direction, and certify all policies jointly.
+        """Certify all policies that were learned in one direction, jointly.
 
         Args:
             log: all rows.
             rows: the two parts.
-            pool: the candidates.
+            pool: the candidates, including those that were not tried.
+            learned: their policies.
             fallback: key of the policy to improve on.
             today: that policy.
             share: of delta, for this direction.
         """
         test = rows.certified_on
-        with _early_stops_ignored():
-            learned = dict(_learned(pool, _encoded_for(today, rows.training)))
-        each: dict[str, Candidate | None] = {one.label: one for one in pool}
+        each: dict[str, Candidate | None] = {}
+        weights = {fallback: 1.0}
+        for one in pool:
+            weights[one.label] = one.weight
+            if one.label in learned:
+                each[one.label] = one
         each[fallback] = None
-        policies, weights = {}, {}
-        for name, one in each.items():
-            # A candidate that learned nothing plays as today.
-            policies[name] = learned.get(name) or today
-            weights[name] = 1.0
-            if one is not None:
-                weights[name] = one.weight
-        # s_i = share weight_i / sum of weights
+        # A candidate that learned nothing plays as today.
+        policies = {name: learned.get(name) or today for name in each}
+        # s_i = share weight_i / sum of weights, over all candidates: which of them were not tried
+        # is known only afterwards
         total = sum(weights.values())
         asked = CertificateRequest.of(
             test,
             policies,
             delta=self.delta,
             baseline=fallback,
-            shares={name: share * weight / total for name, weight in weights.items()},
+            shares={name: share * weights[name] / total for name in each},
             facts={**rows.facts, "log_rows": len(log)},
             provenance=False,
         )
@@ -323,16 +358,20 @@ class Auto(SplitLearner):
             pool = candidates(self.pool, "pool")
         return (*pool, *candidates(self.extra, "extra"))
 
-    def _fall_back(self, log: Log, why: str) -> None:
+    def _fall_back(self, log: Log, schedule: Schedule, why: str) -> None:
         """Set the policy that is learned without proof, if there is anything to learn from.
 
         Args:
             log: all rows.
+            schedule: whether there is time.
             why: why nothing else was chosen, in words.
         """
         try:
-            vote = GuardedVote(self.random_state).fit(log)
+            vote = schedule.more(FALLBACK, lambda: GuardedVote(self.random_state).fit(log))
         except NothingToLearnError:
+            return
+        if vote is None:
+            self.not_tried_ = (*self.not_tried_, FALLBACK)
             return
         if vote.chosen_ == "imitation" and isinstance(log.behavior, Policy):
             # The log knows the policy itself.
@@ -343,7 +382,7 @@ class Auto(SplitLearner):
         self.certificate_ = vote.certificate_
         self.path_[FALLBACK] = PoolPoint(None, vote.policy_, vote.certificate_)
 
-    def _settle(self, log: Log, best: PoolPoint) -> None:
+    def _settle(self, log: Log, best: PoolPoint, schedule: Schedule) -> None:
         """Set the policy that is returned, its certificate and its score."""
         one, certificate = best.candidate, best.certificate
         self.certified_policy_ = learned_from(log, best.policy)
@@ -352,10 +391,18 @@ class Auto(SplitLearner):
             self.score_: Score | None = None
         else:
             self.score_ = one.score
-        self.refitted_ = self.refit and one is not None
-        if self.refitted_ and one is not None:
+        unfinished = schedule.note
+        if unfinished is not None:
+            certificate = replace(certificate, notes=(*certificate.notes, unfinished))
+        again: Policy | None = None
+        if self.refit and one is not None:
             with _early_stops_ignored():
-                self.policy_ = learned_from(log, one.oracle.solve(log, one.credit(log)))
+                again = schedule.more(one.label, lambda: one.oracle.solve(log, one.credit(log)))
+            if again is None:
+                certificate = replace(certificate, notes=(*certificate.notes, _NOT_AGAIN))
+        self.refitted_ = again is not None
+        if again is not None:
+            self.policy_ = learned_from(log, again)
             unproved = Note(
                 "nothing is proved for the policy to run "
                 f"({argument('refit', value=False)} keeps the certified one)",
@@ -371,19 +418,6 @@ class Auto(SplitLearner):
                 notes=(*certificate.notes, unproved),
             )
         self.certificate_ = certificate
-
-
-def _learned(pool: Sequence[Candidate], log: Log) -> Iterator[tuple[str, Policy | None]]:
-    """Yield name and policy of each candidate; None if no row has a reward to learn from."""
-    # neighbors with one oracle are one path
-    for _, run in groupby(pool, key=lambda one: id(one.oracle)):
-        some = list(run)
-        policies: Sequence[Policy | None]
-        try:
-            policies = some[0].oracle.solve_path(log, [one.credit(log) for one in some])
-        except NothingToLearnError:
-            policies = [None] * len(some)
-        yield from zip((one.label for one in some), policies, strict=True)
 
 
 def _check_pool(pool: Sequence[Candidate], fallback: str) -> None:

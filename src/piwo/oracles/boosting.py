@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_count, check_positive, check_seed
+from piwo.engines.stages import check_time, current_limit
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -131,6 +132,7 @@ class Boosting(Oracle):
         nodes, counts = _room(len(seen), self.steps, self.leaves)
         cells = chances.size
         for step in range(self.steps):
+            check_time()
 
             def grow(part: slice, step: int = step) -> None:
                 grow_classes(
@@ -215,7 +217,10 @@ class DirectBoosting(Oracle):
         means = np.zeros(len(rows))
         nodes, counts = _room(len(rows), self.steps, self.leaves)
 
+        limit = current_limit()
+
         def grow(part: slice) -> None:
+            check_time(limit)
             grow_rewards(
                 table.codes,
                 table.counts,

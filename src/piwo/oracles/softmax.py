@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_count, check_finite, check_non_negative
+from piwo.engines.stages import check_time
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -146,6 +147,7 @@ class SoftmaxObjective:
 
     def __call__(self, parameters: Floats) -> tuple[float, Floats]:
         """Return the negated objective, and its gradient, for flattened (S, d + 1) coefficients."""
+        check_time()
         n, width = self.rows, self.context.shape[1] + 1
         weights = parameters.reshape(-1, width)
         value = square = 0.0

@@ -1,0 +1,187 @@
+"""In which order candidates are learned, and when no further one is started."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TypeVar
+
+from piwo.engines.stages import OutOfTimeError, Stage, report_stage, time_limit
+from piwo.errors import NothingToLearnError
+from piwo.learners.pool import Candidate
+from piwo.logs.log import Log
+from piwo.messages import Note
+from piwo.policies import Policy
+
+__all__ = ["Learned", "Schedule"]
+
+T = TypeVar("T")
+Learned = dict[str, Policy | None]
+"""Label -> the policy of each candidate; None if no row has a reward to learn from."""
+
+_FOR_LEARNING = 0.8
+"""Share of the time for learning; certificates take the rest."""
+_LATEST = 1.1
+"""Nothing is learned again if that would end later, as a share of the time."""
+
+
+class Schedule:
+    """Learns candidates one after the other, until time is up or Ctrl-C is pressed.
+
+    A candidate is learned from every part of the log before the next one starts, and one that was
+    not finished leaves nothing behind. So each policy depends on its rows alone, never on the time
+    that another took, and certificates whose shares of delta were fixed before stay valid whichever
+    candidates are missing.
+
+    Args:
+        seconds: the time for everything; None: no limit. The first candidate is learned in any
+            case.
+        again: whether one of them will be learned again from all rows.
+    """
+
+    def __init__(self, seconds: float | None, *, again: bool) -> None:
+        self._seconds, self._again = seconds, again
+        self._started = time.monotonic()
+        self._took: dict[str, float] = {}
+        self.interrupted = False
+        """Whether Ctrl-C was pressed."""
+        self.not_tried: tuple[str, ...] = ()
+        """Labels of the candidates that were not learned."""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._started
+
+    def learn(self, pool: Sequence[Candidate], parts: Sequence[Log]) -> list[Learned]:
+        """Return what was learned from each part: the same candidates from each.
+
+        Args:
+            pool: candidates in the order in which they are learned; neighbors with one oracle are
+                one path.
+            parts: rows to learn from.
+        """
+        learned: list[Learned] = [{} for _ in parts]
+        paths = [list(path) for _, path in groupby(pool, key=lambda one: id(one.oracle))]
+        for number, path in enumerate(paths):
+            if number > 0 and not self._time_for_more():
+                break
+            before = self.elapsed
+            report_stage(Stage(f"learning {path[0].label}"))
+            try:
+                with time_limit(self._limit(number)):
+                    found = [_solved(path, part) for part in parts]
+            except OutOfTimeError:
+                break
+            except KeyboardInterrupt:
+                if not self._goes_on(possible=number > 0):
+                    raise
+                break
+            for policies, some in zip(learned, found, strict=True):
+                policies.update(some)
+            for one in path:
+                self._took[one.label] = self.elapsed - before
+            self._report(path, len(learned[0]), len(pool))
+        self.not_tried = tuple(one.label for one in pool if one.label not in learned[0])
+        return learned
+
+    def finish(self, work: Callable[[], T], what: str) -> T:
+        """Return the result of work that must be done; after a first Ctrl-C it is begun again.
+
+        Args:
+            work: may be called twice.
+            what: it does, in words.
+        """
+        report_stage(Stage(what))
+        try:
+            return work()
+        except KeyboardInterrupt:
+            if not self._goes_on(possible=True):
+                raise
+            return work()
+
+    def more(self, label: str, work: Callable[[], T]) -> T | None:
+        """Return what is learned from all rows; None if there is no time for it.
+
+        Args:
+            label: of a candidate that was learned before, or of something else.
+            work: learns.
+        """
+        if self.interrupted:
+            return None
+        # from two parts it took about as long as from all rows
+        expected = self._took.get(label, 0.0)
+        limit = None
+        if self._seconds is not None:
+            limit = self._started + _LATEST * self._seconds
+            if time.monotonic() + expected > limit:
+                return None
+        report_stage(Stage(f"learning {label} from all rows"))
+        try:
+            with time_limit(limit):
+                return work()
+        except OutOfTimeError:
+            return None
+        except KeyboardInterrupt:
+            self._goes_on(possible=True)
+            return None
+
+    @property
+    def note(self) -> Note | None:
+        """Which candidates are missing, and why; None if none is."""
+        if not self.not_tried:
+            return None
+        why = "learning was interrupted"
+        if not self.interrupted:
+            why = (
+                f"the time of {self._seconds:g} s was up; the result depends on the speed of the "
+                "machine"
+            )
+        return Note(f"not tried: {'; '.join(self.not_tried)} ({why})", kind="unfinished")
+
+    def _limit(self, number: int) -> float | None:
+        """Return the `time.monotonic()` at which a candidate is given up."""
+        if self._seconds is None or number == 0:
+            return None
+        end = self._started + _FOR_LEARNING * self._seconds
+        if self._again:
+            # whichever is chosen can still be learned again
+            end -= max(self._took.values())
+        return end
+
+    def _time_for_more(self) -> bool:
+        limit = self._limit(1)
+        return limit is None or time.monotonic() < limit
+
+    def _goes_on(self, *, possible: bool) -> bool:
+        """Whether to end with what there is after Ctrl-C; a second one ends everything."""
+        if self.interrupted or not possible:
+            return False
+        self.interrupted = True
+        report_stage(
+            Stage(
+                "interrupted: finishing with what was learned; Ctrl-C again ends without a result",
+                done=True,
+                interrupted=True,
+            )
+        )
+        return True
+
+    def _report(self, path: Sequence[Candidate], done: int, count: int) -> None:
+        """Report that the candidates of a path are learned."""
+        left = self.elapsed / done * (count - done)
+        if self._seconds is not None:
+            left = max(0.0, min(left, self._seconds - self.elapsed))
+        names = "; ".join(one.label for one in path)
+        report_stage(Stage(f"learned {done} of {count}: {names}", done=True, left=left))
+
+
+def _solved(path: Sequence[Candidate], log: Log) -> Learned:
+    """Return name and policy of each candidate of a path; None: nothing to learn from."""
+    labels = [one.label for one in path]
+    try:
+        policies = path[0].oracle.solve_path(log, [one.credit(log) for one in path])
+    except NothingToLearnError:
+        return dict.fromkeys(labels)
+    return dict(zip(labels, policies, strict=True))
