@@ -69,7 +69,7 @@ class Trees(DeterministicPolicy):
     ) -> None:
         self.listed = action_list(actions)
         check_kind("features", features, (Features, type(None)))
-        check_count("width", width, 0)
+        check_count("width", width, 1, "the number of context columns")
         self.nodes = numbers("nodes", nodes).copy()
         self.roots = numbers("roots", roots).copy()
         self.offset = numbers("offset", offset).copy()
@@ -128,8 +128,6 @@ class Trees(DeterministicPolicy):
         """Return the policy of a state."""
         nodes, roots = state.array("nodes", -1, _COLUMNS), state.array("roots", -1)
         offset, width = state.array("offset", len(state.known())), state.parameters["width"]
-        if type(width) is not int or width < 1:
-            raise ValueError(f"its width is {width!r:.80}, expected a whole number from 1")
         return cls(nodes, roots, offset, state.known(), width, state.features)
 
 
