@@ -261,26 +261,49 @@ _PLACES = 314159.26535897935
 """Not a round number: rewards and propensities that people choose are not at the ends of places."""
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _spread(x: Any, key: Any) -> Any:
+    """Return the block of the x-th of 64 numbers: a permutation of 6 bits given by a key.
+
+    It is x -> m x + a thrice with shifts between, where m and a are bits of the key.
+    """
+    low = np.uint32(63)
+    x = (x * (np.uint32(key & np.uint64(63)) | np.uint32(1)) + _six(key, 6)) & low
+    x ^= x >> np.uint32(3)
+    x = (x * (_six(key, 12) | np.uint32(1)) + _six(key, 18)) & low
+    x ^= x >> np.uint32(3)
+    return (x * (_six(key, 24) | np.uint32(1)) + _six(key, 30)) & low
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _six(key: Any, shift: int) -> Any:
+    return np.uint32((key >> np.uint64(shift)) & np.uint64(63))
+
+
 @njit(nogil=True, cache=True)
 def spread_blocks(numbers: Any, salt: Any, blocks: Any) -> None:
     """Write the block of each row: each 64 consecutive numbers are in the 64 blocks in some order.
 
-    The order is a permutation x -> m x + a of 6 bits, thrice with shifts between, whose m and a are
-    bits of a hash of the upper bits of the number.
+    The order is given by a hash of the upper bits of the number.
     """
-    low = np.uint64(63)
-    group, key = np.uint64(0), _scrambled(salt)
-    for t in range(len(numbers)):
-        x = np.uint64(numbers[t])
-        if x >> np.uint64(6) != group:
-            group = x >> np.uint64(6)
-            key = _scrambled(group ^ salt)
-        x = ((x & low) * (key | np.uint64(1)) + (key >> np.uint64(6))) & low
-        x ^= x >> np.uint64(3)
-        x = (x * ((key >> np.uint64(12)) | np.uint64(1)) + (key >> np.uint64(18))) & low
-        x ^= x >> np.uint64(3)
-        x = (x * ((key >> np.uint64(24)) | np.uint64(1)) + (key >> np.uint64(30))) & low
-        blocks[t] = x
+    t = 0
+    while t < len(numbers):
+        first = np.uint64(numbers[t])
+        key = _scrambled((first >> np.uint64(6)) ^ salt)
+        whole = first & np.uint64(63) == 0 and t + 64 <= len(numbers)
+        if whole:
+            gaps = 0
+            for x in range(64):
+                gaps += numbers[t + x] - numbers[t] != x
+            whole = gaps == 0
+        if whole:
+            # 64 rows at once, along the vector units
+            for x in range(64):
+                blocks[t + x] = _spread(np.uint32(x), key)
+            t += 64
+        else:
+            blocks[t] = _spread(np.uint32(first & np.uint64(63)), key)
+            t += 1
 
 
 @njit(nogil=True, cache=True)
