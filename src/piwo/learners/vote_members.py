@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from piwo.engines.stages import check_time
 from piwo.errors import NothingToLearnError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -307,10 +308,17 @@ def _lowest(
 ) -> Floats:
     """Return (actions, width) parameters after some steps of L-BFGS from 0."""
     from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
+
+    def in_time(parameters: Floats) -> tuple[float, Floats]:
+        check_time()
+        return objective(parameters)
 
     start = np.zeros(actions * width)
     options = {"maxiter": steps}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    # steps are short: threads of BLAS would mostly wait for each other, and spin
+    with threadpool_limits(1):
+        found = minimize(in_time, start, jac=True, method="L-BFGS-B", options=options).x
     return np.asarray(found.reshape(actions, width))
 
 
