@@ -292,7 +292,13 @@ def fitted_model(
         limit = 1
     try:
         # A cast to float32 may overflow: the model then reports the infinity.
-        with threadpool_limits(limit), np.errstate(over="ignore", invalid="ignore"):
+        with (
+            threadpool_limits(limit),
+            np.errstate(over="ignore", invalid="ignore"),
+            warnings.catch_warnings(),
+        ):
+            # Logs may have many actions and few rewarded rows.
+            warnings.filterwarnings("ignore", message="The number of unique classes is greater")
             model.fit(context, target, **(fit_parameters or {}))
     except (TypeError, ValueError) as cause:
         line = " ".join(str(cause).split())[:200]
