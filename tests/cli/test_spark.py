@@ -33,7 +33,7 @@ def view(spark: Any, learnable: Path) -> str:
 
 
 def test_a_table_is_a_log(piwo: Command, view: str, learnable: Path) -> None:
-    options = (*ROLES, "--policy", "uniform", "--json")
+    options = (*ROLES, "--policy", "uniform", "--json", "--interval", "mixture")
     there, here = piwo("evaluate", f"spark:{view}", *options), piwo("evaluate", learnable, *options)
     assert (there.code, there.err) == (0, "")
     assert there.document["log"]["source"] == f"spark:{view}"

@@ -149,12 +149,14 @@ def near(value: Any) -> Any:
     return pytest.approx(value, rel=1e-12, abs=1e-12) if isinstance(value, float) else value
 
 
-def test_check_evaluate_compare_and_certify_say_the_same(home: Home) -> None:
+@pytest.mark.parametrize("key", [None, "event"])
+def test_check_evaluate_compare_and_certify_say_the_same(home: Home, key: str | None) -> None:
+    """Without keys rows have no numbers in a cluster, so deadline bets need a key."""
     table = story()
-    here = read(table, context=["x*", "shop"])
+    roles = {"context": ["x*", "shop"], "key": key}
+    here = read(table, **roles)
     there = read(
-        home.frame([table.slice(1000, 2000), table.slice(0, 0), table.slice(0, 1000)]),
-        context=["x*", "shop"],
+        home.frame([table.slice(1000, 2000), table.slice(0, 0), table.slice(0, 1000)]), **roles
     )
     assert there.actions == here.actions
     assert there.features == here.features
@@ -162,10 +164,14 @@ def test_check_evaluate_compare_and_certify_say_the_same(home: Home) -> None:
     assert said(piwo.check(there)) == near(said(piwo.check(here)))
     policy = piwo.oracles.Ridge().solve(here, piwo.IX(0.05))
     policies = {"new": policy, "uniform": piwo.policies.Uniform(here.actions)}
-    for name, found in piwo.compare(there, policies).items():
-        assert said(found) == near(said(piwo.compare(here, policies)[name]))
     sure = {"new": policy}
-    assert said(piwo.certify(there, sure)["new"]) == near(said(piwo.certify(here, sure)["new"]))
+    assert piwo.compare(there, sure)["new"].interval == ("mixture" if key is None else "deadline")
+    interval = "mixture" if key is None else "auto"
+    expected = piwo.compare(here, policies, interval=interval)
+    for name, found in piwo.compare(there, policies, interval=interval).items():
+        assert said(found) == near(said(expected[name]))
+    one, other = (piwo.certify(log, sure, interval=interval)["new"] for log in (there, here))
+    assert said(one) == near(said(other))
 
 
 CONDITIONS = {
