@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from piwo import bounds
 from piwo.bounds.deadline import DESIGN, Blocks, Mixture, deadline_lower, log_wealth
 from piwo.logs import Batch
 from piwo.reductions.bets import BETS
-from piwo.reductions.blocks import BLOCK_BETS, BLOCKS, BlockRows, Partition
+from piwo.reductions.blocks import BLOCK_BETS, BLOCKS, Partition
 
 __all__ = [
     "HURTING",
@@ -38,6 +38,7 @@ __all__ = [
     "level_rows",
     "rising_logger",
     "rows",
+    "spread",
     "width_rows",
 ]
 
@@ -82,8 +83,6 @@ class Sums:
     moments: Floats
     blocks: Floats
     bets: Floats
-    orders: npt.NDArray[np.intp] | None = None
-    """(logs, B) the blocks of each log in the order of the bets; None: as they are."""
 
     @classmethod
     def of(cls, y: Floats, ends: npt.NDArray[np.int64]) -> Sums:
@@ -102,13 +101,12 @@ class Sums:
 
     def of_log(self, i: int) -> Blocks:
         """Return one log's block sums."""
-        order = np.arange(len(self.counts)) if self.orders is None else self.orders[i]
-        moments = self.moments[i][order]
+        moments = self.moments[i]
         return Blocks(
-            rows=self.counts[order],
+            rows=self.counts,
             total=np.ascontiguousarray(moments[:, 0])[None],
             squares=np.ascontiguousarray(moments[:, 1])[None],
-            sums=self.blocks[i][order][None],
+            sums=self.blocks[i][None],
             bets=BLOCK_BETS,
             shifts=np.zeros(1),
         )
@@ -133,16 +131,11 @@ class Sums:
         return float(np.logaddexp(won, math.log1p(-DESIGN.share) + safe))
 
 
-def _hashed(y: Floats, w: Floats, r: Floats) -> Sums:
-    """Return the sums of y over hashed blocks, from weights and rewards in the order of files."""
-    found = []
-    for weight, reward in zip(w, r, strict=True):
-        # any number that goes with w serves as the propensity
-        batch = Batch(0, np.zeros(len(weight), np.int32), reward, 1.0 / (1.0 + weight))
-        found.append(Partition("hash").of(batch))
-    sums = Sums.of(y[:, found[0].order], found[0].ends)
-    orders = [BlockRows(order.counts, order.salt).order for order in found]
-    return replace(sums, orders=np.array(orders))
+def spread(y: Floats) -> Sums:
+    """Return the sums over blocks that spread over the file, from rows in the order of files."""
+    n = y.shape[1]
+    found = Partition("hash").of(Batch(0, np.zeros(n, np.int32), np.ones(n), np.ones(n)))
+    return Sums.of(y[:, found.order], found.ends)
 
 
 def _equal(n: int) -> npt.NDArray[np.int64]:
@@ -247,10 +240,10 @@ class Level:
     """P(L > v or U < v), delta/2 a side."""
 
 
-def _ends_and_rows(cell: Cell, y: Floats, w: Floats, r: Floats) -> Sums:
+def _ends_and_rows(cell: Cell, y: Floats) -> Sums:
     if cell.by == "time":
         return Sums.of(y, _equal(y.shape[1]))
-    return _hashed(y, w, r)
+    return spread(y)
 
 
 def _next_of_grid(value: float, n: int) -> float:
@@ -287,8 +280,7 @@ def level(cell: Cell, n: int, logs: int, delta: float, seed: int = 0) -> Level:
         w, r = cell.draw(random, part, n)
         # sum_a pi(a|x) is below 1 if the policy's other actions are left out: E w is its sum
         missed = float(_mass(cell)) - value
-        earned = _ends_and_rows(cell, w * r, w, r)
-        lost = _ends_and_rows(cell, w * (1.0 - r), w, r)
+        earned, lost = _ends_and_rows(cell, w * r), _ends_and_rows(cell, w * (1.0 - r))
         for i in range(part):
             lower += earned.log_c(i, value, one) >= one
             upper += lost.log_c(i, missed, one) >= one
@@ -552,7 +544,7 @@ def gate_rows(reps: int, full: int = 0) -> list[Mapping[str, Any]]:
             drawn = [case.log(random, n) for _ in range(reps)]
             w = np.array([pi[a] / mu[a] for a, _ in drawn])
             r = np.array([r for _, r in drawn])
-            sums = _hashed(w * r + 1 - r, w, r)
+            sums = spread(w * r + 1 - r)
             for delta, name in ((0.05, ".05"), (0.05 / 13, ".05/13")):
                 penalty = math.log(1 / delta)
                 row: dict[str, Any] = {"case": case.name, "n": n, "delta": name, "logs": reps}

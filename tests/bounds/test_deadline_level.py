@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from benchmarks.statistics.deadline import (
     HURTING,
@@ -17,6 +18,7 @@ from benchmarks.statistics.deadline import (
     level,
     level_learning,
     rising_logger,
+    spread,
 )
 from piwo.reductions.bets import BETS, bet_sums
 
@@ -56,18 +58,22 @@ def test_a_logger_that_knows_the_wealth_cannot_make_it_lie(learner, losses):
 # --- sorted files
 
 
-@pytest.mark.parametrize("sign", [-1, 1], ids=["best first", "worst first"])
-@pytest.mark.parametrize("n", [200, 1000, 3000])
-def test_a_sorted_file_of_zeros_and_ones_holds(sign, n):
-    """Blocks have rows from all over the file, so none has the best ranks alone."""
-    logs = LOGS // 4
-
-    def draw(random, logs, n):
-        r = np.sort(sign * (random.random((logs, n)) < 0.4), axis=1)
-        return np.ones((logs, n)), np.abs(r).astype(float)
-
-    found = level(Cell("sorted", lambda _: 0.4, draw), n, logs, DELTA)
-    assert max(found.lower, found.upper, found.two_sided) <= allowed(DELTA, logs)
+@pytest.mark.parametrize("n", [5, 10, 20, 40, 64, 100, 128, 600, 3000])
+def test_a_sorted_file_of_zeros_and_ones_holds(n):
+    """The level is exact: given the number of ones, such a file says one thing or the other."""
+    ones = np.arange(n + 1)
+    files = (np.arange(n) < ones[:, None]).astype(float)
+    for chance in (0.2, 0.4, 0.5, 0.7):
+        law = stats.binom.pmf(ones, n, chance)
+        likely = law > 1e-5
+        for best_first in (True, False):
+            rows = files[likely] if best_first else files[likely, ::-1]
+            sums = spread(np.ascontiguousarray(rows))
+            wrong = [
+                sums.log_c(i, chance, math.log(1 / DELTA)) >= math.log(1 / DELTA)
+                for i in range(len(rows))
+            ]
+            assert law[likely] @ wrong <= DELTA
 
 
 def test_a_value_that_falls_at_the_end_of_the_file_holds():

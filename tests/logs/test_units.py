@@ -16,6 +16,7 @@ import piwo
 from piwo import bounds
 from piwo.errors import DataError, UsageError
 from piwo.logs import read
+from piwo.logs.hashing import key_numbers
 from piwo.logs.units import UnitSource, order_of_units, whole_units
 from piwo.policies import Constant, Logging, Uniform
 from piwo.reductions import Digest, reduce
@@ -71,6 +72,15 @@ def test_evaluate_is_of_the_means_of_units() -> None:
     assert found.improvement_lower == pytest.approx(better, rel=1e-9)
     assert "by-unit" in {note.kind for note in found.notes}
     assert "units" in piwo.evaluate(log(rows.head(90)), Uniform(["x", "y", "z"])).notes[0]
+
+
+def test_texts_of_whole_numbers_are_these_numbers() -> None:
+    """CSV files have no types: their keys and units are those of the same Parquet file."""
+    numbers = [0, 7, -3, 10**17, 8 * 10**18, -(10**17)]
+    texts = pa.array([str(x) for x in numbers])
+    assert (key_numbers(texts, "k") == key_numbers(pa.array(numbers), "k")).all()
+    odd = pa.array(["07", "-0", "+7", "7.0", "", "1e3", " 7", "99999999999999999999"])
+    assert not set(key_numbers(odd, "k")) & set(key_numbers(pa.array([7, 0, 1000]), "k"))
 
 
 def test_certificates_are_of_units() -> None:

@@ -48,7 +48,7 @@ from piwo.reductions import (
 )
 from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
-from piwo.reductions.blocks import BlockRows, Partition
+from piwo.reductions.blocks import Partition
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.digest import LoggerDigest
 from piwo.reductions.improvement_sums import ImprovementSums
@@ -357,8 +357,6 @@ def without_counts(state: Any) -> Any:
         return tuple(without_counts(one) for one in state)
     if isinstance(state, MomentState):
         return dataclasses.replace(state, logged=0, changed=0)
-    if isinstance(state, BlockRows):
-        return dataclasses.replace(state, salt=0)
     if dataclasses.is_dataclass(state):
         own = {item.name: getattr(state, item.name) for item in dataclasses.fields(state)}
         return dataclasses.replace(state, **{name: without_counts(x) for name, x in own.items()})

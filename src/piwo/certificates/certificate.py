@@ -78,8 +78,8 @@ class Certificate(SavedRecord):
     """Importance-weighted point estimate of the value of a baseline other than the logging
     policy."""
     bound: str = "mixture"
-    """The method of both bounds: "mixture", from the propensities of the logged actions;
-    "mixture-cv", from those of all actions; or "PAC-Bayes". "none": there are estimates alone, of
+    """The method of both bounds: "deadline" or "mixture", from the propensities of the logged
+    actions; "deadline-cv" or "mixture-cv", from those of all actions; or "PAC-Bayes". "none": there are estimates alone, of
     what each of several folds taught on the other rows."""
     delta: float = 0.05
     candidates: int = 1

@@ -87,10 +87,10 @@ def certify(
             held-out.
         baseline: the policy to improve on, fixed before these rows were seen: a policy, or the name
             of one of those given; None: the logging policy.
-        interval: "auto": "mixture-cv" if the log has the probability of every action
-            (`propensities=` or `behavior=`) and the policy gives full vectors, else "mixture";
-            either of them by name.
-        q: a reward model for "auto" and "mixture-cv", as in `piwo.evaluate`: "forward", each row's
+        interval: "auto": "deadline-cv" if the log has the probability of every action
+            (`propensities=` or `behavior=`) and the policy gives full vectors, else "deadline"; if
+            the logger learned, "mixture-cv" or "mixture"; each of them by name.
+        q: a reward model for "auto", "deadline-cv" and "mixture-cv", as in `piwo.evaluate`: "forward", each row's
             predictions from earlier rows only; or predictions made from other rows. Improvements
             over a `baseline` do not use it.
         shares: key -> share of delta for that policy, instead of 1/m each; above 0, at most 1 in

@@ -76,8 +76,8 @@ class RegretCertificate(SavedRecord):
     created: str = ""
     notes: tuple[str, ...] = ()
     bound: str = "mixture"
-    """The method for the policy: "mixture", from the propensities of the logged actions;
-    "mixture-cv", from those of all actions."""
+    """The method for the policy: "deadline" or "mixture", from the propensities of the logged
+    actions; "deadline-cv" or "mixture-cv", from those of all actions."""
     logger: str | None = None
     """The declared logger; "assumed fixed": see `Certificate.logger`."""
 

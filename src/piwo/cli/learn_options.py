@@ -115,9 +115,7 @@ class LearnOptions:
     seconds: Annotated[
         float | None,
         Parameter(
-            help="For auto: time for learning and certificates. What is not learned by then is "
-            "named and left out, so the result depends on the speed of the machine; Ctrl-C has "
-            "the same effect. (--time names a column of the log.) [default: no limit]",
+            help="For auto: limit on its time. [default: no limit]",
             show=True,
         ),
     ] = None
@@ -125,8 +123,7 @@ class LearnOptions:
         str | None,
         Parameter(
             name=("--baseline", "--incumbent"),
-            help="For auto: policy to improve on, made without this log. [default: the logging "
-            "policy]",
+            help="Policy to improve on. [default: logging]",
             show=True,
         ),
     ] = None

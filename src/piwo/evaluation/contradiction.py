@@ -51,7 +51,7 @@ def weight_p(state: PolicyState, paid: float, planned: float | None = None) -> f
     >>> weight_p(PolicyState(), 0.0)
     1.0
     """
-    if state.blocks.rows.counts.any():
+    if state.blocks.rows.any():
         log_e_value = _deadline(state, paid, planned)
     else:
         log_e_value = bounds.propensity_e_test(state.bets.weight, state.moments.rows).log_e_value

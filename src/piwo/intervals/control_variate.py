@@ -16,6 +16,7 @@ from piwo.intervals.method import Evidence, IntervalMethod, lacking
 from piwo.intervals.partition import partition_of
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.logs.split import HeldOut
 from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.reductions import Reduction
@@ -151,12 +152,18 @@ class AutoInterval(IntervalMethod):
     """The same for logs without such blocks."""
 
     def partition(self, log: Log, horizon: bounds.Horizon) -> Partition | None:
-        """Return the hashed blocks of the log. Blocks in time would assume rewards without drift.
+        """Return the blocks that spread over the log; None if rows may depend on earlier ones.
+
+        Blocks in time would assume rewards without drift.
 
         Args:
             log: the rows.
             horizon: see `piwo.bounds.Horizon`.
         """
+        chosen = log.selector
+        if log.logger is None and isinstance(chosen, HeldOut) and chosen.cut is not None:
+            # the last rows are held out because the logger may have learned
+            return None
         found = partition_of(log, horizon)
         if found is not None and found.by == "hash":
             return found

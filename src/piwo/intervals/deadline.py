@@ -19,7 +19,7 @@ from piwo.logs.log import Log
 from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.reductions import Reduction
-from piwo.reductions.blocks import BLOCK_BETS, BlockRows, Partition
+from piwo.reductions.blocks import BLOCK_BETS, Partition
 from piwo.reductions.control_variate import BASELINES, BLOCK_BASELINES
 from piwo.reductions.model_variate import CUTS
 
@@ -27,18 +27,18 @@ __all__ = ["DeadlineInterval", "blocks_of", "mixture_of", "planned_rows", "test_
 
 
 def blocks_of(
-    rows: BlockRows, forms: Sequence[Floats], shifts: Sequence[float] | Floats
+    rows: Floats, forms: Sequence[Floats], shifts: Sequence[float] | Floats
 ) -> deadline.Blocks:
-    """Return the forms' sums by block as bounds take them, in the order of the bets.
+    """Return the forms' sums by block as bounds take them.
 
     Args:
-        rows: of each block.
+        rows: (B,) rows of each block.
         forms: of each form (B, 2 + J), see `piwo.reductions.blocks.BetSums.blocks`.
         shifts: (F,) k_f.
     """
-    sums = np.stack(forms)[:, rows.order]
+    sums = np.stack(forms)
     return deadline.Blocks(
-        rows=rows.counts[rows.order],
+        rows=rows,
         total=sums[:, :, 0],
         squares=sums[:, :, 1],
         sums=sums[:, :, 2:],

@@ -238,7 +238,9 @@ class Auto(SplitLearner):
         # Propensities that the rows contradict are not learned with.
         bounded = best.certificate.improvement_lower is not None
         if self.chosen_ == LOGGING and self.keep is None and bounded:
-            self._fall_back(log, schedule, f"none of {_count(outcomes)} is certified better")
+            # The split has seen whether the logger learned.
+            known = replace(log, logger=directions[0].training.logger)
+            self._fall_back(known, schedule, f"none of {_count(outcomes)} is certified better")
         return self
 
     def _check(self, log: Log) -> None:

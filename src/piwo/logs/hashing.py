@@ -56,6 +56,10 @@ def uniform(seed: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
+_WHOLE = "^(0|-?[1-9][0-9]{0,17}|[1-8][0-9]{18})$"
+"""Texts of whole numbers as they are written, but for some beyond 9e18."""
+
+
 def key_numbers(values: pa.Array, column: str, role: str = "key") -> npt.NDArray[np.int64]:
     """Return a number for every key (whole numbers or text), the same on every machine.
 
@@ -65,7 +69,8 @@ def key_numbers(values: pa.Array, column: str, role: str = "key") -> npt.NDArray
         role: what the column is called in messages.
 
     Returns:
-        (n,) whole numbers from 0 to 2^63 - 1; equal keys have equal numbers.
+        (n,) whole numbers from 0 to 2^63 - 1; equal keys have equal numbers. A whole number has
+        that of its text, "7" that of 7, as CSV files have no types.
 
     Raises:
         DataError: for other types, and for missing keys.
@@ -92,6 +97,10 @@ def key_numbers(values: pa.Array, column: str, role: str = "key") -> npt.NDArray
     elif is_text(values.type):
         # A 64-bit number of two 32-bit hashes.
         bits = _half("low:", values) | (_half("top:", values) << np.uint64(32))
+        whole = pc.match_substring_regex(values, _WHOLE)
+        if pc.any(whole).as_py():
+            of_number = pc.if_else(whole, values, "0").cast(pa.int64())
+            bits = np.where(whole, of_number.to_numpy().view(np.uint64), bits)
     else:
         raise DataError(
             f"{role} column {column!r} has type {values.type}, expected whole numbers or "

@@ -24,10 +24,10 @@ _MOST = 32
 
 @final
 class MajorityVote(DeterministicPolicy):
-    """pi(x) = argmax_a sum_i pi_i(a | x); of equal ones, the action of the earliest member.
+    """pi(x) = argmax_a sum_i (1 + 2^-(i+2)) pi_i(a | x), for the members i = 0, 1, ...
 
-    The action that most members take, if each takes one action in a context; a member that draws
-    its actions splits its vote. A vote of learners of different kinds errs less than each of them
+    The action that most members take, if each takes one action in a context; of equal ones, that of
+    the earliest member. A member that draws its actions splits its vote. A vote of learners of different kinds errs less than each of them
     if they err in different contexts.
 
     Args:
@@ -89,7 +89,7 @@ class MajorityVote(DeterministicPolicy):
             rows = block.stop - block.start
             votes = np.zeros((rows, len(self.actions)))
             for i, one in enumerate(self.members):
-                # 1/4, 1/8, ...: ties go to the earliest member, and no majority changes
+                # 1/4, 1/8, ...: ties go to the earliest member; whole votes outweigh these
                 weight = 1.0 + 2.0 ** -(i + 2)
                 votes += weight * one.distribution(take(context, block), rows)
             codes[block], _ = best(votes, block.start)

@@ -28,7 +28,6 @@ __all__ = [
     "add_truncated_bets",
     "hashed_blocks",
     "order_by_block",
-    "salt_of",
     "spread_blocks",
     "truncated_masses",
 ]
@@ -257,10 +256,6 @@ def hashed_blocks(numbers: Any, salt: Any, count: Any, blocks: Any) -> None:
         blocks[t] = (upper * np.uint64(count)) >> np.uint64(32)
 
 
-_PLACES = 314159.26535897935
-"""Not a round number: rewards and propensities that people choose are not at the ends of places."""
-
-
 @njit(nogil=True, cache=True, inline="always")
 def _spread(x: Any, key: Any) -> Any:
     """Return the block of the x-th of 64 numbers: a permutation of 6 bits given by a key.
@@ -304,24 +299,6 @@ def spread_blocks(numbers: Any, salt: Any, blocks: Any) -> None:
         else:
             blocks[t] = _spread(np.uint32(first & np.uint64(63)), key)
             t += 1
-
-
-@njit(nogil=True, cache=True)
-def salt_of(numbers: Any, reward: Any, propensity: Any) -> Any:
-    """Return the sum modulo 2^64 of one hash per row, of its number, reward and propensity.
-
-    The latter two are cut to multiples of 1/314,159.27, so that rounding errors do not change them.
-    """
-    total = np.uint64(0)
-    for t in range(len(reward)):
-        r = np.uint64(min(reward[t] * _PLACES, 1e18))
-        p = np.uint64(propensity[t] * _PLACES)
-        # odd factors keep the three apart
-        x = np.uint64(numbers[t]) * np.uint64(0xD6E8FEB86659FD93)
-        x ^= r * np.uint64(0xA0761D6478BD642F)
-        x ^= p * np.uint64(0xE7037ED1A0B428DB)
-        total += _scrambled(x)
-    return total
 
 
 @njit(nogil=True, cache=True)

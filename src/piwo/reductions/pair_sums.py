@@ -16,7 +16,6 @@ from piwo.policies.policy import Policy
 from piwo.reductions.bets import BETS
 from piwo.reductions.blocks import (
     BetSums,
-    BlockRows,
     Partition,
     bet_sums_of,
     no_blocks,
@@ -47,7 +46,8 @@ class PairState(State):
     raised: Floats = field(default_factory=lambda: np.zeros((len(PAIR_BASELINES), len(BETS))))
     """Bet sums of the difference with control variates, plus 1 + k, a row for each of
     `PAIR_BASELINES`."""
-    block_rows: BlockRows = field(default_factory=BlockRows)
+    block_rows: Floats = field(default_factory=lambda: np.zeros(0))
+    """(B,) rows, or units, of each block."""
     blocks: Floats = field(default_factory=no_blocks)
     """(B, 2 + J) the same by block, see `piwo.reductions.blocks.BetSums`."""
     raised_blocks: Floats = field(default_factory=lambda: no_blocks(len(PAIR_BASELINES)))
@@ -111,7 +111,7 @@ class PairSums(Reduction[PairState]):
             return PairState()
         shape = (self.partition.count, *no_blocks().shape[1:])
         return PairState(
-            block_rows=BlockRows(np.zeros(self.partition.count)),
+            block_rows=np.zeros(self.partition.count),
             blocks=np.zeros(shape),
             raised_blocks=np.zeros((len(PAIR_BASELINES), *shape)),
         )

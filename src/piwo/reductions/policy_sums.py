@@ -14,7 +14,6 @@ from piwo.reductions.bets import BETS
 from piwo.reductions.blocks import (
     BetSums,
     BlockOrder,
-    BlockRows,
     Partition,
     no_blocks,
     rows_by_block,
@@ -92,11 +91,12 @@ class BetState(State):
 class BlockState(State):
     """The sums by block of the same four quantities, each (B, 2 + J); see `BetSums.blocks`.
 
-    >>> BlockState().rows.counts.shape
+    >>> BlockState().rows.shape
     (0,)
     """
 
-    rows: BlockRows = field(default_factory=BlockRows)
+    rows: Floats = field(default_factory=lambda: np.zeros(0))
+    """(B,) rows, or units, of each block."""
     value: Floats = field(default_factory=no_blocks)
     loss: Floats = field(default_factory=no_blocks)
     improvement: Floats = field(default_factory=no_blocks)
@@ -108,7 +108,7 @@ class BlockState(State):
         if partition is None:
             return cls()
         shape = (partition.count, *no_blocks().shape[1:])
-        return cls(BlockRows(np.zeros(partition.count)), *(np.zeros(shape) for _ in range(4)))
+        return cls(np.zeros(partition.count), *(np.zeros(shape) for _ in range(4)))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class FourSums:
             improvement=self.improvement.merge(other.improvement),
         )
 
-    def states(self, rows: BlockRows) -> tuple[BetState, BlockState]:
+    def states(self, rows: Floats) -> tuple[BetState, BlockState]:
         """Return them as parts of a `PolicyState`; `rows` are those of each block."""
         loss, better = self.loss, self.improvement
         if loss is None or better is None:
