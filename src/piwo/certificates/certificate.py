@@ -79,8 +79,8 @@ class Certificate(SavedRecord):
     policy."""
     bound: str = "mixture"
     """The method of both bounds: "deadline" or "mixture", from the propensities of the logged
-    actions; "deadline-cv" or "mixture-cv", from those of all actions; or "PAC-Bayes". "none": there are estimates alone, of
-    what each of several folds taught on the other rows."""
+    actions; "deadline-cv" or "mixture-cv", from those of all actions; or "PAC-Bayes".
+    "none": there are estimates alone, of what each of several folds taught on the other rows."""
     delta: float = 0.05
     candidates: int = 1
     """Number of different policies certified on these rows, with those of earlier calls; the bounds

@@ -90,9 +90,9 @@ def certify(
         interval: "auto": "deadline-cv" if the log has the probability of every action
             (`propensities=` or `behavior=`) and the policy gives full vectors, else "deadline"; if
             the logger learned, "mixture-cv" or "mixture"; each of them by name.
-        q: a reward model for "auto", "deadline-cv" and "mixture-cv", as in `piwo.evaluate`: "forward", each row's
-            predictions from earlier rows only; or predictions made from other rows. Improvements
-            over a `baseline` do not use it.
+        q: a reward model for "auto", "deadline-cv" and "mixture-cv", as in `piwo.evaluate`:
+            "forward", each row's predictions from earlier rows only; or predictions made from other
+            rows. Improvements over a `baseline` do not use it.
         shares: key -> share of delta for that policy, instead of 1/m each; above 0, at most 1 in
             all, fixed before these rows were seen. The same policy under several keys has the sum.
         earlier: how many candidates were certified on these rows before, or the last of their

@@ -27,8 +27,8 @@ class MajorityVote(DeterministicPolicy):
     """pi(x) = argmax_a sum_i (1 + 2^-(i+2)) pi_i(a | x), for the members i = 0, 1, ...
 
     The action that most members take, if each takes one action in a context; of equal ones, that of
-    the earliest member. A member that draws its actions splits its vote. A vote of learners of different kinds errs less than each of them
-    if they err in different contexts.
+    the earliest member. A member that draws its actions splits its vote. A vote of learners of
+    different kinds errs less than each of them if they err in different contexts.
 
     Args:
         members: 1 to 32 policies with the same actions and, if they use the context, the same
