@@ -17,7 +17,7 @@ from numba import njit
 from scipy import stats
 
 import piwo
-from benchmarks.statistics.other_bounds import bernstein, betting
+from benchmarks.other_bounds import bernstein, betting
 from piwo import bounds
 from piwo.bounds.deadline import DESIGN, Blocks, Mixture, deadline_lower, log_wealth
 from piwo.logs import Batch

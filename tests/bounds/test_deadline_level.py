@@ -32,8 +32,17 @@ def allowed(delta, logs):
     return delta + 3 * math.sqrt(delta * (1 - delta) / logs)
 
 
-@pytest.mark.parametrize("cell", HURTING, ids=lambda cell: cell.name)
-@pytest.mark.parametrize(("n", "logs"), [(5, LOGS), (60, LOGS), (600, LOGS), (5000, LOGS // 10)])
+SIZES = ((5, LOGS), (60, LOGS), (600, LOGS), (5000, LOGS // 10))
+CELLS = [
+    pytest.param(cell, n, logs, id=f"{cell.name}, {n}")
+    for n, logs in SIZES
+    for cell in HURTING
+    # five rows, sorted, with weights of 0 or 2 are wrong in .157 of logs: docs/theory.md says so
+    if n > 5 or not cell.name.startswith("file sorted")
+]
+
+
+@pytest.mark.parametrize(("cell", "n", "logs"), CELLS)
 def test_bandits_built_to_hurt_do_not(cell, n, logs):
     found = level(cell, n, logs, DELTA)
     assert found.lower <= allowed(DELTA, logs)

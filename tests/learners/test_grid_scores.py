@@ -179,7 +179,8 @@ def test_bounds_hold_in_sample_with_a_model_that_overfits() -> None:
         )
         learner = piwo.PIWOGrid(FORWARD, every, delta=delta).fit(log)
         wrong += any(
-            point.lower > float(point.policy.distribution(None, 1)[0] @ chance)
+            point.lower is None  # the rows seem to contradict their propensities
+            or point.lower > float(point.policy.distribution(None, 1)[0] @ chance)
             for point in learner.path_.values()
         )
     assert wrong <= delta / 2 * logs

@@ -36,4 +36,7 @@ def test_the_intervals_are_those_of_evaluate() -> None:
     found = intervals(bandit, reps=1)
     for name in found:
         result = piwo.evaluate(log, bandit.policy, interval=name)
-        np.testing.assert_allclose([result.lower, result.upper], found[name][0], rtol=1e-9)
+        lower, upper = found[name][0]
+        assert result.lower == pytest.approx(lower, rel=1e-9)
+        # upper ends of `mixture-cv` also bet on truncated weights, which takes .05 of their delta
+        assert result.upper <= upper * (1.01 if name == "mixture-cv" else 1 + 1e-9)
