@@ -36,7 +36,8 @@ class Evaluation(Record):
     ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
     ... )
     >>> print(piwo.evaluate(log, piwo.policies.Logging()))
-    logging: 0.5 (iw), 95% interval [0.3..., 0.6...] (mixture)
+    logging: 0.5 (iw), 95% interval [0.3867, 0.5956] (deadline)
+      note: assumes that the logger was fixed ...
       note: narrower intervals are possible: ...
     """
 

@@ -36,8 +36,9 @@ class Selection:
     ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
     ... )
     >>> print(select(log, {x: piwo.policies.Constant(x, log.actions) for x in log.actions}))
-    best of 2: a, at least 0.6542
+    best of 2: a, at least 0.7484
     better than the logging policy: certified a; at a false discovery rate of 5 % a
+    note: assumes that the logger was fixed ...
     note: narrower intervals are possible: ...
     """
 

@@ -140,9 +140,9 @@ class AutoInterval(IntervalMethod):
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a"], reward=[1], propensity=[1.0])
-    >>> piwo.evaluate(log, piwo.policies.Logging()).method.interval
+    >>> piwo.evaluate(log, piwo.policies.Logging()).interval
     'deadline'
-    >>> piwo.evaluate(replace(log, logger="learning"), piwo.policies.Logging()).method.interval
+    >>> piwo.evaluate(replace(log, logger="learning"), piwo.policies.Logging()).interval
     'mixture'
     """
 
