@@ -86,6 +86,14 @@ def test_an_interval_says_that_it_assumes_a_fixed_logger_unless_it_holds_for_oth
     assert ("learning" in kinds(learned.notes)) == (learned.improvement_lower is not None)
 
 
+def test_deadline_bets_with_a_horizon_say_it_too() -> None:
+    """The improvement is over one logging policy, unless a learning logger is declared."""
+    for logger, assumed in ((None, True), ("learning", False)):
+        found = piwo.evaluate(log_of(logger), POLICY, interval="deadline", horizon=1000)
+        assert ("assumed-fixed" in kinds(found.notes)) == assumed
+        assert "assumptions" in kinds(found.notes)
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_point_estimate_with_a_normal_interval_says_it_too(name: str) -> None:
     arguments: dict[str, Any] = {"estimator": name, "interval": "normal"}

@@ -63,13 +63,13 @@ class DeadlineInterval(ControlVariateInterval):
     anything but for the part of the wealth that the mixture bets.
     """
 
-    in_time: bool = False
-    """Whether blocks are consecutive decisions, so that the logger may have learned."""
+    allows_learning: bool = False
+    """Whether blocks are consecutive decisions of a logger that is declared to have learned."""
 
     @property
     def assumes_fixed_logger(self) -> bool:
-        """Whether it is about independent rows: unless blocks are consecutive decisions."""
-        return not self.in_time
+        """Whether it is about one logging policy, as the improvement is unless one is declared."""
+        return not self.allows_learning
 
     def settled(
         self, log: Log, policy: Policy, partition: Partition | None = None
@@ -83,7 +83,8 @@ class DeadlineInterval(ControlVariateInterval):
         """
         super().settled(log, policy, partition)
         if partition is not None and partition.by == "time":
-            return replace(self, in_time=True, note=_IN_TIME)
+            learned = log.logger == "learning"
+            return replace(self, allows_learning=learned, note=_IN_TIME)
         return self
 
     def sums(

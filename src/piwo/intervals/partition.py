@@ -20,10 +20,9 @@ __all__ = ["partition_of"]
 def partition_of(log: Log, horizon: Horizon = None) -> Partition | None:
     """Return the blocks of a log's rows; None if no order of blocks can be promised.
 
-    Rows of a logger that does not learn are exchangeable: blocks are by a hash of keys, units or
-    row numbers. If by row numbers, the order of the file must say nothing about rewards. If the
-    logger learned, or if the log is to be looked at again as it grows, blocks are consecutive
-    decisions.
+    Rows of a logger that does not learn are independent: blocks spread over the file, or are by a
+    hash of keys or units. If the logger learned, or if the log is to be looked at again as it
+    grows, blocks are consecutive decisions.
 
     Args:
         log: the rows.

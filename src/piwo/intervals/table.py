@@ -305,7 +305,7 @@ def _needs_of_log(method: IntervalMethod) -> list[str]:
     if method.needs_mean_weight_one:
         needs.append("exact propensities")
     if method.needs_blocks:
-        needs.append("exchangeable rows, or the order of the decisions")
+        needs.append("independent rows, or the order of the decisions")
     if method.needs_fixed_logger:
         needs.append("a logger that did not learn from the rows")
     if method.needs_single_rows:

@@ -219,12 +219,12 @@ class Auto(SplitLearner):
             )
             outcomes.append(schedule.finish(certified, f"certifying {len(found)} policies"))
         self.incumbent_in_sample_ = fallback == INCUMBENT and _in_sample(log, today)
-        # rows that contradict their propensities in one direction are not trusted in the other
-        trusted = [each for each in outcomes if _contradicted(each)] or outcomes
-        self._both = len(trusted) > 1
+        # a contradiction in one direction removes the bounds of both
+        decisive = [each for each in outcomes if _contradicted(each)] or outcomes
+        self._both = len(decisive) > 1
         self.path_ = {}
         for name in outcomes[0]:
-            self.path_[name] = _point(log, [each[name] for each in trusted])
+            self.path_[name] = _point(log, [each[name] for each in decisive])
         self.chosen_ = _best(self.path_, fallback)
         best = self.path_[self.chosen_]
         if best.candidate is None:

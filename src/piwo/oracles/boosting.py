@@ -17,7 +17,7 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.oracles.bins import Bins, binned
-from piwo.oracles.examples import Examples, rewarded
+from piwo.oracles.examples import Examples, check_sparse, rewarded
 from piwo.oracles.oracle import Oracle, shared_by_neighbors
 from piwo.policies import Constant, Policy, Trees
 from piwo.policies.blocks import spread
@@ -84,12 +84,7 @@ class Boosting(Oracle):
         Neighbors with proportional gains share a policy.
         """
         self.fit_for(log)
-        for score in scores:
-            if score.dense_weight != 0.0:
-                raise UsageError(
-                    f"{score.label} credits every action of a row, which classification weights "
-                    "cannot express; use the ridge or the exhaustive oracle"
-                )
+        check_sparse(scores)
         examples = self._sample(rewarded(log, scores))
         table = binned(examples.context)
         # scaled to mean 1, the result does not depend on the unit of the reward

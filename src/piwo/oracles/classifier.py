@@ -14,7 +14,7 @@ from piwo.errors import UsageError, warn
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
-from piwo.oracles.examples import Examples, rewarded, standardized
+from piwo.oracles.examples import Examples, check_sparse, rewarded, standardized
 from piwo.oracles.oracle import Oracle, shared_by_neighbors
 from piwo.policies import Classifier as ClassifierPolicy
 from piwo.policies import Constant, LinearGreedy, Policy
@@ -85,12 +85,7 @@ class Classifier(Oracle):
         Neighbors with proportional gains share a policy.
         """
         self.fit_for(log)
-        for score in scores:
-            if score.dense_weight != 0.0:
-                raise UsageError(
-                    f"{score.label} credits every action of a row, which classification weights "
-                    "cannot express; use the ridge or the exhaustive oracle"
-                )
+        check_sparse(scores)
         from sklearn.linear_model import LogisticRegression
 
         examples = rewarded(log, scores)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from piwo.errors import NothingToLearnError
+from piwo.errors import NothingToLearnError, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.reductions.large_contexts import check_squares
 from piwo.scores import Score
 
-__all__ = ["Examples", "first_mean", "rewarded", "standardized"]
+__all__ = ["Examples", "check_sparse", "first_mean", "rewarded", "standardized"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,23 @@ def first_mean(log: Log) -> Floats:
     assert batch.context is not None
     mean: Floats = batch.context.mean(axis=0)
     return mean
+
+
+def check_sparse(scores: Sequence[Score]) -> None:
+    """Raise for a score whose credits no weights of rewarded rows express.
+
+    Raises:
+        UsageError: if a score credits every action of a row.
+
+    >>> import piwo
+    >>> check_sparse([piwo.IX(0.1)])
+    """
+    for score in scores:
+        if score.dense_weight != 0.0:
+            raise UsageError(
+                f"{score.label} credits every action of a row, which classification weights "
+                "cannot express; use the ridge or the exhaustive oracle"
+            )
 
 
 def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
