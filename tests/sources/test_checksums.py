@@ -52,7 +52,9 @@ JSON = '{"action":"a","reward":1,"propensity":1}\n' * 50
         ("log.tsv.gz", CSV.replace(",", "\t"), b"b\t0\t", b"b\t1\t"),
         ("log.jsonl.gz", JSON, b'"reward":1', b'"reward":0'),
         ("LOG.JSON.GZ", JSON, b'"reward":1', b'"reward":0'),
+        ("LOG.CSV.GZ", CSV, b"b,0,", b"b,1,"),
     ],
+    ids=["csv", "tsv", "jsonl", "JSON", "CSV"],
 )
 @pytest.mark.parametrize("where", [None, "reward >= 0"])
 def test_a_reward_that_changed_in_gzip(
@@ -61,7 +63,7 @@ def test_a_reward_that_changed_in_gzip(
     path = tmp_path / name
     path.write_bytes(stored(text))
     whole = valued(path)
-    assert 0 <= whole <= 1
+    assert whole == (0.5 if b"0" in old else 1.0)
     path.write_bytes(damaged(stored(text), old, new))
     with pytest.raises(FileError, match=rf"{name}' is damaged \(CRC check failed"):
         read(path, where=where)

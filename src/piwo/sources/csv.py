@@ -11,7 +11,7 @@ from pathlib import Path
 
 from piwo.errors import DataError, FileError
 from piwo.sources.column_types import TypedQuery, typed_query
-from piwo.sources.gzip_files import opened
+from piwo.sources.gzip_files import gzip_options, is_packed, opened
 from piwo.sources.hive import Partition, hive_options
 from piwo.sources.query import ColumnType, file_list, quoted, refuse_doubled
 
@@ -114,9 +114,10 @@ def csv_query(
     names += [x.name for x in added]
     listed = ", ".join(map(quoted, names))
     parts = []
-    for header, group in groupby(paths, lambda path: headers[path]):
+    for (header, _), group in groupby(paths, lambda path: (headers[path], is_packed(path))):
+        files = list(group)
         parts.append(
-            f"select {listed} from read_csv({file_list(list(group))}, "
+            f"select {listed} from read_csv({file_list(files)}, {gzip_options(files)}"
             f"delim={quoted(header.delimiter, chr(39))}, "
             f"columns={_texts(header.names)}, {hive_options(added)}, {_DIALECT})"
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from piwo.errors import DataError, FileError
 from piwo.sources.column_types import TypedQuery, known_number, tallied
-from piwo.sources.gzip_files import opened
+from piwo.sources.gzip_files import gzip_options, opened
 from piwo.sources.hive import Partition, hive_options, partitions_of
 from piwo.sources.json_shapes import parsed_columns, require_closed
 from piwo.sources.names import place_of_rows, without_links
@@ -64,8 +64,9 @@ class JsonFiles:
     @property
     def reader(self) -> str:
         """The call of DuckDB's reader, without its closing parenthesis."""
-        options = hive_options(self.partitions)
-        return f"read_json({file_list(self.paths)}, format='{self.format}', {options}"
+        options = f"format='{self.format}', {gzip_options(self.paths)}"
+        options += hive_options(self.partitions)
+        return f"read_json({file_list(self.paths)}, {options}"
 
 
 def json_files(paths: Sequence[str], kind: str) -> JsonFiles:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from piwo.errors import DataError, FileError, UsageError
-from piwo.sources.gzip_files import opened
+from piwo.sources.gzip_files import is_packed, opened
 from piwo.visible import visible
 
 __all__ = ["json_kind", "parsed_columns", "require_closed"]
@@ -88,7 +88,7 @@ def require_closed(path: str) -> None:
     last = ""
     try:
         with opened(path) as file:
-            if not path.lower().endswith(".gz"):
+            if not is_packed(path):
                 file.seek(max(0, file.seek(0, 2) - _HEAD))
             while block := file.read(_HEAD):
                 last = block.decode("utf-8", "replace").rstrip(_BLANK)[-1:] or last
