@@ -44,7 +44,14 @@ def lazy_source(frame: Any, columns: Sequence[str]) -> ParquetSource:
         kept = frame.select(list(columns))
         # As in `frames.to_table`: codes of categories do not survive every version.
         kept = kept.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
-        kept.sink_parquet(path)
+        try:
+            kept.sink_parquet(path)
+        except pl.exceptions.InvalidOperationError as cause:
+            # Old versions of polars refuse a plan that has a step which they cannot stream, before
+            # anything runs; newer ones run that step in memory.
+            if "not yet supported in standard engine" not in str(cause):
+                raise
+            kept.collect().write_parquet(path)
     except OSError as cause:
         raise FileError(
             f"the rows of the lazy frame cannot be read or written ({shown(cause)}); they are kept "
