@@ -129,6 +129,8 @@ HAND_ON = {
 def name(request):
     version = tuple(int(x) for x in sklearn.__version__.split(".")[:2])
     if request.param in {"voting", "stacking"} and version < (1, 7):
+        with pytest.raises(piwo.UsageError, match=r"Pipeline\.fit takes no .* since 1\.7"):
+            piwo.oracles.Classifier(HAND_ON[request.param])
         pytest.skip("these hand weights on to pipelines since 1.7")
     return request.param
 
@@ -168,6 +170,12 @@ def test_weights_that_are_handed_on_matter(name):
         make_pipeline(StandardScaler(), KNeighborsClassifier()),
         GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3]}),
         VotingClassifier([("line", LogisticRegression()), ("near", KNeighborsClassifier())]),
+        StackingClassifier(
+            [("line", LogisticRegression())], final_estimator=KNeighborsClassifier()
+        ),
+        VotingClassifier(
+            [("none", "drop"), ("vote", VotingClassifier([("near", KNeighborsClassifier())]))]
+        ),
     ],
 )
 def test_a_part_without_weights_is_named(model):

@@ -44,7 +44,8 @@ class Classifier(Oracle):
 
     Args:
         model: any scikit-learn classifier whose `fit` takes `sample_weight`, or hands it to its
-            parts: pipelines, nested ones too, searches such as GridSearchCV, voting, stacking.
+            parts: pipelines, nested ones too, searches such as GridSearchCV, voting, stacking
+            (the last two with pipelines as parts since scikit-learn 1.7).
         C: of the logistic regression, as in scikit-learn: smaller values regularize more. Not used
             with a model.
 

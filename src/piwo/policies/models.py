@@ -155,10 +155,10 @@ def check_takes_weights(model: Any) -> None:
     from sklearn.utils.validation import has_fit_parameter
 
     fits = hasattr(model, "fit")
-    if fits and has_fit_parameter(model, "sample_weight"):
-        return
     lacking = model
-    if fits and hasattr(model, "get_metadata_routing"):
+    if fits and has_fit_parameter(model, "sample_weight"):
+        lacking = _refusing(model)
+    elif fits and hasattr(model, "get_metadata_routing"):
         try:
             lacking = _requesting(clone(model))
         except NotImplementedError as cause:
@@ -166,10 +166,37 @@ def check_takes_weights(model: Any) -> None:
             line = " ".join(str(cause).split())[:200]
             raise UsageError(f"{line}: update scikit-learn, or use another classifier") from None
     if lacking is not None:
+        advice = "use another classifier"
+        if lacking is not model and hasattr(lacking, "steps"):
+            advice = (
+                "update scikit-learn, whose votes and stacks pass weights to pipelines since 1.7"
+            )
         raise UsageError(
-            f"{type(lacking).__name__}.fit takes no sample_weight, expected one for the gains; use "
-            "another classifier"
+            f"{type(lacking).__name__}.fit takes no sample_weight, expected one for the gains; "
+            f"{advice}"
         )
+
+
+def _refusing(model: Any) -> Any:
+    """Return the model, or the part of a vote or stack, that takes no sample weights, or None.
+
+    Before scikit-learn 1.7 votes and stacks take weights as an argument of `fit`, and pass them to
+    the `fit` of each part, whether it takes them or not.
+    """
+    from sklearn.ensemble import StackingClassifier, VotingClassifier
+    from sklearn.utils.validation import has_fit_parameter
+
+    if not has_fit_parameter(model, "sample_weight"):
+        return model
+    if not isinstance(model, StackingClassifier | VotingClassifier):
+        return None
+    for name, part in model.get_params(deep=True).items():
+        # Names with __ are parameters of parts; a part may be None or "drop".
+        if "__" not in name and hasattr(part, "fit"):
+            found = _refusing(part)
+            if found is not None:
+                return found
+    return None
 
 
 def weighted_model(model: Any, context: Floats, target: Any, weight: Floats) -> Any:
