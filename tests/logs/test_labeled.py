@@ -125,7 +125,7 @@ def test_entries_that_are_no_probabilities(tmp_path: Path) -> None:
         assert "\n" not in str(refused.value)
     path = tmp_path / "log.jsonl"
     path.write_text('{"action": "a", "reward": 1, "mu": {"a": 0.4, "b": 0.6, "a": 0.4}}\n' * 5)
-    with pytest.raises(DataError, match="unique"):
+    with pytest.raises(DataError, match="has a label twice"):
         evaluate(read(path, propensities="mu", actions=["a", "b"]), Uniform(["a", "b"]))
     twice = pa.array([[("a", 0.5), ("a", 0.5)]], pa.map_(pa.string(), pa.float64()))
     table = pa.table({"action": ["a"], "reward": [1.0], "mu": twice})
@@ -174,6 +174,8 @@ def test_labels_that_differ_in_case_alone(kind: str, tmp_path: Path) -> None:
     assert batch.propensities is not None
     assert batch.propensities.tolist() == MU[: len(batch)].tolist()
     if kind == ".parquet":
-        # A struct of DuckDB's cannot have both.
-        with pytest.raises(DataError, match="'b' and 'B', which differ in case"):
+        # A struct of DuckDB's cannot have both. Some versions of Arrow sort the fields of dicts.
+        stored = [x.name for x in pq.read_schema(path).field("mu").type if x.name != "01"]
+        assert sorted(stored) == ["B", "b"]
+        with pytest.raises(DataError, match="'{}' and '{}', which differ in case".format(*stored)):
             read(path, propensities="mu", where="reward > -1")

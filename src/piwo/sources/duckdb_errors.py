@@ -90,6 +90,10 @@ def _in_one_line(text: str, name: str, is_file: bool) -> DataError | FileError:
             f"{name} holds an object where numbers are expected, such as {shown(nested[1])[:80]}; "
             "write lists of numbers (propensities in the order of the actions), or single columns"
         )
+    if "Map keys must be unique" in reason:
+        # Before 2.0 DuckDB gives such maps out, and the log refuses them in the same words.
+        doubled = reason.replace("Map keys must be unique", "an object has a label twice")
+        return DataError(f"DuckDB could not read {name}: {doubled}; correct the log")
     advice = _ADVICE
     near = re.search(r"(?:Candidate bindings:|Did you mean) ([^\n?]*)", text)
     if near:
