@@ -156,17 +156,27 @@ class SavedRecord(Record):
             FileError: if the file cannot be read, or the record is damaged.
         """
         try:
-            record = json.loads(read_file(Path(path)))
+            record = json.loads(read_file(Path(path)), object_pairs_hook=_each_once)
         except (ValueError, RecursionError) as cause:
             raise FileError(f"{path} is not JSON ({cause}); {cls.remedy}") from None
-        # Files of piwo before 0.1.0 have no checksum.
-        if isinstance(record, dict) and "checksum" in record:
-            written = record.pop("checksum")
-            if written != _checksum(record):
-                raise FileError(
-                    f"{path}: {cls.what} was changed after it was written; {cls.remedy}"
-                )
-        return cls.from_dict(record)
+        written = record.pop("checksum", None) if isinstance(record, dict) else None
+        changed = written is not None and written != _checksum(record)
+        made = None if changed else cls.from_dict(record)
+        # Files of piwo before 0.1.0 have no checksum. A name in such a file that no record has is
+        # a damaged one, perhaps that of the checksum.
+        if made is None or (written is None and record.keys() - made.to_dict().keys()):
+            raise FileError(f"{path}: {cls.what} was changed after it was written; {cls.remedy}")
+        return made
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; raise for a name that it has twice, of which the last value would win."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r:.80} is given twice")
+    return made
 
 
 def _checksum(page: Mapping[str, Any]) -> str:
@@ -180,6 +190,20 @@ def now() -> str:
     True
     """
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def is_time(value: Any) -> bool:
+    """Whether a value is a time as `now` writes it; the first files had an empty one.
+
+    >>> is_time("2026-11-29T01:53:53+00:00"), is_time(""), is_time("2026-11-2e7bfecda164")
+    (True, True, False)
+    """
+    if value == "":
+        return True
+    try:
+        return datetime.fromisoformat(value).isoformat(timespec="seconds") == value
+    except (TypeError, ValueError):
+        return False
 
 
 def number(least: float = -math.inf, most: float = math.inf) -> Rule:

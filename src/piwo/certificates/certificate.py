@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 from piwo._version import __version__
 from piwo.evaluation.record import SUSPICIOUS, compared_with, rows_text
 from piwo.messages import argument, rendered
-from piwo.records import Rule, SavedRecord, maybe, number, one_of, text, whole
+from piwo.records import Rule, SavedRecord, is_time, maybe, number, one_of, text, whole
 from piwo.visible import visible_lines
 
 __all__ = ["NO_BOUND", "SHARED_RULES", "SUSPICIOUS", "Certificate", "Kind"]
@@ -29,7 +29,8 @@ SHARED_RULES: Mapping[str, Rule] = {
     "cost": lambda value: type(value) is bool,
     "log_digest": maybe(text),
     "notes": lambda value: isinstance(value, list | tuple) and all(map(text, value)),
-    **dict.fromkeys(("bound", "version", "created"), text),
+    **dict.fromkeys(("bound", "version"), text),
+    "created": is_time,
 }
 """The rules of the fields that all certificates have, those of regret too."""
 
