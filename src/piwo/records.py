@@ -201,9 +201,10 @@ def is_time(value: Any) -> bool:
     if value == "":
         return True
     try:
-        return datetime.fromisoformat(value).isoformat(timespec="seconds") == value
+        written = datetime.fromisoformat(value).isoformat(timespec="seconds")
     except (TypeError, ValueError):
         return False
+    return bool(written == value)
 
 
 def number(least: float = -math.inf, most: float = math.inf) -> Rule:

@@ -215,6 +215,67 @@ def test_a_logger_that_was_seen_to_learn_is_one_that_learned() -> None:
     assert AVERAGE in str(made)
 
 
+def changing_log(**roles: Any) -> piwo.Log:
+    """Five contexts; the propensities follow the number of the row, as those of a learning system
+    follow what it has seen."""
+    rng = np.random.default_rng(0)
+    p = np.linspace(0.2, 0.8, 2000)
+    action = (rng.random(2000) < p).astype(int)
+    frame = {
+        "x": rng.integers(0, 5, 2000) * 1.0,
+        "action": action,
+        "reward": (rng.random(2000) < 0.5) * 1.0,
+        "propensity": np.where(action == 1, p, 1 - p),
+        "user": np.arange(2000) % 100,
+    }
+    return piwo.read(frame, context="x", actions=ACTIONS, **roles)
+
+
+@pytest.mark.parametrize("function", [piwo.evaluate, piwo.certify, piwo.regret_certificate])
+def test_an_undeclared_logger_counts_as_learning_if_its_rows_show_that(function: Any) -> None:
+    policy = piwo.policies.Function(lambda x: np.column_stack([x > 2, x <= 2]) * 1.0, ACTIONS)
+    given: tuple[Any, ...] = (policy,)
+    if function is piwo.certify:
+        given = ({0: policy},)
+    elif function is piwo.regret_certificate:
+        given = (policy, {"one": POLICY})
+
+    def asked(log: piwo.Log) -> tuple[str, str | None, set[str]]:
+        found = function(log, *given)
+        if function is piwo.certify:
+            found = found[0]
+        method = getattr(found, "bound", None) or found.interval
+        return method, found.logger, kinds(found.notes)
+
+    log = changing_log()
+    method, logger, notes = asked(log)
+    assert (method, logger) == ("mixture", "learning")
+    assert "logger" in notes
+    assert "assumed-fixed" not in notes
+    # what is declared is not overruled, and the note says that the rows contradict it
+    method, logger, notes = asked(changing_log(logger="fixed"))
+    assert (method, logger) == ("deadline", "fixed")
+    assert "logger" in notes
+    method, logger, notes = asked(changing_log(logger="learning", time=None))
+    assert (method, logger) == ("mixture", "learning")
+    assert "logger" not in notes
+    # actions of a random part reveal the rewards of the others
+    part = log.split().test
+    if function is piwo.evaluate:
+        found = piwo.evaluate(part, policy)
+        assert found.lower is None
+        assert found.no_interval is not None
+        assert found.no_interval.kind == "learning-at-random"
+    else:
+        with pytest.raises(piwo.UsageError, match=r"random part of a log .*tail=True"):
+            function(part, *given)
+    # nor is anything known of units whose rows depend on each other, too
+    if function is piwo.evaluate:
+        by_user = piwo.evaluate(changing_log(unit="user"), policy)
+        assert by_user.no_interval is not None
+        assert by_user.no_interval.kind == "learning-units"
+
+
 def test_a_regret_certificate_says_what_others_say_of_the_rows() -> None:
     rng = np.random.default_rng(1)
     n = 600

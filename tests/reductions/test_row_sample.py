@@ -1,10 +1,12 @@
 """A sample of rows knows the rows of a log again, and how often others are taken for them."""
 
+import struct
+
 import numpy as np
 
 from piwo import Log
 from piwo.reductions import reduce
-from piwo.reductions.row_sample import SAMPLED, RowSample, RowSampleState
+from piwo.reductions.row_sample import SAMPLED, RowSample, RowSampleState, context_hashes
 
 LABELS = ["a", "b", "c"]
 
@@ -73,3 +75,26 @@ def test_how_often_others_are_taken_for_them_is_told_beforehand() -> None:
         seen.append(found / looked)
     assert 0.3 < np.mean(told) < 0.6
     assert abs(np.mean(told) - np.mean(seen)) < 0.04
+
+
+def test_the_hash_of_a_context_is_splitmix64_of_its_numbers_by_column() -> None:
+    x = np.array([[1.0, -0.0, 3.5], [np.nan, 1e300, -7.0], [0.0, 0.0, 0.0]])
+
+    def mixed(number: int) -> int:
+        whole = 2**64 - 1
+        number = (number + 0x9E3779B97F4A7C15) & whole
+        number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & whole
+        number = (number ^ number >> 27) * 0x94D049BB133111EB & whole
+        return number ^ number >> 31
+
+    expected = []
+    for row in x:
+        total = 0
+        for place, number in enumerate(row):
+            (bits,) = struct.unpack("<Q", struct.pack("<d", number + 0.0))
+            total += mixed(bits) * (mixed(place) | 1)
+        expected.append(total % 2**64)
+    assert context_hashes(x).tolist() == expected
+    assert context_hashes(np.asfortranarray(x)).tolist() == expected
+    assert context_hashes(np.hstack([x, x])[:, :3]).tolist() == expected
+    assert context_hashes(x[:, :0]).tolist() == [0, 0, 0]

@@ -9,10 +9,18 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from piwo import bounds
 from piwo.certificates.certificate import ASSUMED_FIXED, Certificate, Kind
-from piwo.checks import check_flag, check_kind, shown
+from piwo.certificates.series import (
+    call_of_series,
+    earlier_count,
+    part_of_delta,
+    used_before_note,
+    withheld,
+)
+from piwo.checks import check_kind, shown
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
+from piwo.evaluation.learning_logger import as_learning_if_seen
 from piwo.evaluation.notes import notes_on_rows
 from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.request import ErrorBudget, Request, policy_words
@@ -23,7 +31,7 @@ from piwo.intervals.matching import check_actions_known, check_named
 from piwo.intervals.point import importance_weighted
 from piwo.intervals.weight_sums import effective_size
 from piwo.logs.log import Log
-from piwo.logs.split import HeldOut
+from piwo.logs.split import at_random
 from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
@@ -54,6 +62,7 @@ class PolicyClass(Protocol):
         ...
 
 
+@as_learning_if_seen
 def certify(
     log: Log,
     policies: Mapping[Any, Policy],
@@ -141,6 +150,7 @@ def certify(
         series=series,
         horizon=horizon,
         facts=facts,
+        detects_learning=True,
     )
     with request.request.naming_policies():
         states = reduce(request.log, request.sums)
@@ -194,13 +204,15 @@ class CertificateRequest:
         facts: Mapping[str, Any] | None = None,
         price: float | None = None,
         provenance: bool = True,
+        detects_learning: bool = False,
     ) -> Self:
-        """Return the checked request; the arguments are those of `certify`, and two more.
+        """Return the checked request; the arguments are those of `certify`, and three more.
 
         `price` is the penalty of all bounds besides log(1/delta), if it is not a union penalty but
         a divergence from a prior: the policies were chosen by these rows from an infinite class.
         `provenance` is whether to refuse policies that were learned from these rows; learners,
-        which hold rows out themselves, pass False for their candidates.
+        which hold rows out themselves, pass False for their candidates. `detects_learning`: see
+        `Request.detects_learning`; learners have looked before.
 
         Raises:
             UsageError: see `certify`.
@@ -208,14 +220,10 @@ class CertificateRequest:
         check_named(log, policies)
         method = _method_for_certificates(interval)
         log.require_provable("no certificate is valid")
-        # The same policy under two names is one candidate, and is paid for once.
-        first: dict[str, Any] = {}
-        same_as: dict[Any, Any] = {}
-        for key, policy in policies.items():
-            same_as[key] = first.setdefault(policy_digest(policy), key)
-        distinct = {key: policies[key] for key in first.values()}
+        same_as = _same_as(policies)
+        distinct = {key: policies[key] for key in same_as.values()}
         _check_facts(facts)
-        series_call = _series_call(earlier, series, within, delta)
+        series_call = call_of_series(earlier, series, within, delta)
         if within is not None:
             check_declared(within, distinct)
         named = isinstance(baseline, str) and baseline in policies
@@ -233,6 +241,7 @@ class CertificateRequest:
             horizon=horizon,
             one_sided=True,
             provenance=provenance and within is None and price is None,
+            detects_learning=detects_learning,
         )
         for key, overlap in request.overlaps.items():
             if overlap.certain:
@@ -247,8 +256,8 @@ class CertificateRequest:
                 "the bets of a horizon depend on the number of candidates, so "
                 f"{argument('earlier')} must be 0 with one"
             )
-        candidates = _earlier_count(earlier) + len(distinct)
-        part, size = _part_of_delta(series_call), 0.0
+        candidates = earlier_count(earlier) + len(distinct)
+        part, size = part_of_delta(series_call), 0.0
         if within is not None:
             # log |Pi|: a union over the whole class covers every candidate in it.
             size = union = within.log_class_size() or 0.0
@@ -305,7 +314,7 @@ class CertificateRequest:
         result = with_masses(self.log, self.request.policies, found)
         made = {key: self._certificate(key, result, digest) for key in result.policies}
         if self.series_call and not any(one.improves for one in made.values()):
-            made = {key: _withheld(one) for key, one in made.items()}
+            made = {key: withheld(one) for key, one in made.items()}
         return {key: made[one] for key, one in self.same_as.items()}
 
     def moments(self, states: tuple[Any, ...]) -> dict[Any, MomentState]:
@@ -382,11 +391,23 @@ class CertificateRequest:
         over_logger = self.request.baseline is None
         notes = notes_on_rows(self.log, found, over_logger and why_not is None)
         if self.earlier and not self.series_call:
-            notes.append(_used_before_note())
+            notes.append(used_before_note())
         notes += _evidence_notes(found.evidence.state.moments, low, why_not)
         if found.provenance is not None:
             notes.append(found.provenance)
         return (*notes, *found.method.assumptions, *self.log.caveats)
+
+
+def _same_as(policies: Mapping[Any, Policy]) -> dict[Any, Any]:
+    """Return key -> the first key of the same policy.
+
+    The same policy under two names is one candidate, and is paid for once.
+    """
+    first: dict[str, Any] = {}
+    same_as: dict[Any, Any] = {}
+    for key, policy in policies.items():
+        same_as[key] = first.setdefault(policy_digest(policy), key)
+    return same_as
 
 
 def _check_baseline(log: Log, baseline: Baseline) -> None:
@@ -474,29 +495,6 @@ def check_declared(within: PolicyClass, policies: Mapping[Any, Policy]) -> None:
             )
 
 
-def _earlier_count(earlier: Any) -> Any:
-    """Return how many candidates were certified earlier, not checked yet."""
-    if isinstance(earlier, Certificate):
-        return earlier.candidates
-    return earlier
-
-
-def _check_earlier(earlier: Any, within: PolicyClass | None) -> None:
-    count = _earlier_count(earlier)
-    # True is an int to Python, and an error here.
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise UsageError(
-            f"{argument('earlier')} is {earlier!r:.80}, expected a whole number of at "
-            "least 0, or a certificate"
-        )
-    in_sample = isinstance(earlier, Certificate) and earlier.kind != "held-out"
-    if in_sample or (count and within is not None):
-        raise UsageError(
-            "an in-sample certificate has paid for its whole class, earlier ones "
-            f"included; leave {argument('earlier')} out"
-        )
-
-
 def declared_logger(log: Log, method: IntervalMethod | None = None) -> str | None:
     """Return the declared logger, or the one that is assumed: see `Certificate.logger`.
 
@@ -504,88 +502,10 @@ def declared_logger(log: Log, method: IntervalMethod | None = None) -> str | Non
         log: the rows.
         method: the bounds, some of which assume a fixed logger; None: there are none.
     """
-    chosen = log.selector
-    # Without a cut in time, rows were held out at random.
-    at_random = isinstance(chosen, HeldOut) and chosen.cut is None
     by_blocks = method is not None and method.assumes_fixed_logger
-    if log.logger is None and (at_random or by_blocks):
+    if log.logger is None and (at_random(log.selector) or by_blocks):
         return ASSUMED_FIXED
     return log.logger
-
-
-def _withheld(made: Certificate) -> Certificate:
-    """Return a certificate of a series without the numbers that later candidates could use.
-
-    If the only fact shown before the first success is that there was none, candidates depend on
-    nothing else, and each call's part of delta covers its own: the sum of the parts is delta.
-    """
-    note = Note(
-        "withheld: a series shows numbers only when something is certified, as later candidates "
-        "could be made from them",
-        kind="withheld",
-    )
-    return replace(
-        made,
-        value=None,
-        value_lower=None,
-        improvement_lower=None,
-        baseline_value=None,
-        ess=None,
-        mean_weight=None,
-        unsupported_mass=None,
-        propensity_p=None,
-        notes=(note,),
-    )
-
-
-def _used_before_note() -> Note:
-    return Note(
-        "these rows were used before: the bounds hold if neither the candidates nor "
-        "which call is the last depend on what earlier calls showed; going on until "
-        f"something is certified takes certify({argument('series', value=True)})",
-        kind="used-before",
-    )
-
-
-def _series_call(earlier: Any, series: Any, within: PolicyClass | None, delta: float) -> int | None:
-    """Return the number of this call in its series; None outside of one."""
-    _check_earlier(earlier, within)
-    check_flag("series", series)
-    last = None
-    if isinstance(earlier, Certificate):
-        last = earlier.series
-    if last is None and not series:
-        return None
-    if within is not None:
-        raise UsageError(
-            "an in-sample certificate has paid for its whole class, later ones "
-            f"included; leave {argument('series')} out"
-        )
-    if last is None and earlier:
-        raise UsageError(
-            "a series is declared in its first call, and the earlier certificates are "
-            f"not of a series; leave {argument('series')} out"
-        )
-    # Later candidates could be made from the numbers: see `_withheld`.
-    if last is not None and earlier.value_lower is not None:
-        raise UsageError(
-            "the series is over, as it has certified something and shown its numbers; "
-            "certify later candidates on other rows"
-        )
-    if last is not None and earlier.delta != delta:
-        raise UsageError(
-            f"{argument('delta')} is {shown(delta)}, and the series was declared with "
-            f"{earlier.delta:g}; use the same"
-        )
-    return (last or 0) + 1
-
-
-def _part_of_delta(series_call: int | None) -> float:
-    """Return the part of delta that a call of a series spends: 1/2, 1/6, 1/12, ..., in all 1."""
-    if series_call is None:
-        return 1.0
-    # The sum of 1/(i(i + 1)) over i = 1, 2, ... is 1.
-    return 1.0 / (series_call * (series_call + 1.0))
 
 
 def _shares(
@@ -611,7 +531,7 @@ def _shares(
     else:
         each = _joined_shares(shares, same_as)
     # A call of a series has only its part of delta to share.
-    part = _part_of_delta(series_call)
+    part = part_of_delta(series_call)
     return {key: share * part for key, share in each.items()}
 
 

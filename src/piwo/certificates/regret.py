@@ -21,6 +21,7 @@ from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction
+from piwo.evaluation.learning_logger import as_learning_if_seen
 from piwo.evaluation.notes import notes_on_rows, refusal
 from piwo.evaluation.provenance import overlaps
 from piwo.evaluation.record import rows_text
@@ -119,6 +120,7 @@ class RegretCertificate(SavedRecord):
         return visible_lines(lines + [f"  note: {note}" for note in self.notes])
 
 
+@as_learning_if_seen
 def regret_certificate(
     log: Log,
     policy: Any,
@@ -189,6 +191,7 @@ def regret_certificate(
             within=within,
             interval=interval,
             provenance=False,
+            detects_learning=True,
         )
         found = _of_class(made, policy, against, delta)
         return replace(found, notes=(*found.notes, *provenance_notes))
@@ -209,6 +212,7 @@ def regret_certificate(
         within=within,
         interval=interval,
         provenance=False,
+        detects_learning=True,
     )
     comparators = dict(zip(against, ready.values(), strict=True))
     found = _of_comparators(made, comparators, against, delta)

@@ -10,6 +10,7 @@ from typing import Any
 from piwo import bounds
 from piwo.checks import check_finite
 from piwo.errors import UsageError
+from piwo.evaluation.learning_logger import as_learning_if_seen
 from piwo.evaluation.notes import notes_of
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.request import Request
@@ -127,6 +128,7 @@ def evaluate(
     return next(iter(found.values()))
 
 
+@as_learning_if_seen
 def compare(
     log: Log,
     policies: Mapping[str, Any],
@@ -194,6 +196,7 @@ def compare(
         rate_cap=rate_cap,
         horizon=horizon,
         random_state=random_state,
+        detects_learning=True,
     )
     unit = None
     if threshold is not None:

@@ -129,7 +129,7 @@ def copies_note(share: float) -> Note:
 def _logger(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say that the rows contradict what was declared of the logger."""
     if found.logger_changed is not None:
-        yield logger_note("fixed", found.logger_changed)
+        yield logger_note(found.declared_logger, found.logger_changed)
 
 
 def _learning(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
@@ -182,7 +182,7 @@ def notes_on_rows(log: Log, found: PolicyResult, over_logger: bool) -> list[Note
     if found.copied is not None:
         notes.append(copies_note(found.copied))
     if found.logger_changed is not None:
-        notes.append(logger_note("fixed", found.logger_changed))
+        notes.append(logger_note(found.declared_logger, found.logger_changed))
     if log.logger == "learning" and over_logger:
         notes.append(learning_note())
     if log.columns.unit is not None:

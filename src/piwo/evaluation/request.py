@@ -15,11 +15,11 @@ from typing import Any, Self
 import numpy as np
 
 from piwo import bounds
-from piwo.errors import DataError, UsageError
-from piwo.estimators.forward_model import forward_model
-from piwo.estimators.reward_model import reward_model
+from piwo.errors import DataError
 from piwo.evaluation.baseline import Baseline, BaselineResult, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction, union_penalty, weight_p
+from piwo.evaluation.learning_logger import LearningSeenError
+from piwo.evaluation.methods import check_anytime, with_model
 from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.rate_cap import RateCap
 from piwo.evaluation.result import PolicyResult, RequestResult
@@ -31,9 +31,7 @@ from piwo.intervals.matching import (
     matched,
     resolve_gamma,
     unknown_actions,
-    whole_length,
 )
-from piwo.intervals.method import lacking
 from piwo.intervals.point import Estimator, estimator_named
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
@@ -41,7 +39,6 @@ from piwo.policies import Policy
 from piwo.policies.sampling import check_random_state
 from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums
 from piwo.reductions.blocks import Partition
-from piwo.reductions.model_variate import Predictor
 from piwo.reductions.rate_cells import RateCells
 from piwo.reductions.repeats import Repeats
 from piwo.reductions.shared_policy import SharedPolicy
@@ -142,6 +139,9 @@ class Request:
     """Into blocks that are bet on one after the other; None: bets are on all rows at once."""
     rate_cap: RateCap | None = None
     """A declared cap on mean rewards, for the upper ends; None: none is."""
+    detects_learning: bool = False
+    """Whether `finish` raises `LearningSeenError` if the rows show that a logger learned of which
+    nothing is declared."""
 
     @classmethod
     def of(
@@ -162,6 +162,7 @@ class Request:
         one_sided: bool = False,
         provenance: bool = True,
         rate_cap: float | None = None,
+        detects_learning: bool = False,
     ) -> Self:
         """Return the request, checked; delta is shared equally by the policies that have bounds.
 
@@ -184,6 +185,7 @@ class Request:
             provenance: whether to ask what policies were learned from; False for policies that are
                 of a class declared beforehand, or were made without these rows for certain.
             rate_cap: see `piwo.evaluate`.
+            detects_learning: see `Request.detects_learning`.
 
         Raises:
             DataError: for policies that do not fit the log.
@@ -209,10 +211,10 @@ class Request:
         blocks = method.partition(ready_log, horizon)
         methods = {key: method.settled(ready_log, policy, blocks) for key, policy in ready.items()}
         if q is not None:
-            methods = _with_model(methods, method, q, ready_log, ready, log)
+            methods = with_model(methods, method, q, ready_log, ready, log)
         if horizon is not None and not one_sided:
             for one in methods.values():
-                _check_anytime(one, gamma, horizon)
+                check_anytime(one, gamma, horizon)
         score: Score = IW()
         if estimator.smoothed:
             planned = len(ready_log)
@@ -238,6 +240,7 @@ class Request:
             overlaps=known,
             partition=blocks,
             rate_cap=RateCap.declared(rate_cap, ready_log, methods.values()),
+            detects_learning=detects_learning,
             whole_context=set(log.columns.context) <= set(ready_log.columns.context),
         )
 
@@ -278,13 +281,17 @@ class Request:
 
     @property
     def _looks_at_logger(self) -> bool:
-        """Whether propensities of equal contexts are compared: if they are said to be equal.
+        """Whether propensities of equal contexts are compared.
 
+        They are if they are said to be equal, or if nothing is declared and a method assumes it.
         Policies that read only some columns of the context do not show which contexts are equal.
         """
         log = self.log
-        declared = log.logger == "fixed" and log.propensities_are_logged
-        return declared and self.whole_context and self._reads_context
+        asked = log.logger == "fixed"
+        if log.logger is None and self.detects_learning:
+            asked = any(method.assumes_fixed_logger for method in self.methods.values())
+        shown = log.propensities_are_logged and self.whole_context and self._reads_context
+        return asked and shown
 
     @property
     def _counts_actions(self) -> bool:
@@ -348,8 +355,16 @@ class Request:
         Args:
             states: of `sums`.
             raw: key -> bounds that were computed elsewhere; None: those of the methods.
+
+        Raises:
+            LearningSeenError: see `Request.detects_learning`.
         """
         each, base_states, counts, copies, changes = states
+        changed = self.log.logger_changed
+        if changes:
+            changed = changes[0].changed
+            if changed is not None and self.log.logger is None:
+                raise LearningSeenError(changed)
         own: dict[Any, tuple[Any, ...]] = dict(zip(self.policies, each, strict=True))
         if counts:
             count = counts[0].count
@@ -369,11 +384,9 @@ class Request:
         result = RequestResult(found, baseline, never_logged=np.flatnonzero(count == 0))
         tested = self.p_values(result)
         why_not = contradiction(tested, result.claimed, self.log.reward_range)
-        copied = changed = None
+        copied = None
         if copies:
             copied = copies[0].copied
-        if changes:
-            changed = changes[0].changed
         for key, one in found.items():
             found[key] = replace(
                 one,
@@ -579,63 +592,3 @@ def _in_sample(overlap: Overlap, baseline: bool) -> Note:
         f"may be too high, and no bound is given{rest}",
         kind="in-sample",
     )
-
-
-def _with_model(
-    methods: Mapping[Any, IntervalMethod],
-    asked: IntervalMethod,
-    q: Any,
-    log: Log,
-    policies: Mapping[Any, Policy],
-    given: Log,
-) -> dict[Any, IntervalMethod]:
-    """Return interval methods with the predictions of a reward model as baselines, if they can.
-
-    Args:
-        methods: key -> method, settled for the policy.
-        asked: the method before it was settled, which its user named.
-        q: "forward", or predictions made from other rows; see `piwo.evaluate`.
-        log: ready for the policies.
-        policies: key -> policy, ready for the log.
-        given: the log as it came, whose context a model may have been fitted on.
-
-    Raises:
-        UsageError: if q would change nothing.
-    """
-    if not asked.takes_model:
-        raise UsageError(
-            f"{argument('interval', asked.name)} takes no reward model; leave "
-            f"{argument('q')} out, or use {argument('interval', 'mixture-cv')}"
-        )
-    if not any(one.takes_model for one in methods.values()):
-        reason = (
-            lacking(log, next(iter(policies.values())))
-            or "no finite-sample bound holds on a thinned log"
-        )
-        raise UsageError(
-            f"{argument('q')} serves control variates: {reason}, or leave {argument('q')} out"
-        )
-    model: Predictor
-    if isinstance(q, str) and q == "forward":
-        log.columns.require_single_rows(
-            f"{argument('q', 'forward')}, which predicts from earlier rows,",
-            "give predictions made from other units",
-        )
-        model = forward_model(log)
-    else:
-        model = reward_model(q, log, whole_length(log), given.features)
-    return {key: one.with_model(model) for key, one in methods.items()}
-
-
-def _check_anytime(method: IntervalMethod, gamma: float | str, horizon: bounds.Horizon) -> None:
-    if not method.anytime:
-        raise UsageError(
-            f"{method.name} intervals hold at one n at most, and a horizon asks for "
-            f"all; use {argument('interval', 'mixture')}"
-        )
-    if method.fixed_bet and gamma == "auto" and not isinstance(horizon, int):
-        raise UsageError(
-            f"{argument('gamma')} is 'auto', which follows the number of rows, and "
-            f"{argument('horizon')} is {horizon!r}; "
-            "give gamma as a number, or the horizon as a number of rows"
-        )

@@ -49,13 +49,19 @@ class PolicyResult:
     copied: float | None = None
     """Estimated share of the rows that are copies of another one; None if nothing shows it."""
     logger_changed: tuple[int, int] | None = None
-    """Of a logger that was declared fixed: how many (context, action) had several propensities, of
-    how many; None if no more than a few."""
+    """Of a logger that was declared fixed, or counts as learning for this: how many (context,
+    action) had several propensities, of how many; None if no more than a few."""
 
     @property
     def usable(self) -> bool:
         """Whether finite-sample statements can be made of this policy."""
         return self.obstacle is None
+
+    @property
+    def declared_logger(self) -> str | None:
+        """What was declared of the logger; None for one that counts as learning by its rows."""
+        log = self.evidence.log
+        return log.logger if log.logger_changed is None else None
 
     @property
     def why_not(self) -> Note | None:

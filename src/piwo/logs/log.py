@@ -15,13 +15,7 @@ from piwo.engines.engine import fold
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
-from piwo.logs.columns import (
-    ARRAYS,
-    Arrays,
-    Columns,
-    documents_roles,
-    refuse_unknown,
-)
+from piwo.logs.columns import ARRAYS, Arrays, Columns, documents_roles, refuse_unknown
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
@@ -41,6 +35,7 @@ from piwo.logs.split import (
     HeldOut,
     SampleKeys,
     Split,
+    at_random,
     check_split,
     require_unique,
 )
@@ -95,6 +90,9 @@ class Log:
     logger: Logger | None = None
     """Whether the system that wrote the log was fixed, or learned from earlier rows of it; None:
     not declared."""
+    logger_changed: tuple[int, int] | None = None
+    """Why a logger of which nothing was declared counts as learning: how many (context, action) had
+    several propensities, of how many. None: it does not."""
     unverified: bool = False
     """Whether DuckDB read files for a query of the user's, and compared no checksums."""
     reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
@@ -423,7 +421,8 @@ class Log:
     @property
     def unprovable(self) -> Note | None:
         """Why nothing can be proved from these rows, whichever policy; None if it can."""
-        return unprovable(self.columns, self.logger, self.chosen_by)
+        random = at_random(self.selector)
+        return unprovable(self.columns, self.logger, self.chosen_by, at_random=random)
 
     def require_unique_keys(self) -> None:
         """Raise if many rows share a key, of a log that has one; looked at once.

@@ -10,13 +10,16 @@ from piwo.messages import Note, argument
 __all__ = ["approximate", "assumed_of_logger", "unit_note", "unprovable", "unverified"]
 
 
-def unprovable(columns: Columns, logger: str | None, chosen_by: Sequence[str]) -> Note | None:
+def unprovable(
+    columns: Columns, logger: str | None, chosen_by: Sequence[str], *, at_random: bool = False
+) -> Note | None:
     """Return why nothing can be proved; None if it can.
 
     Args:
         columns: of the log.
         logger: what was declared of it.
         chosen_by: the columns of decisions and rewards that the condition on the rows mentions.
+        at_random: whether they are one side of a random split.
 
     >>> unprovable(Columns(), None, ["reward"]).kind
     'condition'
@@ -31,6 +34,13 @@ def unprovable(columns: Columns, logger: str | None, chosen_by: Sequence[str]) -
             "rows of a unit depend on each other and the logger learned from earlier rows; "
             "nothing is proved for both together",
             kind="learning-units",
+        )
+    if at_random and logger == "learning":
+        return Note(
+            "these rows are a random part of a log whose logger seems to have learned from earlier "
+            "rows, so that actions of one part reveal rewards of the other; hold out the last rows "
+            f"({argument('tail', value=True)}), or declare {argument('logger', 'fixed')}",
+            kind="learning-at-random",
         )
     if chosen_by:
         return _chosen_note(chosen_by)

@@ -82,7 +82,8 @@ def read(
             reward or a propensity, there is an estimate and no interval or certificate.
         logger: "learning" if the system that wrote the log learned from earlier rows of it: what is
             learned is then certified on the last rows. "fixed" if it did not. None: not declared;
-            learners look whether one context and action had several propensities.
+            learners, and evaluations of policies that read all contexts, look whether one context
+            and action had several propensities. If so, it counts as "learning".
         **roles: the columns, by role. A default propensity column is read only if propensities
             are given in no other way:
 

@@ -18,7 +18,15 @@ from piwo.logs.reader import Reader
 from piwo.messages import argument
 from piwo.sources.source import Fragment
 
-__all__ = ["CountSides", "HeldOut", "SampleKeys", "Split", "check_split", "require_unique"]
+__all__ = [
+    "CountSides",
+    "HeldOut",
+    "SampleKeys",
+    "Split",
+    "at_random",
+    "check_split",
+    "require_unique",
+]
 
 L = TypeVar("L")
 
@@ -55,6 +63,15 @@ class HeldOut:
         """Return the (n,) mask of the selected row numbers."""
         # The held-out rows, unless this is the other side.
         return np.equal(self.held(rows), self.test)
+
+
+def at_random(selector: object) -> bool:
+    """Whether a selector chooses one side of a random split.
+
+    >>> at_random(HeldOut(0.3)), at_random(HeldOut(0.3, cut=70)), at_random(None)
+    (True, False, False)
+    """
+    return isinstance(selector, HeldOut) and selector.cut is None
 
 
 @dataclass(frozen=True)

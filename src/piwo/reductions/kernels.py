@@ -26,6 +26,7 @@ __all__ = [
     "add_gains",
     "add_policy",
     "add_truncated_bets",
+    "hash_rows",
     "hashed_blocks",
     "order_by_block",
     "spread_blocks",
@@ -246,6 +247,16 @@ def _scrambled(x: Any) -> Any:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+@njit(nogil=True, cache=True)
+def hash_rows(rows: Any, odd: Any, hashes: Any) -> None:
+    """Write the hash of each row: the sum over columns of a hash of the number, times `odd`."""
+    for t in range(rows.shape[0]):
+        total = np.uint64(0)
+        for j in range(rows.shape[1]):
+            total += _scrambled(rows[t, j]) * odd[j]
+        hashes[t] = total
 
 
 @njit(nogil=True, cache=True)

@@ -137,9 +137,12 @@ def context_hashes(context: Floats) -> Hashes:
     >>> one == same, one == other
     (True, False)
     """
+    from piwo.reductions.kernels import hash_rows
+
     # A sum over columns, each with its own odd multiplier.
     odd = scramble(np.arange(context.shape[1], dtype=np.uint64)) | np.uint64(1)
-    found: Hashes = (scramble(_bits(context)) * odd).sum(axis=1, dtype=np.uint64)
+    found = np.empty(len(context), np.uint64)
+    hash_rows(_bits(context), odd, found)
     return found
 
 
