@@ -5,6 +5,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 import piwo
+from piwo.engines.stages import OutOfTimeError
 from piwo.oracles.bins import binned
 
 
@@ -88,6 +89,19 @@ def test_the_number_of_threads_changes_nothing(monkeypatch):
         monkeypatch.setattr("piwo.oracles.boosting._FEW_CELLS", cells)
         made.append(piwo.oracles.Boosting(steps=5).solve(log, piwo.IX(0.1)))
     assert np.array_equal(made[0].nodes, made[1].nodes)
+
+
+def test_reward_trees_stop_between_trees_when_time_is_up(monkeypatch):
+    left = [3]
+
+    def count(limit=None):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OutOfTimeError
+
+    monkeypatch.setattr("piwo.oracles.boosting.check_time", count)
+    with pytest.raises(OutOfTimeError):
+        piwo.oracles.DirectBoosting(steps=5).solve(make_log(200)[0], piwo.IX(0.1))
 
 
 @pytest.mark.parametrize("values", [[1.0], [1e308, -1e308, 0.0], [1.0, np.nextafter(1.0, 2.0)]])

@@ -223,41 +223,29 @@ def grow_rewards(
     bins: Any,
     order: Any,
     first: Any,
-    reward: Any,
+    g: Any,
+    h: Any,
     actions: Any,
-    trees: int,
     leaves: int,
     least: int,
     rate: float,
     nodes: Any,
     counts: Any,
-    means: Any,
 ) -> None:
-    """Boost a regression of the reward for each of some actions, on the rows of that action.
+    """Grow the next tree of a regression of the reward for each of some actions, on its rows.
 
-    codes (n, d) uint8; bins (d,); order (n,): row numbers, by action; first (K + 1,): where the
-    rows of each action begin in it; reward (n,); actions: which; nodes (K, trees, 2 leaves, 4) and
-    counts (K, trees), written: see `_grow`; means (K,), written: where each regression starts.
+    codes (n, d) uint8; bins (d,); order (n,): row numbers, by action, reordered within an action;
+    first (K + 1,): where the rows of each action begin in it; g (n,): prediction less reward,
+    moved by the tree; h (n,): ones; actions: which; nodes (K, 2 leaves, 4) and counts (K,),
+    written: see `_grow`.
     """
-    n = len(reward)
-    g, h = np.empty(n), np.ones(n)
-    spare = np.empty(n, np.int32)
+    spare = np.empty(len(g), np.int32)
     sums = np.empty((leaves, len(bins), bins.max(), 3))
     ends = np.zeros((2 * leaves, 2), np.int64)
     for a in actions:
-        rows = order[first[a] : first[a + 1]]
-        means[a] = 0.0
-        for i in rows:
-            means[a] += reward[i] / len(rows)
-        for i in rows:
-            # half the squared error: its derivative is prediction - reward
-            g[i] = means[a] - reward[i]
-        for t in range(trees):
-            tree = nodes[a, t]
-            counts[a, t] = _grow(
-                codes, bins, rows, spare, g, h, leaves, least, rate, sums, tree, ends
-            )
-            for j in range(counts[a, t]):
-                if tree[j, 0] < 0:
-                    for i in rows[ends[j, 0] : ends[j, 1]]:
-                        g[i] += tree[j, 3]
+        rows, tree = order[first[a] : first[a + 1]], nodes[a]
+        counts[a] = _grow(codes, bins, rows, spare, g, h, leaves, least, rate, sums, tree, ends)
+        for j in range(counts[a]):
+            if tree[j, 0] < 0:
+                for i in rows[ends[j, 0] : ends[j, 1]]:
+                    g[i] += tree[j, 3]
