@@ -40,6 +40,15 @@ def test_a_line_for_each_finished_stage_and_after_a_silence(monkeypatch) -> None
     assert 2 <= len(lines) <= 7
 
 
+def test_a_silence_shows_the_time_left_of_a_stage(monkeypatch) -> None:
+    monkeypatch.setattr(progress, "SILENCE", 0.1)
+    lines: list[str] = []
+    with progress.stage_lines(lines.append):
+        report_stage(Stage("certifying 3 policies", left=20.0))
+        time.sleep(0.2)
+    assert lines[0] == "piwo: certifying 3 policies (0 s, about 20 s left)"
+
+
 def test_interrupted_learning_ends_with_a_policy(learnable: Path, roles, tmp_path: Path) -> None:
     out = tmp_path / "p.piwo"
     words = ["learn", learnable, *roles, "--context", "user x,shop", "--out", out]

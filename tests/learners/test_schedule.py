@@ -12,7 +12,8 @@ import pytest
 
 import piwo
 from piwo.engines import stages
-from piwo.engines.stages import check_time
+from piwo.engines.stages import OutOfTimeError, check_time, current_limit
+from piwo.learners import GuardedVote
 from piwo.oracles import Oracle, Ridge
 
 
@@ -132,3 +133,50 @@ def test_stages_are_reported_with_the_time_left():
     assert done[1].left == 0.0
     with pytest.raises(piwo.UsageError, match="expected a function of a stage"):
         stages(None)
+
+
+def test_what_is_not_tried_is_noted_whatever_is_returned(monkeypatch):
+    """At this delta nothing is certified; the vote is learned, or is not finished either."""
+
+    def learn(vote, log):
+        vote.chosen_, vote.rule_ = "safe", "a vote"
+        vote.policy_ = piwo.policies.Constant(0, log.actions)
+        vote.certificate_ = piwo.Certificate("held-out", 0.5, None, None, 0.5)
+        return vote
+
+    monkeypatch.setattr(GuardedVote, "fit", learn)
+    pool = [candidate("good"), candidate("endless", until_out_of_time)]
+    learner = piwo.Auto(pool, seconds=0.5, delta=1e-99).fit(make_log())
+    assert learner.chosen_ == "guarded vote"
+    assert learner.not_tried_ == ("endless, IX gamma=0.1",)
+    assert any("not tried: endless" in str(one) for one in learner.certificate_.notes)
+
+    def out_of_time(*_):
+        raise OutOfTimeError
+
+    monkeypatch.setattr(GuardedVote, "fit", out_of_time)
+    learner = piwo.Auto([candidate("good")], seconds=9.0, delta=1e-99).fit(make_log())
+    assert learner.not_tried_ == ("guarded vote",)
+    assert any("not tried: guarded vote" in str(one) for one in learner.certificate_.notes)
+
+
+@pytest.mark.parametrize(("keep", "most"), [("logger", 80.0), (None, 60.0)])
+def test_time_is_kept_for_what_is_learned_if_nothing_is_certified(keep, most):
+    limits = []
+    pool = [candidate("good"), candidate("second", lambda: limits.append(current_limit()))]
+    began = time.monotonic()
+    piwo.Auto(pool, seconds=100.0, delta=1e-99, keep=keep, refit=False).fit(make_log())
+    assert limits[0] - began == pytest.approx(most, abs=2.0)
+
+
+def test_the_time_left_is_known_while_policies_are_certified():
+    made = []
+    with stages(made.append):
+        piwo.Auto([candidate("good")], seconds=100.0).fit(make_log())
+        piwo.Auto([candidate("good")]).fit(make_log())
+    left = [one.left for one in made if one.text.startswith("certifying")]
+    # the first direction: until the limit; the second: as long as the first took
+    assert left[0] == pytest.approx(100.0, abs=3.0)
+    assert left[1] < 5.0
+    assert left[2] is None
+    assert left[3] < 5.0

@@ -80,6 +80,7 @@ def stage_lines(write: Callable[[str], object]) -> Iterator[None]:
     """
     started = written = time.monotonic()
     doing, began = "", started
+    over_at: float | None = None
     over, lock = Event(), Lock()
 
     def line(text: str, left: float | None) -> None:
@@ -91,11 +92,12 @@ def stage_lines(write: Callable[[str], object]) -> Iterator[None]:
         write(f"piwo: {text} ({when})")
 
     def report(stage: Stage) -> None:
-        nonlocal doing, began
+        nonlocal doing, began, over_at
         _after_interrupt(stage)
         with lock:
             if not stage.done:
                 doing, began = stage.text, time.monotonic()
+                over_at = _end(stage, began)
             elif stage.interrupted or time.monotonic() - started > SILENCE / 2:
                 line(stage.text, stage.left)
 
@@ -104,7 +106,8 @@ def stage_lines(write: Callable[[str], object]) -> Iterator[None]:
             with lock:
                 now = time.monotonic()
                 if doing and now - max(began, written) > SILENCE * 0.8:
-                    line(doing, None)
+                    # a stage that takes longer than expected has no time left to show
+                    line(doing, _left(over_at, now))
 
     beating = Thread(target=beat, daemon=True)
     beating.start()
@@ -114,6 +117,20 @@ def stage_lines(write: Callable[[str], object]) -> Iterator[None]:
     finally:
         over.set()
         beating.join()
+
+
+def _end(stage: Stage, began: float) -> float | None:
+    """Return when a stage is expected to be over, if that is known."""
+    if stage.left is None:
+        return None
+    return began + stage.left
+
+
+def _left(over_at: float | None, now: float) -> float | None:
+    """Return the seconds that are left; None if they are unknown, or over."""
+    if over_at is None or now >= over_at:
+        return None
+    return over_at - now
 
 
 def _after_interrupt(stage: Stage) -> None:

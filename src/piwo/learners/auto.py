@@ -201,7 +201,8 @@ class Auto(SplitLearner):
                 check_score(one.score)
             check_certifiable(log, one.oracle, "held-out")
 
-        schedule = Schedule(self.seconds, again=self.refit)
+        falls_back = self.keep is None and fallback == LOGGING
+        schedule = Schedule(self.seconds, again=self.refit, fallback=falls_back)
         # one direction, or both: each part is learned from, and certifies what the other part
         # learned
         directions = [self._split(log, "held-out")]
@@ -211,7 +212,6 @@ class Auto(SplitLearner):
         parts = [_encoded_for(today, rows.training) for rows in directions]
         with _early_stops_ignored():
             learned = schedule.learn(pool, parts)
-        self.not_tried_ = schedule.not_tried
         outcomes = []
         for rows, found in zip(directions, learned, strict=True):
             certified = functools.partial(
@@ -237,10 +237,14 @@ class Auto(SplitLearner):
         self._settle(log, best, schedule)
         # Propensities that the rows contradict are not learned with.
         bounded = best.certificate.improvement_lower is not None
-        if self.chosen_ == LOGGING and self.keep is None and bounded:
+        if self.chosen_ == LOGGING and falls_back and bounded:
             # The split has seen whether the logger learned.
             known = replace(log, logger=directions[0].training.logger)
             self._fall_back(known, schedule, f"none of {_count(outcomes)} is certified better")
+        self.not_tried_ = schedule.not_tried
+        if schedule.note is not None:
+            made = self.certificate_
+            self.certificate_ = replace(made, notes=(*made.notes, schedule.note))
         return self
 
     def _check(self, log: Log) -> None:
@@ -373,7 +377,6 @@ class Auto(SplitLearner):
         except NothingToLearnError:
             return
         if vote is None:
-            self.not_tried_ = (*self.not_tried_, FALLBACK)
             return
         if vote.chosen_ == "imitation" and isinstance(log.behavior, Policy):
             # The log knows the policy itself.
@@ -393,9 +396,6 @@ class Auto(SplitLearner):
             self.score_: Score | None = None
         else:
             self.score_ = one.score
-        unfinished = schedule.note
-        if unfinished is not None:
-            certificate = replace(certificate, notes=(*certificate.notes, unfinished))
         again: Policy | None = None
         if self.refit and one is not None:
             with _early_stops_ignored():

@@ -22,6 +22,8 @@ Learned = dict[str, Policy | None]
 
 _FOR_LEARNING = 0.8
 """Share of the time for learning; certificates take the rest."""
+_FOR_FALLBACK = 0.2
+"""Share of the time that is kept for what is learned if nothing is certified."""
 _LATEST = 1.1
 """Nothing is learned again if that would end later, as a share of the time."""
 
@@ -38,12 +40,15 @@ class Schedule:
         seconds: the time for everything; None: no limit. The first candidate is learned in any
             case.
         again: whether one of them will be learned again from all rows.
+        fallback: whether something else is learned if nothing is certified.
     """
 
-    def __init__(self, seconds: float | None, *, again: bool) -> None:
-        self._seconds, self._again = seconds, again
+    def __init__(self, seconds: float | None, *, again: bool, fallback: bool = False) -> None:
+        self._seconds, self._again, self._fallback = seconds, again, fallback
         self._started = time.monotonic()
         self._took: dict[str, float] = {}
+        # of the last work that had to be finished
+        self._finished: float | None = None
         self.interrupted = False
         """Whether Ctrl-C was pressed."""
         self.not_tried: tuple[str, ...] = ()
@@ -93,13 +98,16 @@ class Schedule:
             work: may be called twice.
             what: it does, in words.
         """
-        report_stage(Stage(what))
+        began = self.elapsed
+        report_stage(Stage(what, left=self._until_end(self._finished)))
         try:
-            return work()
+            made = work()
         except KeyboardInterrupt:
             if not self._goes_on(possible=True):
                 raise
-            return work()
+            made = work()
+        self._finished = self.elapsed - began
+        return made
 
     def more(self, label: str, work: Callable[[], T]) -> T | None:
         """Return what is learned from all rows; None if there is no time for it.
@@ -108,16 +116,22 @@ class Schedule:
             label: of a candidate that was learned before, or of something else.
             work: learns.
         """
+        # from two parts it took about as long as from all rows
+        expected = self._took.get(label)
+        made = self._more(label, expected, work)
+        if made is None and expected is None:
+            self.not_tried = (*self.not_tried, label)
+        return made
+
+    def _more(self, label: str, expected: float | None, work: Callable[[], T]) -> T | None:
         if self.interrupted:
             return None
-        # from two parts it took about as long as from all rows
-        expected = self._took.get(label, 0.0)
         limit = None
         if self._seconds is not None:
             limit = self._started + _LATEST * self._seconds
-            if time.monotonic() + expected > limit:
+            if time.monotonic() + (expected or 0.0) > limit:
                 return None
-        report_stage(Stage(f"learning {label} from all rows"))
+        report_stage(Stage(f"learning {label} from all rows", left=self._until_end(expected)))
         try:
             with time_limit(limit):
                 return work()
@@ -144,11 +158,19 @@ class Schedule:
         """Return the `time.monotonic()` at which a candidate is given up."""
         if self._seconds is None or number == 0:
             return None
-        end = self._started + _FOR_LEARNING * self._seconds
+        # whichever is chosen can still be learned again, or if none is, something else
+        kept = 0.0
         if self._again:
-            # whichever is chosen can still be learned again
-            end -= max(self._took.values())
-        return end
+            kept = max(self._took.values())
+        if self._fallback:
+            kept = max(kept, _FOR_FALLBACK * self._seconds)
+        return self._started + _FOR_LEARNING * self._seconds - kept
+
+    def _until_end(self, expected: float | None) -> float | None:
+        """Return the seconds that are left: as expected, or until the limit if that is unknown."""
+        if expected is None and self._seconds is not None:
+            return max(0.0, self._seconds - self.elapsed)
+        return expected
 
     def _time_for_more(self) -> bool:
         limit = self._limit(1)
