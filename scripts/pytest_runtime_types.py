@@ -16,6 +16,7 @@ COMPILED = (
     "piwo.bounds.kernels",
     "piwo.logs.kernels",
     "piwo.policies.kernels",
+    "piwo.reductions.bet_kernels",
     "piwo.reductions.kernels",
 )
 beartype_package(

@@ -135,7 +135,8 @@ def spread(y: Floats) -> Sums:
     """Return the sums over blocks that spread over the file, from rows in the order of files."""
     n = y.shape[1]
     found = Partition("hash").of(Batch(0, np.zeros(n, np.int32), np.ones(n), np.ones(n)))
-    return Sums.of(y[:, found.order], found.ends)
+    order = np.argsort(found.places, kind="stable")
+    return Sums.of(y[:, order], np.cumsum(found.rows).astype(np.int64))
 
 
 def _equal(n: int) -> npt.NDArray[np.int64]:

@@ -8,7 +8,8 @@ import pytest
 from piwo.logs import Batch, read
 from piwo.policies import Column, Uniform
 from piwo.reductions import PolicySums, reduce
-from piwo.reductions.blocks import BLOCK_BETS, BLOCKS, Partition
+from piwo.reductions.bets import BETS
+from piwo.reductions.blocks import BLOCK_BETS, BLOCKS, BetSums, Partition, RowBlocks
 from piwo.scores import IW
 
 HASHED = Partition("hash")
@@ -144,9 +145,7 @@ def test_a_block_depends_on_the_number_alone():
 def test_every_block_has_rows_from_all_over_the_file():
     """Each 64 consecutive rows are in the 64 blocks, wherever batches begin; places are even."""
     rows = Batch(10, np.zeros(64_000, np.int32), np.ones(64_000), np.ones(64_000))
-    order = HASHED.of(rows)
-    blocks = np.empty(64_000, int)
-    blocks[order.order] = np.repeat(np.arange(BLOCKS), order.counts.astype(int))
+    blocks = HASHED.of(rows).places
     groups = blocks[54 : 54 + 64 * 999].reshape(999, 64)
     assert (np.sort(groups, axis=1) == np.arange(64)).all()
     # chi-square of place in the group against block, 63^2 degrees of freedom
@@ -175,9 +174,7 @@ def test_rows_beyond_float64_add_their_logarithms(partition):
     with np.errstate(divide="ignore", under="ignore"):
         rows = Batch(0, np.zeros(n, np.int32), reward, np.exp(log_mu), log_propensity=log_mu)
     state = reduction.update(reduction.empty(), rows)
-    ends = partition.of(rows)
-    blocks = np.empty(n, int)
-    blocks[ends.order] = np.repeat(np.arange(partition.count), ends.counts.astype(int))
+    blocks = partition.of(rows).places
     expected = np.zeros((partition.count, len(BLOCK_BETS)))
     for t in range(n):
         if reward[t] > 0:
@@ -201,3 +198,41 @@ def test_sampling_weights_stay_with_their_rows():
     blocked = reduce(log, PolicySums(policy, IW(), partition=HASHED)).moments
     assert blocked.w == pytest.approx(plain.w, rel=1e-12)
     assert blocked.w2r2 == pytest.approx(plain.w2r2, rel=1e-12)
+
+
+LAYOUTS = {
+    "spread, from the middle of 64 rows": lambda rng, n: np.concatenate(
+        [rng.permutation(64)[:37], *[rng.permutation(64) for _ in range(n // 64 + 1)]]
+    )[:n],
+    "drawn": lambda rng, n: rng.integers(0, 64, n),
+    "three in turn": lambda rng, n: np.arange(n) % 3,
+    "in runs": lambda rng, n: np.sort(rng.integers(0, 5, n)),
+    "runs that come again": lambda rng, n: np.arange(n) // 300 % 4,
+    "in one": lambda rng, n: np.full(n, 63),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n", [0, 1, 63, 300, 3000])
+def test_sums_by_block_are_those_of_the_formula(layout, n):
+    """Dense rows, rare ones, tiny, large and huge ones, in blocks that lie in different ways."""
+    rng = np.random.default_rng(n)
+    y = rng.exponential(size=n)
+    third = n // 3
+    y[third : 2 * third][rng.random(third) < 0.9] = 0.0
+    y[2 * third :] *= np.exp(rng.normal(0, 8, n - 2 * third))
+    if n > 300:
+        y[[70, 1500, 2900]] = 1e13, 3e150, 1e-300
+        y[1000:1600][:256] = 0.0
+    places = LAYOUTS[layout](rng, n).astype(np.uint8)
+    found = BetSums.of(y, RowBlocks(places, 64))
+    expected = np.zeros((64, 2 + len(BLOCK_BETS)))
+    with np.errstate(over="ignore"):
+        terms = np.column_stack([y, y * y, np.log1p(np.outer(y, BLOCK_BETS))])
+    np.add.at(expected, places, terms)
+    assert found.blocks == pytest.approx(expected, rel=1e-11, abs=1e-300)
+    assert found.bets == pytest.approx(np.log1p(np.outer(y, BETS)).sum(axis=0), rel=1e-12)
+    rows = RowBlocks(places, 64)
+    assert rows.rows.tolist() == np.bincount(places, minlength=64).tolist()
+    some = y > 1.0
+    assert rows.rows_of(some).tolist() == np.bincount(places[some], minlength=64).tolist()

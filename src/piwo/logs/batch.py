@@ -56,8 +56,8 @@ class Batch:
     """(n,) numbers of the values of the key column, or of units, if they were asked for."""
     times: npt.NDArray[np.int64] | None = None
     """(n,) numbers of the values of the time column, in its order, if they were asked for."""
-    orders: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Kept by `piwo.reductions.blocks`: the rows in the order of their blocks."""
+    blocks: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Kept by `piwo.reductions.blocks`: the blocks of the rows."""
 
     def __len__(self) -> int:
         return len(self.reward)

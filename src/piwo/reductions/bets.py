@@ -54,7 +54,7 @@ def bet_sums(y: npt.ArrayLike) -> Floats:
     >>> bool(np.isclose(bet_sums([1.0, 1.0])[5], 2 * np.log(2.0), rtol=1e-13))
     True
     """
-    from piwo.reductions.kernels import add_bets
+    from piwo.reductions.bet_kernels import add_bets
 
     sums = np.zeros(len(BETS))
     add_bets(np.ascontiguousarray(numbers("y", y)), BETS, sums)

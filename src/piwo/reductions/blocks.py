@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ __all__ = [
     "BLOCKS",
     "BLOCK_BETS",
     "BetSums",
-    "BlockOrder",
     "Partition",
+    "RowBlocks",
     "bet_sums_of",
     "no_blocks",
     "rows_by_block",
@@ -37,6 +37,7 @@ BLOCK_BETS: Floats = BETS[_KEPT]
 # Any fixed number is valid for independent rows; blocks must not be those of a split. With this one
 # small sorted files of zeros and ones hold, too: tests/bounds/test_deadline_level.py.
 _SALT = np.uint64(0x35E0C09408CB9CDB)
+_NO_BLOCK = np.uint8(255)
 
 
 def no_blocks(*forms: int) -> Floats:
@@ -45,22 +46,30 @@ def no_blocks(*forms: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class BlockOrder:
-    """The rows, or units, of a batch in the order of their blocks."""
+class RowBlocks:
+    """The blocks of the rows, or units, of a batch."""
 
-    order: npt.NDArray[np.int64]
-    """(u,) places."""
-    ends: npt.NDArray[np.int64]
-    """(B,) one past the last of each block."""
+    places: npt.NDArray[np.uint8]
+    """(u,) the block of each."""
+    count: int
+    """The number of blocks there are."""
 
     @property
-    def counts(self) -> Floats:
+    def rows(self) -> Floats:
         """(B,) the number of rows, or units, in each block."""
-        return np.diff(self.ends, prepend=0).astype(np.float64)
+        from piwo.reductions.kernels import count_blocks
 
-    def among(self, mask: npt.NDArray[np.bool_]) -> BlockOrder:
-        """Return where blocks end among the rows of a mask, which is in the order of the blocks."""
-        return BlockOrder(self.order, np.append(0, np.cumsum(mask))[self.ends])
+        counts = np.zeros(256, np.int64)
+        count_blocks(self.places, counts)
+        return counts[: self.count].astype(np.float64)
+
+    def rows_of(self, mask: npt.NDArray[np.bool_]) -> Floats:
+        """Return the number of rows of a mask in each block, (B,)."""
+        return RowBlocks(np.where(mask, self.places, _NO_BLOCK), self.count).rows
+
+    def among(self, chosen: npt.NDArray[Any]) -> RowBlocks:
+        """Return the blocks of some rows, given by a mask or by their places."""
+        return RowBlocks(self.places[chosen], self.count)
 
 
 @dataclass(frozen=True)
@@ -74,8 +83,8 @@ class Partition:
         cuts: (B - 1,) where all blocks but the first begin, for "time".
 
     >>> rows = Batch(0, np.zeros(9, np.int32), np.ones(9), np.ones(9))
-    >>> Partition("time", (4, 6)).of(rows).ends.tolist()
-    [4, 6, 9]
+    >>> Partition("time", (4, 6)).of(rows).places.tolist()
+    [0, 0, 0, 0, 1, 1, 2, 2, 2]
     """
 
     by: Literal["hash", "time"] = "hash"
@@ -88,16 +97,16 @@ class Partition:
             return BLOCKS
         return len(self.cuts) + 1
 
-    def of(self, batch: Batch) -> BlockOrder:
-        """Return the rows of a batch, or its units, in the order of their blocks."""
-        if self not in batch.orders:
-            batch.orders[self] = self._order(batch)
-        found: BlockOrder = batch.orders[self]
+    def of(self, batch: Batch) -> RowBlocks:
+        """Return the blocks of the rows of a batch, or of its units."""
+        if self not in batch.blocks:
+            batch.blocks[self] = self._blocks(batch)
+        found: RowBlocks = batch.blocks[self]
         return found
 
-    def _order(self, batch: Batch) -> BlockOrder:
+    def _blocks(self, batch: Batch) -> RowBlocks:
         # Imported when first needed: Numba takes over a second.
-        from piwo.reductions.kernels import hashed_blocks, order_by_block, spread_blocks
+        from piwo.reductions.kernels import hashed_blocks, spread_blocks
 
         blocks = np.empty(batch.count, np.uint8)
         if self.by == "time":
@@ -111,16 +120,14 @@ class Partition:
                 spread_blocks(numbers, _SALT, blocks)
             else:
                 hashed_blocks(numbers, _SALT, BLOCKS, blocks)
-        order, ends = np.empty(len(blocks), np.int64), np.zeros(self.count, np.int64)
-        order_by_block(blocks, order, ends)
-        return BlockOrder(order, ends)
+        return RowBlocks(blocks, self.count)
 
 
 @dataclass(frozen=True)
 class BetSums(State):
     """Bet sums of one quantity Y >= 0 over all rows, and by block.
 
-    >>> one = BetSums.of(np.array([1.0, 3.0]), BlockOrder(np.arange(2), np.array([1, 2])))
+    >>> one = BetSums.of(np.array([1.0, 3.0]), RowBlocks(np.array([0, 1], np.uint8), 2))
     >>> one.blocks[:, :3].round(2).tolist()  # sum Y, sum Y^2, sum log(1 + 32 Y)
     [[1.0, 1.0, 3.5], [3.0, 9.0, 4.57]]
     """
@@ -131,12 +138,12 @@ class BetSums(State):
     """(B, 2 + J) sum Y, sum Y^2, and S_j for `BLOCK_BETS`; no rows if blocks were not asked for."""
 
     @classmethod
-    def of(cls, y: Floats, rows: BlockOrder | None) -> BetSums:
-        """Return the sums of finite numbers, which are in the order of their blocks.
+    def of(cls, y: Floats, rows: RowBlocks | None) -> BetSums:
+        """Return the sums of finite numbers.
 
         Args:
             y: (n,) numbers of at least 0.
-            rows: where their blocks end; None: without blocks.
+            rows: their blocks; None: without.
         """
         if rows is None:
             return cls(bet_sums(y))
@@ -150,20 +157,17 @@ class BetSums(State):
         return cls._by_block(counts[:, None] * np.log1p(BETS), np.column_stack([counts, counts]))
 
     @classmethod
-    def of_logs(
-        cls, log_y: Floats, places: npt.NDArray[np.intp], rows: BlockOrder | None
-    ) -> BetSums:
+    def of_logs(cls, log_y: Floats, rows: RowBlocks | None) -> BetSums:
         """Return the sums of the few rows beyond float64, from log y.
 
         Args:
             log_y: (m,) log Y; -inf for 0.
-            places: (m,) of these rows in the order of their blocks.
-            rows: where blocks end; None: without blocks.
+            rows: their blocks; None: without.
         """
         if rows is None:
             return cls(bet_sums_of_logs(log_y))
-        sums, moments = np.zeros((len(rows.ends), len(BETS))), np.zeros((len(rows.ends), 2))
-        for log_one, block in zip(log_y, np.searchsorted(rows.ends, places, "right"), strict=True):
+        sums, moments = np.zeros((rows.count, len(BETS))), np.zeros((rows.count, 2))
+        for log_one, block in zip(log_y, rows.places, strict=True):
             sums[block] += bet_sums_of_logs(log_one[None])
             with np.errstate(over="ignore"):
                 y = np.exp(log_one)
@@ -176,11 +180,11 @@ class BetSums(State):
         return cls(sums.sum(axis=0), np.hstack([moments, sums[:, _KEPT]]))
 
 
-def _add(y: Floats, rows: BlockOrder) -> tuple[Floats, Floats]:
-    from piwo.reductions.kernels import add_block_bets
+def _add(y: Floats, rows: RowBlocks) -> tuple[Floats, Floats]:
+    from piwo.reductions.bet_kernels import add_block_bets
 
-    sums, moments = np.zeros((len(rows.ends), len(BETS))), np.zeros((len(rows.ends), 2))
-    add_block_bets(np.ascontiguousarray(y), rows.ends, BETS, sums, moments)
+    sums, moments = np.zeros((rows.count, len(BETS))), np.zeros((rows.count, 2))
+    add_block_bets(np.ascontiguousarray(y), rows.places, BETS, sums, moments)
     return sums, moments
 
 
@@ -203,22 +207,19 @@ def bet_sums_of(
     >>> bool(np.allclose(found.bets, bet_sums([1.0])))
     True
     """
-    means, order = batch.by_unit(y), None
+    means, rows = batch.by_unit(y), None
     if partition is not None:
-        order = partition.of(batch)
-        means = means[order.order]
+        rows = partition.of(batch)
     lost = np.flatnonzero(~np.isfinite(means))
     if not len(lost):
-        return BetSums.of(means, order)
-    places = lost
-    if order is not None:
-        lost = order.order[lost]
+        return BetSums.of(means, rows)
     means = np.where(np.isfinite(means), means, 0.0)
     if batch.unit_starts is None:
         logs = logarithm(lost)
     else:
         logs = _log_means(batch, y, logarithm)[lost]
-    return BetSums.of(means, order).merge(BetSums.of_logs(logs, places, order))
+    few = None if rows is None else rows.among(lost)
+    return BetSums.of(means, rows).merge(BetSums.of_logs(logs, few))
 
 
 def _log_means(
@@ -239,4 +240,4 @@ def rows_by_block(partition: Partition | None, batch: Batch) -> Floats:
     """Return the number of rows, or units, of a batch in each block, (B,); (0,) without blocks."""
     if partition is None:
         return np.zeros(0)
-    return partition.of(batch).counts
+    return partition.of(batch).rows

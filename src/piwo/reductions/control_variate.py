@@ -145,8 +145,6 @@ class ControlVariates(VectorSums[VariateState]):
         rows, r = None, batch.reward
         if self.partition is not None:
             rows = self.partition.of(batch)
-            w, r, distance = w[rows.order], r[rows.order], distance[rows.order]
-            masses = masses[:, rows.order]
         earned, missed = w * r, 1.0 - r
         lost = w * missed
         played = w > 0.0

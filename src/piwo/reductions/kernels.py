@@ -1,15 +1,4 @@
-"""Compiled loops of the reductions. Imported when first needed: Numba takes over a second.
-
-The bet sums S_j = sum_t log(1 + lam_j y_t), lam_j = 32 / 2^j, are computed as products; the
-logarithm is taken once, at the end of a batch. Positive y are collected in tiles of `TILE` rows;
-four rows of a tile share one of `PLACES` products, so that the loops run along the vector units:
-
-- j < SPLIT: q_j = prod (1 + lam_j y) - 1, minus 1 so that small bets lose no digits; a product
-  above 2^500 is divided by 2^500, and the divisions are counted;
-- j >= SPLIT in tiles with y <= SMALL, where lam_j y <= 1e-3: power sums of y, from which the series
-  of the logarithm gives all these bets at once, to 1e-15 relative;
-- j >= SPLIT in other tiles: products again.
-"""
+"""Compiled loops of the reductions. Imported when first needed: Numba takes over a second."""
 
 from __future__ import annotations
 
@@ -20,31 +9,17 @@ import numpy as np
 from numba import njit
 
 __all__ = [
-    "add_bets",
-    "add_block_bets",
     "add_efron_stein",
     "add_gains",
     "add_policy",
     "add_truncated_bets",
+    "count_blocks",
     "hash_rows",
     "hashed_blocks",
-    "order_by_block",
     "spread_blocks",
     "truncated_masses",
 ]
 
-TILE = 256
-PLACES = 64
-SPLIT = 24
-# The series of the logarithm needs lam_j y <= 1e-3 for j >= SPLIT: lam_24 * 512 = 9.8e-4.
-SMALL = 512.0
-# Larger y are added one by one, so a tile multiplies a product by at most (1 + 32 y)^4 < 1.1e54.
-_LARGE = 1e12
-_HUGE = 1e290
-# Products are scaled down before a bound on them passes this number.
-_FLUSH = 1e280
-_BIG = 2.0**500
-_LOG_BIG = 500.0 * np.log(2.0)
 # Bits of float64: the smallest normal number, and the digits without the exponent.
 _NORMAL = 1 << 52
 _DIGITS = _NORMAL - 1
@@ -54,190 +29,7 @@ _WHOLE = 8
 _ROWS = 64
 # Rows that may lose more than this part of a small bet are added one by one, for the same reason.
 _DEEP = 0.05
-_POWERS = 5
 _LANES = 8
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def _scale_down(q: Any, first: int, last: int, scaled: Any, places: int) -> None:
-    """Divide products of the bets first..last above 2^500 by 2^500; count the divisions."""
-    for j in range(first, last):
-        row = q[j]
-        count = scaled[j]
-        for r in range(places):
-            large = row[r] > _BIG
-            row[r] = row[r] * (1.0 / _BIG) - 1.0 if large else row[r]
-            count[r] += 1.0 if large else 0.0
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def _take_logs(q: Any, first: int, last: int, scaled: Any, sums: Any) -> None:
-    """Add the logarithms of the products of the bets first..last, and set these to one."""
-    # The places of a bet are multiplied in halves, along the vector units: 64, 32, ..., 1. Products
-    # of two numbers up to 2^500 do not overflow.
-    half = PLACES
-    while half > 1:
-        _scale_down(q, first, last, scaled, half)
-        half //= 2
-        for j in range(first, last):
-            row, count = q[j], scaled[j]
-            for r in range(half):
-                row[r] += row[r + half] + row[r] * row[r + half]
-                count[r] += count[r + half]
-    for j in range(first, last):
-        # log prod_r (1 + q_r) = log(1 + product) + 500 log 2 for each division by 2^500
-        sums[j] += np.log1p(q[j, 0]) + scaled[j, 0] * _LOG_BIG
-        for r in range(PLACES):
-            q[j, r] = 0.0
-            scaled[j, r] = 0.0
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def _multiply(y: Any, bets: Any, q: Any, first: int, last: int) -> None:
-    """Multiply the products of the bets first..last by 1 + lam_j y, four rows each."""
-    y0, y1, y2, y3 = y[:PLACES], y[PLACES : 2 * PLACES], y[2 * PLACES : 3 * PLACES], y[3 * PLACES :]
-    for j in range(first, last):
-        lam = bets[j]
-        row = q[j]
-        for r in range(PLACES):
-            # (1 + a)(1 + b) - 1 = a + b + ab
-            x0, x1, x2, x3 = lam * y0[r], lam * y1[r], lam * y2[r], lam * y3[r]
-            x0 += x1 + x0 * x1
-            x2 += x3 + x2 * x3
-            x0 += x2 + x0 * x2
-            row[r] += x0 + x0 * row[r]
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def _add_tile(y: Any, top: float, bets: Any, q: Any, scaled: Any, powers: Any, heads: Any) -> None:
-    """Add a tile of rows y, (TILE,), with maximum top."""
-    # heads bound the largest products, so that most tiles need no check of each product.
-    factor = (1.0 + bets[0] * top) ** 4
-    if heads[0] * factor > _FLUSH:
-        _scale_down(q, 0, SPLIT, scaled, PLACES)
-        heads[0] = _BIG
-    heads[0] *= factor
-    _multiply(y, bets, q, 0, SPLIT)
-    if top <= SMALL:
-        p0, p1, p2, p3, p4 = powers[0], powers[1], powers[2], powers[3], powers[4]
-        for first in range(0, TILE, PLACES):
-            for r in range(PLACES):
-                v = y[first + r]
-                square = v * v
-                cube = square * v
-                p0[r] += v
-                p1[r] += square
-                p2[r] += cube
-                p3[r] += square * square
-                p4[r] += square * cube
-        return
-    factor = (1.0 + bets[SPLIT] * top) ** 4
-    if heads[1] * factor > _FLUSH:
-        _scale_down(q, SPLIT, len(bets), scaled, PLACES)
-        heads[1] = _BIG
-    heads[1] *= factor
-    _multiply(y, bets, q, SPLIT, len(bets))
-
-
-@njit(nogil=True, cache=True, fastmath={"contract", "nnan", "nsz"})
-def _survey(y: Any, first: int) -> Any:
-    """Return how many of the next `TILE` rows are positive, and their maximum."""
-    positive, top = 0, 0.0
-    for r in range(first, first + TILE):
-        v = y[r]
-        positive += 1 if v > 0.0 else 0
-        top = v if v > top else top  # noqa: FURB136 - max() checks for NaN: not vectorized
-    return positive, top
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def add_bets(y: Any, bets: Any, sums: Any) -> None:
-    """Add sum_t log(1 + lam_j y_t) to `sums`, (48,), for every bet lam_j, largest bet first."""
-    q, scaled = np.zeros((len(bets), PLACES)), np.zeros((len(bets), PLACES))
-    _add_bets(y, bets, sums, q, scaled, np.zeros((_POWERS, PLACES)), np.zeros(TILE))
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def add_block_bets(y: Any, ends: Any, bets: Any, sums: Any, moments: Any) -> None:
-    """Add the bet sums of each block of rows to `sums`, (B, 48), and its sums of y and y^2.
-
-    Args:
-        y: (n,) rows ordered by block.
-        ends: (B,) one past the last row of each block.
-        bets: (48,).
-        sums: (B, 48).
-        moments: (B, 2).
-    """
-    q, scaled = np.zeros((len(bets), PLACES)), np.zeros((len(bets), PLACES))
-    powers, tile = np.zeros((_POWERS, PLACES)), np.zeros(TILE)
-    start = 0
-    for b in range(len(ends)):
-        part = y[start : ends[b]]
-        start = ends[b]
-        if not len(part):
-            continue
-        _add_bets(part, bets, sums[b], q, scaled, powers, tile)
-        total, squares = 0.0, 0.0
-        for t in range(len(part)):
-            total += part[t]
-            squares += part[t] * part[t]
-        moments[b, 0] += total
-        moments[b, 1] += squares
-
-
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def _add_bets(  # noqa: C901 - one loop nest, compiled whole
-    y: Any, bets: Any, sums: Any, q: Any, scaled: Any, powers: Any, tile: Any
-) -> None:
-    """Add sum_t log(1 + lam_j y_t) to `sums`, (48,); the other arrays are zero before and after."""
-    bet_count = len(bets)
-    heads = np.ones(2)
-    held, top = 0, 0.0
-    t = 0
-    while t < len(y):
-        last = min(t + TILE, len(y))
-        if last - t == TILE:
-            positive, most = _survey(y, t)
-            if positive == 0:
-                t = last
-                continue
-            # Mostly positive: the rows are a tile as they are, as zeros multiply by 1.
-            if 2 * positive >= TILE and most <= _LARGE:
-                _add_tile(y[t:last], most, bets, q, scaled, powers, heads)
-                t = last
-                continue
-        for r in range(t, last):
-            v = y[r]
-            if v > _LARGE:
-                for j in range(bet_count):
-                    # above _HUGE, lam v may overflow, and log(1 + lam v) = log(lam v) in float64
-                    sums[j] += np.log1p(bets[j] * v) if v < _HUGE else np.log(bets[j]) + np.log(v)
-                continue
-            tile[held] = v
-            top = max(top, v)
-            held += v > 0.0
-            if held == TILE:
-                _add_tile(tile, top, bets, q, scaled, powers, heads)
-                held, top = 0, 0.0
-        t = last
-    tile[held:] = 0.0
-    _add_tile(tile, top, bets, q, scaled, powers, heads)
-    tile[:] = 0.0
-    _take_logs(q, 0, SPLIT, scaled, sums)
-    if heads[1] != 1.0:
-        _take_logs(q, SPLIT, bet_count, scaled, sums)
-    total = np.zeros(_POWERS)
-    for k in range(_POWERS):
-        total[k] = powers[k].sum()
-        powers[k] = 0.0
-    # sum log(1 + lam y) = lam (P_1 - lam (P_2/2 - lam (P_3/3 - lam (P_4/4 - lam P_5/5)))), with the
-    # power sums P_k = sum y^k
-    for j in range(SPLIT, bet_count):
-        lam = bets[j]
-        series = total[3] / 4.0 - lam * total[4] / 5.0
-        series = total[2] / 3.0 - lam * series
-        series = total[1] / 2.0 - lam * series
-        sums[j] += lam * (total[0] - lam * series)
 
 
 @njit(nogil=True, cache=True)
@@ -265,6 +57,22 @@ def hashed_blocks(numbers: Any, salt: Any, count: Any, blocks: Any) -> None:
     for t in range(len(numbers)):
         upper = _scrambled(np.uint64(numbers[t]) ^ salt) >> np.uint64(32)
         blocks[t] = (upper * np.uint64(count)) >> np.uint64(32)
+
+
+@njit(nogil=True, cache=True)
+def count_blocks(blocks: Any, counts: Any) -> None:
+    """Add the number of rows in each block to `counts`, (256,)."""
+    # Two rows of one block that follow each other would wait for each other's sum.
+    one, two, three = np.zeros(256, np.int64), np.zeros(256, np.int64), np.zeros(256, np.int64)
+    whole = len(blocks) - len(blocks) % 4
+    for t in range(0, whole, 4):
+        counts[blocks[t]] += 1
+        one[blocks[t + 1]] += 1
+        two[blocks[t + 2]] += 1
+        three[blocks[t + 3]] += 1
+    for t in range(whole, len(blocks)):
+        counts[blocks[t]] += 1
+    counts += one + two + three
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -310,23 +118,6 @@ def spread_blocks(numbers: Any, salt: Any, blocks: Any) -> None:
         else:
             blocks[t] = _spread(np.uint32(first & np.uint64(63)), key)
             t += 1
-
-
-@njit(nogil=True, cache=True)
-def order_by_block(blocks: Any, order: Any, ends: Any) -> None:
-    """Write the places of rows in the order of their blocks, (n,), and where blocks end, (B,)."""
-    next_place = np.zeros(len(ends), np.int64)
-    for t in range(len(blocks)):
-        ends[blocks[t]] += 1
-    total = 0
-    for b in range(len(ends)):
-        next_place[b] = total
-        total += ends[b]
-        ends[b] = total
-    for t in range(len(blocks)):
-        b = blocks[t]
-        order[next_place[b]] = t
-        next_place[b] += 1
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -376,7 +167,7 @@ def truncated_masses(pi: Any, mu: Any, c: Any, k: Any, masses: Any, distance: An
             if p > 0.0:
                 for i in range(pairs):
                     x, y = c[i] * p, k[i] * m
-                    sums[i] += x if x < y else y  # noqa: FURB136 - see `_survey`
+                    sums[i] += x if x < y else y  # noqa: FURB136 - max() checks for NaN: not vectorized
         distance[t] = apart
         for i in range(pairs):
             masses[i, t] = sums[i]

@@ -13,8 +13,8 @@ from piwo.logs.batch import Batch, Floats
 from piwo.reductions.bets import BETS
 from piwo.reductions.blocks import (
     BetSums,
-    BlockOrder,
     Partition,
+    RowBlocks,
     no_blocks,
     rows_by_block,
 )
@@ -215,7 +215,6 @@ class PolicySums(PolicyReduction[PolicyState]):
         reward, rows = batch.reward, None
         if self.partition is not None:
             rows = self.partition.of(batch)
-            w, reward = w[rows.order], reward[rows.order]
         value, loss, better = np.empty_like(w), np.empty_like(w), np.empty_like(w)
         # sums of w, w^2, w R, w^2 R, (w R)^2 and R
         sums = np.zeros(6)
@@ -223,8 +222,6 @@ class PolicySums(PolicyReduction[PolicyState]):
         four = self._four(reward, w, value, loss, better, rows)
         total, gained, s, o = float(len(batch)), float(sums[5]), batch.weight, self.origin
         if s is not None:
-            if rows is not None:
-                s = s[rows.order]
             # A subsampled log: the moments are those of s w, and its bet sums are not used.
             sums = np.zeros(6)
             add_policy(s * w, reward, value, loss, better, sums)
@@ -259,7 +256,7 @@ class PolicySums(PolicyReduction[PolicyState]):
         value: Floats,
         loss: Floats,
         better: Floats,
-        rows: BlockOrder | None,
+        rows: RowBlocks | None,
     ) -> FourSums:
         """Return the bet sums of w R, w (1 - R), w R + 1 - R and w."""
         # S_j(w R), then S_j(w (1 - R)), S_j(w R + 1 - R) and S_j(w)
@@ -274,7 +271,7 @@ class PolicySums(PolicyReduction[PolicyState]):
             # so two passes of bets give all four sums.
             counts: Floats | float = float(misses)
             if rows is not None:
-                counts = rows.among(missed).counts
+                counts = rows.rows_of(missed)
             ones = BetSums.of_ones(counts)
             return FourSums(earned, earned.merge(lost), lost, earned.merge(ones))
         return FourSums(earned, BetSums.of(w, rows), lost, BetSums.of(better, rows))
@@ -287,21 +284,18 @@ class PolicySums(PolicyReduction[PolicyState]):
         moments, four = self._rows(batch.take(kept), weights.w[kept])
         with np.errstate(divide="ignore"):
             log_w, log_r = weights.logarithm()[lost], np.log(few.reward)
-        order = None
-        places = np.arange(len(lost))
+        rows = None
         if self.partition is not None:
-            order = self.partition.of(few)
-            log_w, log_r = log_w[order.order], log_r[order.order]
+            rows = self.partition.of(few)
 
         def sums(logs: Floats) -> BetSums:
-            return BetSums.of_logs(logs, places, order)
+            return BetSums.of_logs(logs, rows)
 
         added = FourSums(sums(log_w + log_r), sums(log_w))
         if self.bounded:
             # log(w (1 - R)) and log(w R + 1 - R); without an upper end of rewards there is no loss
-            rewards = few.reward if order is None else few.reward[order.order]
             with np.errstate(divide="ignore"):
-                log_loss = np.log(1.0 - rewards)
+                log_loss = np.log(1.0 - few.reward)
             better = sums(np.logaddexp(log_w + log_r, log_loss))
             added = replace(added, loss=sums(log_w + log_loss), improvement=better)
         s = few.sampled(np.ones(len(lost)))
