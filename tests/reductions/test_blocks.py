@@ -209,6 +209,7 @@ LAYOUTS = {
     "in runs": lambda rng, n: np.sort(rng.integers(0, 5, n)),
     "runs that come again": lambda rng, n: np.arange(n) // 300 % 4,
     "in one": lambda rng, n: np.full(n, 63),
+    "a plan, and rows beyond it": lambda rng, n: np.arange(n) * 65 // max(n, 1),
 }
 
 
@@ -225,14 +226,16 @@ def test_sums_by_block_are_those_of_the_formula(layout, n):
         y[[70, 1500, 2900]] = 1e13, 3e150, 1e-300
         y[1000:1600][:256] = 0.0
     places = LAYOUTS[layout](rng, n).astype(np.uint8)
-    found = BetSums.of(y, RowBlocks(places, 64))
-    expected = np.zeros((64, 2 + len(BLOCK_BETS)))
+    # a plan has a block for the rows beyond it, too
+    count = max(64, int(places.max(initial=0)) + 1)
+    found = BetSums.of(y, RowBlocks(places, count))
+    expected = np.zeros((count, 2 + len(BLOCK_BETS)))
     with np.errstate(over="ignore"):
         terms = np.column_stack([y, y * y, np.log1p(np.outer(y, BLOCK_BETS))])
     np.add.at(expected, places, terms)
     assert found.blocks == pytest.approx(expected, rel=1e-11, abs=1e-300)
     assert found.bets == pytest.approx(np.log1p(np.outer(y, BETS)).sum(axis=0), rel=1e-12)
-    rows = RowBlocks(places, 64)
-    assert rows.rows.tolist() == np.bincount(places, minlength=64).tolist()
+    rows = RowBlocks(places, count)
+    assert rows.rows.tolist() == np.bincount(places, minlength=count).tolist()
     some = y > 1.0
-    assert rows.rows_of(some).tolist() == np.bincount(places[some], minlength=64).tolist()
+    assert rows.rows_of(some).tolist() == np.bincount(places[some], minlength=count).tolist()

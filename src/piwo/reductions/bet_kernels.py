@@ -143,11 +143,12 @@ def add_block_bets(y: Any, blocks: Any, bets: Any, sums: Any, moments: Any) -> N
     """Add the bet sums of each block of rows to `sums`, (B, 48), and its sums of y and y^2.
 
     Rows of time blocks follow each other: each run of equal blocks is summed as without blocks.
-    Rows of other blocks are collected side by side, one place of the products a block.
+    Rows of other blocks are collected side by side, one place of the products a block. Blocks of a
+    plan, of which there may be one more than places, are runs.
 
     Args:
         y: (n,) rows.
-        blocks: (n,) the block of each row, below `PLACES`.
+        blocks: (n,) the block of each row.
         bets: (48,).
         sums: (B, 48).
         moments: (B, 2).
@@ -155,9 +156,10 @@ def add_block_bets(y: Any, blocks: Any, bets: Any, sums: Any, moments: Any) -> N
     runs = 1
     for t in range(1, len(y)):
         runs += 1 if blocks[t] != blocks[t - 1] else 0
+    placed = len(sums) <= PLACES
     q, scaled = np.zeros((len(bets), PLACES)), np.zeros((len(bets), PLACES))
     powers = np.zeros((_POWERS, PLACES))
-    if runs * _RUN > len(y):
+    if placed and runs * _RUN > len(y):
         _add_side_by_side(y, blocks, bets, sums, moments, q, scaled, powers)
         return
     tile = np.zeros(TILE)
