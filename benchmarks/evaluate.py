@@ -5,7 +5,8 @@
 Prints the ratio of the default interval, bets on 64 blocks of rows, to the mixture, bets of fixed
 sizes on all rows (wanted: at most 1.4), the ratio to streaming the same four columns to Arrow with
 DuckDB (wanted: at most 2.5), the ratio of DuckDB computing twenty log-sums in SQL, one side of one
-interval, to the whole evaluation (wanted: at least 3), and the peak memory of a process that only evaluates (wanted: below 1 GB).
+interval, to the whole evaluation (wanted: at least 3), and the peak memory of a process that only
+evaluates (wanted: below 1 GB).
 """
 
 import argparse
