@@ -271,6 +271,25 @@ def test_horizon(piwo, learnable: Path, roles) -> None:
         assert f"--horizon got '{wrong}'" in ran.err
 
 
+def test_deadline_bets_with_a_horizon_are_those_of_a_monitor(piwo, tmp_path: Path, roles) -> None:
+    log = tmp_path / "log.csv"
+    rows = "".join(f"{'ab'[i % 2]},{(i % 3 == 0) * 1},0.5\n" for i in range(450))
+    log.write_text("item,click,p\n" + rows)
+    words = ["evaluate", log, *roles, "--policy", "constant:a", "--actions", "a,b"]
+    words += ["--interval", "deadline", "--horizon", "400"]
+    printed = piwo(*words).out
+    assert "at all looks together (horizon 400)" in printed
+    assert "contexts and rewards do not drift" in printed
+    assert "50 rows are beyond the horizon of 400" in printed
+    (found,) = piwo(*words, "--json").document["policies"]
+    read = library.read(log, action="item", reward="click", propensity="p", actions=["a", "b"])
+    policy = library.policies.Constant("a", ["a", "b"])
+    look = library.Monitor(policy, horizon=400, interval="deadline").update(read).look()
+    for name in ("value", "lower", "upper", "improvement_lower"):
+        assert found[name] == pytest.approx(getattr(look, name), rel=1e-12), name
+    assert {str(note) for note in look.notes if note.kind != "assumed-fixed"} <= set(found["notes"])
+
+
 def test_the_gate_asks_whether_every_policy_is_certified_better(
     piwo, tmp_path: Path, roles
 ) -> None:

@@ -124,7 +124,7 @@ def test_cut_short_and_noise(path: Path) -> None:
 WRONG: dict[str, Callable[[Page], object]] = {
     "another format": lambda p: p.update(format="x"),
     "an older version": lambda p: p.update(version=2),
-    "a newer version": lambda p: p.update(version=4),
+    "a newer version": lambda p: p.update(version=5),
     "a version that is a number": lambda p: p.update(version=3.0),
     "no error bounds of propensities": lambda p: p.pop("doubted"),
     "error bounds that are not records": lambda p: p.update(doubted=[7]),

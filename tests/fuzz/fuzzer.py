@@ -141,6 +141,8 @@ def good_files(folder: Path) -> None:
     uniform = piwo.policies.Uniform(["a", "b", "01"])
     monitor = piwo.Monitor(uniform).update(log)
     monitor.save(folder / "sums.monitor")
+    planned = piwo.Monitor(uniform, horizon=2, interval="deadline").update(log)
+    planned.save(folder / "blocks.monitor")
     piwo.certify(log, {"uniform": uniform})["uniform"].save(folder / "value.certificate")
     # What is left behind by a command that is killed at its end.
     words = ["evaluate", "log.parquet", "--policy", "uniform", "--checkpoint", "sums.checkpoint"]
@@ -348,7 +350,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "dsjson": ("log.dsjson",),
     "parquet": ("log.parquet",),
     "policy": tuple(f"{x}.piwo" for x in POLICIES),
-    "monitor": ("sums.monitor",),
+    "monitor": ("sums.monitor", "blocks.monitor"),
     "certificate": ("value.certificate",),
     "checkpoint": ("sums.checkpoint",),
 }

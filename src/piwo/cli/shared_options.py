@@ -107,7 +107,9 @@ class EstimateOptions:
         Parameter(
             help="For a log that grows and is evaluated repeatedly: its planned number "
             "of rows, or universal, declared before the first look. The intervals then "
-            "hold at all looks jointly."
+            "hold at all looks jointly. With --interval deadline and a number they are narrower "
+            "near it, if rows are in the order of the decisions, and contexts and rewards do not "
+            "drift; auto assumes neither."
         ),
     ] = None
     rate_cap: Annotated[

@@ -17,7 +17,7 @@ import numpy as np
 from piwo import bounds
 from piwo.bounds import deadline
 from piwo.evaluation.record import SUSPICIOUS, ends_text
-from piwo.intervals.deadline import blocks_of, mixture_of
+from piwo.intervals.deadline import plain_bets
 from piwo.messages import Note
 from piwo.reductions import PolicyState
 from piwo.visible import p_value
@@ -60,9 +60,8 @@ def weight_p(state: PolicyState, paid: float, planned: float | None = None) -> f
 
 def _deadline(state: PolicyState, paid: float, planned: float | None) -> float:
     """Return the log e-value against E w <= 1 of bets that aim at the level `SUSPICIOUS`."""
-    blocks = blocks_of(state.blocks.rows, [state.blocks.weight], (0.0,))
-    rows, level = state.moments.rows, paid - math.log(SUSPICIOUS)
-    mixture = mixture_of([state.bets.weight], (0.0,), (1.0,), rows, level, "universal")
+    level = paid - math.log(SUSPICIOUS)
+    blocks, mixture = plain_bets(state, "weight", level, "universal")
     return deadline.deadline_log_e_value(blocks, mixture, 1.0, [level], planned=planned)
 
 

@@ -82,7 +82,9 @@ def evaluate(
             It makes upper ends useful for rare rewards; results state it as an assumption. A log
             that contradicts it is refused. None: nothing is assumed.
         horizon: None: the bounds hold for one look at this log; a number of rows, or "universal",
-            declared before the first look: they hold at all looks together, as rows come in
+            declared before the first look: they hold at all looks together, as rows come in. With
+            `interval="deadline"` and a number they are narrower near it, if rows are in the order
+            of the decisions, and contexts and rewards do not drift; "auto" assumes neither
             (docs/adaptive.md).
         threshold: a value, fixed in advance, to have evidence that the policy's is above it
             (`log_e_above`).

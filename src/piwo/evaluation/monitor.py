@@ -8,24 +8,32 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, Self
 
+import numpy as np
+
 from piwo import bounds
-from piwo.checks import a_kind, check_kind, check_path
+from piwo.bounds import deadline
+from piwo.checks import a_kind, check_kind, check_path, shown
 from piwo.engines.fingerprint import fingerprint
 from piwo.errors import UsageError, warn
 from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
 from piwo.evaluation.monitor_file import read_monitor, write_monitor
-from piwo.evaluation.notes import as_notes, refusal
+from piwo.evaluation.notes import as_notes, learning_note, refusal
 from piwo.evaluation.provenance import overlaps
 from piwo.evaluation.record import ends_text
+from piwo.intervals.deadline import IN_TIME, beyond_horizon, plain_bets, planned_rows
 from piwo.intervals.matching import matched, name_of
+from piwo.intervals.partition import first_number, planned_blocks, planned_counts
 from piwo.intervals.point import importance_weighted
 from piwo.logs.log import Log
 from piwo.logs.propensity_error import ErrorBoundRows
+from piwo.logs.provable import assumed_of_logger
+from piwo.logs.split import HeldOut
 from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sameness import content_digest, same_policy
 from piwo.records import Record
 from piwo.reductions import PolicyState, PolicySums
+from piwo.reductions.blocks import Partition
 from piwo.reductions.reduce import reduce
 from piwo.scores import IW
 from piwo.sources.table import TableSource
@@ -44,8 +52,8 @@ class Look(Record):
     """What a monitor says at one look. Numbers are in the reward's own unit.
 
     With probability 1 - delta no interval of any look misses the value; the same for
-    `improvement_lower`, by itself. If the rows contradict their own propensities there are no
-    bounds (None).
+    `improvement_lower`, by itself. With deadline bets this assumes that contexts and rewards do not
+    drift, as a note says. If the rows contradict their own propensities there are no bounds (None).
 
     >>> Look("new", 0.5, 0.4, 0.6, 0.1, 0.01, 1.0, 0.4, 1000, 0.05, "universal").upper
     0.6
@@ -69,8 +77,10 @@ class Look(Record):
     delta: float
     horizon: int | str
     notes: tuple[Note, ...] = ()
-    """What is known of the propensities less surely than that they are right; why bounds are not
-    given, where they are not."""
+    """What the interval assumes; what is known of the propensities less surely than that they are
+    right; why bounds are not given, if they are not."""
+    interval: str = "mixture"
+    """The bets that the bounds are made of, "mixture" or "deadline"."""
 
     def __str__(self) -> str:
         value = "not defined"
@@ -81,7 +91,10 @@ class Look(Record):
             ends = f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)}"
         if self.improvement_lower is not None:
             ends += f", better by at least {self.improvement_lower:.4g}"
-        line = f"{self.name}: {value} from {self.rows} rows, {ends} (horizon {self.horizon})"
+        if self.lower is not None:
+            ends += ", at all looks together"
+        bets = f"({self.interval}, horizon {self.horizon})"
+        line = f"{self.name}: {value} from {self.rows} rows, {ends} {bets}"
         return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
 
@@ -96,21 +109,31 @@ class Monitor:
     A monitor never changes; `update` returns the next one. Monitors of different rows merge, in any
     order. What is saved is some two hundred numbers, whatever the number of rows.
 
+    With `interval="deadline"` bets are on consecutive decisions, planned for the horizon: bounds
+    are narrower near the horizon, wider long before it, and hardly change after it. All of them
+    hold together, if logs are added in the order of the decisions, and contexts and rewards do not
+    drift. The mixture assumes neither, so it is the default. Such monitors do not merge; what is
+    saved is some 5,000 numbers.
+
     Args:
         policy: fixed before the first row, with its action list.
         delta: joint error probability of all looks.
         horizon: about how many rows will come; the bounds hold beyond it, too. "universal": no
             idea.
         name: what to call the policy; monitors merge if it is the same.
+        interval: "mixture", or "deadline" if the horizon is a number of rows.
         reward_range: set by the first log.
         cost: set by the first log.
+        logger: set by the first log, for `interval="deadline"`: what it declares of its logger. If
+            that learns, the improvement is by the mixture.
         state: the sums so far.
         propensity_errors: how many of the rows came with which error bound of their propensities,
             see `ErrorBoundRows`.
         fed: digests of what was added, to recognize what is added again; at most 1,000.
 
     Raises:
-        UsageError: for a horizon that is not declared, and arguments out of range.
+        UsageError: for a horizon that is not declared, one that is not a number of rows if
+            `interval="deadline"`, and arguments out of range.
 
     Source: docs/adaptive.md; docs/theory.md, section "The mixture bound".
 
@@ -130,8 +153,10 @@ class Monitor:
     delta: float = 0.05
     horizon: int | Literal["universal"] = "universal"
     name: str = ""
+    interval: Literal["mixture", "deadline"] = "mixture"
     reward_range: tuple[float, float] | None = None
     cost: bool = False
+    logger: str | None = None
     state: PolicyState = PolicyState()  # noqa: RUF009 (frozen)
     propensity_errors: ErrorBoundRows = ErrorBoundRows()  # noqa: RUF009 (frozen)
     fed: tuple[str, ...] = ()
@@ -153,6 +178,17 @@ class Monitor:
                 "or 'universal': a monitor is looked at again and again, and its bets "
                 "must be fixed before the first look"
             )
+        if self.interval not in ("mixture", "deadline"):
+            raise UsageError(
+                f"{argument('interval')} is {shown(self.interval)}, expected 'mixture' or "
+                "'deadline': a monitor has no other bets"
+            )
+        if self.interval == "deadline" and not counted:
+            raise UsageError(
+                f"{argument('horizon')} is {self.horizon!r}, expected a number of rows: bets of "
+                f"{argument('interval', 'deadline')} are planned for it; give one, or use "
+                f"{argument('interval', 'mixture')}"
+            )
         if not self.name:
             object.__setattr__(self, "name", name_of(self.policy))
 
@@ -162,12 +198,18 @@ class Monitor:
         Files that were added before, unchanged since, are refused; large tables that equal one that
         was added before give a warning, as others could be alike. Nothing else shows it.
 
+        With `interval="deadline"` the rows of the log follow those that were added before, in the
+        order of the log.
+
         Args:
             log: rows that came since.
 
         Raises:
             UsageError: for thinned logs, another reward range, a policy that plays whatever labels
-                were seen, one that was learned from these rows, and files that were added before.
+                were seen, one that was learned from these rows, and files that were added before;
+                if `interval="deadline"`, also for rows whose order is not that of the log (a
+                cluster, a column of times, a part of a split other than by `tail=True`), and for
+                another `logger=` than that of the first log.
             DataError: for rows that break a rule.
         """
         check_kind("log", log, Log, "; piwo.read makes one")
@@ -194,15 +236,25 @@ class Monitor:
                 f"the policy was learned from part of this log ({overlap.how}), so "
                 "that no bound holds on it; monitor it on rows that came later"
             )
-        added = reduce(
-            ready, PolicySums(policy, IW(), math.isfinite(log.reward_range[1]), log.origin)
-        )
+        partition = None
+        if self.interval == "deadline":
+            partition = self._next_blocks(log)
+        bounded = math.isfinite(log.reward_range[1])
+        added = reduce(ready, PolicySums(policy, IW(), bounded, log.origin, partition))
         errors = ErrorBoundRows.of(log.propensity_error, added.moments.rows)
+        state, logger = self._merged(added), self.logger
+        if self.interval == "deadline":
+            assert isinstance(self.horizon, int)
+            logger = log.logger
+            # Each row is in its place of the plan: bets on a block know of earlier rows alone.
+            placed = planned_counts(self.horizon, state.moments.rows)
+            assert np.array_equal(state.blocks.rows, placed)
         return replace(
             self,
             reward_range=log.reward_range,
             cost=log.columns.cost,
-            state=self.state.merge(added),
+            logger=logger,
+            state=state,
             propensity_errors=self.propensity_errors.merge(errors),
             fed=_kept(self.fed + fed),
         )
@@ -214,11 +266,12 @@ class Monitor:
             spends a delta.
 
         Raises:
-            UsageError: for monitors of another policy, delta, horizon or reward range, for the
-                monitor itself, and for one that has rows of the same files.
+            UsageError: for monitors of another policy, delta, horizon, interval or reward range,
+                for the monitor itself, for one that has rows of the same files, and for two with
+                rows if `interval="deadline"`: their places in the plan are not known.
         """
         check_kind("other", other, Monitor)
-        for what in ("name", "delta", "horizon"):
+        for what in ("name", "delta", "horizon", "interval"):
             mine, theirs = getattr(self, what), getattr(other, what)
             if mine != theirs:
                 raise UsageError(
@@ -236,13 +289,20 @@ class Monitor:
             raise UsageError(
                 "got the monitor itself, expected one of other rows: each row would count twice"
             )
+        if self.interval == "deadline" and self.reward_range is not None:
+            raise UsageError(
+                f"monitors with {argument('interval', 'deadline')} cannot be merged, as the places "
+                "of their rows in the order of the decisions are not known; update one monitor "
+                f"with all logs, or use {argument('interval', 'mixture')}"
+            )
         _check_new(self.fed, other.fed, "rows of the other monitor")
         self._check_scale(other.reward_range, other.cost)
         return replace(
             self,
             reward_range=other.reward_range,
             cost=other.cost,
-            state=self.state.merge(other.state),
+            logger=other.logger,
+            state=self._merged(other.state),
             propensity_errors=self.propensity_errors.merge(other.propensity_errors),
             fed=_kept(self.fed + other.fed),
         )
@@ -250,27 +310,34 @@ class Monitor:
     def look(self) -> Look:
         """Return what is known by now. Look as often as you like, and stop when you like.
 
+        That holds before the horizon and after it.
+
         Raises:
             UsageError: before the first row.
         """
         if self.reward_range is None:
             raise UsageError("the monitor has seen no rows; update it with a log first")
-        moments, bets, n = self.state.moments, self.state.bets, self.state.moments.rows
+        moments, n = self.state.moments, self.state.moments.rows
         low, high = self.reward_range
         bounded = math.isfinite(high)
-        span, most, losses, gain = 1.0, math.inf, None, None
-        each = bounds.log_inv_delta(self.delta)
+        span, most = 1.0, math.inf
         if bounded:
-            span, most, losses = high - low, 1.0, bets.loss
-            gain = bounds.improvement_lower(bets.improvement, n, each, horizon=self.horizon)
-        raw = bounds.value_interval(bets.value, losses, n, each, horizon=self.horizon)
-        too_small = weight_p(self.state, 0.0)
+            span, most = high - low, 1.0
+        if self.interval == "deadline":
+            raw = self._deadline_interval(bounded)
+            gain, log_e_better = self._deadline_gain(bounded)
+        else:
+            raw = self._mixture_interval(bounded)
+            gain, log_e_better = self._mixture_gain(bounded)
+        too_small = weight_p(self.state, 0.0, planned_rows(self.horizon))
         why_not = contradiction(
             {self.name: too_small}, {self.name: RawBounds(raw, gain)}, self.reward_range
         )
         notes = as_notes(self.propensity_errors.notes(n), "propensity-error")
         if why_not is not None:
             notes = (*notes, refusal(why_not))
+        elif self.interval == "deadline":
+            notes = (*self._assumptions(gain), *notes)
 
         def scaled(unit: float | None) -> float | None:
             if unit is None or not math.isfinite(unit):
@@ -290,6 +357,7 @@ class Monitor:
             delta=self.delta,
             horizon=self.horizon,
             notes=notes,
+            interval=self.interval,
         )
         if why_not is not None:
             return found
@@ -298,7 +366,6 @@ class Monitor:
         if gain is None:
             return found
         # an e-value gives the p-value: its inverse, at most 1
-        log_e_better = bounds.log_e_value(bets.improvement, n, 1.0)
         return replace(
             found,
             improvement_lower=span * max(-1.0, gain),
@@ -349,6 +416,104 @@ class Monitor:
                 "cannot be seen; be sure that it is"
             )
         return cls(policy, **facts)
+
+    def _mixture_interval(self, bounded: bool) -> bounds.Interval:
+        """Return the interval of the value by the mixture."""
+        bets, n, losses = self.state.bets, self.state.moments.rows, None
+        if bounded:
+            losses = bets.loss
+        each = bounds.log_inv_delta(self.delta)
+        return bounds.value_interval(bets.value, losses, n, each, horizon=self.horizon)
+
+    def _mixture_gain(self, bounded: bool) -> tuple[float | None, float]:
+        """Return the bound on the improvement and its log e-value by the mixture."""
+        if not bounded:
+            return None, 0.0
+        gains, n = self.state.bets.improvement, self.state.moments.rows
+        each = bounds.log_inv_delta(self.delta)
+        gain = bounds.improvement_lower(gains, n, each, horizon=self.horizon)
+        return gain, bounds.log_e_value(gains, n, 1.0)
+
+    def _deadline_interval(self, bounded: bool) -> bounds.Interval:
+        """Return the interval of `piwo.intervals.deadline.DeadlineInterval`, from the same sums."""
+        each = bounds.log_inv_delta(self.delta)
+        if not bounded:
+            return bounds.Interval(self._deadline_lower("value", each), None)
+        # delta / 2 for each side
+        half = each + math.log(2.0)
+        upper = 1.0 - self._deadline_lower("loss", half)
+        return bounds.Interval(self._deadline_lower("value", half), upper)
+
+    def _deadline_gain(self, bounded: bool) -> tuple[float | None, float]:
+        """Return the bound on the improvement and its log e-value by deadline bets.
+
+        They are not fair against an average over the policies of a logger that learned, so that the
+        mixture bounds the improvement over one.
+        """
+        if not bounded or self.logger == "learning":
+            return self._mixture_gain(bounded)
+        each, planned = bounds.log_inv_delta(self.delta), planned_rows(self.horizon)
+        blocks, mixture = plain_bets(self.state, "improvement", each, self.horizon)
+        # the e-value against E[w R + 1 - R] <= 1
+        log_e = deadline.deadline_log_e_value(blocks, mixture, 1.0, [each], planned=planned)
+        return self._deadline_lower("improvement", each) - 1.0, log_e
+
+    def _deadline_lower(
+        self, what: Literal["value", "loss", "improvement"], log_inv_delta: float
+    ) -> float:
+        """Return the lower bound on one mean by deadline bets."""
+        blocks, mixture = plain_bets(self.state, what, log_inv_delta, self.horizon)
+        planned = planned_rows(self.horizon)
+        return deadline.deadline_lower(blocks, mixture, log_inv_delta, planned=planned)
+
+    def _assumptions(self, gain: float | None) -> tuple[Note, ...]:
+        """Return what bounds by deadline bets assume, in the words of `piwo.evaluate`."""
+        notes: tuple[Note, ...] = (IN_TIME,)
+        if self.logger != "learning":
+            notes = (*assumed_of_logger(self.logger), *notes)
+        elif gain is not None:
+            notes = (learning_note(), *notes)
+        return (*notes, *beyond_horizon(self.state.moments.rows, self.horizon))
+
+    def _next_blocks(self, log: Log) -> Partition:
+        """Return the blocks of the rows of a log, which follow those added before.
+
+        Raises:
+            UsageError: if the order of the decisions is not that of the log, and if its logger was
+                declared otherwise than before.
+        """
+        bets, columns, chosen = argument("interval", "deadline"), log.columns, log.selector
+        instead = f"use {argument('interval', 'mixture')}"
+        if log.in_cluster or not log.source.steady:
+            raise UsageError(
+                f"{bets} needs rows in the order of the decisions, and those of {log.name} have no "
+                f"steady order; read them from files, or {instead}"
+            )
+        if columns.time is not None:
+            raise UsageError(
+                f"{bets} of a monitor takes rows in the order in which they are added, got "
+                f"{argument('time', columns.time)}; leave it out if that is the order of the "
+                f"decisions, or {instead}"
+            )
+        if chosen is not None and not (isinstance(chosen, HeldOut) and chosen.cut is not None):
+            raise UsageError(
+                f"{bets} takes all rows in the order of the decisions, and {log.name} is a part of "
+                f"a split; split by {argument('tail', value=True)}, give the whole log, or "
+                f"{instead}"
+            )
+        if self.reward_range is not None and log.logger != self.logger:
+            raise UsageError(
+                f"{argument('logger')} was {self.logger!r}, got {log.logger!r}; declare the same "
+                "for every log"
+            )
+        assert isinstance(self.horizon, int)
+        return planned_blocks(self.horizon, self.state.moments.rows - first_number(log))
+
+    def _merged(self, added: PolicyState) -> PolicyState:
+        """Return the sums with others added; sums of no rows have no blocks yet."""
+        if self.reward_range is None:
+            return added
+        return self.state.merge(added)
 
     def _check_scale(self, reward_range: tuple[float, float], cost: bool) -> None:
         if self.reward_range is not None and (self.reward_range, self.cost) != (reward_range, cost):

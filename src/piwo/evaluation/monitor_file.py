@@ -15,14 +15,20 @@ import numpy as np
 from piwo._version import __version__
 from piwo.errors import FileError
 from piwo.files import read_file, write_file
+from piwo.intervals.partition import planned_counts
 from piwo.logs.propensity_error import ErrorBoundRows, PropensityErrorBound
 from piwo.records import jsonable, number, text, whole
 from piwo.reductions import BETS, BetState, MomentState, PolicyState
+from piwo.reductions.blocks import no_blocks
+from piwo.reductions.policy_sums import BlockState
 
 __all__ = ["read_monitor", "write_monitor"]
 
-FORMAT, FORMAT_VERSION = "piwo-monitor", 3
-"""3: holds the error bounds of the propensities ("doubted"), which older files lack."""
+FORMAT, FORMAT_VERSION, BLOCKS_VERSION = "piwo-monitor", 3, 4
+"""3: holds the error bounds of the propensities ("doubted"), which older files lack; 4: deadline
+bets, with sums by block."""
+_FOUR = ("value", "loss", "improvement", "weight")
+"""The quantities with sums by block."""
 
 
 def write_monitor(path: Path, kind: str, digest: str | None, facts: Mapping[str, Any]) -> None:
@@ -55,6 +61,12 @@ def write_monitor(path: Path, kind: str, digest: str | None, facts: Mapping[str,
         "doubted": [_error_bound_page(*one) for one in errors.each.items()],
         "fed": list(facts["fed"]),
     }
+    if facts["interval"] == "deadline":
+        sums = {name: getattr(state.blocks, name).tolist() for name in _FOUR}
+        page["version"] = BLOCKS_VERSION
+        page["interval"] = facts["interval"]
+        page["logger"] = facts["logger"]
+        page["blocks"] = jsonable(sums)
     page["checksum"] = _checksum(page)
     write_file(path, json.dumps(page, indent=1, allow_nan=False).encode())
 
@@ -99,14 +111,14 @@ def _page(path: Path) -> dict[str, Any]:
     if not isinstance(page, dict) or page.get("format") != FORMAT:
         raise FileError(f"{str(path)!r} is not a monitor; give a file that Monitor.save wrote")
     version = page.get("version")
-    if type(version) is not int or version != FORMAT_VERSION:
-        newer = type(version) is int and version > FORMAT_VERSION
+    if type(version) is not int or version not in (FORMAT_VERSION, BLOCKS_VERSION):
+        newer = type(version) is int and version > BLOCKS_VERSION
         advice = "sum the logs again"
         if newer:
             advice = "update piwo"
         raise FileError(
             f"the monitor {str(path)!r} has version {version!r:.80}, expected "
-            f"{FORMAT_VERSION}; {advice}"
+            f"{FORMAT_VERSION} or {BLOCKS_VERSION}; {advice}"
         )
     return page
 
@@ -130,13 +142,18 @@ def _fields(page: dict[str, Any]) -> dict[str, Any]:
         moments["earned"] = moments["wr"] + origin * moments["w"]
     bets = {name: _bet_sums(name, values) for name, values in page["bets"].items()}
     _check_facts(page)
+    interval, logger, blocks = "mixture", None, BlockState()
+    if page["version"] == BLOCKS_VERSION:
+        interval, logger, blocks = "deadline", page["logger"], _blocks(page)
     return {
+        "interval": interval,
+        "logger": logger,
         "name": page["name"],
         "delta": page["delta"],
         "horizon": page["horizon"],
         "reward_range": _range(page["reward_range"]),
         "cost": page["cost"],
-        "state": PolicyState(MomentState(**moments), BetState(**bets)),
+        "state": PolicyState(MomentState(**moments), BetState(**bets), blocks),
         "propensity_errors": _error_bounds(page["doubted"]),
         # absent from older files
         "fed": tuple(map(str, page.get("fed", ()))),
@@ -169,6 +186,29 @@ def _bet_sums(name: str, values: list[float]) -> np.ndarray[Any, np.dtype[np.flo
     if len(values) != len(BETS):  # written with another grid of bets
         raise ValueError(f"the bets of {name} are not {len(BETS)} numbers")
     return np.array(values, np.float64)
+
+
+def _blocks(page: Mapping[str, Any]) -> BlockState:
+    """Return the sums by block of a monitor with deadline bets; none before the first row."""
+    if page["interval"] != "deadline" or page["logger"] not in (None, "fixed", "learning"):
+        raise ValueError("it has bets or a logger of an unknown kind")
+    if not whole(1)(page["horizon"]):
+        raise ValueError(f"the horizon is {page['horizon']!r:.80}")
+    if page["reward_range"] is None:
+        return BlockState()
+    # rows come one after the other, so that their number says how many are in each block
+    rows = planned_counts(page["horizon"], page["moments"]["rows"])
+    shape = (len(rows), no_blocks().shape[1])
+    return BlockState(rows, *(_block_sums(page["blocks"][name], shape) for name in _FOUR))
+
+
+def _block_sums(written: Any, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    sums = np.array(written, np.float64)
+    # JSON has no infinity: it was written as null, which is NaN by now
+    sums[np.isnan(sums)] = np.inf
+    if sums.shape != shape:
+        raise ValueError(f"sums by block have the shape {sums.shape}, expected {shape}")
+    return sums
 
 
 def _range(ends: list[Any] | None) -> tuple[float, float] | None:

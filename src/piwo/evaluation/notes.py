@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from piwo.evaluation.record import SUSPICIOUS, Evaluation
 from piwo.evaluation.result import PolicyResult
+from piwo.intervals.deadline import beyond_horizon
 from piwo.logs.log import Log
 from piwo.logs.provable import assumed_of_logger, unit_note
 from piwo.messages import Note, argument
@@ -54,6 +55,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _outside,
         _vacuous,
         _of_the_method,
+        _beyond_horizon,
         _of_the_baseline,
         _provenance,
         _unverified,
@@ -373,6 +375,12 @@ def _of_the_method(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     """Say what the interval method has to say."""
     if found.method.note is not None and made.guarantee != "none":
         yield from as_notes([found.method.note], "method")
+
+
+def _beyond_horizon(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
+    """Say that rows came after those that deadline bets were planned for."""
+    if found.method.needs_blocks and made.guarantee != "none":
+        yield from beyond_horizon(found.evidence.rows, found.evidence.horizon)
 
 
 def _of_the_baseline(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001

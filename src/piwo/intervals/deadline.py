@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,12 +18,21 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import Note
 from piwo.policies import Policy
-from piwo.reductions import Reduction
+from piwo.reductions import PolicyState, Reduction
 from piwo.reductions.blocks import BLOCK_BETS, Partition
 from piwo.reductions.control_variate import BASELINES, BLOCK_BASELINES
 from piwo.reductions.model_variate import CUTS
 
-__all__ = ["DeadlineInterval", "blocks_of", "mixture_of", "planned_rows", "test_levels"]
+__all__ = [
+    "IN_TIME",
+    "DeadlineInterval",
+    "beyond_horizon",
+    "blocks_of",
+    "mixture_of",
+    "plain_bets",
+    "planned_rows",
+    "test_levels",
+]
 
 
 def blocks_of(
@@ -47,11 +56,12 @@ def blocks_of(
     )
 
 
-_IN_TIME = Note(
+IN_TIME = Note(
     "deadline bets on consecutive rows assume that rows are in the order of the decisions, and "
-    "that rewards do not drift",
+    "that contexts and rewards do not drift",
     kind="assumptions",
 )
+"""What bets on blocks of consecutive decisions assume."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +94,7 @@ class DeadlineInterval(ControlVariateInterval):
         super().settled(log, policy, partition)
         if partition is not None and partition.by == "time":
             learned = log.logger == "learning"
-            return replace(self, allows_learning=learned, note=_IN_TIME)
+            return replace(self, allows_learning=learned, note=IN_TIME)
         return self
 
     def sums(
@@ -135,10 +145,7 @@ class DeadlineInterval(ControlVariateInterval):
             # the mass depends on the logger's policy, which changes from row to row
             return super().missing_mass(evidence)
         state, penalty = evidence.state, evidence.log_inv_delta
-        blocks = blocks_of(state.blocks.rows, [state.blocks.weight], (0.0,))
-        mixture = mixture_of(
-            [state.bets.weight], (0.0,), (1.0,), evidence.rows, penalty, evidence.horizon
-        )
+        blocks, mixture = plain_bets(state, "weight", penalty, evidence.horizon)
         # 1 - LB(E w)
         return 1.0 - deadline.deadline_lower(
             blocks, mixture, penalty, planned=planned_rows(evidence.horizon)
@@ -209,6 +216,45 @@ def mixture_of(
         weights=np.asarray(weights, np.float64),
         bet_weights=np.full(size, 1.0 / size),
         n=rows,
+    )
+
+
+def plain_bets(
+    state: PolicyState,
+    what: Quantity | Literal["weight"],
+    log_inv_delta: float,
+    horizon: bounds.Horizon,
+) -> tuple[deadline.Blocks, deadline.Mixture]:
+    """Return the sums of one quantity by block, and their mixture, without control variates.
+
+    Args:
+        state: of one policy, with blocks.
+        what: the quantity.
+        log_inv_delta: see `mixture_of`.
+        horizon: see `piwo.bounds.Horizon`.
+    """
+    blocks = blocks_of(state.blocks.rows, [getattr(state.blocks, what)], (0.0,))
+    sums = [getattr(state.bets, what)]
+    mixture = mixture_of(sums, (0.0,), (1.0,), state.moments.rows, log_inv_delta, horizon)
+    return blocks, mixture
+
+
+def beyond_horizon(rows: int, horizon: bounds.Horizon) -> tuple[Note, ...]:
+    """Return the note on rows that deadline bets were not planned for, if there are any.
+
+    >>> beyond_horizon(1000, 1000)
+    ()
+    >>> beyond_horizon(1200, 1000)[0].kind
+    'horizon'
+    """
+    if not isinstance(horizon, int) or rows <= horizon:
+        return ()
+    return (
+        Note(
+            f"{rows - horizon} rows are beyond the horizon of {horizon}: bounds hold, but deadline "
+            "bets end there, and only a tenth of the wealth, that of the mixture, is bet on them",
+            kind="horizon",
+        ),
     )
 
 

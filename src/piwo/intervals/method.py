@@ -235,7 +235,8 @@ class IntervalMethod(ABC):
                 f"{self._argument} bets on rows in an order that says nothing about their rewards, "
                 f"and {log.name} has none (rows in a cluster need {argument('key')}; a logger that "
                 f"learns needs {argument('time')}, or a file in the order of the decisions; "
-                f"{argument('horizon')} needs a number of rows); {instead}"
+                f"{argument('horizon')} needs a number of rows, and none of {argument('time')}); "
+                f"{instead}"
             )
         if self.needs_upper_end and not math.isfinite(log.reward_range[1]):
             raise UsageError(f"{self._argument} needs rewards with an upper end; {instead}")

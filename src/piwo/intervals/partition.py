@@ -8,13 +8,14 @@ import numpy as np
 
 from piwo.bounds import Horizon
 from piwo.engines.engine import fold
+from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.logs.reader import Reader
 from piwo.logs.split import HeldOut
 from piwo.logs.times import SampleTimes
 from piwo.reductions.blocks import BLOCKS, Partition
 
-__all__ = ["lacks_key", "partition_of"]
+__all__ = ["first_number", "partition_of", "planned_blocks", "planned_counts"]
 
 
 def partition_of(log: Log, horizon: Horizon = None) -> Partition | None:
@@ -37,21 +38,52 @@ def partition_of(log: Log, horizon: Horizon = None) -> Partition | None:
         return None
     if log.logger == "learning" or horizon is not None:
         return _in_time(log, horizon)
-    if lacks_key(log):
+    if log.in_cluster and columns.key is None and columns.unit is None:
         # Rows have other numbers in another pass, so that results would differ.
         return None
     return Partition("hash")
 
 
-def lacks_key(log: Log) -> bool:
-    """Whether only a key is missing for blocks that spread over a log in a cluster.
+def planned_blocks(horizon: int, first: int = 0) -> Partition:
+    """Return blocks of about equal numbers of consecutive decisions, and one for rows beyond them.
 
-    >>> lacks_key(Log.from_arrays(action=["a"], reward=[1], propensity=[1.0]))
-    False
+    Args:
+        horizon: number of rows that blocks are planned for.
+        first: place in the plan of the row with number 0: the number of rows of earlier logs.
+
+    >>> planned_blocks(3).cuts, planned_blocks(3, first=2).cuts
+    ((1, 2, 3), (-1, 0, 1))
     """
-    columns = log.columns
-    named = columns.key is not None or columns.unit is not None
-    return log.in_cluster and not named and log.logger != "learning"
+    # The last block is for rows beyond the horizon, on which nothing is bet.
+    cuts = (*_cuts(0, horizon), horizon)
+    return Partition("time", tuple(cut - first for cut in cuts))
+
+
+def planned_counts(horizon: int, rows: int) -> Floats:
+    """Return how many of the first rows are in each of the planned blocks, (B,).
+
+    Args:
+        horizon: number of rows that blocks are planned for.
+        rows: how many rows there are so far.
+
+    >>> planned_counts(3, 2).tolist(), planned_counts(3, 7).tolist()
+    ([1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 4.0])
+    """
+    ends = np.minimum((*planned_blocks(horizon).cuts, rows), rows)
+    return np.diff(ends, prepend=0).astype(np.float64)
+
+
+def first_number(log: Log) -> int:
+    """Return the row number of a log's first row: 0, but for the rows that a split held out last.
+
+    >>> log = Log.from_arrays(action=["a"] * 4, reward=[1] * 4, propensity=[1.0] * 4)
+    >>> first_number(log), first_number(log.split(holdout=0.5, tail=True).test)
+    (0, 2)
+    """
+    chosen = log.selector
+    if isinstance(chosen, HeldOut) and chosen.cut is not None and chosen.test:
+        return chosen.cut
+    return 0
 
 
 def _in_time(log: Log, horizon: Horizon) -> Partition | None:
@@ -65,16 +97,13 @@ def _in_time(log: Log, horizon: Horizon) -> Partition | None:
     if log.in_cluster or not log.source.steady:
         return None
     if isinstance(horizon, int):
-        # The last block is for rows beyond the horizon, on which nothing is bet.
-        return Partition("time", (*_cuts(0, horizon), horizon))
-    first, last = 0, log.source.rows
+        return planned_blocks(horizon, -first_number(log))
+    last = log.source.rows
     if last is None:
         last = len(replace(log, selector=None))
-    if isinstance(log.selector, HeldOut) and log.selector.cut is not None:
-        if log.selector.test:
-            first = log.selector.cut
-        else:
-            last = log.selector.cut
+    if isinstance(log.selector, HeldOut) and log.selector.cut is not None and not log.selector.test:
+        last = log.selector.cut
+    first = first_number(log)
     return Partition("time", _cuts(first, last))
 
 
