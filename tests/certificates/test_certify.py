@@ -10,11 +10,14 @@ import pytest
 
 import piwo
 from piwo import UsageError, bounds
+from piwo.bounds.deadline import Blocks, Mixture, deadline_log_e_value, deadline_lower
 from piwo.evaluation.baseline import PAIR_SHIFTS, PAIR_WEIGHTS, Difference
 from piwo.intervals.control_variate import GAIN_SHIFTS, GAIN_WEIGHTS, SHIFTS, WEIGHTS
+from piwo.logs import Batch
 from piwo.oracles import Exhaustive, Ridge
 from piwo.policies import Constant, Logging, Tabular, Uniform
 from piwo.reductions import bet_sums, reduce
+from piwo.reductions.blocks import BLOCK_BETS, Partition
 from piwo.reductions.control_variate import BASELINES, GAIN_BASELINES
 from piwo.reductions.pair_sums import PAIR_BASELINES, PairSums
 from piwo.simulate import ClassificationBandit, adversarial_bandits
@@ -263,6 +266,42 @@ def test_shares_of_delta_by_hand() -> None:
     equal = piwo.certify(log, {"a": a, "b": b}, delta=DELTA, interval="mixture")
     assert equal["a"].improvement_lower < made["a"].improvement_lower
     assert equal["a"].share is None
+
+
+def by_block(y: np.ndarray) -> tuple[Blocks, np.ndarray]:
+    """The sums of rows by block, from the rows of each block, and those of all rows."""
+    rows = Batch(0, np.zeros(len(y), np.int32), np.ones(len(y)), np.ones(len(y)))
+    places = Partition("hash").of(rows).places
+    found = Blocks.of([y[places == block] for block in range(64)])
+    kept = np.isin(found.bets, BLOCK_BETS)
+    return replace(found, sums=found.sums[:, :, kept], bets=BLOCK_BETS), bet_sums(y)
+
+
+def test_shares_of_delta_of_bets_on_blocks() -> None:
+    """The bounds and the test of the propensities, by the formula from the rows themselves."""
+    n, shares = 500, {"a": 0.75, "b": 0.25}
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * (n // 2), reward=[1, 0] * (n // 2), propensity=[0.47, 0.53] * (n // 2)
+    )
+    a, b = (Constant(x, log.actions) for x in log.actions)
+    made = piwo.certify(log, {"a": a, "b": b}, delta=DELTA, shares=shares)
+    tested = []
+    for name, credit, w in (("a", [1 / 0.47, 1.0], [1 / 0.47, 0.0]), ("b", [0, 1], [0, 1 / 0.53])):
+        penalty = math.log(1 / (DELTA * shares[name]))
+        blocks, sums = by_block(np.tile(np.array(credit, float), n // 2))
+        weights = bounds.improvement_bets(n, penalty)
+        mixture = Mixture(sums[None], np.zeros(1), np.ones(1), weights, n)
+        by_hand = deadline_lower(blocks, mixture, penalty) - 1.0
+        assert made[name].bound == "deadline"
+        assert made[name].improvement_lower == pytest.approx(max(-1.0, by_hand), rel=1e-9)
+        # E w <= 1, by an e-value that aims at a test at 1e-3 of this share
+        blocks, sums = by_block(np.tile(np.array(w), n // 2))
+        even = Mixture(sums[None], np.zeros(1), np.ones(1), np.full(48, 1 / 48), n)
+        paid = -math.log(shares[name])
+        e_value = deadline_log_e_value(blocks, even, 1.0, [paid - math.log(1e-3)])
+        tested.append(math.exp(min(0.0, paid - e_value)))
+    assert made["a"].propensity_p == pytest.approx(min(tested), rel=1e-9)
+    assert 1e-3 < min(tested) < 1.0
 
 
 @pytest.mark.parametrize(
