@@ -277,31 +277,38 @@ def by_block(y: np.ndarray) -> tuple[Blocks, np.ndarray]:
     return replace(found, sums=found.sums[:, :, kept], bets=BLOCK_BETS), bet_sums(y)
 
 
-def test_shares_of_delta_of_bets_on_blocks() -> None:
+@pytest.mark.parametrize("mu_a", [0.5, 0.44])
+def test_shares_of_delta_of_bets_on_blocks(mu_a: float) -> None:
     """The bounds and the test of the propensities, by the formula from the rows themselves."""
-    n, shares = 500, {"a": 0.75, "b": 0.25}
+    n, shares, mu = 500, {"a": 0.75, "b": 0.25}, {"a": mu_a, "b": 1.0 - mu_a}
+    action = np.random.default_rng(14).choice(list(mu), n)
     log = piwo.Log.from_arrays(
-        action=["a", "b"] * (n // 2), reward=[1, 0] * (n // 2), propensity=[0.47, 0.53] * (n // 2)
+        action=action, reward=(action == "a") * 1.0, propensity=[mu[x] for x in action]
     )
-    a, b = (Constant(x, log.actions) for x in log.actions)
-    made = piwo.certify(log, {"a": a, "b": b}, delta=DELTA, shares=shares)
+    both = {x: Constant(x, log.actions) for x in mu}
+    made = piwo.certify(log, both, delta=DELTA, shares=shares)
     tested = []
-    for name, credit, w in (("a", [1 / 0.47, 1.0], [1 / 0.47, 0.0]), ("b", [0, 1], [0, 1 / 0.53])):
-        penalty = math.log(1 / (DELTA * shares[name]))
-        blocks, sums = by_block(np.tile(np.array(credit, float), n // 2))
+    for name, share in shares.items():
+        w = (action == name) / mu[name]
+        # E w <= 1, by an e-value that aims at a test at 1e-3 of this share
+        blocks, sums = by_block(w)
+        even = Mixture(sums[None], np.zeros(1), np.ones(1), np.full(48, 1 / 48), n)
+        paid = -math.log(share)
+        e_value = deadline_log_e_value(blocks, even, 1.0, [paid - math.log(1e-3)])
+        tested.append(math.exp(min(0.0, paid - e_value)))
+        if mu_a < 0.5:
+            # the propensities of a are too small, so that there is no bound
+            continue
+        # w R + 1 - R
+        penalty = math.log(1 / (DELTA * share))
+        blocks, sums = by_block(w * (action == "a") + (action != "a"))
         weights = bounds.improvement_bets(n, penalty)
         mixture = Mixture(sums[None], np.zeros(1), np.ones(1), weights, n)
         by_hand = deadline_lower(blocks, mixture, penalty) - 1.0
         assert made[name].bound == "deadline"
-        assert made[name].improvement_lower == pytest.approx(max(-1.0, by_hand), rel=1e-9)
-        # E w <= 1, by an e-value that aims at a test at 1e-3 of this share
-        blocks, sums = by_block(np.tile(np.array(w), n // 2))
-        even = Mixture(sums[None], np.zeros(1), np.ones(1), np.full(48, 1 / 48), n)
-        paid = -math.log(shares[name])
-        e_value = deadline_log_e_value(blocks, even, 1.0, [paid - math.log(1e-3)])
-        tested.append(math.exp(min(0.0, paid - e_value)))
+        assert made[name].improvement_lower == pytest.approx(by_hand, rel=1e-9)
     assert made["a"].propensity_p == pytest.approx(min(tested), rel=1e-9)
-    assert 1e-3 < min(tested) < 1.0
+    assert (min(tested) < 1e-3) == (mu_a < 0.5)
 
 
 @pytest.mark.parametrize(
