@@ -5,10 +5,11 @@
 
 The logs are made in FOLDER (benchmarks/big_log.py) and kept there; they grow by files of two
 million rows. Prints, for every size, the median seconds, rows/s and the largest resident memory of
-`evaluate` (the full mixture interval; again: the second time in a process, whose memory was in use
-before), of `check`, of `evaluate` with a condition (streamed by DuckDB) and with a checkpoint; for
-16 features the time of learning 20 gammas at once as a multiple of reading the columns; and what it
-costs to read the smallest log from 100 files. Wanted: evaluate at 8 million rows/s or more on two
+`evaluate` (both ends of the default interval; again: the second time in a process, whose memory was
+in use before), of the mixture interval, of `compare` for twenty policies, of `check`, of `evaluate`
+with a condition (streamed by DuckDB) and with a checkpoint; for 16 features the time of learning 20
+gammas at once as a multiple of reading the columns; and what it costs to read the smallest log from
+100 files. Wanted: evaluate at 8 million rows/s or more on two
 cores, its time per row within 15 % from the smallest log to the largest, learning at most 4 times
 reading, and never more than 1,500 MB.
 """
@@ -36,9 +37,24 @@ DAY = 2_000_000
 """Rows of a file."""
 
 
-def evaluate(files: str, where: str | None = None) -> object:
+def evaluate(files: str, where: str | None = None, interval: str = "auto") -> object:
     log = piwo.read(files, policy_columns="pi", where=where)
-    return piwo.evaluate(log, piwo.policies.Column("pi"), interval="mixture")
+    return piwo.evaluate(log, piwo.policies.Column("pi"), interval=interval)
+
+
+def mixture(files: str) -> object:
+    """Evaluate with bets of fixed sizes on all rows."""
+    return evaluate(files, interval="mixture")
+
+
+def twenty(files: str) -> object:
+    """Compare twenty policies, each mostly one action, in one pass."""
+    log = piwo.read(files, actions=range(20))
+    policies = {}
+    for action in range(20):
+        greedy = piwo.policies.Constant(action, log.actions)
+        policies[f"mostly {action}"] = piwo.policies.EpsilonGreedy(greedy, 0.5)
+    return piwo.compare(log, policies)
 
 
 def again(files: str) -> object:
@@ -95,6 +111,8 @@ def read_columns(files: str) -> int:
 WAYS: dict[str, Callable[[str], object]] = {
     "evaluate": evaluate,
     "evaluate, again": again,
+    "evaluate, mixture": mixture,
+    "twenty policies": twenty,
     "check": check,
     "evaluate, condition": conditioned,
     "evaluate, checkpoint": checkpointed,
@@ -102,7 +120,15 @@ WAYS: dict[str, Callable[[str], object]] = {
     "learn, the pass": sums,
     "read the columns": read_columns,
 }
-SMALL = ("evaluate", "evaluate, again", "check", "evaluate, condition", "evaluate, checkpoint")
+SMALL = (
+    "evaluate",
+    "evaluate, again",
+    "evaluate, mixture",
+    "twenty policies",
+    "check",
+    "evaluate, condition",
+    "evaluate, checkpoint",
+)
 WIDE = ("learn", "learn, the pass", "read the columns")
 
 
@@ -154,7 +180,7 @@ def main() -> None:
                     flush=True,
                 )
     small, large = min(asked.rows), max(asked.rows)
-    for way in ("evaluate", "evaluate, again"):
+    for way in ("evaluate", "evaluate, again", "twenty policies"):
         ratio = (seconds[way, large] / large) / (seconds[way, small] / small)
         print(f"time per row of {way}, {large:,} to {small:,} rows (0.85 to 1.15): {ratio:.2f}")
     cut = write_log(asked.folder / f"{small}-0-cut", small, days=100)

@@ -165,7 +165,9 @@ def test_check_evaluate_compare_and_certify_say_the_same(home: Home, key: str | 
     policy = piwo.oracles.Ridge().solve(here, piwo.IX(0.05))
     policies = {"new": policy, "uniform": piwo.policies.Uniform(here.actions)}
     sure = {"new": policy}
-    assert piwo.compare(there, sure)["new"].interval == ("mixture" if key is None else "deadline")
+    found = piwo.compare(there, sure)["new"]
+    assert found.interval == ("mixture" if key is None else "deadline")
+    assert any("name a unique row id (key)" in note for note in found.notes) == (key is None)
     interval = "mixture" if key is None else "auto"
     expected = piwo.compare(here, policies, interval=interval)
     for name, found in piwo.compare(there, policies, interval=interval).items():

@@ -37,7 +37,7 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-_CHUNKS = (64, 128, 256, 512)
+_CHUNKS = (64, 128)
 """Means that are tested at a time: few at first, as most walks are short."""
 _MOST_STEPS = 2**15
 """Means that are tested at most; to stop earlier makes a bound smaller, never wrong."""

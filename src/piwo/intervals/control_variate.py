@@ -13,11 +13,11 @@ import numpy as np
 
 from piwo import bounds
 from piwo.intervals.method import Evidence, IntervalMethod, lacking
-from piwo.intervals.partition import partition_of
+from piwo.intervals.partition import lacks_key, partition_of
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.logs.split import HeldOut
-from piwo.messages import Note
+from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.reductions import Reduction
 from piwo.reductions.blocks import Partition
@@ -180,10 +180,18 @@ class AutoInterval(IntervalMethod):
             # nothing that the user could pass would help, so there is nothing to note
             return plain
         reason = lacking(log, policy)
-        if reason is None:
-            return narrow
-        note = Note(f"narrower intervals are possible: {reason}", kind="control-variate")
-        return replace(plain, note=note)
+        chosen, reasons = narrow, []
+        if reason is not None:
+            chosen, reasons = plain, [reason]
+        if partition is None and lacks_key(log):
+            reasons.append(
+                "row numbers of a cluster change from pass to pass; name a unique row id "
+                f"({argument('key')}), so that rows can be put into blocks"
+            )
+        if not reasons:
+            return chosen
+        text = f"narrower intervals are possible: {'; and '.join(reasons)}"
+        return replace(chosen, note=Note(text, kind="control-variate"))
 
     def interval(self, evidence: Evidence) -> bounds.Interval:  # noqa: ARG002
         """Raise an error: the settled method makes the interval."""

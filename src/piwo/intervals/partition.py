@@ -15,7 +15,7 @@ from piwo.logs.split import HeldOut
 from piwo.logs.times import SampleTimes
 from piwo.reductions.blocks import BLOCKS, Partition
 
-__all__ = ["first_number", "partition_of", "planned_blocks", "planned_counts"]
+__all__ = ["first_number", "lacks_key", "partition_of", "planned_blocks", "planned_counts"]
 
 
 def partition_of(log: Log, horizon: Horizon = None) -> Partition | None:
@@ -38,10 +38,21 @@ def partition_of(log: Log, horizon: Horizon = None) -> Partition | None:
         return None
     if log.logger == "learning" or horizon is not None:
         return _in_time(log, horizon)
-    if log.in_cluster and columns.key is None and columns.unit is None:
+    if lacks_key(log):
         # Rows have other numbers in another pass, so that results would differ.
         return None
     return Partition("hash")
+
+
+def lacks_key(log: Log) -> bool:
+    """Whether only a key is missing for blocks that spread over a log in a cluster.
+
+    >>> lacks_key(Log.from_arrays(action=["a"], reward=[1], propensity=[1.0]))
+    False
+    """
+    columns = log.columns
+    named = columns.key is not None or columns.unit is not None
+    return log.in_cluster and not named and log.logger != "learning"
 
 
 def planned_blocks(horizon: int, first: int = 0) -> Partition:
