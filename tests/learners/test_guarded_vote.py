@@ -8,9 +8,10 @@ import pytest
 import piwo
 from piwo.learners import GuardedVote
 from piwo.learners.folds import folds_of, sample_of
-from piwo.learners.guarded_vote import _sign
-from piwo.learners.vote_members import imitation
+from piwo.learners.guarded_vote import Signs, _loses_little
+from piwo.learners.vote_members import LowerBounds, imitation
 from piwo.policies import Constant, Logging, MajorityVote
+from piwo.scores import IX
 
 
 def make_log(n=400, high=0.95, low=0.05, seed=0, **roles):
@@ -38,9 +39,9 @@ def learned():
 
 
 def test_a_vote_is_learned_where_agreeing_with_it_pays(learned):
-    assert learned.chosen_ == "bold"
+    assert learned.chosen_ == max(learned.signs_, key=lambda name: learned.signs_[name])
     assert isinstance(learned.policy_, MajorityVote)
-    assert learned.signs_["bold"] > 2
+    assert learned.signs_[learned.chosen_] > 1
     assert share_right(learned.policy_) > 0.85
 
 
@@ -65,31 +66,111 @@ def test_it_is_saved_and_loaded(learned, tmp_path):
     assert piwo.evaluate(make_log(), again).in_sample
 
 
-def test_the_logger_is_imitated_where_nothing_shows_an_improvement():
-    log = make_log(high=0.5, low=0.5)
+def test_the_logger_stays_where_nothing_shows_an_improvement():
+    """Its imitation would lose more than half a percent of the reward, so it stays itself."""
+    learner = GuardedVote().fit(make_log(high=0.5, low=0.5))
+    assert learner.chosen_ == "logging"
+    assert isinstance(learner.policy_, Logging)
+    assert "may lose too much" in learner.rule_
+    assert learner.certificate_.value == pytest.approx(learner.certificate_.logging_value)
+
+
+def test_a_logger_whose_imitation_loses_little_is_imitated():
+    rng = np.random.default_rng(1)
+    log = piwo.Log.from_arrays(
+        context=rng.normal(size=(300, 2)),
+        action=rng.integers(0, 3, 300),
+        reward=rng.integers(0, 2, 300),
+        propensity=np.full(300, 1 / 3),
+    )
     learner = GuardedVote().fit(log)
     assert learner.chosen_ == "imitation"
-    # as often right as the logger
-    assert share_right(learner.policy_) == pytest.approx(0.5, abs=0.08)
+    assert learner.policy_.probabilities([[0.5, 1.0]]) == pytest.approx(1 / 3, abs=1e-3)
     assert "imitation" in learner.certificate_.notes[0]
+    # with a policy that misses an action half of the reward on it is lost
+    worse = piwo.policies.Mixture([Constant(0, log.actions), learner.policy_], [0.5, 0.5])
+    assert _loses_little([learner.policy_], [log])
+    assert not _loses_little([worse], [log])
 
 
-def test_the_sign_is_the_difference_of_mean_rewards_over_its_error():
-    """By hand: four rows agree, with rewards 1, 1, 1, 0; two do not, with rewards 0, 1."""
+def test_few_rewards_are_no_sign():
+    """Six rewarded rows, and rewards that are rare everywhere."""
+    log = make_log(300, high=0.05, low=0.0)
+    learner = GuardedVote().fit(log)
+    assert learner.chosen_ == "logging"
+
+
+@pytest.mark.parametrize(
+    ("t", "rewards", "agreed", "elsewhere", "improves"),
+    [
+        ((1.1, 0.0, 0.0), 20, 10, 0.5, True),
+        ((0.9, 1.9, 3.4), 20, 10, 0.5, False),
+        ((0.9, 2.1, 0.0), 20, 10, 0.5, True),
+        ((0.9, 0.0, 3.6), 20, 10, 0.5, True),
+        ((9.0, 9.0, 9.0), 19, 19, 0.0, False),
+        ((9.0, 9.0, 9.0), 99, 9, 0.5, False),
+        ((-0.9, -2.0, -2.0), 20, 0, 0.8, True),
+        ((-1.1, -2.0, -2.0), 20, 0, 0.8, False),
+        ((-0.9, -2.0, -2.0), 20, 0, 0.7, False),
+    ],
+)
+def test_when_a_vote_may_run(t, rewards, agreed, elsewhere, improves):
+    assert Signs(t, rewards, agreed, elsewhere).improves is improves
+
+
+def test_signs_by_hand():
+    """Rewards 1, .5, 0, 0; the policy takes the first action: weights 2, 0, 2, 0."""
     log = piwo.Log.from_arrays(
-        context=[[0.0]] * 6,
-        action=["a"] * 4 + ["b"] * 2,
-        reward=[1, 1, 1, 0, 0, 1],
-        propensity=[0.5] * 6,
+        context=[[0.0]] * 4, action=[0, 1, 0, 1], reward=[1, 0.5, 0, 0], propensity=[0.5] * 4
     )
-    # variances 3/16 of 4 and 1/4 of 2 rows
-    expected = 0.25 / math.sqrt(3 / 64 + 1 / 8)
-    assert _sign([Constant("a", log.actions)], [log]) == pytest.approx(expected)
-    # a policy that agrees with all rows shows nothing
-    alone = piwo.Log.from_arrays(
-        context=[[0.0]] * 2, action=["a"] * 2, reward=[1, 0], propensity=[1.0] * 2
+    made = Signs.of([Constant(0, log.actions)], [log])
+    # weights less one, times rewards less 3/16, half of the mean
+    # two rows are added on which the policy loses a reward of 1
+    terms = np.array([13 / 16, -5 / 16, -3 / 16, 3 / 16, -13 / 16, -13 / 16])
+    error = math.sqrt(((terms - terms.mean()) ** 2).sum()) / 6
+    assert made.t[0] == pytest.approx(terms.mean() / error)
+    # (sum R)^2 / sum R^2
+    assert (made.rewards, made.agreed) == pytest.approx((1.5**2 / 1.25, 1.0))
+    assert made.elsewhere == pytest.approx(1 / 3)
+    # where the logger takes one action alone, a policy with the same actions gains nothing
+    sure = piwo.Log.from_arrays(
+        context=[[0.0]] * 4, action=[0] * 4, reward=[1, 1, 0, 0], propensity=[1.0] * 4
     )
-    assert _sign([Constant("a", alone.actions)], [alone]) == -math.inf
+    assert max(Signs.of([Constant(0, sure.actions)], [sure]).t) <= 0.0
+
+
+def test_lower_bounds_by_hand():
+    """Action 1 earned more, but its two rows prove less than the forty of action 0."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    def learned(rows):
+        log = piwo.Log.from_arrays(
+            context=np.zeros((40 + rows, 1)),
+            action=[0] * 40 + [1] * rows,
+            reward=[1] * 24 + [0] * 16 + [1] * rows,
+            propensity=[0.5] * (40 + rows),
+        )
+        return LowerBounds(DecisionTreeClassifier()).solve(log, IX(0.1)).act([[0.0]]).actions[0]
+
+    # 24/41 - .48/sqrt(41) = .51 against 2/3 - .48/sqrt(3) = .39 and 5/6 - .46/sqrt(6) = .64
+    assert (learned(2), learned(5)) == (0, 1)
+
+
+def test_folds_of_a_logger_that_learned_are_in_time():
+    day = np.random.default_rng(0).permutation(300)
+    for roles in ({}, {"time": day}):
+        log = make_log(300, logger="learning", **roles)
+        sample, chosen = sample_of(log, 10_000, 0)
+        tested = 0
+        for train, test in folds_of(sample, chosen, 3):
+            past = np.concatenate([batch.rows for batch in train.each_batch()])
+            later = np.concatenate([batch.rows for batch in test.each_batch()])
+            if roles:
+                past, later = day[past], day[later]
+            assert past.max() < later.min()
+            tested += len(later)
+        # all but the first quarter
+        assert tested == pytest.approx(225, abs=3)
 
 
 def test_rows_of_a_unit_are_in_one_fold():

@@ -241,10 +241,7 @@ class Auto(SplitLearner):
             # The split has seen whether the logger learned.
             known = replace(log, logger=directions[0].training.logger)
             self._fall_back(known, schedule, f"none of {_count(outcomes)} is certified better")
-        self.not_tried_ = schedule.not_tried
-        if schedule.note is not None:
-            made = self.certificate_
-            self.certificate_ = replace(made, notes=(*made.notes, schedule.note))
+        self._note(schedule)
         return self
 
     def _check(self, log: Log) -> None:
@@ -378,8 +375,11 @@ class Auto(SplitLearner):
             return
         if vote is None:
             return
-        if vote.chosen_ == "imitation" and isinstance(log.behavior, Policy):
-            # The log knows the policy itself.
+        # A log that knows the policy itself needs no imitation.
+        if vote.chosen_ == "logging" or (
+            vote.chosen_ == "imitation" and isinstance(log.behavior, Policy)
+        ):
+            self.rule_ += ", and no vote of learners shows signs of being better"
             return
         self.chosen_, self.rule_ = FALLBACK, f"{why}; instead {vote.rule_}"
         self.policy_ = vote.policy_
@@ -420,6 +420,13 @@ class Auto(SplitLearner):
                 notes=(*certificate.notes, unproved),
             )
         self.certificate_ = certificate
+
+    def _note(self, schedule: Schedule) -> None:
+        """Record what was not tried."""
+        self.not_tried_ = schedule.not_tried
+        if schedule.note is not None:
+            made = self.certificate_
+            self.certificate_ = replace(made, notes=(*made.notes, schedule.note))
 
 
 def _check_pool(pool: Sequence[Candidate], fallback: str) -> None:

@@ -20,31 +20,59 @@ from piwo.learners.folds import folds_of, sample_of
 from piwo.learners.learner import Learner, check_log
 from piwo.learners.pool import Candidate
 from piwo.learners.report import LearningReport
-from piwo.learners.vote_members import HalfBaseline, PseudoLabels, RewardLikelihood, imitation
+from piwo.learners.vote_members import (
+    CREDIT,
+    RIDGE,
+    STEPS,
+    HalfBaseline,
+    LowerBounds,
+    PseudoLabels,
+    RewardLikelihood,
+    imitation,
+)
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.messages import Note
 from piwo.oracles import Classifier, Softmax
-from piwo.policies import MajorityVote, Policy
+from piwo.policies import Logging, MajorityVote, Policy
 from piwo.records import now
 from piwo.reductions.policy_sums import MomentState
 from piwo.reductions.reduce import reduce
-from piwo.scores import IX
+from piwo.scores.ratio import over_propensity
 
 __all__ = ["GuardedVote"]
 
 _FOLDS = 3
+_FOLDS_OF_FEW = 5
+_FEW_ROWS = 1500
+"""Up to so many rows are in five folds."""
 _FEWEST_ROWS = 30
-_MOST_ROWS = 100_000
+_MOST_ROWS = 50_000
 """Rows to learn from; if there are more, so many are drawn."""
-_MOST_CELLS = 4_000_000
-"""Rows times actions to learn from, unless that leaves fewer than 10,000 rows."""
+_MOST_CELLS = 500_000
+"""Rows times actions to learn from, unless that leaves fewer than 5,000 rows."""
+_JUDGED = 10_000
+"""Rows that the votes are judged on, with votes learned from these rows alone."""
 _TREES = 60
+_TREES_OF_MANY = 30
+"""Of a forest that learns from more than 5,000 rows."""
 _LEAF_CELLS = 2**22
 """Leaves times actions of the trees of a forest; it bounds the size of files."""
-_SIGN = 2.0
-"""Standard errors by which rewards must be higher where a vote agrees with the logger."""
-_CREDIT = IX(0.1)
+_WIDE = 2**24
+"""Actions times squared columns, beyond which no lower bounds are learned."""
+
+_HOPES = ((0.5, 1.0), (0.7, 2.0), (1.0, 3.5))
+"""Pairs of c and of the t that it must exceed."""
+_ADDED = 2
+"""Rows that are added, on which the vote loses the highest reward."""
+_REWARDS, _REWARDS_AGREED = 20.0, 10.0
+"""Fewest rewards of all rows, and of those on which a vote agrees with the logger."""
+_ELSEWHERE, _LEAST = 0.8, -1.0
+"""If so much of the reward is where a vote would act otherwise, this t suffices."""
+_LOSS = 0.005
+"""Share of the mean reward that an imitation may lose."""
+_LOSS_ERRORS = 2.0
+"""Standard errors that are added to an estimate of this loss."""
 
 
 @dataclass(eq=False, repr=False)
@@ -54,23 +82,37 @@ class GuardedVote(Learner):
     Answers: which policy should run if the log is too small, or explores too little, for a
     certificate? `Auto` returns this one then.
 
-    Formula: two majority votes are learned. The safe one is of learners that read rewarded rows
-    alone, with weights R / (mu + 0.1): extra trees, `oracles.Softmax` and logistic regression. The
-    bold one is of learners that also read unrewarded rows as evidence against the logged action:
-    extra trees with pseudo-labels, the softmax with gains (R - m/2)/(mu + 0.1), m the mean reward,
-    and the likelihood P(R = 1|x, a) = .03 + .94 softmax(Wx)_a. Each is judged on three folds, by
-    votes learned from the other two: with r1 the mean reward of rows on which it agrees with the
-    logger, and r0 that of all others, t = (r1 - r0) / se(r1 - r0). The vote with the larger t is
-    the policy if t > 2. Otherwise nothing shows that its changes are improvements, and the policy
-    imitates the logger: a softmax of linear scores is fitted to the propensities of the logged
-    actions, and actions are drawn from it.
+    Formula: two majority votes are learned. The safe one is of learners that trust rewarded rows,
+    with weights R / (mu + 0.1): extra trees and `oracles.Softmax`. The bold one is of learners that
+    read unrewarded rows as evidence against the logged action: extra trees with pseudo-labels, the
+    softmax with gains (R - m/2)/(mu + 0.1), m the mean reward, and the likelihood P(R = 1|x, a) =
+    .03 + .94 softmax(Wx)_a. Lower confidence bounds of linear rewards vote in both.
+
+    Each vote pi is judged on folds, by votes learned from the other rows, with
+
+        y_c = (pi(A|X)/mu(A|X) - 1) (R - c m),   t_c = mean(y_c) / se(y_c).
+
+    Two rows are added on which the logger earned the highest reward and the vote would have acted
+    otherwise: a few rare rewards prove little. y_0 estimates v(pi) - v(mu), and so does y_c where
+    the logger explores, with less noise. Where it does not, y_c assumes that the actions of the
+    vote earn c times the mean reward. The vote may run if t_c > T for one of (c, T) = (.5, 1),
+    (.7, 2), (1, 3.5): the more is assumed, the more must be seen. If four fifths of the reward are
+    on rows on which the vote would act otherwise, the logger hardly knows what pays, and t_.5 > -1
+    suffices. In any case all rows must have at least 20 rewards, and those on which the vote agrees
+    with the logger 10, except in this last case; R counts as (sum R)^2 / sum R^2 rewards. Of two
+    votes that may run, the one with the higher t_.5 does.
+
+    Otherwise nothing shows that a vote improves on the logger, and the logger stays. Its imitation,
+    a softmax of linear scores fitted to the propensities of the logged actions, is the policy if it
+    surely loses little: v(mu) - v(pi) = E[(1 - pi/mu) R] <= E[(1 - pi/mu)_+ R], estimated on folds,
+    plus two standard errors is at most .005 m.
     Source: chosen on simulated logs, docs/quality.md.
 
-    t uses no weights, so it is defined for loggers that hardly explore, too. It is not a test: if
-    rewards depend on the context alone, t may be large although no action is better than another.
+    It is not a test: t_c with c > 0 assumes something, and two votes are tried.
 
-    At most 100,000 rows are used, and fewer for more than 40 actions; if there are more, so many
-    are drawn at random. All rows of a unit are in one fold.
+    At most 50,000 rows are used, 500,000/K with more than 10 actions, but not fewer than 5,000; if
+    there are more, so many are drawn at random, and at most 10,000 of them judge. All rows of a
+    unit are in one fold. If the logger learned, each fold is later than the rows learned from.
 
     Args:
         random_state: seed of the sample, of the folds and of the trees.
@@ -79,9 +121,9 @@ class GuardedVote(Learner):
         policy_: the learned policy.
         certificate_: estimates on rows that each fold's policies did not see, and no bounds:
             `certified` is False.
-        chosen_: "bold", "safe" or "imitation".
+        chosen_: "bold", "safe", "imitation" or "logging".
         rule_: how it was chosen, in words.
-        signs_: "bold", "safe" -> t.
+        signs_: "bold", "safe" -> t_.5.
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
@@ -115,51 +157,77 @@ class GuardedVote(Learner):
             raise NothingToLearnError(
                 f"the log has {len(log)} rows, expected at least {_FEWEST_ROWS} to learn from"
             )
-        actions = len(log.actions)
-        most = min(_MOST_ROWS, max(10_000, _MOST_CELLS // actions))
-        sample, chosen = sample_of(log, most, int(self.random_state))
-        votes = _votes(int(self.random_state), len(sample), actions)
+        seed, actions = int(self.random_state), len(log.actions)
+        most = min(_MOST_ROWS, max(5_000, _MOST_CELLS // actions))
+        sample, _ = sample_of(log, most, seed)
+        count = len(sample)
+        judges, chosen = sample_of(log, min(most, _JUDGED), seed)
+        number = _FOLDS
+        if count <= _FEW_ROWS:
+            number = _FOLDS_OF_FEW
+        folds = folds_of(judges, chosen, number)
+        votes = _votes(seed, count, actions, sample)
         for member in votes["safe"]:
             member.oracle.fit_for(log)
-        folds = folds_of(sample, chosen, _FOLDS)
         learned: dict[str, list[Policy]] = {}
-        self.signs_ = {}
+        found = {}
         for name, members in votes.items():
             learned[name] = [_vote(members, train) for train, _ in folds]
-            self.signs_[name] = _sign(learned[name], [test for _, test in folds])
-        # bold if both are equal
-        self.chosen_ = max(self.signs_, key=lambda name: self.signs_[name])
-        if self.signs_[self.chosen_] > _SIGN:
+            found[name] = Signs.of(learned[name], [test for _, test in folds])
+        self.signs_ = {name: one.t[0] for name, one in found.items()}
+        may_run = [name for name, one in found.items() if one.improves]
+        if may_run:
+            # bold if both are equal
+            self.chosen_ = max(may_run, key=lambda name: self.signs_[name])
             policy = _vote(votes[self.chosen_], sample)
-            words = ", ".join(one.name for one in votes[self.chosen_])
-            self.rule_ = f"a vote of {words}"
+            self.rule_ = f"a vote of {', '.join(one.name for one in votes[self.chosen_])}"
         else:
-            self.chosen_ = "imitation"
             learned["imitation"] = [imitation(train) for train, _ in folds]
-            policy = imitation(sample)
-            self.rule_ = (
-                "an imitation of the logging policy, as no vote of learners shows signs of being "
-                "better"
-            )
+            policy = self._stay(log, sample, learned, [test for _, test in folds])
         estimates = []
         for one, (_, test) in zip(learned[self.chosen_], folds, strict=True):
             estimates.append(_estimated(one, test))
         self.policy_: Policy = learned_from(log, policy)
-        self.certificate_ = _unproved(log, len(sample), estimates, self.rule_)
+        self.certificate_ = _unproved(log, count, estimates, self.rule_)
         return self
+
+    def _stay(
+        self, log: Log, sample: Log, learned: dict[str, list[Policy]], tests: Sequence[Log]
+    ) -> Policy:
+        """Return the imitation of the logger if it loses little, otherwise the logger.
+
+        Args:
+            log: all rows.
+            sample: the rows to learn from.
+            learned: the imitations of the folds; those of the logger are added.
+            tests: the rows of each fold.
+        """
+        nothing = "as no vote of learners shows signs of being better"
+        if _loses_little(learned["imitation"], tests):
+            self.chosen_ = "imitation"
+            self.rule_ = f"an imitation of the logging policy, {nothing}"
+            return imitation(sample)
+        self.chosen_ = "logging"
+        self.rule_ = f"the logging policy, {nothing}, and an imitation of it may lose too much"
+        stays: Policy = Logging(log.actions)
+        if isinstance(log.behavior, Policy):
+            stays = log.behavior
+        learned["logging"] = [stays] * len(tests)
+        return stays
 
     def _report(self) -> LearningReport:
         rows = self.certificate_.training_rows
         return LearningReport((f"learned without a certificate from {rows} rows: {self.rule_}",))
 
 
-def _votes(seed: int, rows: int, actions: int) -> dict[str, tuple[Candidate, ...]]:
+def _votes(seed: int, rows: int, actions: int, log: Log) -> dict[str, tuple[Candidate, ...]]:
     """Return the members of both votes.
 
     Args:
         seed: of the trees.
         rows: to learn from.
         actions: K.
+        log: the rows.
     """
     from sklearn.ensemble import ExtraTreesClassifier
 
@@ -167,21 +235,29 @@ def _votes(seed: int, rows: int, actions: int) -> dict[str, tuple[Candidate, ...
     # trees of at least two rows a leaf may stay below it
     if rows // 2 > most:
         leaves = most
-    trees = ExtraTreesClassifier(
-        _TREES, min_samples_leaf=2, max_leaf_nodes=leaves, random_state=seed
+    size = _TREES
+    if rows > 5_000:
+        size = _TREES_OF_MANY
+    trees = ExtraTreesClassifier(size, min_samples_leaf=2, max_leaf_nodes=leaves, random_state=seed)
+    fewer = ExtraTreesClassifier(
+        size // 3, min_samples_leaf=2, max_leaf_nodes=leaves, random_state=seed
     )
-    return {
-        "bold": (
-            Candidate("extra trees with pseudo-labels", PseudoLabels(trees)),
-            Candidate("softmax with a baseline", HalfBaseline()),
-            Candidate("reward likelihood", RewardLikelihood()),
-        ),
-        "safe": (
-            Candidate("extra trees", Classifier(trees), _CREDIT),
-            Candidate("softmax", Softmax(ridge=2e-3, steps=60), _CREDIT),
-            Candidate("logistic regression", Classifier(), _CREDIT),
-        ),
-    }
+    bold = [
+        Candidate("extra trees with pseudo-labels", PseudoLabels(trees, fewer)),
+        Candidate("softmax with a baseline", HalfBaseline()),
+        Candidate("reward likelihood", RewardLikelihood()),
+    ]
+    safe = [
+        Candidate("extra trees", Classifier(trees), CREDIT),
+        Candidate("softmax", Softmax(ridge=RIDGE, steps=STEPS), CREDIT),
+    ]
+    assert log.features is not None
+    if actions * log.features.width**2 > _WIDE:
+        safe.append(Candidate("logistic regression", Classifier(), CREDIT))
+    else:
+        for vote in (bold, safe):
+            vote.insert(0, Candidate("lower bounds", LowerBounds(fewer)))
+    return {"bold": tuple(bold), "safe": tuple(safe)}
 
 
 def _vote(members: Sequence[Candidate], rows: Log) -> Policy:
@@ -189,35 +265,106 @@ def _vote(members: Sequence[Candidate], rows: Log) -> Policy:
     return MajorityVote([one.oracle.solve(rows, one.credit(rows)) for one in members])
 
 
-def _sign(policies: Sequence[Policy], tests: Sequence[Log]) -> float:
-    """Return t: how much more rows earn on which policies agree with the logger.
+@dataclass(frozen=True)
+class Signs:
+    """What rows that a vote was not learned from show of it; see `GuardedVote`.
+
+    >>> import piwo
+    >>> log = Log.from_arrays(
+    ...     context=[[0.0]] * 4, action=[0, 1] * 2, reward=[1, 0] * 2, propensity=[0.5] * 4
+    ... )
+    >>> Signs.of([piwo.policies.Constant(0, log.actions)], [log])  # doctest: +ELLIPSIS
+    Signs(t=(0.32..., 0.51..., 0.86...), rewards=2.0, agreed=2.0, elsewhere=0.0)
+    """
+
+    t: tuple[float, ...]
+    """t_c for each c."""
+    rewards: float
+    """How many rewards all rows have."""
+    agreed: float
+    """Likewise, of rows on which vote and logger agree."""
+    elsewhere: float
+    """The share of the reward on the other rows."""
+
+    @classmethod
+    def of(cls, policies: Sequence[Policy], tests: Sequence[Log]) -> Signs:
+        """Return what the folds show.
+
+        Args:
+            policies: one for each fold.
+            tests: the rows of each fold.
+        """
+        seen: list[tuple[Batch, Floats, Floats]] = []
+        for policy, test in zip(policies, tests, strict=True):
+            for batch in test.each_batch(context=True):
+                agrees = policy.logged(batch)
+                seen.append((batch, agrees, over_propensity(agrees, batch)))
+        # sums of s, s R, s R^2, and those of R and R^2 of rows that agree
+        sums = np.zeros(5)
+        for batch, agrees, _ in seen:
+            r = batch.reward
+            for i, term in enumerate((np.ones(len(r)), r, r * r, agrees * r, agrees * r * r)):
+                sums[i] += batch.sampled(term).sum()
+        count, total, square, agreed, agreed_square = sums.tolist()
+        if total == 0.0:
+            return cls((-math.inf,) * len(_HOPES), 0.0, 0.0, 1.0)
+        mean = total / count
+        highest = max(float(batch.reward.max()) for batch, *_ in seen if len(batch))
+        found = []
+        for c, _ in _HOPES:
+            # a weight beyond n is n
+            terms = [np.full(_ADDED, c * mean - highest)]
+            for batch, _, w in seen:
+                # a weight beyond n is n
+                gained = (np.minimum(w, count) - 1.0) * (batch.reward - c * mean)
+                terms.append(batch.observed(gained))
+            found.append(_t(np.concatenate(terms), count + _ADDED))
+        return cls(
+            tuple(found),
+            total * total / square,
+            agreed * agreed / max(agreed_square, 1e-300),
+            1.0 - agreed / total,
+        )
+
+    @property
+    def improves(self) -> bool:
+        """Whether the vote may run."""
+        if self.rewards < _REWARDS:
+            return False
+        if self.elsewhere >= _ELSEWHERE and self.t[0] > _LEAST:
+            return True
+        seen = any(t > least for t, (_, least) in zip(self.t, _HOPES, strict=True))
+        return seen and self.agreed >= _REWARDS_AGREED
+
+
+def _t(terms: Floats, count: float) -> float:
+    """Return the mean of observations over its standard error; count: the sum of their weights."""
+    mean = float(terms.sum()) / count
+    # the variance of the observations, times their number
+    square = float(((terms - terms.mean()) ** 2).sum())
+    if square <= 0.0:
+        return math.copysign(math.inf, mean) if mean else 0.0
+    return mean * count / math.sqrt(square)
+
+
+def _loses_little(policies: Sequence[Policy], tests: Sequence[Log]) -> bool:
+    """Whether policies surely lose little of what the logger earns.
 
     Args:
         policies: one for each fold.
         tests: the rows of each fold.
     """
-    seen: list[tuple[Batch, Floats]] = []
+    losses, total, count = [], 0.0, 0.0
     for policy, test in zip(policies, tests, strict=True):
         for batch in test.each_batch(context=True):
-            seen.append((batch, policy.logged(batch)))
-    # (sum of weights, weighted sum of rewards): where they agree, and elsewhere
-    sums = np.zeros((2, 2))
-    for batch, agrees in seen:
-        for i, some in enumerate((agrees, 1.0 - agrees)):
-            sums[i] += batch.sampled(some).sum(), batch.sampled(some * batch.reward).sum()
-    if not (sums[:, 0] > 0).all():
-        return -math.inf
-    # r1, r0
-    agreed, changed = sums[:, 1] / sums[:, 0]
-    # the delta method: r1 - r0 is about the sum over rows, or units, of these terms
-    square = 0.0
-    for batch, agrees in seen:
-        term = agrees * (batch.reward - agreed) / sums[0, 0]
-        term -= (1.0 - agrees) * (batch.reward - changed) / sums[1, 0]
-        square += float((batch.observed(term) ** 2).sum())
-    if square <= 0.0:
-        return math.copysign(math.inf, agreed - changed)
-    return float(agreed - changed) / math.sqrt(square)
+            w = over_propensity(policy.logged(batch), batch)
+            # (1 - w)_+ R
+            losses.append(batch.observed(np.maximum(1.0 - w, 0.0) * batch.reward))
+            total += float(batch.sampled(batch.reward).sum())
+            count += float(batch.sampled(np.ones(len(batch))).sum())
+    loss = np.concatenate(losses)
+    error = math.sqrt(float(((loss - loss.mean()) ** 2).sum()))
+    return float(loss.sum()) + _LOSS_ERRORS * error <= _LOSS * total
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Members of the guarded vote that read unrewarded rows as evidence against the logged action."""
+"""Members of the guarded vote that read unrewarded rows, too, and the imitation of a logger."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,12 +23,22 @@ from piwo.policies import Constant, EpsilonGreedy, LinearGreedy, LinearSoftmax, 
 from piwo.policies.models import weighted_model
 from piwo.scores import IX, Score
 
-__all__ = ["HalfBaseline", "PseudoLabels", "RewardLikelihood", "Rows", "imitation"]
+__all__ = [
+    "CREDIT",
+    "RIDGE",
+    "STEPS",
+    "HalfBaseline",
+    "LowerBounds",
+    "PseudoLabels",
+    "RewardLikelihood",
+    "Rows",
+    "imitation",
+]
 
-_STEPS = 60
+STEPS = 60
 """Of L-BFGS; stopping early regularizes."""
-_RIDGE = 2e-3
-_CREDIT = IX(0.1)
+RIDGE = 2e-3
+CREDIT = IX(0.1)
 _NEVER = 1e-9
 """The least probability in a logarithm."""
 
@@ -58,7 +69,7 @@ class Rows:
         for batch in log.each_batch(context=True):
             assert batch.context is not None
             ones = np.ones(len(batch))
-            credit = batch.sampled(_CREDIT.gains(batch.with_reward(ones)))
+            credit = batch.sampled(CREDIT.gains(batch.with_reward(ones)))
             weight = batch.sampled(ones)
             known = (batch.context, batch.action, batch.reward)
             parts.append((*known, credit, weight, batch.propensity))
@@ -128,9 +139,9 @@ class HalfBaseline(_RowsOracle):
             gains[some],
             len(gains),
             1.0,
-            _RIDGE,
+            RIDGE,
         )
-        found = _lowest(climb, len(seen), context.shape[1] + 1, _STEPS)
+        found = _lowest(climb, len(seen), context.shape[1] + 1, STEPS)
         return _linear(found, seen, center, scale, log)
 
 
@@ -156,7 +167,7 @@ class RewardLikelihood(_RowsOracle):
     name: ClassVar[str] = "reward likelihood"
 
     def _learned(self, rows: Rows, log: Log) -> Policy:
-        return _Softmax.fitted(rows, rows.reward, 0.03, 0.94, _RIDGE, _STEPS, log).greedy
+        return _Softmax.fitted(rows, rows.reward, 0.03, 0.94, RIDGE, STEPS, log).greedy
 
 
 @dataclass(frozen=True)
@@ -168,6 +179,7 @@ class PseudoLabels(_RowsOracle):
 
     Args:
         model: a scikit-learn classifier with probabilities.
+        first: makes the labels, if not the same.
 
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> log = Log.from_arrays(
@@ -182,6 +194,7 @@ class PseudoLabels(_RowsOracle):
     """
 
     model: Any = None
+    first: Any = None
     name: ClassVar[str] = "trees with pseudo-labels"
 
     def _learned(self, rows: Rows, log: Log) -> Policy:
@@ -191,7 +204,10 @@ class PseudoLabels(_RowsOracle):
         if len(labels) == 1:
             return Constant(log.actions.labels[int(labels[0])], log.actions)
         context, action, weight = rows.context[good], rows.action[good], gains / gains.mean()
-        model = weighted_model(self.model, context, action, weight)
+        first = self.first
+        if first is None or not bad.any():
+            first = self.model
+        model = weighted_model(first, context, action, weight)
         if bad.any():
             likely = np.zeros((int(bad.sum()), len(log.actions)))
             likely[:, model.classes_] = model.predict_proba(rows.context[bad])
@@ -204,6 +220,62 @@ class PseudoLabels(_RowsOracle):
             action = np.concatenate([action, other[pseudo > 0]])
             weight = np.concatenate([gains, pseudo[pseudo > 0]])
             model = weighted_model(self.model, context, action, weight / weight.mean())
+        classes = [log.actions.labels[int(c)] for c in model.classes_]
+        return ClassifierPolicy(model, log.actions, log.features, classes=classes)
+
+
+@dataclass(frozen=True)
+class LowerBounds(_RowsOracle):
+    """A classifier of the actions with the highest lower confidence bounds of linear rewards.
+
+    Propensities are not used: where an action was hardly logged, its bound is low.
+
+    Formula: with z = (.95 x / sqrt d, 1) of standardized columns x and S_a = (sum z z' + I)^-1
+    over the rows of action a, the label of x is argmax_a z' S_a sum z R - sd(R) sqrt(z' S_a z). The
+    classifier is fitted to the labels of all rows.
+    Source: the confidence bounds of LinUCB (Li et al. 2010), on the other side; pessimism: Jin,
+    Yang, Wang 2021 (arXiv 2012.15085).
+
+    Args:
+        model: a scikit-learn classifier.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> log = Log.from_arrays(
+    ...     context=[[0.0], [1.0]] * 50,
+    ...     action=[0, 1] * 50,
+    ...     reward=[1] * 100,
+    ...     propensity=[0.5] * 100,
+    ... )
+    >>> learner = LowerBounds(DecisionTreeClassifier())
+    >>> learner.solve(log, IX(0.1)).act([[0.0], [1.0]]).actions.tolist()
+    [0, 1]
+    """
+
+    model: Any = None
+    name: ClassVar[str] = "lower bounds"
+
+    def _learned(self, rows: Rows, log: Log) -> Policy:
+        x = standardized(rows.context)[0]
+        z = np.column_stack([0.95 * x / math.sqrt(max(x.shape[1], 1)), np.ones(len(x))])
+        share = rows.weight / rows.weight.sum()
+        mean = float(share @ rows.reward)
+        deviation = math.sqrt(float(share @ (rows.reward - mean) ** 2))
+        best, label = np.full(len(z), -np.inf), np.zeros(len(z), np.int32)
+        # an action that was never logged has the lowest bounds of all
+        for a in np.unique(rows.action):
+            here = rows.action == a
+            mine = z[here] * rows.weight[here, None]
+            inverse = np.linalg.inv(mine.T @ z[here] + np.eye(z.shape[1]))
+            estimate = z @ (inverse @ (mine.T @ rows.reward[here]))
+            # z' S_a z
+            spread = np.einsum("ij,ij->i", z @ inverse, z)
+            bound = estimate - deviation * np.sqrt(np.maximum(spread, 0.0))
+            label[bound > best] = a
+            np.maximum(best, bound, out=best)
+        codes = np.unique(label)
+        if len(codes) == 1:
+            return Constant(log.actions.labels[int(codes[0])], log.actions)
+        model = weighted_model(self.model, rows.context, label, rows.weight)
         classes = [log.actions.labels[int(c)] for c in model.classes_]
         return ClassifierPolicy(model, log.actions, log.features, classes=classes)
 
