@@ -44,7 +44,7 @@ def _cases(asked: argparse.Namespace, half: str) -> list[Case]:
             found.append(data)
         else:
             print(f"without {data}: {why}", file=sys.stderr)
-    return plan(half, found, asked.seeds, full=asked.full, only=asked.sizes)
+    return plan(half, found, asked.seeds, full=asked.full, only=asked.sizes)[:: asked.every]
 
 
 def _say_left_out(names: Sequence[str]) -> None:
@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--full", action="store_true", help="all sizes, up to 1,000,000 rows")
     parser.add_argument("--sizes", type=int, nargs="+", help="only logs of so many rows")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth log")
     parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), metavar="NAME")
     parser.add_argument(
         "--sets",

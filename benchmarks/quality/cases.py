@@ -58,11 +58,11 @@ HALVES = {
             "cancer": Shape(284, 2),
             "letter": Shape(10_000, 26),
             "bng-letter": Shape(500_000, 26),
-            "network-20": Shape(_UNLIMITED, 20),
-            "clusters-100": Shape(_UNLIMITED, 100),
-            "network-500": Shape(_UNLIMITED, 500),
+            "network-8": Shape(_UNLIMITED, 8),
+            "clusters-12": Shape(_UNLIMITED, 12),
+            "clusters-40": Shape(_UNLIMITED, 40),
         },
-        1000,
+        2000,
     ),
 }
 
