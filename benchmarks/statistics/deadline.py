@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from scipy import stats
 import piwo
 from benchmarks.other_bounds import bernstein, betting
 from piwo import bounds
-from piwo.bounds.deadline import DESIGN, Blocks, Mixture, deadline_lower, log_wealth
+from piwo.bounds.deadline import DESIGN, Blocks, Mixture, Use, deadline_lower, log_wealth, use_of
 from piwo.logs import Batch
 from piwo.reductions.bets import BETS
 from piwo.reductions.blocks import BLOCK_BETS, BLOCKS, Partition
@@ -83,6 +83,8 @@ class Sums:
     moments: Floats
     blocks: Floats
     bets: Floats
+    uses: tuple[Use, ...] | None = None
+    """What is bet on the blocks of each log; None: the design's share."""
 
     @classmethod
     def of(cls, y: Floats, ends: npt.NDArray[np.int64]) -> Sums:
@@ -102,6 +104,7 @@ class Sums:
     def of_log(self, i: int) -> Blocks:
         """Return one log's block sums."""
         moments = self.moments[i]
+        use: Use = "all" if self.uses is None else self.uses[i]
         return Blocks(
             rows=self.counts,
             total=np.ascontiguousarray(moments[:, 0])[None],
@@ -109,6 +112,7 @@ class Sums:
             sums=self.blocks[i][None],
             bets=BLOCK_BETS,
             shifts=np.zeros(1),
+            use=use,
         )
 
     def mixture(self, i: int, penalty: float, *, gate: bool = False) -> Mixture:
@@ -126,9 +130,11 @@ class Sums:
 
     def log_c(self, i: int, mean: float, penalty: float, *, gate: bool = False) -> float:
         """Return log C of one log."""
-        won = math.log(DESIGN.share) + self.log_wealth(i, mean, penalty)
-        safe = self.mixture(i, penalty, gate=gate).log_wealth(np.array([mean]))[0]
-        return float(np.logaddexp(won, math.log1p(-DESIGN.share) + safe))
+        log_share, log_rest = self.of_log(i).log_shares(DESIGN)
+        safe = log_rest + self.mixture(i, penalty, gate=gate).log_wealth(np.array([mean]))[0]
+        if log_share == -math.inf:
+            return float(safe)
+        return float(np.logaddexp(log_share + self.log_wealth(i, mean, penalty), safe))
 
 
 def spread(y: Floats) -> Sums:
@@ -136,7 +142,12 @@ def spread(y: Floats) -> Sums:
     n = y.shape[1]
     found = Partition("hash").of(Batch(0, np.zeros(n, np.int32), np.ones(n), np.ones(n)))
     order = np.argsort(found.places, kind="stable")
-    return Sums.of(y[:, order], np.cumsum(found.rows).astype(np.int64))
+    made = Sums.of(y[:, order], np.cumsum(found.rows).astype(np.int64))
+    assert found.numbers is not None
+    trends, (total, squares) = y @ found.numbers, made.moments.sum(axis=1).T
+    each = zip(total, squares, trends, strict=True)
+    numbers = found.number_sums
+    return replace(made, uses=tuple(use_of(float(n), *one, numbers) for one in each))
 
 
 def _equal(n: int) -> npt.NDArray[np.int64]:

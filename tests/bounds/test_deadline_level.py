@@ -34,11 +34,7 @@ def allowed(delta, logs):
 
 SIZES = ((5, LOGS), (60, LOGS), (600, LOGS), (5000, LOGS // 10))
 CELLS = [
-    pytest.param(cell, n, logs, id=f"{cell.name}, {n}")
-    for n, logs in SIZES
-    for cell in HURTING
-    # five rows, sorted, with weights of 0 or 2 are wrong in .157 of logs: docs/theory.md says so
-    if n > 5 or not cell.name.startswith("file sorted")
+    pytest.param(cell, n, logs, id=f"{cell.name}, {n}") for n, logs in SIZES for cell in HURTING
 ]
 
 
@@ -67,22 +63,26 @@ def test_a_logger_that_knows_the_wealth_cannot_make_it_lie(learner, losses):
 # --- sorted files
 
 
-@pytest.mark.parametrize("n", [5, 10, 20, 40, 64, 100, 128, 600, 3000])
-def test_a_sorted_file_of_zeros_and_ones_holds(n):
-    """The level is exact: given the number of ones, such a file says one thing or the other."""
-    ones = np.arange(n + 1)
-    files = (np.arange(n) < ones[:, None]).astype(float)
-    for chance in (0.2, 0.4, 0.5, 0.7):
-        law = stats.binom.pmf(ones, n, chance)
-        likely = law > 1e-5
-        for best_first in (True, False):
-            rows = files[likely] if best_first else files[likely, ::-1]
-            sums = spread(np.ascontiguousarray(rows))
-            wrong = [
-                sums.log_c(i, chance, math.log(1 / DELTA)) >= math.log(1 / DELTA)
-                for i in range(len(rows))
-            ]
-            assert law[likely] @ wrong <= DELTA
+def sorted_level(n, chance, delta, *, best_first):
+    """The level in sorted files of Y = 0 or 1/chance; exact: the number of the latter says all."""
+    often = np.arange(n + 1)
+    law = stats.binom.pmf(often, n, chance)
+    often, law = often[law > 1e-5], law[law > 1e-5]
+    rows = (np.arange(n) < often[:, None]) / chance
+    sums = spread(np.ascontiguousarray(rows if best_first else rows[:, ::-1]))
+    penalty = math.log(1 / delta)
+    return law @ [sums.log_c(i, 1.0, penalty) >= penalty for i in range(len(rows))]
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 40, 64, 80, 100, 128, 200, 600, 3000])
+def test_a_sorted_file_holds(n):
+    """Weights from near 1 to 1/chance of 20, and where one to 25 rows decide."""
+    chances = {0.05, 0.2, 0.4, 0.5, 0.7, 0.9, *(m / n for m in (0.5, 1, 1.5, 3, 6, 12, 25))}
+    for chance in sorted(x for x in chances if x < 0.95):
+        for delta in (0.1, 0.025):
+            for best_first in (True, False):
+                found = sorted_level(n, chance, delta, best_first=best_first)
+                assert found <= delta, (chance, delta, best_first)
 
 
 def test_a_value_that_falls_at_the_end_of_the_file_holds():

@@ -44,7 +44,7 @@ def test_logged_propensities_alone_give_plain_deadline_bets(interval: str) -> No
     log = clicks(propensity=np.repeat([0.1, 0.9], [300, 2700]))
     result = piwo.evaluate(log, piwo.policies.Constant(0, log.actions), interval=interval)
     assert result.interval == "deadline"
-    said = [note for note in result.notes if "narrower" in note]
+    said = [note for note in result.notes if "narrower intervals are possible" in note]
     assert len(said) == (interval == "auto")
     assert all("every action (propensities)" in note for note in said)
 

@@ -83,6 +83,12 @@ def test_hashed_blocks_of_a_naive_twin(binary):
     for name, y in quantities(table).items():
         naive = naive_sums(y, blocks, BLOCKS)
         assert getattr(found, name) == pytest.approx(naive, rel=1e-12, abs=1e-300)
+        assert found.trend(name) == pytest.approx(y @ np.arange(N), rel=1e-12)
+    assert found.numbers == pytest.approx([N * (N - 1) / 2, (N - 1) * N * (2 * N - 1) / 6])
+    # a key places rows, not their numbers
+    keyed = sums_of(table, HASHED, key="id")
+    assert not keyed.numbers.any()
+    assert not keyed.trends.any()
 
 
 def test_blocks_in_time_of_a_naive_twin():

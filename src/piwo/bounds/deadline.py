@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +31,19 @@ __all__ = [
     "Blocks",
     "Design",
     "Mixture",
+    "Use",
     "deadline_log_e_value",
     "deadline_lower",
     "log_wealth",
+    "use_of",
 ]
 
 FloatArray = NDArray[np.float64]
 
+_FEWEST = 64
+"""Rows for bets on blocks that are made from row numbers: one a block."""
+_CLEAR, _FAR, _AT_THE_END = 2.6, 0.3, 0.95
+"""See `use_of`."""
 _CHUNKS = (64, 128)
 """Means that are tested at a time: few at first, as most walks are short."""
 _MOST_STEPS = 2**15
@@ -71,6 +78,60 @@ class Design:
 DESIGN = Design()
 
 
+Use = Literal["all", "lost", "none"]
+"""What of the wealth is bet on blocks: the design's share; this share, but it counts as lost; or
+nothing, so that the mixture has all of it."""
+
+
+def use_of(n: float, total: float, squares: float, trend: float, numbers: FloatArray) -> Use:
+    """Return the use of blocks that are made from row numbers, in view of where Y > 0 is.
+
+    In a file that is sorted by what was earned, the same few rows are in early blocks each time. So
+    with fewer rows than blocks nothing is bet on them; and their wealth counts as lost if Y lies at
+    one end of the file. That makes C(v) smaller, whatever the rows are, so that what was valid
+    remains so. With the position t of a row and its mean and standard deviation m, s_t:
+
+        f = |sum Y t / sum Y - m| / (sqrt(3) s_t),   rho = the correlation of Y and t,
+
+    f is 1 if all of Y is at one end. The wealth is lost if f >= .95, or if rho sqrt(n) >= 2.6 and
+    f or |rho| is at least .3.
+
+    Args:
+        n: number of rows.
+        total: sum of Y.
+        squares: sum of Y^2.
+        trend: sum of Y t.
+        numbers: (2,) sums of t and t^2.
+
+    >>> t = np.arange(1000.0)
+    >>> first, spread = (t < 30) * 1.0, (t % 33 == 0) * 1.0
+    >>> sums = np.array([t.sum(), t @ t])
+    >>> [use_of(1000, y.sum(), y.sum(), y @ t, sums) for y in (first, spread)]
+    ['lost', 'all']
+
+    Source: docs/theory.md, section "Deadline bets".
+    """
+    if n < _FEWEST:
+        return "none"
+    if not 0.0 < total < math.inf:
+        return "all"
+    mean = numbers[0] / n
+    deviation = math.sqrt(max(numbers[1] / n - mean * mean, 0.0))
+    if deviation == 0.0 or not math.isfinite(trend):
+        return "all"
+    away = abs(trend / total - mean) / deviation
+    rest = squares / total * (n / total) - 1.0
+    if not math.isfinite(rest):
+        # one row has all of Y
+        rest = n
+    correlation = away / math.sqrt(rest) if rest > 0.0 else 0.0
+    far = away / math.sqrt(3.0)
+    clear = correlation * math.sqrt(n) >= _CLEAR and max(far, correlation) >= _FAR
+    if clear or far >= _AT_THE_END:
+        return "lost"
+    return "all"
+
+
 @dataclass(frozen=True)
 class Blocks:
     """Block sums of F forms Y_f >= 0 of one quantity: E Y_f = v + k_f, or less.
@@ -91,6 +152,14 @@ class Blocks:
     """(J,) lambda_j, falling by a constant factor."""
     shifts: FloatArray
     """(F,) k_f."""
+    use: Use = "all"
+
+    def log_shares(self, design: Design) -> tuple[float, float]:
+        """Return the logarithms of the shares of the wealth: of bets on blocks, of the mixture."""
+        if self.use == "none":
+            return -math.inf, 0.0
+        won = math.log(design.share) if self.use == "all" else -math.inf
+        return won, math.log1p(-design.share)
 
     @classmethod
     def of(cls, y: Sequence[Sequence[float]] | FloatArray) -> Blocks:
@@ -250,11 +319,14 @@ def deadline_log_e_value(
     78.0
     """
     check_positive("null", null)
-    each = math.log(design.share) - math.log(len(log_targets))
+    log_share, log_rest = blocks.log_shares(design)
+    safe = log_rest + mixture.log_wealth(np.array([null]))
+    if log_share == -math.inf:
+        return float(safe[0])
+    each = log_share - math.log(len(log_targets))
     means = np.full(len(log_targets), null)
     targets = np.asarray(log_targets, np.float64) - each
     won = log_wealth(blocks, means, targets, planned=planned, design=design)
-    safe = math.log1p(-design.share) + mixture.log_wealth(means[:1])
     return float(np.logaddexp.reduce(np.append(each + won, safe)))
 
 
@@ -316,9 +388,10 @@ def deadline_lower(
     # A grid that is the same at every look, if there are several until the planned number of rows.
     n = mixture.n if planned is None else planned
     # M falls in v, so below its own bound at (1 - share) delta everything is refuted.
-    start = mixture.lower(log_inv_delta - math.log1p(-design.share))
-    if start == 0.0:
-        return 0.0
+    log_share, log_rest = blocks.log_shares(design)
+    start = mixture.lower(log_inv_delta - log_rest)
+    if start == 0.0 or log_share == -math.inf:
+        return start
     step = 1.0 / (design.resolution * math.sqrt(n))
     # The largest i with exp(i step) <= start: rounding of the bound must not pass the grid.
     refuted = math.floor(math.log(start) / step)

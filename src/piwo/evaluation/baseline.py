@@ -149,7 +149,7 @@ class Difference:
             bets, forms = [*bets, *state.raised], [*forms, *state.raised_blocks]
             shifts, weights = PAIR_SHIFTS, PAIR_WEIGHTS
         mixture = mixture_of(bets, shifts, weights, state.rows, log_inv_delta, horizon)
-        return blocks_of(state.block_rows, forms, shifts), mixture
+        return blocks_of(state.block_rows, forms, shifts, state.trend, state.numbers), mixture
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _changed_rows,
         _asymptotic,
         _rate_cap,
+        _sorted_rows,
         _far_upper_end,
         _assumed_logger,
         _outside,
@@ -189,6 +190,8 @@ def notes_on_rows(log: Log, found: PolicyResult, over_logger: bool) -> list[Note
         notes.append(learning_note())
     if log.columns.unit is not None:
         notes.append(unit_note(log.columns.unit))
+    if found.method.sees_sorted_rows(found.evidence):
+        notes.append(sorted_note())
     return notes
 
 
@@ -319,6 +322,26 @@ def _assumed_logger(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     """Say that the interval is one for independent rows, as of a fixed logger."""
     if found.method.assumes_fixed_logger and made.guarantee != "none":
         yield from assumed_of_logger(made.logger)
+
+
+def _sorted_rows(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
+    """Say that bets on blocks are left out because of the order of the rows."""
+    if made.guarantee == "finite-sample" and found.method.sees_sorted_rows(found.evidence):
+        yield sorted_note()
+
+
+def sorted_note() -> Note:
+    """Return the note on a file that seems sorted by what was earned.
+
+    >>> sorted_note().kind
+    'sorted'
+    """
+    return Note(
+        "what the policy earned, or lost, lies at one end of the file, as if rows were sorted by "
+        "reward or action: bets on blocks of rows are left out, so that ends are farther apart; "
+        f"name a unique row id ({argument('key')}), whose blocks do not depend on the order",
+        kind="sorted",
+    )
 
 
 def _far_upper_end(made: Evaluation, found: PolicyResult) -> Iterator[Note]:

@@ -36,16 +36,27 @@ __all__ = [
 
 
 def blocks_of(
-    rows: Floats, forms: Sequence[Floats], shifts: Sequence[float] | Floats
+    rows: Floats,
+    forms: Sequence[Floats],
+    shifts: Sequence[float] | Floats,
+    trend: float,
+    numbers: Floats,
 ) -> deadline.Blocks:
     """Return the forms' sums by block as bounds take them.
 
     Args:
         rows: (B,) rows of each block.
-        forms: of each form (B, 2 + J), see `piwo.reductions.blocks.BetSums.blocks`.
+        forms: of each form (B, 2 + J), see `piwo.reductions.blocks.BetSums.blocks`; the plain one
+            first.
         shifts: (F,) k_f.
+        trend: of the plain form, see `piwo.reductions.blocks.BetSums.trend`.
+        numbers: see `piwo.reductions.blocks.RowBlocks.number_sums`.
     """
     sums = np.stack(forms)
+    use: deadline.Use = "all"
+    if numbers[1] > 0.0:
+        total, squares = sums[0, :, :2].sum(axis=0)
+        use = deadline.use_of(float(rows.sum()), total, squares, trend, numbers)
     return deadline.Blocks(
         rows=rows,
         total=sums[:, :, 0],
@@ -53,6 +64,7 @@ def blocks_of(
         sums=sums[:, :, 2:],
         bets=BLOCK_BETS,
         shifts=np.asarray(shifts, np.float64),
+        use=use,
     )
 
 
@@ -151,6 +163,19 @@ class DeadlineInterval(ControlVariateInterval):
             blocks, mixture, penalty, planned=planned_rows(evidence.horizon)
         )
 
+    def sees_sorted_rows(self, evidence: Evidence) -> bool:
+        """Whether w R or w (1 - R) lies at one end of the file; see `piwo.bounds.deadline.use_of`.
+
+        Args:
+            evidence: the sums.
+        """
+        whats: tuple[Quantity, ...] = ("value", "loss") if evidence.bounded else ("value",)
+        for what in whats:
+            blocks, _ = plain_bets(evidence.state, what, evidence.log_inv_delta, evidence.horizon)
+            if blocks.use == "lost":
+                return True
+        return False
+
     def _pooled(
         self,
         plain: Floats,  # noqa: ARG002
@@ -177,7 +202,9 @@ class DeadlineInterval(ControlVariateInterval):
         if what == "improvement" and evidence.horizon is None:
             favored = bounds.improvement_bets(evidence.rows, log_inv_delta)
             mixture = replace(mixture, bet_weights=favored)
-        return blocks_of(state.blocks.rows, forms, shifts), mixture
+        sums = state.blocks
+        blocks = blocks_of(sums.rows, forms, shifts, sums.trend(what), sums.numbers)
+        return blocks, mixture
 
     def _forms(self, what: Quantity) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the shift of each form of a quantity, and its weight in the mixture."""
@@ -233,7 +260,9 @@ def plain_bets(
         log_inv_delta: see `mixture_of`.
         horizon: see `piwo.bounds.Horizon`.
     """
-    blocks = blocks_of(state.blocks.rows, [getattr(state.blocks, what)], (0.0,))
+    placed = state.blocks
+    forms = [getattr(placed, what)]
+    blocks = blocks_of(placed.rows, forms, (0.0,), placed.trend(what), placed.numbers)
     sums = [getattr(state.bets, what)]
     mixture = mixture_of(sums, (0.0,), (1.0,), state.moments.rows, log_inv_delta, horizon)
     return blocks, mixture

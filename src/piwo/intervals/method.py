@@ -305,6 +305,10 @@ class IntervalMethod(ABC):
             horizon=evidence.horizon,
         )
 
+    def sees_sorted_rows(self, evidence: Evidence) -> bool:  # noqa: ARG002
+        """Whether the ends are farther apart because the file seems sorted by what was earned."""
+        return False
+
     @property
     def assumes_fixed_logger(self) -> bool:
         """Whether it is about independent rows, so that nothing holds if the logger learned."""

@@ -7,7 +7,7 @@ propensity or context. So the sums merge however the rows are cut.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "RowBlocks",
     "bet_sums_of",
     "no_blocks",
+    "number_sums",
     "rows_by_block",
 ]
 
@@ -53,6 +54,15 @@ class RowBlocks:
     """(u,) the block of each."""
     count: int
     """The number of blocks there are."""
+    numbers: Floats | None = None
+    """(u,) the row numbers, if these alone place the rows."""
+
+    @property
+    def number_sums(self) -> Floats:
+        """(2,) the sums of the row numbers and of their squares; zeros if others place the rows."""
+        if self.numbers is None:
+            return np.zeros(2)
+        return np.array([self.numbers.sum(), self.numbers @ self.numbers])
 
     @property
     def rows(self) -> Floats:
@@ -108,7 +118,7 @@ class Partition:
         # Imported when first needed: Numba takes over a second.
         from piwo.reductions.kernels import hashed_blocks, spread_blocks
 
-        blocks = np.empty(batch.count, np.uint8)
+        blocks, places = np.empty(batch.count, np.uint8), None
         if self.by == "time":
             numbers = batch.row_numbers if batch.times is None else batch.times
             blocks[:] = np.searchsorted(np.array(self.cuts), numbers, side="right")
@@ -118,9 +128,11 @@ class Partition:
                 numbers = numbers[batch.unit_starts]
             if batch.keys is None:
                 spread_blocks(numbers, _SALT, blocks)
+                if batch.unit_starts is None:
+                    places = numbers.astype(np.float64)
             else:
                 hashed_blocks(numbers, _SALT, BLOCKS, blocks)
-        return RowBlocks(blocks, self.count)
+        return RowBlocks(blocks, self.count, places)
 
 
 @dataclass(frozen=True)
@@ -136,6 +148,8 @@ class BetSums(State):
     """(48,) S_j."""
     blocks: Floats = field(default_factory=no_blocks)
     """(B, 2 + J) sum Y, sum Y^2, and S_j for `BLOCK_BETS`; no rows if blocks were not asked for."""
+    trend: float = 0.0
+    """sum of Y times the row number, if row numbers alone place rows in blocks."""
 
     @classmethod
     def of(cls, y: Floats, rows: RowBlocks | None) -> BetSums:
@@ -147,14 +161,27 @@ class BetSums(State):
         """
         if rows is None:
             return cls(bet_sums(y))
-        return cls._by_block(*_add(y, rows))
+        made = cls._by_block(*_add(y, rows))
+        if rows.numbers is None:
+            return made
+        return replace(made, trend=float(y @ rows.numbers))
 
     @classmethod
-    def of_ones(cls, counts: Floats | float) -> BetSums:
-        """Return the sums of so many rows with Y = 1, in all or in each block, (B,)."""
-        if not isinstance(counts, np.ndarray):
-            return cls(counts * np.log1p(BETS))
-        return cls._by_block(counts[:, None] * np.log1p(BETS), np.column_stack([counts, counts]))
+    def of_ones(cls, mask: npt.NDArray[np.bool_], rows: RowBlocks | None) -> BetSums:
+        """Return the sums of the rows of a mask, each with Y = 1.
+
+        Args:
+            mask: (n,).
+            rows: blocks of all rows; None: without.
+        """
+        if rows is None:
+            return cls(float(mask.sum()) * np.log1p(BETS))
+        counts = rows.rows_of(mask)
+        sums = counts[:, None] * np.log1p(BETS)
+        made = cls._by_block(sums, np.column_stack([counts, counts]))
+        if rows.numbers is None:
+            return made
+        return replace(made, trend=float(mask @ rows.numbers))
 
     @classmethod
     def of_logs(cls, log_y: Floats, rows: RowBlocks | None) -> BetSums:
@@ -234,6 +261,13 @@ def _log_means(
     sizes = np.diff(np.append(batch.unit_starts, len(y)))
     found: Floats = np.logaddexp.reduceat(logs, batch.unit_starts) - np.log(sizes)
     return found
+
+
+def number_sums(partition: Partition | None, batch: Batch) -> Floats:
+    """Return the sums of row numbers and of their squares, (2,); see `RowBlocks.number_sums`."""
+    if partition is None:
+        return np.zeros(2)
+    return partition.of(batch).number_sums
 
 
 def rows_by_block(partition: Partition | None, batch: Batch) -> Floats:

@@ -19,6 +19,7 @@ from piwo.reductions.blocks import (
     Partition,
     bet_sums_of,
     no_blocks,
+    number_sums,
     rows_by_block,
 )
 from piwo.reductions.model_variate import uncut
@@ -50,6 +51,10 @@ class PairState(State):
     """(B,) rows, or units, of each block."""
     blocks: Floats = field(default_factory=no_blocks)
     """(B, 2 + J) the same by block, see `piwo.reductions.blocks.BetSums`."""
+    trend: float = 0.0
+    """See `piwo.reductions.blocks.BetSums.trend`."""
+    numbers: Floats = field(default_factory=lambda: np.zeros(2))
+    """See `piwo.reductions.blocks.RowBlocks.number_sums`."""
     raised_blocks: Floats = field(default_factory=lambda: no_blocks(len(PAIR_BASELINES)))
 
 
@@ -132,7 +137,13 @@ class PairSums(Reduction[PairState]):
         )
         rows = rows_by_block(self.partition, batch)
         added = replace(
-            self.empty(), rows=batch.count, bets=found.bets, block_rows=rows, blocks=found.blocks
+            self.empty(),
+            rows=batch.count,
+            bets=found.bets,
+            block_rows=rows,
+            blocks=found.blocks,
+            trend=found.trend,
+            numbers=number_sums(self.partition, batch),
         )
         state = state.merge(added)
         if self.variates:

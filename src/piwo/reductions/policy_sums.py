@@ -16,6 +16,7 @@ from piwo.reductions.blocks import (
     Partition,
     RowBlocks,
     no_blocks,
+    number_sums,
     rows_by_block,
 )
 from piwo.reductions.policy_reduction import PolicyReduction, credit_bets
@@ -24,6 +25,10 @@ from piwo.scores.ratio import Weights
 from piwo.scores.score import Score
 
 __all__ = ["BetState", "BlockState", "MomentState", "PolicyState", "PolicySums"]
+
+
+QUANTITIES = ("value", "loss", "improvement", "weight")
+"""w R, w (1 - R), w R + 1 - R and w."""
 
 
 def _no_bets() -> Floats:
@@ -101,6 +106,14 @@ class BlockState(State):
     loss: Floats = field(default_factory=no_blocks)
     improvement: Floats = field(default_factory=no_blocks)
     weight: Floats = field(default_factory=no_blocks)
+    trends: Floats = field(default_factory=lambda: np.zeros(len(QUANTITIES)))
+    """(4,) their sums of Y times the row number; see `BetSums.trend`."""
+    numbers: Floats = field(default_factory=lambda: np.zeros(2))
+    """(2,) the sums of the row numbers and of their squares; see `RowBlocks.number_sums`."""
+
+    def trend(self, quantity: str) -> float:
+        """Return the sum of one of the quantities times the row number."""
+        return float(self.trends[QUANTITIES.index(quantity)])
 
     @classmethod
     def empty(cls, partition: Partition | None) -> BlockState:
@@ -133,14 +146,22 @@ class FourSums:
             improvement=self.improvement.merge(other.improvement),
         )
 
-    def states(self, rows: Floats) -> tuple[BetState, BlockState]:
-        """Return them as parts of a `PolicyState`; `rows` are those of each block."""
+    def states(self, rows: Floats, numbers: Floats) -> tuple[BetState, BlockState]:
+        """Return them as parts of a `PolicyState`.
+
+        Args:
+            rows: of each block.
+            numbers: sums of row numbers, see `BlockState.numbers`.
+        """
         loss, better = self.loss, self.improvement
         if loss is None or better is None:
             nothing = BetSums(blocks=np.zeros_like(self.value.blocks))
             loss = better = nothing
         four = (self.value, loss, better, self.weight)
-        return BetState(*(x.bets for x in four)), BlockState(rows, *(x.blocks for x in four))
+        trends = np.array([x.trend for x in four])
+        blocks = BlockState(rows, *(x.blocks for x in four))
+        blocks = replace(blocks, trends=trends, numbers=numbers)
+        return BetState(*(x.bets for x in four)), blocks
 
 
 @dataclass(frozen=True)
@@ -206,7 +227,8 @@ class PolicySums(PolicyReduction[PolicyState]):
 
     def _state(self, moments: MomentState, four: FourSums, batch: Batch, pi: Floats) -> PolicyState:
         rows = rows_by_block(self.partition, batch)
-        return PolicyState(self._credits(moments, batch, pi), *four.states(rows))
+        numbers = number_sums(self.partition, batch)
+        return PolicyState(self._credits(moments, batch, pi), *four.states(rows, numbers))
 
     def _rows(self, batch: Batch, w: Floats) -> tuple[MomentState, FourSums]:
         """Return the sums of rows whose weights are finite."""
@@ -269,10 +291,7 @@ class PolicySums(PolicyReduction[PolicyState]):
         if misses + int((reward == 1.0).sum()) == len(reward):
             # All rewards are 0 or 1: a row has w R = w or w (1 - R) = w, and w R + 1 - R is w or 1,
             # so two passes of bets give all four sums.
-            counts: Floats | float = float(misses)
-            if rows is not None:
-                counts = rows.rows_of(missed)
-            ones = BetSums.of_ones(counts)
+            ones = BetSums.of_ones(missed, rows)
             return FourSums(earned, earned.merge(lost), lost, earned.merge(ones))
         return FourSums(earned, BetSums.of(w, rows), lost, BetSums.of(better, rows))
 
