@@ -5,8 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from typing import Any
 
-__all__ = ["number", "p_value", "table", "visible", "visible_lines", "without_secrets"]
+__all__ = [
+    "MIXED",
+    "number",
+    "p_value",
+    "table",
+    "type_text",
+    "visible",
+    "visible_lines",
+    "without_secrets",
+]
 
 # A scheme, also one that piwo does not know. A file, a table or a label follows these three.
 _SCHEME = r"(?<![\w.+-])(?!(?:duckdb|spark|constant):)[a-zA-Z][\w.+-]+:"
@@ -18,6 +28,25 @@ _NAMED_SECRET = re.compile(
     r"('(?:[^']|'')*'?|\"[^\"]*\"?|[^\s'\"&;]+)",
     re.IGNORECASE,
 )
+
+
+MIXED = "values of several types"
+"""The name of the one field of the type that such columns get, as Arrow has none for them."""
+
+
+def type_text(kind: Any) -> str:
+    """Return what a column has, in words: "type double", or "values of several types".
+
+    Args:
+        kind: an Arrow type.
+
+    >>> import pyarrow as pa
+    >>> type_text(pa.float64()), type_text(pa.struct([(MIXED, pa.null())]))
+    ('type double', 'values of several types')
+    """
+    if getattr(kind, "num_fields", 0) == 1 and kind.field(0).name == MIXED:
+        return MIXED
+    return f"type {kind}"
 
 
 def visible(text: object) -> str:

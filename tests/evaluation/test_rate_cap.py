@@ -180,12 +180,12 @@ def test_a_lower_end_above_the_cap_contradicts_it() -> None:
 @pytest.mark.parametrize(
     ("cap", "message"),
     [
-        (0.0, "is outside of the rewards' range; expected a mean reward between 0 and 1"),
-        (1.0, "is outside of the rewards' range"),
-        (-0.1, "is outside of the rewards' range"),
-        (math.nan, "rate_cap"),
-        ("x", "rate_cap"),
-        (True, "rate_cap"),
+        (0.0, r"rate_cap=0\.0: expected a mean reward between 0 and 1"),
+        (1.0, r"rate_cap=1\.0: expected a mean reward"),
+        (-0.1, r"rate_cap=-0\.1: expected"),
+        (math.nan, "rate_cap=nan: expected"),
+        ("x", "rate_cap='x': expected"),
+        (True, "rate_cap=True: expected"),
     ],
 )
 def test_caps_that_are_refused(cap: Any, message: str) -> None:

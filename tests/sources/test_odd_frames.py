@@ -70,7 +70,7 @@ def test_sparse_columns_and_matrices_are_read() -> None:
 def test_a_column_of_several_types_matters_only_if_it_is_used() -> None:
     frame = pd.DataFrame({**BASE, "x": [1, "a"] * 20})
     assert piwo.evaluate(piwo.read(frame), Uniform(["a", "b"])).value == 0.5
-    with pytest.raises(piwo.UsageError, match="'x' has type struct<values of several types"):
+    with pytest.raises(piwo.UsageError, match="'x' has values of several types"):
         piwo.read(frame, context="x").features  # noqa: B018
 
 
@@ -154,3 +154,16 @@ def test_columns_of_mappings_and_frames_have_the_same_labels(values: Any, level:
     assert level in of_frame
     assert piwo.read({**BASE, "action": values}).actions.labels == of_frame
     assert piwo.Log.from_arrays(**{**BASE, "action": values}).actions.labels == of_frame
+
+
+def test_frames_without_rows_and_columns_of_several_types_are_named_as_that() -> None:
+    pd = pytest.importorskip("pandas")
+    empty = pd.DataFrame({"action": [], "reward": [], "propensity": []})
+    uniform = piwo.policies.Uniform(["a", "b"])
+    with pytest.raises(piwo.DataError, match="no rows in the data frame, expected at least one"):
+        piwo.evaluate(piwo.read(empty), uniform)
+    good = {"action": ["a", "b", "a"], "reward": [1, 0, 1], "propensity": [0.5] * 3}
+    for name, values in (("action", ["a", 1, "b"]), ("reward", [1, "x", 0])):
+        frame = pd.DataFrame({**good, name: values})
+        with pytest.raises(piwo.DataError, match=f"'{name}' has values of several types, exp"):
+            piwo.evaluate(piwo.read(frame), uniform)

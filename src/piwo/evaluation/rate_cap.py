@@ -11,7 +11,7 @@ import numpy as np
 
 from piwo import bounds
 from piwo.bounds.rate_cap import TESTED, rows_by_weight
-from piwo.checks import check_finite
+from piwo.checks import is_number
 from piwo.errors import DataError, UsageError
 from piwo.evaluation.record import SUSPICIOUS
 from piwo.intervals import Evidence, IntervalMethod
@@ -61,8 +61,6 @@ class RateCap:
         """
         if value is None:
             return None
-        check_finite("rate_cap", value)
-        value = float(value)
         what = argument("rate_cap", value)
         low, high = log.reward_range
         if log.columns.cost:
@@ -81,12 +79,12 @@ class RateCap:
                     f"{argument('interval', method.name)} is asymptotic; use "
                     f"{argument('interval', 'mixture')}"
                 )
-        if not low < value < high:
+        if not (is_number(value) and low < value < high):
             raise UsageError(
-                f"{what} is outside of the rewards' range; expected a mean reward between "
-                f"{low:g} and {high:g} that no context and action exceeds"
+                f"{what}: expected a mean reward between {low:g} and {high:g}, the ends of the "
+                "rewards' range, that no context and action exceeds"
             )
-        return cls(value, (value - low) / log.span)
+        return cls(float(value), (float(value) - low) / log.span)
 
     def applied(
         self,

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from piwo.checks import a_kind, shown
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
+from piwo.visible import type_text
 
 __all__ = ["Actions", "Label", "is_text", "label_array"]
 
@@ -52,13 +53,16 @@ def label_array(values: Any, column: str = "action") -> pa.Array:
         return array
     if is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
         return array.cast(pa.string())
+    if pa.types.is_floating(kind) and len(array) == array.null_count:
+        # pandas gives a column without rows, or without values, this type
+        return array.cast(pa.string())
     if pa.types.is_floating(kind):
         raise DataError(
             f"column {column!r} holds floating-point numbers, expected text or whole "
             "numbers; convert it yourself (to integer or to text), so that 1.75 "
             "cannot become 1"
         )
-    raise DataError(f"column {column!r} has type {kind}, expected text or whole numbers")
+    raise DataError(f"column {column!r} has {type_text(kind)}, expected text or whole numbers")
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -28,6 +28,7 @@ from piwo.logs.reader import Reader
 from piwo.messages import argument
 from piwo.sources.query import QuerySource
 from piwo.sources.source import Fragment, Source
+from piwo.visible import type_text
 
 __all__ = ["DEFAULT_ENCODING", "Encoding", "Missing", "context_kinds", "learn_features"]
 
@@ -232,7 +233,7 @@ def context_kinds(columns: Sequence[str], source: Source) -> dict[str, pa.DataTy
         kinds[name] = kind
         if not (is_number(kind) or _is_categorical(kind) or is_list(kind)):
             raise UsageError(
-                f"context column {name!r} has type {kind}, expected numbers, text or "
+                f"context column {name!r} has {type_text(kind)}, expected numbers, text or "
                 "lists of numbers"
             )
     return kinds

@@ -20,6 +20,7 @@ from piwo.messages import argument
 from piwo.sources.frames import is_frame, refuse_twice, to_table, unmasked
 from piwo.sources.query import ColumnType
 from piwo.sources.source import decoded
+from piwo.visible import type_text
 
 __all__ = [
     "MISSING_ADVICE",
@@ -239,7 +240,7 @@ def _numbers(values: pa.Array, column: str) -> npt.NDArray[np.float64]:
         return np.full(len(values), np.nan)
     if not is_number(values.type):
         raise DataError(
-            f"context column {column!r} has type {values.type}, expected numbers as "
+            f"context column {column!r} has {type_text(values.type)}, expected numbers as "
             "when it was first read"
         )
     if pa.types.is_boolean(values.type):
@@ -266,7 +267,9 @@ def list_matrix(
     # Lists without any entry have the null type.
     entry = getattr(kind, "value_type", pa.string())
     if not is_list(kind) or not (is_number(entry) or pa.types.is_null(entry)):
-        raise DataError(f"column {column!r} has type {kind}, expected lists of {size} numbers")
+        raise DataError(
+            f"column {column!r} has {type_text(kind)}, expected lists of {size} numbers"
+        )
     # Some versions of Arrow give a missing fixed-size list its length nevertheless.
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(values), -1)

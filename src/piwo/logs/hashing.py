@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import is_text
 from piwo.messages import argument
+from piwo.visible import type_text
 
 __all__ = ["check_hash_size", "hashed_places", "key_numbers", "scramble", "time_numbers", "uniform"]
 
@@ -103,7 +104,7 @@ def key_numbers(values: pa.Array, column: str, role: str = "key") -> npt.NDArray
             bits = np.where(whole, of_number.to_numpy().view(np.uint64), bits)
     else:
         raise DataError(
-            f"{role} column {column!r} has type {values.type}, expected whole numbers or "
+            f"{role} column {column!r} has {type_text(values.type)}, expected whole numbers or "
             "text; cast it first"
         )
     # 63 bits are a non-negative int64, as row numbers are.
@@ -151,7 +152,8 @@ def time_numbers(values: pa.Array, column: str) -> npt.NDArray[np.int64]:
         bits = (numbers + 0.0).view(np.int64)
         return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
     raise DataError(
-        f"time column {column!r} has type {kind}, expected times, dates or numbers; cast it first"
+        f"time column {column!r} has {type_text(kind)}, expected times, dates or numbers; cast it "
+        "first"
     )
 
 

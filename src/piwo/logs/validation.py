@@ -33,6 +33,7 @@ from piwo.logs.labeled import is_labeled, matrix_of_labels
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.messages import argument
 from piwo.sources.source import decoded
+from piwo.visible import type_text
 
 __all__ = [
     "TOLERANCE",
@@ -243,7 +244,7 @@ def _number(
     elif is_text(kind):
         values, wrong = _number_of_text(values.cast(pa.string()), name, findings)
     elif not (is_number(kind) or pa.types.is_null(kind)):
-        raise DataError(f"column {name!r} has type {kind}, expected numbers; cast it first")
+        raise DataError(f"column {name!r} has {type_text(kind)}, expected numbers; cast it first")
     real = values.cast(pa.float64(), safe=False)
     numbers = np.asarray(real.to_numpy(zero_copy_only=False), np.float64)
     # Minimum and maximum are NaN or infinite if any number is, and need no mask.

@@ -10,6 +10,7 @@ import pyarrow as pa
 from piwo.checks import a_kind
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
+from piwo.visible import MIXED
 
 __all__ = ["is_frame", "refuse_twice", "same_index", "to_table", "unmasked"]
 
@@ -119,7 +120,7 @@ def _pandas_column(values: Any) -> Any:
     try:
         return pa.Array.from_pandas(values)
     except (pa.ArrowException, TypeError, ValueError):
-        mixed = pa.struct([("values of several types", pa.null())])
+        mixed = pa.struct([(MIXED, pa.null())])
         return pa.nulls(len(values), mixed)
 
 
