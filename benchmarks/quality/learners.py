@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 import piwo
 from benchmarks.quality import peers
+from benchmarks.quality.six_members import six_members
 from benchmarks.quality.worlds import World
 
 __all__ = ["DEFAULT", "LEARNERS", "Choice", "Learner"]
@@ -101,6 +102,7 @@ LEARNERS: dict[str, Learner] = {
     "PIWOGrid()": Learner(_grid),
     "logistic, gamma sqrt(d/n)": Learner(_piwo(None, None, certificate=None)),
     "direct ridge": Learner(_piwo(None, piwo.oracles.Direct(), certificate=None)),
+    "guarded vote of six": Learner(six_members, rows=10_000, actions=50),
     "depth-2 tree on IX gains": Learner(peers.policy_tree, rows=100_000),
     "IPW learner of OBP": Learner(peers.ipw_learner, rows=100_000),
     "POEM": Learner(peers.poem, rows=100_000),

@@ -20,12 +20,14 @@ from piwo.logs.batch import Floats
 from piwo.oracles.softmax import SoftmaxObjective
 
 __all__ = [
+    "Codes",
     "doubly_robust",
     "installed",
     "ipw_learner",
     "offset_tree",
     "poem",
     "policy_tree",
+    "standardized",
     "vw",
     "vw_mtr",
 ]
@@ -38,7 +40,8 @@ def installed(library: str) -> bool:
     return find_spec(library) is not None
 
 
-def _standardized(world: World) -> tuple[Floats, Floats]:
+def standardized(world: World) -> tuple[Floats, Floats]:
+    """Return the contexts of the log and of the fresh rows, by the log's means and deviations."""
     center, scale = world.x.mean(axis=0), world.x.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     return (world.x - center) / scale, (world.fresh - center) / scale
@@ -51,7 +54,7 @@ def ipw_learner(world: World) -> Codes:
     """obp.policy.IPWLearner with its logistic regression: label A, weight R/p."""
     from sklearn.linear_model import LogisticRegression
 
-    x, fresh = _standardized(world)
+    x, fresh = standardized(world)
     kept = world.reward > 0
     actions = np.unique(world.action[kept])
     if len(actions) < 2:
@@ -68,7 +71,7 @@ def poem(world: World) -> Codes:
     The weight of the penalty is chosen by the clipped estimate on a quarter of the rows, as in the
     paper; then all rows are learned from. The most probable action is played.
     """
-    x, fresh = _standardized(world)
+    x, fresh = standardized(world)
     x, fresh = _with_one(x), _with_one(fresh)
     # the paper clips at the ratio of the 90th and the 10th percentile of the propensities
     low, high = np.quantile(world.propensity, [0.1, 0.9])
@@ -166,7 +169,7 @@ def vw(kind: str) -> Callable[[World], Codes]:
     """`--cb K` with one linear model of the costs for each action, 5 passes over the log."""
 
     def plays(world: World) -> Codes:
-        x, fresh = _standardized(world)
+        x, fresh = standardized(world)
         model = _workspace(f"--cb {world.actions} --cb_type {kind}")
         logged = zip(world.action, world.reward, world.propensity, _features(x), strict=True)
         lines = [f"{a + 1}:{-r:.6g}:{p:.6g} {text}" for a, r, p, text in logged]
@@ -180,7 +183,7 @@ def vw(kind: str) -> Callable[[World], Codes]:
 
 def vw_mtr(world: World) -> Codes:
     """`--cb_adf --cb_type mtr`: the action crossed with the context, 5 passes over the log."""
-    x, fresh = _standardized(world)
+    x, fresh = standardized(world)
     model = _workspace("--cb_adf --cb_type mtr --interactions xa")
     arms = [f"|a a{k}" for k in range(world.actions)]
     examples = []
@@ -247,7 +250,7 @@ def doubly_robust(world: World) -> Codes:
 
 
 def _fitted(made: Any, world: World) -> Codes:
-    x, fresh = _standardized(world)
+    x, fresh = standardized(world)
     coins = np.random.default_rng(world.seed).random(len(x)) < world.reward
     made.fit(x, world.action, coins.astype(np.float64), world.propensity)
     return np.asarray(made.predict(fresh), np.intp)
