@@ -58,11 +58,11 @@ HALVES = {
             "cancer": Shape(284, 2),
             "letter": Shape(10_000, 26),
             "bng-letter": Shape(500_000, 26),
-            "network-8": Shape(_UNLIMITED, 8),
-            "clusters-12": Shape(_UNLIMITED, 12),
-            "clusters-40": Shape(_UNLIMITED, 40),
+            "network-12": Shape(_UNLIMITED, 12),
+            "clusters-8": Shape(_UNLIMITED, 8),
+            "clusters-26": Shape(_UNLIMITED, 26),
         },
-        2000,
+        3000,
     ),
 }
 

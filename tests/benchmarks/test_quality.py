@@ -52,7 +52,7 @@ def test_each_data_set_meets_each_logger_and_kind_of_rewards():
 
 def test_all_sizes_are_run_on_request_where_the_data_suffice():
     assert {one.size for one in plan("choose", ["vowel"], full=True)} == {300, 1000}
-    sizes = {one.size for one in plan("confirm", ["network-8"], full=True)}
+    sizes = {one.size for one in plan("confirm", ["network-12"], full=True)}
     assert sizes == {300, 1000, 3000, 10_000, 100_000, 1_000_000}
     assert {one.size for one in plan("choose", ["digits"], only=[1000])} == {1000}
 

@@ -101,21 +101,22 @@ def test_few_rewards_are_no_sign():
 
 
 @pytest.mark.parametrize(
-    ("t", "rewards", "agreed", "elsewhere", "improves"),
+    ("t", "rewards", "agreed", "elsewhere", "sure", "improves"),
     [
-        ((1.1, 0.0, 0.0), 20, 10, 0.5, True),
-        ((0.9, 1.9, 3.4), 20, 10, 0.5, False),
-        ((0.9, 2.1, 0.0), 20, 10, 0.5, True),
-        ((0.9, 0.0, 3.6), 20, 10, 0.5, True),
-        ((9.0, 9.0, 9.0), 19, 19, 0.0, False),
-        ((9.0, 9.0, 9.0), 99, 9, 0.5, False),
-        ((-0.9, -2.0, -2.0), 20, 0, 0.8, True),
-        ((-1.1, -2.0, -2.0), 20, 0, 0.8, False),
-        ((-0.9, -2.0, -2.0), 20, 0, 0.7, False),
+        ((1.1, 0.0, 0.0), 20, 10, 0.5, 1.0, True),
+        ((0.9, 1.9, 3.4), 20, 10, 0.5, 0.1, False),
+        ((0.9, 2.1, 0.0), 20, 10, 0.5, 1.0, True),
+        ((0.9, 0.0, 3.6), 20, 10, 0.5, 1.0, True),
+        ((9.0, 9.0, 9.0), 19, 19, 0.0, 0.1, False),
+        ((9.0, 9.0, 9.0), 99, 9, 0.5, 0.1, False),
+        ((0.3, -2.0, -2.0), 20, 0, 0.8, 0.4, True),
+        ((0.2, -2.0, -2.0), 20, 0, 0.8, 0.4, False),
+        ((0.3, -2.0, -2.0), 20, 0, 0.7, 0.4, False),
+        ((0.3, -2.0, -2.0), 20, 0, 0.8, 0.5, False),
     ],
 )
-def test_when_a_vote_may_run(t, rewards, agreed, elsewhere, improves):
-    assert Signs(t, rewards, agreed, elsewhere).improves is improves
+def test_when_a_vote_may_run(t, rewards, agreed, elsewhere, sure, improves):
+    assert Signs(t, rewards, agreed, elsewhere, sure).improves is improves
 
 
 def test_signs_by_hand():
@@ -131,7 +132,7 @@ def test_signs_by_hand():
     assert made.t[0] == pytest.approx(terms.mean() / error)
     # (sum R)^2 / sum R^2
     assert (made.rewards, made.agreed) == pytest.approx((1.5**2 / 1.25, 1.0))
-    assert made.elsewhere == pytest.approx(1 / 3)
+    assert (made.elsewhere, made.sure) == pytest.approx((1 / 3, 0.5))
     # where the logger takes one action alone, a policy with the same actions gains nothing
     sure = piwo.Log.from_arrays(
         context=[[0.0]] * 4, action=[0] * 4, reward=[1, 1, 0, 0], propensity=[1.0] * 4

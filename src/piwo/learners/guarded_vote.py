@@ -67,8 +67,10 @@ _ADDED = 2
 """Rows that are added, on which the vote loses the highest reward."""
 _REWARDS, _REWARDS_AGREED = 20.0, 10.0
 """Fewest rewards of all rows, and of those on which a vote agrees with the logger."""
-_ELSEWHERE, _LEAST = 0.8, -1.0
-"""If so much of the reward is where a vote would act otherwise, this t suffices."""
+_ELSEWHERE, _LEAST = 0.8, 0.25
+"""If so much of the reward is where a vote would act otherwise, this t suffices,"""
+_SURE = 0.4
+"""and the mean propensity is not above this."""
 _LOSS = 0.005
 """Share of the mean reward that an imitation may lose."""
 _LOSS_ERRORS = 2.0
@@ -97,10 +99,11 @@ class GuardedVote(Learner):
     the logger explores, with less noise. Where it does not, y_c assumes that the actions of the
     vote earn c times the mean reward. The vote may run if t_c > T for one of (c, T) = (.5, 1),
     (.7, 2), (1, 3.5): the more is assumed, the more must be seen. If four fifths of the reward are
-    on rows on which the vote would act otherwise, the logger hardly knows what pays, and t_.5 > -1
-    suffices. In any case all rows must have at least 20 rewards, and those on which the vote agrees
-    with the logger 10, except in this last case; R counts as (sum R)^2 / sum R^2 rewards. Of two
-    votes that may run, the one with the higher t_.5 does.
+    on rows on which the vote would act otherwise, and the mean propensity is at most .4, the logger
+    hardly knows what pays, and t_.5 > .25 suffices. In any case all rows must have at least 20
+    rewards, and those on which the vote agrees with the logger 10, except in this last case; R
+    counts as (sum R)^2 / sum R^2 rewards. Of two votes that may run, the one with the higher t_.5
+    does.
 
     Otherwise nothing shows that a vote improves on the logger, and the logger stays. Its imitation,
     a softmax of linear scores fitted to the propensities of the logged actions, is the policy if it
@@ -274,7 +277,7 @@ class Signs:
     ...     context=[[0.0]] * 4, action=[0, 1] * 2, reward=[1, 0] * 2, propensity=[0.5] * 4
     ... )
     >>> Signs.of([piwo.policies.Constant(0, log.actions)], [log])  # doctest: +ELLIPSIS
-    Signs(t=(0.32..., 0.51..., 0.86...), rewards=2.0, agreed=2.0, elsewhere=0.0)
+    Signs(t=(0.32..., 0.51..., 0.86...), rewards=2.0, agreed=2.0, elsewhere=0.0, sure=0.5)
     """
 
     t: tuple[float, ...]
@@ -285,6 +288,8 @@ class Signs:
     """Likewise, of rows on which vote and logger agree."""
     elsewhere: float
     """The share of the reward on the other rows."""
+    sure: float
+    """The mean propensity of the logged actions."""
 
     @classmethod
     def of(cls, policies: Sequence[Policy], tests: Sequence[Log]) -> Signs:
@@ -299,15 +304,15 @@ class Signs:
             for batch in test.each_batch(context=True):
                 agrees = policy.logged(batch)
                 seen.append((batch, agrees, over_propensity(agrees, batch)))
-        # sums of s, s R, s R^2, and those of R and R^2 of rows that agree
-        sums = np.zeros(5)
+        # sums of s, s R, s R^2, those of R and R^2 of rows that agree, and of s mu
+        sums = np.zeros(6)
         for batch, agrees, _ in seen:
             r = batch.reward
-            for i, term in enumerate((np.ones(len(r)), r, r * r, agrees * r, agrees * r * r)):
-                sums[i] += batch.sampled(term).sum()
-        count, total, square, agreed, agreed_square = sums.tolist()
+            terms = [np.ones(len(r)), r, r * r, agrees * r, agrees * r * r, batch.propensity]
+            sums += [batch.sampled(term).sum() for term in terms]
+        count, total, square, agreed, agreed_square, sure = sums.tolist()
         if total == 0.0:
-            return cls((-math.inf,) * len(_HOPES), 0.0, 0.0, 1.0)
+            return cls((-math.inf,) * len(_HOPES), 0.0, 0.0, 1.0, 1.0)
         mean = total / count
         highest = max(float(batch.reward.max()) for batch, *_ in seen if len(batch))
         found = []
@@ -324,6 +329,7 @@ class Signs:
             total * total / square,
             agreed * agreed / max(agreed_square, 1e-300),
             1.0 - agreed / total,
+            sure / count,
         )
 
     @property
@@ -331,7 +337,8 @@ class Signs:
         """Whether the vote may run."""
         if self.rewards < _REWARDS:
             return False
-        if self.elsewhere >= _ELSEWHERE and self.t[0] > _LEAST:
+        unlike = self.elsewhere >= _ELSEWHERE and self.sure <= _SURE
+        if unlike and self.t[0] > _LEAST:
             return True
         seen = any(t > least for t, (_, least) in zip(self.t, _HOPES, strict=True))
         return seen and self.agreed >= _REWARDS_AGREED
