@@ -216,7 +216,7 @@ def test_rows_that_were_delivered_twice_are_counted_and_not_learned_from() -> No
     health = piwo.check(log)
     assert health.copies == pytest.approx(0.5)
     assert "copies" in {finding.kind for finding in health.findings}
-    with pytest.raises(piwo.UsageError, match=r"about 0\.5 of the rows are copies"):
+    with pytest.raises(piwo.UsageError, match=r"about 50 % of the rows are copies"):
         piwo.PIWO(oracle=Classifier(DecisionTreeClassifier())).fit(log)
     other = piwo.Log.from_arrays(
         **{name: x[:900] for name, x in twice(900).items()}, logger="fixed"

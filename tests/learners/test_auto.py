@@ -139,7 +139,7 @@ def test_the_figures_of_the_table_do_not_contradict_each_other(tail, behavior):
         "candidate",
         both,
         "less its error",
-        "better by at least",
+        "improvement, at least",
     ]
     for one in report.tried:
         assert one.facts["standing"] < one.facts["estimate"]

@@ -242,7 +242,7 @@ def _policy_table(found: Mapping[str, piwo.Evaluation]) -> list[str]:
         f"value ({method})",
         "lower",
         "upper",
-        "better by at least",
+        "improvement, at least",
         "ESS",
         "mean weight",
         "unsupported",

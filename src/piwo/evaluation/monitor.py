@@ -90,7 +90,7 @@ class Look(Record):
         if self.lower is not None:
             ends = f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)}"
         if self.improvement_lower is not None:
-            ends += f", better by at least {self.improvement_lower:.4g}"
+            ends += f", improvement at least {self.improvement_lower:.4g}"
         if self.lower is not None:
             ends += ", at all looks together"
         bets = f"({self.interval}, horizon {self.horizon})"

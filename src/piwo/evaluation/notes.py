@@ -121,10 +121,10 @@ def copies_note(share: float) -> Note:
     'copies'
     """
     return Note(
-        f"about {share:.2g} of the rows are copies of another row (context, action, reward, "
-        "propensity): events that were delivered or joined several times count several times, and "
-        "intervals are too narrow; read each event once, or name a unique id "
-        f"({argument('key')}), which refuses repeats",
+        f"about {100.0 * share:.2g} % of the rows are copies of another row (same context, action, "
+        "reward and propensity), as if events were delivered or joined twice: intervals are then "
+        f"too narrow; read each event once, or name a unique row id ({argument('key')}), so that "
+        "repeats are refused",
         kind="copies",
     )
 
@@ -178,8 +178,17 @@ def notes_on_rows(log: Log, found: PolicyResult, over_logger: bool) -> list[Note
         found: the results of a policy.
         over_logger: whether the certificate compares a policy with the logging policy.
 
-    >>> notes_on_rows.__name__
-    'notes_on_rows'
+    Piwo itself calls it: `piwo.certify(log, policies)[key].notes` begins with these notes.
+
+    >>> from piwo import Log, certify, policies
+    >>> log = Log.from_arrays(
+    ...     action=["a", "b"] * 9,
+    ...     reward=[1] * 18,
+    ...     propensity=[0.5] * 18,
+    ...     unit=[user // 2 for user in range(18)],
+    ... )
+    >>> certify(log, {0: policies.Logging()})[0].notes[0].kind
+    'by-unit'
     """
     notes = [*as_notes(log.propensity_caveats, "propensity-error")]
     if found.copied is not None:

@@ -49,7 +49,7 @@ _COLUMNS = {
     "candidate": "candidate",
     "estimate": "estimate",
     "standing": "less its error",
-    "improvement_lower": "better by at least",
+    "improvement_lower": "improvement, at least",
 }
 
 
