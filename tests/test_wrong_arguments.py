@@ -253,6 +253,15 @@ CALLS: dict[str, Call] = {
         fitted_oracle(oracles.DirectBoosting),
         {"alpha": 1.0, "steps": 2, "leaves": 3, "rate": 0.5, "least": 1},
     ),
+    "oracles.PolicyTree": (
+        fitted_oracle(oracles.PolicyTree),
+        {"depth": 1, "lookahead": 1, "bins": 4, "least": 1},
+    ),
+    "oracles.gain_blocks": (
+        lambda **given: list(oracles.gain_blocks(**given)),
+        {"log": LOG, "score": piwo.IX(0.1)},
+    ),
+    "gains": (piwo.gains, {"log": LOG, "score": piwo.IX(0.1)}),
     "oracles.Exhaustive": (fitted_oracle(oracles.Exhaustive), {"policies": [ONE, UNIFORM]}),
     "oracles.Ridge": (
         fitted_oracle(oracles.Ridge),

@@ -28,6 +28,7 @@ from piwo.estimators import estimate_propensities
 from piwo.evaluation import Evaluation, Monitor, Selection, compare, evaluate, select
 from piwo.health import Health, check
 from piwo.logs import Actions, Features, Log, read
+from piwo.oracles import gains
 from piwo.policies import load
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
@@ -83,6 +84,7 @@ __all__ = [
     "estimators",
     "evaluate",
     "evaluation",
+    "gains",
     "intervals",
     "load",
     "logs",

@@ -1,10 +1,12 @@
-"""Oracles: from gains to the policy that collects most of them."""
+"""Oracles: from gains to the policy that collects most of them; gains as a table for others."""
 
 from piwo.oracles.boosting import Boosting, DirectBoosting
 from piwo.oracles.classifier import Classifier
 from piwo.oracles.direct import Direct
 from piwo.oracles.exhaustive import Exhaustive
+from piwo.oracles.gain_table import GainBlock, gain_blocks, gains
 from piwo.oracles.oracle import Oracle
+from piwo.oracles.policy_tree import PolicyTree
 from piwo.oracles.ridge import Ridge
 from piwo.oracles.softmax import Softmax
 
@@ -14,7 +16,11 @@ __all__ = [
     "Direct",
     "DirectBoosting",
     "Exhaustive",
+    "GainBlock",
     "Oracle",
+    "PolicyTree",
     "Ridge",
     "Softmax",
+    "gain_blocks",
+    "gains",
 ]
