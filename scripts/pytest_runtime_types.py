@@ -15,6 +15,8 @@ from beartype.roar import BeartypeCallHintParamViolation
 COMPILED = (
     "piwo.bounds.kernels",
     "piwo.logs.kernels",
+    "piwo.oracles.kernels",
+    "piwo.oracles.tree_kernels",
     "piwo.policies.kernels",
     "piwo.reductions.bet_kernels",
     "piwo.reductions.kernels",

@@ -159,7 +159,7 @@ class PolicyTree(Oracle):
         def end(place: int, part: _Part, action: int) -> None:
             nodes[place][2] = float(part.names[action])
 
-        def divide(place: int, split: Whole) -> int:
+        def divide(place: int, split: list[int]) -> int:
             child = len(nodes)
             edge = table.edges[split[0], split[1]]
             nodes[place] = [float(split[0]), float(edge), float(child), 0.0]
@@ -191,7 +191,7 @@ class PolicyTree(Oracle):
                 end(leaf + 1, part, split[3])
         return np.array(nodes)
 
-    def _search(self, part: _Part, bins: npt.NDArray[np.int64], depth: int) -> Whole:
+    def _search(self, part: _Part, bins: npt.NDArray[np.int64], depth: int) -> list[list[int]]:
         """Return the best splits of root, left and right, (3, 4), of a tree of depth 1 or 2."""
         from piwo.oracles.tree_kernels import best_pair, best_split, sum_bins
 
@@ -211,7 +211,7 @@ class PolicyTree(Oracle):
             best_split(sums, sizes, bins, self.least, found[0])
             found[1:, 0] = -1
             found[1:, 2] = found[0, 2:]
-            return found
+            return list(found.tolist())
 
         def search(some: slice) -> tuple[int, int, Whole]:
             check_time(limit)
@@ -224,8 +224,8 @@ class PolicyTree(Oracle):
 
         every = _by_column(columns, (cells + sums.size * int(bins.max())) * columns, search)
         # max keeps the first of equal trees with as many splits
-        best: Whole = max(every, key=lambda one: one[:2])[2]
-        return best
+        best = max(every, key=lambda one: one[:2])[2]
+        return list(best.tolist())
 
 
 @dataclass(frozen=True)
