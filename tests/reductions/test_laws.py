@@ -52,6 +52,7 @@ from piwo.reductions.blocks import Partition
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.digest import LoggerDigest
 from piwo.reductions.improvement_sums import ImprovementSums
+from piwo.reductions.losses import Losses
 from piwo.reductions.pair_sums import PairSums
 from piwo.reductions.rate_cells import RateCells
 from piwo.reductions.repeats import Repeats
@@ -192,6 +193,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "folds": lambda: Folds(
         Gram((IX(0.1), PseudoLoss(0.1)), ACTIONS, np.zeros(WIDTH)), np.arange(10**6) % 3, 3
     ),
+    "of losses": lambda: Losses(PolicySums(Uniform(LABELS), IX(0.5))),
     "together": lambda: Joint(
         (Digest(), ActionTable(ACTIONS), PolicySums(Uniform(LABELS), IX(0.5)))
     ),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from piwo._version import __version__
+from piwo.evaluation.guardrails import GuardrailResult
 from piwo.evaluation.record import SUSPICIOUS, compared_with, rows_text
 from piwo.messages import argument, rendered
 from piwo.records import Rule, SavedRecord, is_time, maybe, number, one_of, text, whole
@@ -133,6 +134,10 @@ class Certificate(SavedRecord):
     log_rows: int = 0
     log_digest: str | None = None
     """Digest of action, reward, propensity and weight of the rows used, in any order."""
+    at_least: float | None = None
+    """The least value that was asked for beforehand: see `reaches`. None: none was."""
+    guardrails: tuple[GuardrailResult, ...] = ()
+    """Whether the policy that it certifies keeps within each guardrail."""
     version: str = __version__
     created: str = ""
     notes: tuple[str, ...] = ()
@@ -158,6 +163,33 @@ class Certificate(SavedRecord):
         return self.improvement_lower is not None and self.improvement_lower > 0
 
     @property
+    def reaches(self) -> bool | None:
+        """Whether the value is certified to be at least `at_least`; None if nothing was asked."""
+        if self.at_least is None:
+            return None
+        if self.propensity_p is not None and self.propensity_p < SUSPICIOUS:
+            return False
+        return self.value_lower is not None and self.value_lower >= self.at_least
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why a gate refuses the policy that it is stored with, in words; empty if it passes.
+
+        A gate asks for a certified improvement, for the least value if one was asked for, and that
+        no guardrail is certified to be broken. A guardrail that is "not certified harmless" does
+        not refuse.
+        """
+        found = []
+        if not self.certified:
+            found.append(f"not certified better than {self.over}")
+        if self.reaches is False:
+            found.append(f"its value is not certified to be at least {self.at_least:g}")
+        for one in self.guardrails:
+            if one.harmful:
+                found.append(str(one))
+        return tuple(found)
+
+    @property
     def over(self) -> str:
         """The baseline, in words."""
         return compared_with(self.baseline, self.logger)
@@ -177,6 +209,7 @@ class Certificate(SavedRecord):
             "baseline_value",
             "log_ratio",
             "parameter",
+            "at_least",
         )
         words = ("score", "oracle", "baseline", "about", "assumes")
         return {
@@ -200,6 +233,8 @@ class Certificate(SavedRecord):
     def today(cls, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a record of an earlier version as it would be written now."""
         made, kl = dict(record), record.get("kl")
+        kept = record.get("guardrails", ())
+        made["guardrails"] = tuple(GuardrailResult.of_record(one) for one in kept)
         negative = isinstance(kl, int | float) and -math.inf < kl < 0.0
         if negative and record.get("log_ratio") is None:
             # `log_ratio` was once saved as `kl`, and a divergence is never negative.
@@ -241,6 +276,11 @@ class Certificate(SavedRecord):
             f"  weights      {self._weights}",
             f"  rests on     {rows} {size}, {self.paid_for}",
         ]
+        if self.at_least is not None:
+            reached = "reached" if self.reaches else "not reached"
+            lines.append(f"  required     value at least {self.at_least:g}: {reached}")
+        for one in self.guardrails:
+            lines.append(f"  guardrail    {one}")
         # What was not declared is assumed, and readers should see that.
         if self.logger == ASSUMED_FIXED:
             lines.append(f"  assumes      {assumed_fixed()}")

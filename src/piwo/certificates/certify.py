@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
 from piwo import bounds
@@ -16,10 +16,18 @@ from piwo.certificates.series import (
     used_before_note,
     withheld,
 )
-from piwo.checks import check_kind, shown
+from piwo.certificates.terms import check_facts, check_terms
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
+from piwo.evaluation.guarded import bounds_under
+from piwo.evaluation.guardrails import (
+    Guardrail,
+    GuardrailResult,
+    guardrails_of,
+    share_of_delta,
+    shared_note,
+)
 from piwo.evaluation.learning_logger import as_learning_if_seen
 from piwo.evaluation.notes import notes_on_rows
 from piwo.evaluation.provenance import Overlap, overlaps
@@ -39,10 +47,13 @@ from piwo.records import now
 from piwo.reductions import Digest, Joint, MomentState
 from piwo.reductions.reduce import reduce
 
-__all__ = ["CertificateRequest", "PolicyClass", "certify", "check_declared"]
-
-
-_FIELDS = frozenset(x.name for x in fields(Certificate))
+__all__ = [
+    "CertificateRequest",
+    "PolicyClass",
+    "certify",
+    "check_declared",
+    "guardrail_results",
+]
 
 
 @runtime_checkable
@@ -76,6 +87,8 @@ def certify(
     earlier: int | Certificate = 0,
     series: bool = False,
     horizon: bounds.Horizon = None,
+    at_least: float | None = None,
+    guardrail: Any = None,
     facts: Mapping[str, Any] | None = None,
 ) -> dict[Any, Certificate]:
     """Return certificates of several policies on one log, which hold jointly.
@@ -116,6 +129,12 @@ def certify(
             last one.
         horizon: None for one look at these rows; if the log grows and is certified again, a number
             of rows, or "universal", declared before the first look (docs/adaptive.md).
+        at_least: the least value that a policy must have, fixed beforehand: see
+            `Certificate.reaches`.
+        guardrail: a limit on the mean of another outcome, such as "complaints<=.01" or
+            "complaints<=logger+.005" (`piwo.evaluation.Guardrail`), or several of them; the log
+            declares the column (`outcomes=["complaints"]`). delta is shared equally by the value
+            (with the improvement) and each guardrail, so that all statements hold jointly.
         facts: further fields of `Certificate` to record.
 
     Returns:
@@ -137,10 +156,13 @@ def certify(
     >>> certify(log, {0: piwo.policies.Constant("a", log.actions)})[0].certified
     True
     """
+    guards = guardrails_of(guardrail, log, baseline is not None)
+    check_terms(at_least, guards, log, series, earlier)
+    share = share_of_delta(delta, guards)
     request = CertificateRequest.of(
         log,
         policies,
-        delta=delta,
+        delta=share,
         within=within,
         baseline=baseline,
         interval=interval,
@@ -154,7 +176,76 @@ def certify(
     )
     with request.request.naming_policies():
         states = reduce(request.log, request.sums)
-    return request.finish(states)
+    made = request.finish(states)
+    if at_least is not None:
+        made = {key: replace(one, at_least=float(at_least)) for key, one in made.items()}
+    if not guards:
+        return made
+    kept = guardrail_results(
+        guards,
+        log,
+        policies,
+        delta=share,
+        within=within,
+        baseline=baseline,
+        interval=interval,
+        shares=shares,
+        earlier=earlier_count(earlier),
+        horizon=horizon,
+    )
+    note = shared_note(delta, guards)
+    for key, one in made.items():
+        made[key] = replace(one, guardrails=kept[key], notes=(*one.notes, note))
+    return made
+
+
+def guardrail_results(
+    guards: Sequence[Guardrail],
+    log: Log,
+    policies: Mapping[Any, Policy],
+    *,
+    delta: float,
+    within: PolicyClass | None = None,
+    baseline: Any = None,
+    interval: str = "auto",
+    shares: Mapping[Any, float] | None = None,
+    earlier: int = 0,
+    horizon: bounds.Horizon = None,
+    provenance: bool = True,
+) -> dict[Any, tuple[GuardrailResult, ...]]:
+    """Return key -> the result of each guardrail; one pass over the log for each.
+
+    Args:
+        guards: the limits.
+        log: the rows.
+        policies: see `certify`.
+        delta: error probability of each answer, for all policies together.
+        within: see `certify`.
+        baseline: see `certify`.
+        interval: see `certify`.
+        shares: see `certify`.
+        earlier: how many candidates were certified on these rows before.
+        horizon: see `certify`.
+        provenance: see `CertificateRequest.of`.
+    """
+    each: dict[Any, tuple[GuardrailResult, ...]] = dict.fromkeys(policies, ())
+    for guard in guards:
+        asked = CertificateRequest.of(
+            guard.view(log),
+            policies,
+            delta=delta,
+            within=within,
+            baseline=baseline if guard.over == "baseline" else None,
+            interval=interval,
+            shares=shares,
+            earlier=earlier,
+            horizon=horizon,
+            provenance=provenance,
+        )
+        found = bounds_under(guard, asked.request)
+        for key, same in asked.same_as.items():
+            each[key] = (*each[key], found[same])
+    return each
 
 
 @dataclass(frozen=True)
@@ -222,7 +313,7 @@ class CertificateRequest:
         log.require_provable("no certificate is valid")
         same_as = _same_as(policies)
         distinct = {key: policies[key] for key in same_as.values()}
-        _check_facts(facts)
+        check_facts(facts)
         series_call = call_of_series(earlier, series, within, delta)
         if within is not None:
             check_declared(within, distinct)
@@ -421,15 +512,6 @@ def _check_baseline(log: Log, baseline: Baseline) -> None:
             f"the baseline was learned from part of this log ({overlap.how}), and must be fixed "
             "before; certify on rows that it was not learned from"
         )
-
-
-def _check_facts(facts: Any) -> None:
-    check_kind("facts", facts, (Mapping, type(None)))
-    for name in facts or ():
-        if name not in _FIELDS:
-            raise UsageError(
-                f"{argument('facts')} names {shown(name)}, which is not a field of Certificate"
-            )
 
 
 def _check_inferred_actions(request: Request, held_out: bool) -> None:

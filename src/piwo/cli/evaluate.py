@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import piwo
+from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
 from piwo.cli.log_options import (
     DEFAULT_COLUMNS,
@@ -33,6 +34,7 @@ from piwo.cli.shared_options import (
     horizon_of,
     named_policy,
 )
+from piwo.cli.terms import NO_TERMS, TermOptions
 from piwo.errors import UsageError, warn
 from piwo.evaluation.record import cap_text, notes_together
 from piwo.intervals import interval_named
@@ -62,6 +64,7 @@ def evaluate(
         ),
     ] = False,
     baseline: BaselineOption = None,
+    terms: TermOptions = NO_TERMS,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = DEFAULT_COLUMNS,
     estimate: EstimateOptions = DEFAULT_ESTIMATE,
@@ -69,16 +72,20 @@ def evaluate(
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Estimate each policy's value with a confidence interval."""
+    terms.require_gate(gate)
     if gate:
         columns.check_gate()
-    rows, found = evaluated(log, policies.named(), policies, columns, estimate, baseline)
+    rows, found = evaluated(log, policies.named(), policies, columns, estimate, baseline, terms)
     first = next(iter(found.values()))
     lines = _report(rows, found, _log_name(rows, log, columns.where))
-    refused: list[str] = []
+    refused: dict[str, list[str]] = {}
+    result = None
     if gate:
         # A baseline that is evaluated as well is not better than itself.
-        refused = [x for x, one in found.items() if x != baseline and not _certified(one)]
-        lines.append(visible(_gate_result(refused, first.over, baseline in found)))
+        judged = {name: one for name, one in found.items() if name != baseline}
+        refused = _refusals(judged, terms.at_least)
+        lines += map(visible, _gate_lines(refused, found, terms, baseline))
+        result = {"passed": not refused, "at_least": terms.at_least, "refused": refused}
     selection = _selection(found)
     chosen = None
     if selection is not None:
@@ -89,6 +96,7 @@ def evaluate(
             "log": log_facts(rows, first.rows),
             "policies": records(found),
             "selection": chosen,
+            "gate": result,
             "notes": [_joint_claim(found, rows.assumption)],
         },
         code=int(bool(refused)),
@@ -116,6 +124,7 @@ def evaluated(
     columns: LogOptions,
     estimate: EstimateOptions,
     baseline: str | None = None,
+    terms: TermOptions = NO_TERMS,
 ) -> tuple[piwo.Log, dict[str, piwo.Evaluation]]:
     """Return the log, and the evaluations by the names of the policies.
 
@@ -126,6 +135,7 @@ def evaluated(
         columns: the options of the log.
         estimate: the options of the estimates.
         baseline: the word for the policy to compare with; None: the logging policy.
+        terms: the least value and the guardrails.
     """
     gamma = gamma_of(estimate.gamma)
     if isinstance(gamma, tuple):
@@ -140,7 +150,9 @@ def evaluated(
     context: dict[str, None] = {}
     for policy in known.values():
         context |= dict.fromkeys(policy.columns)
-    log = columns.read(paths, policies.columns, context=tuple(context))
+    log = columns.read(paths, policies.columns, context=tuple(context), outcomes=terms.columns)
+    if terms.at_least is not None:
+        check_at_least(terms.at_least, log)
     compared_with = None
     if baseline is not None:
         compared_with = known[baseline].make(log.actions)
@@ -152,6 +164,7 @@ def evaluated(
         interval=estimate.interval,
         q=model,
         baseline=compared_with,
+        guardrail=terms.guardrail,
         delta=estimate.delta,
         rate_cap=estimate.rate_cap,
         horizon=horizon_of(estimate.horizon),
@@ -180,19 +193,60 @@ def _certified(one: piwo.Evaluation) -> bool:
     return one.improvement_lower is not None and one.improvement_lower > 0
 
 
-def _gate_result(refused: list[str], over: str, exempt: bool) -> str:
-    """Return the result of the gate, as one line.
+def _refusals(found: Mapping[str, piwo.Evaluation], at_least: float | None) -> dict[str, list[str]]:
+    """Return name -> why the gate refuses a policy; those that pass are left out.
 
     Args:
-        refused: names of the policies that are not certified better.
-        over: what they are compared with.
-        exempt: whether that is itself one of the policies.
+        found: the evaluations.
+        at_least: the least value that must be certified; None: none was asked for.
     """
-    if refused:
-        return f"gate: not certified better than {over}: {', '.join(refused)}"
-    if exempt:
-        return f"gate: passed ({over} itself is exempt)"
-    return "gate: passed"
+    refused = {}
+    for name, one in found.items():
+        why = []
+        if not _certified(one):
+            why.append(f"not certified better than {one.over}")
+        if at_least is not None and not _reaches(one, at_least):
+            why.append(f"not certified to be worth at least {at_least:g}")
+        why += [str(each) for each in one.guardrails if each.harmful]
+        if why:
+            refused[name] = why
+    return refused
+
+
+def _reaches(one: piwo.Evaluation, at_least: float) -> bool:
+    """Whether a policy is certified to be worth at least this."""
+    return one.bounds_hold and one.lower is not None and one.lower >= at_least
+
+
+def _gate_lines(
+    refused: Mapping[str, list[str]],
+    found: Mapping[str, piwo.Evaluation],
+    terms: TermOptions,
+    baseline: str | None,
+) -> list[str]:
+    """Return the result of the gate: one line, or one for each reason.
+
+    Args:
+        refused: see `_refusals`.
+        found: the evaluations.
+        terms: what was asked for.
+        baseline: what they are compared with, as it was typed.
+    """
+    reasons: dict[str, list[str]] = {}
+    for name, why in refused.items():
+        for one in why:
+            reasons.setdefault(one, []).append(name)
+    if reasons:
+        return [f"gate: {why}: {', '.join(names)}" for why, names in reasons.items()]
+    passed = "gate: passed"
+    if terms.at_least is not None:
+        passed += f", worth at least {terms.at_least:g}"
+    if baseline is not None and baseline in found:
+        passed += f" ({found[baseline].over} itself is exempt)"
+    unproved = []
+    for name, evaluation in found.items():
+        unproved += [f"{name}: {each}" for each in evaluation.guardrails if each.answer == "open"]
+    return [passed, *(f"gate: {one}" for one in unproved)]
 
 
 def _log_name(log: piwo.Log, paths: list[str], where: str | None) -> str:
@@ -227,6 +281,8 @@ def _report(log: piwo.Log, found: Mapping[str, piwo.Evaluation], name: str) -> l
     selection = _selection(found)
     if selection is not None:
         lines += map(visible, selection.lines())
+    for name_of_policy, one in found.items():
+        lines += [visible(f"guardrail of {name_of_policy}: {each}") for each in one.guardrails]
     for note in notes_together(list(found.values())):
         lines.append(f"note: {visible(note)}")
     return lines

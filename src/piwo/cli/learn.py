@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+import piwo
 from piwo.certificates.certificate import Certificate
+from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
-from piwo.cli.learn_options import DEFAULT_LEARNING, LearnOptions
+from piwo.cli.learn_options import DEFAULT_LEARNING, POSTERIORS, Learner, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
@@ -19,7 +22,10 @@ from piwo.cli.shared_options import (
     OutputOptions,
     RunOptions,
 )
+from piwo.cli.terms import NO_TERMS, TermOptions
 from piwo.errors import UsageError
+from piwo.evaluation.guardrails import guardrails_of, share_of_delta, shared_note
+from piwo.learners.guardrails import guardrails_of_learned
 from piwo.learners.report import CandidateReport, LearningReport
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
@@ -44,21 +50,22 @@ def learn(
         ),
     ] = False,
     learning: LearnOptions = DEFAULT_LEARNING,
+    terms: TermOptions = NO_TERMS,
     columns: LogOptions = DEFAULT_COLUMNS,
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Learn a policy, certify it on held-out rows, and save both."""
+    terms.require_gate(gate)
     if gate:
         columns.check_gate()
-    rows = columns.read(log)
+    rows = columns.read(log, outcomes=terms.columns)
     oracle = learning.chosen_oracle(math.isfinite(rows.reward_range[1]))
     learner = learning.learner(rows, gate)
     if not rows.columns.context:
         raise UsageError(f"the {oracle} oracle needs context; name it: --context 'user_*,hour'")
 
-    certificate = learner.fit(rows).certificate_
-    assert certificate is not None
+    certificate = _certified(learner, oracle, rows, terms, gate)
     report, facts = learner.describe(), log_facts(rows, certificate.log_rows)
     # What `piwo policy show` prints of the training.
     training = {
@@ -76,13 +83,21 @@ def learn(
         "propensities": facts["propensities"],
     }
     metadata = {"certificate": certificate.to_dict(), "training": training}
-    refused = gate and (report.in_sample or not certificate.certified)
+    refused = gate and (report.in_sample or bool(certificate.refusals))
     # The policy that runs today may be in this file: a refused one must not replace it.
     kept_old = refused and out.exists()
     if not kept_old:
         learner.policy_.save(out, metadata=metadata)
     saved = _saved_line(out, certificate, report.stays)
     closing = _closing_lines(out, log[0], learner.policy_, saved, refused, kept_old)
+    result = None
+    if gate:
+        closing = [*_gate_lines(certificate, terms, refused), *closing]
+        result = {
+            "passed": not refused,
+            "at_least": terms.at_least,
+            "refused": list(certificate.refusals),
+        }
     return Answer(
         text="\n".join([*_report_lines(report, certificate), *closing]),
         document={
@@ -91,10 +106,65 @@ def learn(
             "saved": not kept_old,
             **metadata,
             "path": _candidate_records(report),
+            "gate": result,
             "notes": list(certificate.notes),
         },
         code=int(refused),
     )
+
+
+def _certified(
+    learner: Learner, oracle: str, log: piwo.Log, terms: TermOptions, gate: bool
+) -> Certificate:
+    """Return the certificate of what a learner learns, with the results of the terms.
+
+    Args:
+        learner: not fitted yet.
+        oracle: its name, as typed.
+        log: the rows.
+        terms: the least value and the guardrails.
+        gate: whether only a certified policy may be saved.
+    """
+    if terms.at_least is not None:
+        check_at_least(terms.at_least, log)
+    baseline = learner.get_params().get("incumbent")
+    guards = guardrails_of(terms.guardrail, log, baseline is not None)
+    if guards and oracle in POSTERIORS:
+        raise UsageError(
+            f"--guardrail got {str(guards[0])!r}, which takes a policy certified on held-out rows "
+            f"alone; use another --oracle than {' and '.join(POSTERIORS)}"
+        )
+    if guards and not gate:
+        raise UsageError(
+            f"--guardrail got {str(guards[0])!r} without --gate, which asks for it; add --gate"
+        )
+    delta = learner.delta
+    if guards:
+        learner.set_params(delta=share_of_delta(delta, guards))
+        # The rows are split again, so they must have the same numbers in both splits.
+        log = log.in_fixed_order(learner.tail or log.logger == "learning")
+    certificate = learner.fit(log).certificate_
+    assert certificate is not None
+    if terms.at_least is not None:
+        certificate = replace(certificate, at_least=terms.at_least)
+    if guards and certificate.about is None and certificate.split is not None:
+        kept = guardrails_of_learned(guards, log, learner.policy_, certificate, baseline)
+        notes = (*certificate.notes, shared_note(delta, guards))
+        certificate = replace(certificate, guardrails=kept, notes=notes)
+    return certificate
+
+
+def _gate_lines(certificate: Certificate, terms: TermOptions, refused: bool) -> list[str]:
+    """Return the result of the gate, if more was asked for than an improvement."""
+    if terms.at_least is None and not terms.guardrail:
+        return []
+    if refused:
+        return [visible(f"gate: {why}") for why in certificate.refusals]
+    passed = "gate: passed"
+    if terms.at_least is not None:
+        passed += f", worth at least {terms.at_least:g}"
+    unproved = [str(one) for one in certificate.guardrails if one.answer == "open"]
+    return [passed, *(visible(f"gate: {one}") for one in unproved)]
 
 
 def _closing_lines(

@@ -172,6 +172,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
         paths: Sequence[str],
         policy_columns: Sequence[str] = (),
         context: Sequence[str] = (),
+        outcomes: Sequence[str] = (),
     ) -> piwo.Log:
         """Return the log, with the declared error bound of its propensities.
 
@@ -179,6 +180,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
             paths: the words for LOG.
             policy_columns: columns with the probabilities of policies.
             context: context columns to read if --context names none.
+            outcomes: columns of outcomes that guardrails name, besides those of --outcomes.
 
         Raises:
             UsageError: for a column without a name.
@@ -189,6 +191,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
                 raise UsageError(f"{argument(name)} got '', expected the name of a column")
         given["context"] = comma_list(self.context) or list(context)
         given["policy_columns"] = list(policy_columns)
+        given["outcomes"] = list(dict.fromkeys([*comma_list(self.outcomes), *outcomes]))
         source: str | list[str] = list(paths)
         if len(paths) == 1:
             source = paths[0]

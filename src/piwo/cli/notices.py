@@ -32,11 +32,19 @@ def _options() -> Mapping[str, str]:
     from piwo.cli.learn_options import LearnOptions
     from piwo.cli.log_options import LogOptions
     from piwo.cli.shared_options import EstimateOptions, PolicyOptions, RunOptions
+    from piwo.cli.terms import TermOptions
     from piwo.scores import SCORES
 
     # Scores call their parameter lam, beta, threshold, ...; the command calls each --gamma.
     found = {str(kind.parameter): "--gamma" for kind in SCORES.values()}
-    classes = (LogOptions, EstimateOptions, LearnOptions, PolicyOptions, RunOptions)
+    classes = (
+        LogOptions,
+        EstimateOptions,
+        LearnOptions,
+        PolicyOptions,
+        RunOptions,
+        TermOptions,
+    )
     for options in classes:
         for one in fields(options):
             found[one.name] = "--" + one.name.replace("_", "-")

@@ -2,6 +2,7 @@
 
 from piwo.evaluation.coverage import CoverageEstimate, coverage
 from piwo.evaluation.evaluate import compare, evaluate
+from piwo.evaluation.guardrails import Guardrail, GuardrailResult
 from piwo.evaluation.monitor import Look, Monitor
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.select import Selection, select
@@ -9,6 +10,8 @@ from piwo.evaluation.select import Selection, select
 __all__ = [
     "CoverageEstimate",
     "Evaluation",
+    "Guardrail",
+    "GuardrailResult",
     "Look",
     "Monitor",
     "Selection",

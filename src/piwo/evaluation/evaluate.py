@@ -10,6 +10,13 @@ from typing import Any
 from piwo import bounds
 from piwo.checks import check_finite
 from piwo.errors import UsageError
+from piwo.evaluation.guarded import bounds_under
+from piwo.evaluation.guardrails import (
+    GuardrailResult,
+    guardrails_of,
+    share_of_delta,
+    shared_note,
+)
 from piwo.evaluation.learning_logger import as_learning_if_seen
 from piwo.evaluation.notes import notes_of
 from piwo.evaluation.record import Evaluation
@@ -35,6 +42,7 @@ def evaluate(
     interval: str = "auto",
     q: Any = None,
     baseline: Any = None,
+    guardrail: Any = None,
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
@@ -72,6 +80,11 @@ def evaluate(
             `piwo.estimators.doubly_robust`. Refused if no policy's interval can use it.
         baseline: what `improvement_lower` is over: a policy fixed before this log was looked at,
             such as the one that runs today; None: the logging policy.
+        guardrail: a limit on the mean of another outcome under the policy, such as
+            "complaints<=.01" or "complaints<=logger+.005" (`piwo.evaluation.Guardrail`); or several
+            of them. The log declares the column (`outcomes=["complaints"]`). delta is then shared
+            equally by the value (with the improvement) and each guardrail, so that all statements
+            hold jointly; each guardrail takes one more pass.
         delta: error probability of the interval, both sides together.
         propensity_factor: the true propensities are at most this times the logged ones
             (`Log.with_propensity_error`); at least 1.
@@ -119,6 +132,7 @@ def evaluate(
         interval=interval,
         q=q,
         baseline=baseline,
+        guardrail=guardrail,
         delta=delta,
         propensity_factor=propensity_factor,
         sensitivity=sensitivity,
@@ -140,6 +154,7 @@ def compare(
     interval: str = "auto",
     q: Any = None,
     baseline: Any = None,
+    guardrail: Any = None,
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
@@ -163,6 +178,7 @@ def compare(
         interval: see `evaluate`.
         q: see `evaluate`.
         baseline: see `evaluate`; or the name of one of the policies.
+        guardrail: see `evaluate`.
         delta: joint error probability of all intervals.
         propensity_factor: see `evaluate`.
         sensitivity: see `evaluate`.
@@ -184,6 +200,8 @@ def compare(
     """
     check_named(log, policies)
     method = interval_named(interval)
+    guards = guardrails_of(guardrail, log, baseline is not None)
+    share = share_of_delta(delta, guards)
     request = Request.of(
         log,
         policies,
@@ -192,7 +210,7 @@ def compare(
         gamma=gamma,
         q=q,
         baseline=baseline,
-        delta=delta,
+        delta=share,
         propensity_factor=propensity_factor,
         sensitivity=sensitivity,
         rate_cap=rate_cap,
@@ -208,7 +226,33 @@ def compare(
     result = request.finish(states)
     known = {name: one.unsupported for name, one in result.policies.items()}
     masses = unsupported_masses(request.log, request.policies, result.never_logged, known)
-    return {name: _evaluation(request, result, name, mass, unit) for name, mass in masses.items()}
+    found = {name: _evaluation(request, result, name, mass, unit) for name, mass in masses.items()}
+    if not guards:
+        return found
+    # Intervals that are approximations, or have no lower bound of their own, certify nothing.
+    if not method.certifies:
+        method = interval_named("auto")
+    for guard in guards:
+        asked = Request.of(
+            guard.view(log),
+            policies,
+            method=method,
+            baseline=baseline if guard.over == "baseline" else None,
+            delta=share,
+            propensity_factor=propensity_factor,
+            sensitivity=sensitivity,
+            horizon=horizon,
+            one_sided=True,
+        )
+        for name, one in bounds_under(guard, asked).items():
+            found[name] = _guarded(found[name], one)
+    note = shared_note(delta, guards)
+    return {name: replace(one, notes=(*one.notes, note)) for name, one in found.items()}
+
+
+def _guarded(one: Evaluation, result: GuardrailResult) -> Evaluation:
+    """Return an evaluation with the result of one more guardrail."""
+    return replace(one, guardrails=(*one.guardrails, result))
 
 
 def _evaluation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from piwo.evaluation.guardrails import GuardrailResult
 from piwo.messages import Note
 from piwo.records import Record
 from piwo.visible import visible, visible_lines
@@ -124,6 +125,8 @@ class Evaluation(Record):
     no_interval: Note | None = None
     """Why there is no interval, and no other bound; None if there is one. Its `kind` is "in-sample"
     if the policy was learned from these rows."""
+    guardrails: tuple[GuardrailResult, ...] = ()
+    """Whether the policy keeps within each guardrail."""
     notes: tuple[Note, ...] = ()
     """What a reader must know, the most important first."""
 
@@ -152,7 +155,8 @@ class Evaluation(Record):
         if self.no_interval is not None:
             said = self.no_interval.kind
         notes = [f"  note: {note}" for note in self.notes if note.kind != said]
-        return visible_lines([line, *notes])
+        guards = [f"  guardrail: {one}" for one in self.guardrails]
+        return visible_lines([line, *guards, *notes])
 
     @property
     def _interval(self) -> str:

@@ -103,6 +103,15 @@ class UnloggedRoles(TypedDict, total=False):
             holds="several columns",
         ),
     ]
+    outcomes: Annotated[
+        str | Sequence[str],
+        Role(
+            "columns of other outcomes, such as complaints, for guardrails",
+            detail="globs of the context leave them out, as they are unknown at the decision",
+            label="outcome",
+            holds="several columns",
+        ),
+    ]
     key: Annotated[
         str | None,
         Role(
@@ -333,6 +342,7 @@ class Columns:
     context: tuple[str, ...] = ()
     weight: str | None = None
     policies: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
     cost: bool = False
     key: str | None = None
     unit: str | None = None
@@ -413,7 +423,7 @@ class Columns:
 
     def scalars(self) -> tuple[str, ...]:
         """Return the columns with one value a row, but for context columns."""
-        names = [self.action, *self.numbers().values(), *self.policies]
+        names = [self.action, *self.numbers().values(), *self.policies, *self.outcomes]
         names += [name for name in (self.key, self.unit, self.time) if name is not None]
         return tuple(names)
 
@@ -453,7 +463,8 @@ class Columns:
                 f"column {clash[0]!r} is context and has another role too; leave it "
                 "out of the context"
             )
-        context = tuple(x for x in context if x not in names and x not in self.policies)
+        outcomes = self._outcomes_in(available, names)
+        context = tuple(x for x in context if x not in (*names, *self.policies, *outcomes))
         policies = match_names(self.policies, available, _label("policy_columns"))
         taken = next((x for x in policies if x in names and x != self.propensity), None)
         if taken is not None:
@@ -461,7 +472,19 @@ class Columns:
                 f"column {taken!r} is a target policy and has another role too, "
                 "expected a column of probabilities of the logged action"
             )
-        return replace(self, context=context, policies=policies)
+        return replace(self, context=context, policies=policies, outcomes=outcomes)
+
+    def _outcomes_in(self, available: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
+        """Return the columns of outcomes, of which none may have another role."""
+        outcomes = match_names(self.outcomes, available, _label("outcomes"))
+        others = {*taken, *self.policies, *self.context}
+        for name in outcomes:
+            if name in others or name in (self.key, self.unit, self.time):
+                raise UsageError(
+                    f"column {name!r} is an outcome ({argument('outcomes')}) and has another role "
+                    "too, expected a column that is only that"
+                )
+        return outcomes
 
     def _check_own(
         self,

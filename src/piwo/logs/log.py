@@ -216,6 +216,7 @@ class Log:
         reward: Any,
         context: Any = None,
         policies: Mapping[str, Any] | None = None,
+        outcomes: Mapping[str, Any] | None = None,
         actions: Any = None,
         reward_range: tuple[float, float] = (0.0, 1.0),
         behavior: Behavior | None = None,
@@ -233,6 +234,7 @@ class Log:
             reward: (n,) rewards.
             context: (n, d) array, or a data frame.
             policies: name -> (n,) pi(A_t | X_t) of target policies.
+            outcomes: name -> (n,) other outcomes, for guardrails.
             actions: the action list; None: the sorted distinct labels.
             reward_range: the declared (lo, hi).
             behavior: a policy object whose `probabilities(X)` are mu(. | X).
@@ -263,7 +265,7 @@ class Log:
             "logger": logger,
         }
         given = {"action": action, "reward": reward, **arrays}
-        return log_of_arrays(given, context, policies or {}, actions, options)
+        return log_of_arrays(given, context, policies or {}, outcomes or {}, actions, options)
 
     # --- what it is
 

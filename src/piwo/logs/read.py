@@ -143,7 +143,7 @@ def _decided(where: str | None, columns: Columns, available: Sequence[str]) -> t
     if where is None:
         return ()
     own = columns.resolve(available)
-    decided = [own.action, *own.numbers().values(), *own.policies]
+    decided = [own.action, *own.numbers().values(), *own.policies, *own.outcomes]
     if own.propensities is not None:
         decided.append(own.propensities)
     return mentioned(condition(where), decided)
@@ -237,6 +237,7 @@ def log_of_arrays(
     given: Mapping[str, Any],
     context: Any,
     policies: Mapping[str, Any],
+    outcomes: Mapping[str, Any],
     actions: Any,
     options: Mapping[str, Any],
 ) -> Log:
@@ -246,9 +247,14 @@ def log_of_arrays(
             f"{argument('policies')} is {a_kind(policies)}, expected a "
             "mapping from name to probabilities"
         )
+    if not isinstance(outcomes, Mapping):
+        raise UsageError(
+            f"{argument('outcomes')} is {a_kind(outcomes)}, expected a mapping from name to values"
+        )
     _refuse_taken("policy", policies, ARRAYS, "a role")
+    _refuse_taken("outcome", outcomes, [*ARRAYS, *given, *policies], "a role or a policy")
     present = {name: values for name, values in given.items() if values is not None}
-    indexed = {**present, **policies}
+    indexed = {**present, **policies, **outcomes}
     if context is not None:
         indexed["context"] = context
     same_index(indexed)
@@ -257,17 +263,18 @@ def log_of_arrays(
         known = Actions(actions)
     if "propensities" in present:
         present["propensities"] = _vector_columns(present["propensities"], known)
-    table: dict[Any, Any] = {**present, **policies}
+    table: dict[Any, Any] = {**present, **policies, **outcomes}
     extra: dict[str, Any] = {}
     if context is not None:
         extra = _context_columns(context)
-        _refuse_taken("context column", extra, map(str, table), "a role or a policy")
+        _refuse_taken("context column", extra, map(str, table), "a role, a policy or an outcome")
         table.update(extra)
     _require_one_length(table)
     # An array becomes a column with the name of its role.
     optional: dict[str, Any] = {role: role for role in ARRAYS if role in present}
     names = tuple(map(str, policies))
     columns = Columns(propensity=None, context=tuple(extra), policies=names)
+    columns = replace(columns, outcomes=tuple(map(str, outcomes)))
     columns = replace(columns, **optional)
     return Log.of(TableSource(to_table(table), "the arrays"), columns, known, **options)
 

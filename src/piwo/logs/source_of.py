@@ -244,7 +244,7 @@ def _text_source(
         query = json_query(files, found, texts, decided, seen=seen, types=known, vector=vector)
     made = QuerySource(query.sql, name=paths[0], steady=True, files=paths)
     if where is not None:
-        numbers = {*columns.numbers().values(), *columns.policies}
+        numbers = {*columns.numbers().values(), *columns.policies, *columns.outcomes}
         numbers &= set(seen)
         made = filtered_query(made, where, dict.fromkeys(sorted(numbers), "DOUBLE"))
     made.doubts = query.doubts

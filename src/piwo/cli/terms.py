@@ -1,0 +1,60 @@
+"""Options for what a policy must keep to, besides being better: a least value and guardrails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+
+from piwo.errors import UsageError
+from piwo.evaluation import Guardrail
+
+__all__ = ["NO_TERMS", "TermOptions"]
+
+
+@Parameter(name="*", group=Group("Terms", sort_key=2))
+@dataclass(frozen=True)
+class TermOptions:
+    """What a policy must keep to, fixed before the log is seen."""
+
+    at_least: Annotated[
+        float | None,
+        Parameter(
+            help="With --gate: the least value that must be certified, in the reward's unit.",
+            allow_leading_hyphen=True,
+        ),
+    ] = None
+    guardrail: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Limit on the mean of another column under the policy: 'complaints<=.01', "
+            "'complaints<=logger+.005', 'minutes>=3 in 0,60' (range 0,1 if none is given). "
+            "--gate refuses certified harm. delta is shared equally by the improvement and each "
+            "guardrail; repeatable."
+        ),
+    ] = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the guardrails.
+
+        >>> TermOptions(guardrail=["complaints<=.01"]).columns
+        ['complaints']
+        """
+        found = [Guardrail.of(one).column for one in self.guardrail or ()]
+        return list(dict.fromkeys(found))
+
+    def require_gate(self, gate: bool) -> None:
+        """Raise for a least value without a gate, which alone uses it.
+
+        Raises:
+            UsageError: saying what to add.
+        """
+        if self.at_least is not None and not gate:
+            raise UsageError(
+                f"--at-least got {self.at_least:g} without --gate, which asks for it; add --gate"
+            )
+
+
+NO_TERMS = TermOptions()

@@ -1,0 +1,62 @@
+"""The pass over a log that bounds another outcome under policies, for a guardrail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from piwo.evaluation.guardrails import Guardrail, GuardrailResult
+from piwo.evaluation.request import Request
+from piwo.evaluation.result import PolicyResult
+from piwo.logs.log import Log
+from piwo.reductions import Joint
+from piwo.reductions.losses import Losses
+from piwo.reductions.reduce import reduce
+
+__all__ = ["bounds_under"]
+
+
+def bounds_under(guard: Guardrail, request: Request) -> dict[Any, GuardrailResult]:
+    """Return key -> what the rows say about a guardrail, from one pass.
+
+    Args:
+        guard: the limit.
+        request: one-sided, on `guard.view` of the log; its baseline is what `guard.over` names.
+    """
+    log = request.log
+    low, high = log.reward_range
+    # R -> -R: losses on the unit scale, whose lower bounds are the upper ones of R
+    opposite = replace(
+        request,
+        log=replace(
+            log, columns=replace(log.columns, cost=not log.columns.cost), reward_range=(-high, -low)
+        ),
+    )
+    with request.naming_policies():
+        states, against = reduce(log, Joint((request.sums, Losses(opposite.sums))))
+    above, below = request.finish(states), opposite.finish(against)
+    found = {}
+    for key, one in above.policies.items():
+        lower = _least(guard, one, log)
+        upper = _least(guard, below.policies[key], opposite.log)
+        if upper is not None:
+            # Not -0.
+            upper = 0.0 - upper
+        found[key] = GuardrailResult.made(
+            guard, lower, upper, request.budget.delta, one.method.name
+        )
+    return found
+
+
+def _least(guard: Guardrail, found: PolicyResult, log: Log) -> float | None:
+    """Return the lower bound on the mean outcome, or on the difference; None if there is none."""
+    if found.why_not is not None:
+        return None
+    if guard.over is None:
+        lower = found.raw.interval.lower
+        if lower is None:
+            return None
+        return log.value(max(0.0, lower))
+    if found.raw.gain is None:
+        return None
+    return log.span * max(-1.0, found.raw.gain)

@@ -1,0 +1,133 @@
+"""--at-least and --guardrail of evaluate and learn."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import piwo as library
+
+
+@pytest.fixture(scope="module")
+def complained(tmp_path_factory) -> Path:
+    """Action 1 is right where x > 0; it has complaints in a tenth of the cases, action 0 none."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    x = rng.normal(size=n)
+    action = rng.integers(0, 2, n)
+    right = action == (x > 0)
+    table = {
+        "x": x,
+        "action": action,
+        "reward": (rng.random(n) < np.where(right, 0.8, 0.2)) * 1.0,
+        "propensity": np.full(n, 0.5),
+        "complaints": (rng.random(n) < 0.1 * action) * 1.0,
+    }
+    table["again"] = table["reward"]
+    path = tmp_path_factory.mktemp("terms") / "log.parquet"
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+EVALUATE = ("--policy", "constant:1", "--gate", "--logger", "fixed", "--quiet")
+
+
+def test_evaluate_refuses_certified_harm_and_passes_what_is_open(piwo, complained) -> None:
+    words = ["evaluate", complained, *EVALUATE]
+    harm = piwo(*words, "--guardrail", "complaints<=.02")
+    assert harm.code == 1
+    assert "gate: complaints <= 0.02: certified harm" in harm.out
+    document = piwo(*words, "--guardrail", "complaints<=.02", "--json").document
+    (one,) = document["policies"]
+    assert one["guardrails"][0]["answer"] == "harmful"
+    assert document["gate"]["passed"] is False
+    assert len(document["gate"]["refused"]["constant:1"]) == 2
+
+
+def test_evaluate_says_what_is_not_certified_harmless(piwo, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    rows = "".join(f"{'ab'[i % 2]},{i % 2},0.5,{(i % 20 == 1) * 1}\n" for i in range(800))
+    log.write_text("action,reward,propensity,bad\n" + rows)
+    words = ["evaluate", log, "--policy", "constant:b", "--gate", "--quiet"]
+    passed = piwo(*words, "--at-least", ".8", "--guardrail", "bad<=.12")
+    assert (passed.code, passed.err) == (0, "")
+    assert "gate: passed, worth at least 0.8" in passed.out
+    assert "gate: constant:b: bad <= 0.12: not certified harmless (between" in passed.out
+    missed = piwo(*words, "--at-least", ".999")
+    assert missed.code == 1
+    assert "gate: not certified to be worth at least 0.999: constant:b" in missed.out
+    relative = piwo(*words, "--guardrail", "bad<=logger", "--guardrail", "bad<=logger+.5")
+    assert "bad <= logger + 0.5: certified within the limit (difference between" in relative.out
+    assert "delta 0.05 is shared equally with the guardrails" in relative.out
+
+
+def test_learn_keeps_the_old_file_if_a_guardrail_is_broken(piwo, complained, tmp_path) -> None:
+    out = tmp_path / "new.piwo"
+    words = [
+        "learn",
+        complained,
+        "--context",
+        "*",
+        "--outcomes",
+        "again",
+        "--oracle",
+        "ridge",
+        "--gamma",
+        ".1",
+    ]
+    words += ["--out", out, "--gate", "--quiet", "--at-least", ".5"]
+    passed = piwo(*words, "--guardrail", "complaints<=.2")
+    assert (passed.code, passed.err) == (0, "")
+    assert "guardrail    complaints <= 0.2: certified within the limit" in passed.out
+    assert "gate: passed, worth at least 0.5" in passed.out
+    kept = library.policies.load_with_metadata(out).metadata["certificate"]
+    # the policy did not see the complaints
+    assert library.load(out).features.columns == ("x",)
+    assert kept["delta"] == 0.025
+    assert [one["answer"] for one in kept["guardrails"]] == ["harmless"]
+    assert "complaints <= 0.2" in piwo("policy", "show", out).out
+    before = out.read_bytes()
+    refused = piwo(*words, "--guardrail", "complaints<=.005", "--json")
+    assert refused.code == 1
+    assert out.read_bytes() == before
+    assert "certified harm" in refused.document["gate"]["refused"][0]
+    low = piwo(*words[:-1], ".9")
+    assert low.code == 1
+    assert "gate: its value is not certified to be at least 0.9" in low.out
+
+
+@pytest.mark.parametrize("oracle", ["auto", "ridge"])
+def test_guardrails_rest_on_the_rows_and_the_penalty_of_the_certificate(
+    piwo, complained, tmp_path, oracle: str
+) -> None:
+    """A copy of the reward as outcome has the lower bound of the value, whichever half it is on."""
+    words = ["learn", complained, "--context", "x", "--out", tmp_path / "a.piwo", "--gate"]
+    words += ["--oracle", oracle, "--guardrail", "again<=.999", "--json", "--quiet"]
+    certificate = piwo(*words).document["certificate"]
+    (one,) = certificate["guardrails"]
+    assert (certificate["share"] is None) == (oracle == "ridge")
+    assert one["lower"] == pytest.approx(certificate["value_lower"], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--at-least", ".5"], "--at-least got 0.5 without --gate"),
+        (["--guardrail", "complaints<=.1"], "without --gate, which asks for it"),
+        (["--gate", "--guardrail", "complaints"], "--guardrail got 'complaints', expected text"),
+        (["--gate", "--at-least", "2"], "--at-least is 2.0, expected a value in the reward range"),
+        (["--gate", "--guardrail", "nope<=.1"], "no column 'nope' for the outcome"),
+        (["--gate", "--guardrail", "x<=.1"], "'x' is an outcome (--outcomes) and has another"),
+        (
+            ["--gate", "--oracle", "gibbs", "--guardrail", "complaints<=.1"],
+            "use another --oracle than pac-bayes and gibbs",
+        ),
+    ],
+)
+def test_wrong_terms_are_one_line(piwo, complained, tmp_path, words, said: str) -> None:
+    done = piwo("learn", complained, "--context", "x", "--out", tmp_path / "a.piwo", *words)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert said in done.err
+    assert not (tmp_path / "a.piwo").exists()
