@@ -311,15 +311,23 @@ class PostgresFragment:
         """Yield the rows as Arrow batches, as the server sends them."""
         with _errors(self.name), self.snapshot.link() as link:
             ((process,),) = link.rows("select pg_backend_pid()")
-            with closing(link.records(self.sql)) as records, ThreadPoolExecutor(1) as thread:
-                try:
-                    while (record := _awaited(thread.submit(next, records, None))) is not None:
-                        yield from batches_of(pa.Table.from_batches([record]))
-                except _link_errors():
-                    raise
-                except BaseException:
-                    self.snapshot.stop(process)
-                    raise
+            records = link.records(self.sql)
+            stopped: tuple[type[Exception], ...] = ()
+            try:
+                with ThreadPoolExecutor(1) as thread:
+                    try:
+                        while (record := _awaited(thread.submit(next, records, None))) is not None:
+                            yield from batches_of(pa.Table.from_batches([record]))
+                    except _link_errors():
+                        raise
+                    except BaseException:
+                        self.snapshot.stop(process)
+                        stopped = _link_errors()
+                        raise
+            finally:
+                # The error of a query that was stopped must not hide why it was.
+                with suppress(*stopped):
+                    records.close()
 
     def pieces(self) -> Iterator[Fragment]:
         """Yield the rows as they arrive, a few batches at a time."""
