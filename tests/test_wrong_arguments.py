@@ -261,6 +261,10 @@ CALLS: dict[str, Call] = {
         lambda **given: list(oracles.gain_blocks(**given)),
         {"log": LOG, "score": piwo.IX(0.1)},
     ),
+    "cross_fit": (
+        piwo.cross_fit,
+        {"log": LOG, "regressor": regressor(), "folds": 2, "by": "row", "random_state": 0},
+    ),
     "gains": (piwo.gains, {"log": LOG, "score": piwo.IX(0.1)}),
     "oracles.Exhaustive": (fitted_oracle(oracles.Exhaustive), {"policies": [ONE, UNIFORM]}),
     "oracles.Ridge": (

@@ -24,7 +24,7 @@ from piwo._version import __version__
 from piwo.certificates import Certificate, RegretCertificate, certify, regret_certificate
 from piwo.engines import checkpointing, reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
-from piwo.estimators import estimate_propensities
+from piwo.estimators import cross_fit, estimate_propensities
 from piwo.evaluation import Evaluation, Monitor, Selection, compare, evaluate, select
 from piwo.health import Health, check
 from piwo.logs import Actions, Features, Log, read
@@ -80,6 +80,7 @@ __all__ = [
     "check",
     "checkpointing",
     "compare",
+    "cross_fit",
     "estimate_propensities",
     "estimators",
     "evaluate",

@@ -1,5 +1,6 @@
 """Estimators: point estimates, models of rewards and of propensities."""
 
+from piwo.estimators.cross_fit import CrossFit, cross_fit
 from piwo.estimators.direct import direct_method
 from piwo.estimators.doubly_robust import doubly_robust
 from piwo.estimators.forward_model import ForwardModel, forward_model
@@ -9,11 +10,13 @@ from piwo.estimators.reward_model import ModelEstimate
 from piwo.estimators.slope import Slope, SlopePoint, slope
 
 __all__ = [
+    "CrossFit",
     "ForwardModel",
     "LinearRewards",
     "ModelEstimate",
     "Slope",
     "SlopePoint",
+    "cross_fit",
     "direct_method",
     "doubly_robust",
     "estimate_propensities",

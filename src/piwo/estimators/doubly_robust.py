@@ -48,7 +48,7 @@ def doubly_robust(
             rows than these: an (n, K) array with columns in the order of the log's explicit action
             list; or a data frame with one column per action, matched by name; or a function of the
             (m, d) context matrix, or a fitted object with `predict`, that returns (m, K) in the
-            order of `log.actions`.
+            order of `log.actions`; or the result of `piwo.cross_fit` on this log.
         gamma: 0 for plain weights; above 0, those of implicit exploration, at most 1 / gamma, which
             are biased.
         weights: a score with a numeric parameter, whose credit at reward 1 is the weight u,

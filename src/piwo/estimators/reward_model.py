@@ -12,6 +12,7 @@ import numpy as np
 from piwo import bounds
 from piwo.checks import numbers
 from piwo.errors import DataError, UsageError
+from piwo.estimators.cross_fit import CrossFit
 from piwo.intervals.matching import matched, name_of, whole_length
 from piwo.intervals.point import Estimate, mean_of_credits
 from piwo.logs.actions import Actions
@@ -132,6 +133,8 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
         UsageError: for arrays without an explicit action list, and for any other type.
     """
     low, span, actions = log.reward_range[0], log.span, len(log.actions)
+    if isinstance(q, CrossFit):
+        return RewardModel(_checked_table(q, log, rows), None, actions, low, span)
     predict = getattr(q, "predict", None)
     if predict is None and callable(q):
         predict = q
@@ -167,6 +170,24 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
             "of the log, in its order"
         )
     return RewardModel(table, None, actions, low, span)
+
+
+def _checked_table(q: CrossFit, log: Log, rows: int | None) -> Floats:
+    """Return the table of a cross-fit, if it is for a log with these actions and rows."""
+    if q.actions != log.actions:
+        raise UsageError(
+            f"{argument('q')} was cross-fitted on a log with {len(q.actions)} actions, expected "
+            f"the {len(log.actions)} of this log in their order; call piwo.cross_fit on this log"
+        )
+    if rows is not None and len(q.table) > rows:
+        raise UsageError(
+            f"{argument('q')} was cross-fitted on {len(q.table)} rows, expected the {rows} of this "
+            "log; call piwo.cross_fit on this log"
+        )
+    # rows that it lacks are NaN, which is refused when they are read
+    table = np.full((rows or len(q.table), len(q.actions)), np.nan)
+    table[: len(q.table)] = q.table
+    return table
 
 
 def _declared(log: Log) -> Actions:

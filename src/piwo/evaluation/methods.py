@@ -7,6 +7,7 @@ from typing import Any
 
 from piwo import bounds
 from piwo.errors import UsageError
+from piwo.estimators.cross_fit import CrossFit
 from piwo.estimators.forward_model import forward_model
 from piwo.estimators.reward_model import reward_model
 from piwo.intervals import IntervalMethod
@@ -53,6 +54,13 @@ def with_model(
         )
         raise UsageError(
             f"{argument('q')} serves control variates: {reason}, or leave {argument('q')} out"
+        )
+    if isinstance(q, CrossFit) and not q.forward:
+        raise UsageError(
+            f"{argument('q')} is cross-fitted with folds that predict each other, expected "
+            f"predictions from earlier rows or other data; use {argument('q', 'forward')}, "
+            f"piwo.cross_fit with {argument('by', 'time')} on rows in order of time, or "
+            "piwo.estimators.doubly_robust"
         )
     model: Predictor
     if isinstance(q, str) and q == "forward":

@@ -742,9 +742,10 @@ class Log:
         self,
         context: bool = False,
         propensities: bool = False,
+        placing: Literal["hash", "time"] | None = None,
     ) -> Iterator[Batch]:
         """Yield the validated batches in order, in this thread; warn of harmless findings."""
-        fragments = self.fragments(context, propensities)
+        fragments = self.source_by_unit.fragments(self.wanted(context, propensities, placing))
         return self._batches(fragments, self.reader(context=context))
 
     def first_batch(self, context: bool = False) -> Batch | None:
