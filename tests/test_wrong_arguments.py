@@ -550,6 +550,7 @@ CALLS: dict[str, Call] = {
             "policy": UNIFORM,
             "estimator": "clip",
             "gammas": [0.1, 0.01],
+            "q": np.full((60, 3), 0.5),
             "delta": 0.1,
             "name": "one",
         },

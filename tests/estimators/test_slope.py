@@ -68,3 +68,43 @@ def test_wrong_arguments() -> None:
         slope(log, policy, "clip", [])
     with pytest.raises(piwo.UsageError, match="gammas is -1"):
         slope(log, policy, "clip", [0.1, -1.0])
+
+
+@pytest.mark.parametrize("estimator", ["switch", "shrinkage", "clip"])
+def test_doubly_robust_paths_are_the_estimates_themselves(estimator) -> None:
+    """The values and widths on the path are those of `doubly_robust` with the same weights."""
+    rng = np.random.default_rng(0)
+    n, mu = 500, np.array([0.8, 0.15, 0.05])
+    action = rng.choice(3, n, p=mu)
+    log = piwo.Log.from_arrays(
+        action=action, reward=rng.random(n), propensity=mu[action], actions=range(3)
+    )
+    q, policy = np.tile([0.4, 0.5, 0.7], (n, 1)), piwo.policies.Uniform(range(3))
+    found = slope(log, policy, estimator, [1.0, 0.25, 0.05], q=q)
+    assert found.estimator == f"dr-{estimator}"
+    for point in found.path:
+        weights = piwo.scores.SCORES[estimator]().at_gamma(point.gamma)
+        twin = piwo.estimators.doubly_robust(log, policy, q, weights=weights)
+        assert point.value == pytest.approx(twin.value)
+        assert point.half_width == pytest.approx(stats.t.ppf(0.95, n - 1) * twin.standard_error)
+
+
+def test_a_right_model_needs_no_large_weights() -> None:
+    """If q is the reward, no smoothing is biased, and the smoothest estimate is chosen."""
+    n = 400
+    action = np.arange(n) % 2
+    log = piwo.Log.from_arrays(
+        action=action, reward=0.2 + 0.6 * action, propensity=np.full(n, 0.5), actions=[0, 1]
+    )
+    policy = piwo.policies.Constant(1, [0, 1])
+    found = slope(log, policy, "clip", [0.1, 0.6, 0.9], q=np.tile([0.2, 0.8], (n, 1)))
+    assert found.value == pytest.approx(0.8)
+    assert all(point.kept for point in found.path)
+
+
+def test_a_model_needs_the_whole_policy() -> None:
+    log = piwo.Log.from_arrays(
+        action=[0, 1] * 9, reward=[0, 1] * 9, propensity=[0.5] * 18, policies={"new": [0.5] * 18}
+    )
+    with pytest.raises(piwo.UsageError, match="full vectors"):
+        slope(log, piwo.policies.Column("new"), q=lambda x: x)

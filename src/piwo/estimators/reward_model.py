@@ -21,6 +21,7 @@ from piwo.logs.features import Features
 from piwo.logs.foreign import RowError, predictions
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
+from piwo.policies import Policy
 from piwo.policies.distributions import named_table
 from piwo.records import Record
 from piwo.reductions import MomentState, State, VectorSums
@@ -29,7 +30,15 @@ from piwo.scores import IX, Score
 from piwo.sources.frames import is_frame
 from piwo.visible import visible_lines
 
-__all__ = ["Correction", "ModelEstimate", "estimate_with_model", "reward_model"]
+__all__ = [
+    "Correction",
+    "ModelEstimate",
+    "RewardModel",
+    "check_exact",
+    "check_full_vectors",
+    "estimate_with_model",
+    "reward_model",
+]
 
 
 @dataclass(frozen=True)
@@ -308,29 +317,47 @@ class ModelSums(VectorSums[ModelState]):
         return self.weights(batch, pi).w
 
 
+def check_full_vectors(policy: Policy, log: Log) -> None:
+    """Raise for a policy, ready for a log, that gives no probability of actions not logged.
+
+    Raises:
+        UsageError: saying what to give instead.
+    """
+    logger_is_full = policy.is_logger and log.gives_full_distribution
+    if not (policy.gives_full_distribution or logger_is_full):
+        raise UsageError(
+            "the policy gives the probabilities of the logged actions only, and a "
+            "reward model needs full vectors; pass an (n, K) array of probabilities, "
+            "or another policy"
+        )
+
+
+def check_exact(log: Log) -> None:
+    """Raise for a log whose propensities may be too small.
+
+    Raises:
+        UsageError: saying what to use instead.
+    """
+    if log.propensity_error is not None and not log.propensity_error.exact:
+        raise UsageError(
+            "the doubly robust estimate needs exact propensities, and these may be "
+            "too small (propensity_factor, sensitivity); use piwo.evaluate with "
+            f"{argument('interval', 'mixture')}"
+        )
+
+
 def estimate_with_model(
     log: Log, policy: Any, q: Any, correction: Correction | None, delta: float, name: str | None
 ) -> ModelEstimate:
     """Return the direct (correction None) or a doubly robust estimate."""
     bounds.log_inv_delta(delta)  # raises unless 0 < delta < 1
     name = name or name_of(policy)
-    inexact = log.propensity_error is not None and not log.propensity_error.exact
-    if correction is not None and inexact:
-        raise UsageError(
-            "the doubly robust estimate needs exact propensities, and these may be "
-            "too small (propensity_factor, sensitivity); use piwo.evaluate with "
-            f"{argument('interval', 'mixture')}"
-        )
+    if correction is not None:
+        check_exact(log)
     fitted_on = log.features
     log, ready = matched(log, {name: policy})
     target = ready[name]
-    logger_is_full = target.is_logger and log.gives_full_distribution
-    if not (target.gives_full_distribution or logger_is_full):
-        raise UsageError(
-            "the policy gives the probabilities of the logged actions only, and a "
-            "reward model needs full vectors; pass an (n, K) array of probabilities, "
-            "or another policy"
-        )
+    check_full_vectors(target, log)
     model = reward_model(q, log, whole_length(log), fitted_on)
     sums = reduce(log, ModelSums(target, model, correction))
     found = sums.estimate(correction)

@@ -12,13 +12,19 @@ import numpy as np
 from piwo import bounds
 from piwo.checks import check_listed
 from piwo.errors import UsageError
-from piwo.intervals.matching import matched, name_of
+from piwo.estimators.reward_model import (
+    RewardModel,
+    check_exact,
+    check_full_vectors,
+    reward_model,
+)
+from piwo.intervals.matching import matched, name_of, whole_length
 from piwo.intervals.point import estimator_named, mean_of_credits
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.records import Record
-from piwo.reductions import MomentState, PolicyReduction, State
+from piwo.reductions import MomentState, PolicyReduction, State, VectorSums
 from piwo.reductions.reduce import reduce
 from piwo.scores import Score
 from piwo.scores.score import check_parameter
@@ -110,12 +116,51 @@ class PathSums(PolicyReduction[PathState]):
         return state.merge(PathState(batch.count, total, credit, squares))
 
 
+@dataclass(frozen=True)
+class ModelPathSums(VectorSums[PathState]):
+    """Reduction: doubly robust credits of one policy with the weights of S scores.
+
+    Args:
+        policy: over the log's action list; it must give full vectors.
+        model: q.
+        scores: S.
+    """
+
+    model: RewardModel
+    scores: tuple[Score, ...]
+
+    @property
+    def context(self) -> bool:
+        """Whether the policy or the model uses the context."""
+        return self.policy.needs_context or self.model.needs_context
+
+    def empty(self) -> PathState:
+        """Return the state of no rows."""
+        return PathState(0, 0.0, *np.zeros((2, len(self.scores))))
+
+    def block(self, batch: Batch) -> PathState:
+        """Return the sums of a few rows."""
+        pi, q = self.policy.logged(batch), self.model.of(batch)
+        # sum_a pi(a|X) q(X, a) + u (R - q(X, A)), u the credit at reward 1
+        direct = np.einsum("ta,ta->t", self.policy.full(batch), q)
+        residual = batch.reward - q[np.arange(len(batch)), batch.action]
+        ones = batch.with_reward(np.ones(len(batch)))
+        credit, squares = np.zeros((2, len(self.scores)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i, score in enumerate(self.scores):
+                one = batch.observed(direct + score.rho(ones, pi) * residual)
+                credit[i], squares[i] = one.sum(), (one * one).sum()
+        total = float(batch.sampled(np.ones(len(batch))).sum())
+        return PathState(batch.count, total, credit, squares)
+
+
 def slope(
     log: Log,
     policy: Any,
     estimator: str = "clip",
     gammas: Sequence[float] = GAMMAS,
     *,
+    q: Any = None,
     delta: float = 0.1,
     name: str | None = None,
 ) -> Slope:
@@ -129,13 +174,16 @@ def slope(
 
     Formula: order by the width of the intervals V_i -+ c_i, widest first; go on to i while
     |V_i - V_j| <= c_i + (sqrt(6) - 1) c_j for every j before it. c_i is the 1 - delta/2 quantile of
-    Student's distribution times the standard error.
+    Student's distribution times the standard error. With a reward model q the V_i are doubly
+    robust: sum_a pi(a|X_t) q(X_t, a) + u_t (R_t - q(X_t, A_t)), u_t the credit of the estimator at
+    reward 1.
 
     Args:
         log: the logged decisions.
         policy: see `piwo.evaluate`.
         estimator: the name of a smoothed estimator.
         gammas: the hyper-parameters, as gammas of IX (lam = 2 gamma, tau = 1/gamma, ...).
+        q: predicted rewards, see `piwo.estimators.doubly_robust`; None: no model.
         delta: nominal error probability of the intervals.
         name: the name of the policy in the result.
 
@@ -143,7 +191,8 @@ def slope(
         A `Slope`.
 
     Raises:
-        UsageError: for an estimator without hyper-parameter, no gammas, or fewer than two rows.
+        UsageError: for an estimator without hyper-parameter, no gammas, or fewer than two rows;
+            with a model also for what `doubly_robust` refuses.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -170,9 +219,17 @@ def slope(
         raise UsageError(f"{argument('gammas')} is empty; pass at least one")
     check_parameter("gammas", tried)
     name = name or name_of(policy)
+    fitted_on = log.features
     log, ready = matched(log, {name: policy})
     scores = tuple(map(chosen.score, tried))
-    sums = reduce(log, PathSums(ready[name], scores))
+    if q is None:
+        sums = reduce(log, PathSums(ready[name], scores))
+    else:
+        check_exact(log)
+        check_full_vectors(ready[name], log)
+        model = reward_model(q, log, whole_length(log), fitted_on)
+        sums = reduce(log, ModelPathSums(ready[name], model, scores))
+        estimator = f"dr-{estimator}"
     if sums.rows < 2:
         raise UsageError(f"the log has {sums.rows} rows, expected at least 2: one row has no width")
     quantile = float(stdtrit(sums.rows - 1, 1.0 - delta / 2.0))
