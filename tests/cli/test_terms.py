@@ -131,3 +131,32 @@ def test_wrong_terms_are_one_line(piwo, complained, tmp_path, words, said: str) 
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert said in done.err
     assert not (tmp_path / "a.piwo").exists()
+
+
+def test_action_costs_on_the_command_line(piwo, complained, tmp_path: Path) -> None:
+    words = ["evaluate", complained, "--policy", "constant:1", "--quiet", "--action-cost"]
+    free = piwo(*words[:-1], "--json").document
+    found = piwo(*words, "0=0,1=.25")
+    assert (found.code, found.err) == (0, "")
+    assert "reward, net of action costs, in [-0.25, 1]" in found.out
+    assert "net of costs: every reward is the logged one less the cost of its action" in found.out
+    assert "--action-cost 0=0,1=.25" in found.out.splitlines()[-1]
+    net = piwo(*words, "0=0,1=.25", "--json").document
+    assert net["log"]["action_cost"] == {"0": 0.0, "1": 0.25}
+    (one,), (other,) = free["policies"], net["policies"]
+    weight = one["mean_weight"]
+    assert other["value"] == pytest.approx(one["value"] - 0.25 * weight)
+    listed = tmp_path / "costs.txt"
+    listed.write_text("0=0\n1=.25\n")
+    from_file = piwo(*words, f"@{listed}", "--json").document["policies"][0]
+    assert from_file["value"] == other["value"]
+    for text, said in (
+        ("0=0", "--action-cost has no cost for 1 of the 2 actions (1)"),
+        ("1", "--action-cost got '1', expected LABEL=COST"),
+        ("0=0,1=x", "--action-cost got 'x', expected a number"),
+        ("0=0,0=1,1=0", "--action-cost names '0' twice"),
+        ("@nowhere", "--action-cost: 'nowhere' cannot be read"),
+    ):
+        wrong = piwo(*words, text)
+        assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+        assert said in wrong.err

@@ -269,6 +269,8 @@ def _report(log: piwo.Log, found: Mapping[str, piwo.Evaluation], name: str) -> l
     reward = "reward"
     if column != "reward":
         reward = f"reward {visible(column)}"
+    if log.action_costs is not None:
+        reward += ", net of action costs,"
     low, high = log.reward_range
     lines = [
         f"{visible(name)}: {first.rows} rows, {len(log.actions)} actions",

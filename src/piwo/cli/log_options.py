@@ -140,6 +140,13 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
             show_choices=False,
         ),
     ] = None
+    action_cost: Annotated[
+        str | None,
+        Parameter(
+            help="Cost of each action in the reward's unit, a=.1,b=.2 or @FILE with one "
+            "label=cost a line: results are net of costs."
+        ),
+    ] = None
     estimate_propensities: Annotated[
         str | None,
         Parameter(
@@ -213,6 +220,8 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
                 logger=self.logger,
                 **cast(Roles, given),
             )
+        if self.action_cost is not None:
+            log = log.with_action_cost(costs_of(self.action_cost))
         factor, gamma = self.propensity_factor, self.sensitivity
         # `check_gate` must know whether 1 was typed, so it is not the default of the options.
         if factor is None:
@@ -407,20 +416,49 @@ def action_labels(text: str) -> list[str] | list[int]:
     return labels
 
 
+def costs_of(text: str) -> dict[str, float]:
+    """Return label -> cost of --action-cost: a comma list, or @FILE with one of them a line.
+
+    Raises:
+        FileError: for a file that cannot be read.
+        UsageError: for an entry that is not label=cost, and for a label that is there twice.
+
+    >>> costs_of("a=.1,b=0")
+    {'a': 0.1, 'b': 0.0}
+    """
+    if text.startswith("@"):
+        entries = [x for x in _lines(text[1:], "--action-cost") if x.strip()]
+    else:
+        entries = text.split(",")
+    costs: dict[str, float] = {}
+    for entry in entries:
+        label, sign, cost = entry.rpartition("=")
+        label = label.strip()
+        if not (sign and label):
+            raise UsageError(
+                f"--action-cost got {entry!r:.80}, expected LABEL=COST, such as a=.1,b=.2, or "
+                "@FILE with one of them a line"
+            )
+        if label in costs:
+            raise UsageError(f"--action-cost names {label!r:.80} twice; give each label one cost")
+        costs[label] = number_of(cost, "--action-cost")
+    return costs
+
+
 def _is_whole(text: str) -> bool:
     """Whether a text is a whole number written as piwo would write it: 7, not 07."""
     digits = text.removeprefix("-")
     return digits.isdecimal() and text.isascii() and str(int(text)) == text
 
 
-def _lines(path: str) -> list[str]:
+def _lines(path: str, option: str = "--actions") -> list[str]:
     try:
         return read_file(Path(path)).decode("utf-8-sig").splitlines()
     except FileError as cause:
-        raise FileError(f"--actions: {cause}") from None
+        raise FileError(f"{option}: {cause}") from None
     except UnicodeError as cause:
         raise FileError(
-            f"--actions: {path!r} cannot be read: {cause}; expected UTF-8 text, one label a line"
+            f"{option}: {path!r} cannot be read: {cause}; expected UTF-8 text, one label a line"
         ) from None
 
 
@@ -431,11 +469,15 @@ def log_facts(log: piwo.Log, rows: int) -> dict[str, Any]:
     # JSON has no infinity.
     if math.isinf(high):
         upper = None
+    costs = None
+    if log.action_costs is not None:
+        costs = log.action_costs.to_dict()
     return {
         "source": log.source.name,
         "rows": rows,
         "actions": len(log.actions),
         "reward_range": [low, upper],
+        "action_cost": costs,
         "columns": _column_facts(log.columns),
         "propensities": _propensity_facts(log),
     }

@@ -135,7 +135,8 @@ class Guardrail:
                 f"log (there are: {named}); declare its column ({argument('outcomes', '[...]')})"
             )
         columns = replace(log.columns, reward=self.column, cost=False, outcomes=())
-        return replace(log, columns=columns, reward_range=self.outcome_range)
+        # Costs are those of the reward.
+        return replace(log, columns=columns, reward_range=self.outcome_range, action_costs=None)
 
     def answer(self, lower: float | None, upper: float | None) -> Answer:
         """Return what bounds on the mean, or the difference, say about the limit.

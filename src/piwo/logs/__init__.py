@@ -1,5 +1,6 @@
 """Logs: rows of decisions, their validation, and how they are read."""
 
+from piwo.logs.action_costs import ActionCosts
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
@@ -14,6 +15,7 @@ from piwo.logs.read import read, read_dsjson
 from piwo.logs.split import Split
 
 __all__ = [
+    "ActionCosts",
     "Actions",
     "Batch",
     "CalibrationBin",

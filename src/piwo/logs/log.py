@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Real
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -13,15 +12,16 @@ import numpy as np
 from piwo.checks import a_kind, check_finite
 from piwo.engines.engine import fold
 from piwo.errors import DataError, UsageError, warn
+from piwo.logs.action_costs import ActionCosts
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
 from piwo.logs.columns import ARRAYS, Arrays, Columns, documents_roles, refuse_unknown
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
-from piwo.logs.options import Logger, ReadOptions, check_logger
+from piwo.logs.options import Logger, ReadOptions, check_logger, check_reward_range
 from piwo.logs.propensity_error import PropensityErrorBound
-from piwo.logs.provable import approximate, unprovable, unverified
+from piwo.logs.provable import approximate, caveats_of_rows, unprovable
 from piwo.logs.reader import (
     CountRows,
     FindRefused,
@@ -95,27 +95,14 @@ class Log:
     several propensities, of how many. None: it does not."""
     unverified: bool = False
     """Whether DuckDB read files for a query of the user's, and compared no checksums."""
+    action_costs: ActionCosts | None = None
+    """Subtracted from the rewards; `reward_range` is that of net rewards."""
     reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
     """Returns the sides of a split, learned from and held out, each with propensities estimated
     from its own rows; None if the propensities were logged."""
 
     def __post_init__(self) -> None:
-        try:
-            low, high = map(float, self.reward_range)
-            numbers = all(isinstance(x, Real) for x in self.reward_range)
-        except (TypeError, ValueError, OverflowError):
-            numbers, low, high = False, 0.0, 1.0
-        if not (numbers and np.isfinite(low) and low < high):
-            raise UsageError(
-                f"{argument('reward_range')} is {self.reward_range!r}, expected (lo, "
-                "hi) with finite lo < hi; hi may be inf"
-            )
-        # Rewards are divided by the width.
-        if np.isfinite(high) and not np.isfinite(high - low):
-            raise UsageError(
-                f"{argument('reward_range')} is {self.reward_range!r}, whose width is "
-                "beyond float64; rescale the reward"
-            )
+        check_reward_range(self.reward_range)
         check_logger(self.logger)
         policies = self.columns.policies
         if len(set(policies)) != len(policies):
@@ -316,6 +303,7 @@ class Log:
             normalize=self.normalize,
             behavior=self.behavior,
             propensity_error=self.propensity_error,
+            costs=self.action_costs,
         )
 
     @property
@@ -381,6 +369,35 @@ class Log:
         )
         return replace(self, propensity_error=error)
 
+    def with_action_cost(self, costs: Mapping[Any, float]) -> Log:
+        """Return the same rows with net rewards: the reward less the cost of its action.
+
+        Every statistic, score and learner then sees net rewards; values, bounds and improvements
+        are net of costs. Formula and proof: `piwo.logs.ActionCosts`.
+
+        Args:
+            costs: label -> cost, in the reward's unit, for every action of the log.
+
+        Returns:
+            A log whose `reward_range` is [lo - max c, hi - min c].
+
+        Raises:
+            UsageError: for actions without a cost, and for costs that are not finite.
+
+        >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
+        >>> net = log.with_action_cost({"a": 0.0, "b": 0.25})
+        >>> net.reward_range, (net.span * next(net.each_batch()).reward - 0.25).tolist()
+        ((-0.25, 1.0), [0.0, 0.75])
+        """
+        if self.action_costs is not None:
+            raise UsageError(
+                f"the log is net of action costs already; give {argument('action_cost')} once"
+            )
+        known = ActionCosts.of(costs, self.reward_range)
+        if self.declared_actions is not None:
+            known.of_actions(self.declared_actions)
+        return replace(self, action_costs=known, reward_range=known.net_range)
+
     @property
     def gives_full_distribution(self) -> bool:
         """Whether the probability of every action is known exactly."""
@@ -403,7 +420,7 @@ class Log:
     @property
     def caveats(self) -> tuple[Note, ...]:
         """Caveats about how the rows were read, to be shown with every result."""
-        return (unverified(),) if self.unverified else ()
+        return caveats_of_rows(self.action_costs, self.unverified)
 
     @property
     def approximate_caveats(self) -> tuple[Note, ...]:
@@ -700,7 +717,8 @@ class Log:
         schema = self.unlabeled
         # Propensity vectors are in the order of the action list.
         vectors = self.behavior is not None or self.columns.propensities is not None
-        if labels or vectors or self.declared_actions is not None:
+        listed = self.declared_actions is not None or self.action_costs is not None
+        if labels or vectors or listed:
             schema = replace(schema, actions=self.actions)
         # A behavior policy computes propensities from the context.
         if context or self.behavior is not None:

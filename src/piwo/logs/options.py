@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from piwo.checks import shown
 from piwo.errors import UsageError
@@ -13,7 +16,7 @@ from piwo.logs.encoding import Missing
 from piwo.logs.validation import Behavior
 from piwo.messages import argument
 
-__all__ = ["Logger", "ReadOptions", "check_logger"]
+__all__ = ["Logger", "ReadOptions", "check_logger", "check_reward_range"]
 
 Logger: TypeAlias = Literal["fixed", "learning"]
 """Whether the behavior policy was fixed, or learned from earlier rows of the log."""
@@ -34,6 +37,32 @@ def check_logger(logger: Any) -> None:
         )
 
 
+def check_reward_range(reward_range: Any) -> None:
+    """Raise unless this is (lo, hi) with finite lo < hi, of a width that is finite or infinite.
+
+    Raises:
+        UsageError: saying what was received.
+
+    >>> check_reward_range((0.0, 1.0))
+    """
+    try:
+        low, high = map(float, reward_range)
+        numbers = all(isinstance(x, Real) for x in reward_range)
+    except (TypeError, ValueError, OverflowError):
+        numbers, low, high = False, 0.0, 1.0
+    if not (numbers and np.isfinite(low) and low < high):
+        raise UsageError(
+            f"{argument('reward_range')} is {reward_range!r}, expected (lo, "
+            "hi) with finite lo < hi; hi may be inf"
+        )
+    # Rewards are divided by the width.
+    if np.isfinite(high) and not np.isfinite(high - low):
+        raise UsageError(
+            f"{argument('reward_range')} is {reward_range!r}, whose width is "
+            "beyond float64; rescale the reward"
+        )
+
+
 class ReadOptions(Roles, total=False):
     """The arguments of `piwo.read` after the first."""
 
@@ -46,3 +75,4 @@ class ReadOptions(Roles, total=False):
     hash_size: int
     where: str | None
     logger: Logger | None
+    action_cost: Mapping[Any, float] | None

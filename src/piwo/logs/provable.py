@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from piwo.logs.action_costs import ActionCosts
 from piwo.logs.columns import Columns
 from piwo.messages import Note, argument
 
-__all__ = ["approximate", "assumed_of_logger", "unit_note", "unprovable", "unverified"]
+__all__ = [
+    "approximate",
+    "assumed_of_logger",
+    "caveats_of_rows",
+    "unit_note",
+    "unprovable",
+    "unverified",
+]
 
 
 def unprovable(
@@ -115,6 +123,24 @@ def approximate(columns: Columns, logger: str | None, chosen_by: Sequence[str]) 
     if columns.unit is not None:
         notes.append(unit_note(columns.unit))
     return (*notes, *assumed_of_logger(logger))
+
+
+def caveats_of_rows(costs: ActionCosts | None, unchecked: bool) -> tuple[Note, ...]:
+    """Return the notes of every result about how the rows were read.
+
+    Args:
+        costs: what was subtracted from the rewards; None: nothing.
+        unchecked: whether checksums were not compared.
+
+    >>> [note.kind for note in caveats_of_rows(None, unchecked=True)]
+    ['unverified']
+    """
+    found: list[Note] = []
+    if costs is not None:
+        found.append(costs.note)
+    if unchecked:
+        found.append(unverified())
+    return tuple(found)
 
 
 def unverified() -> Note:

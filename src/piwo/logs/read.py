@@ -52,6 +52,7 @@ def read(
     hash_size: int = DEFAULT_ENCODING.hash_size,
     where: str | None = None,
     logger: Logger | None = None,
+    action_cost: Mapping[Any, float] | None = None,
     **roles: Unpack[Roles],
 ) -> Log:
     """Return a log over files, a query or a data frame: the rows, and what their columns mean.
@@ -84,6 +85,8 @@ def read(
             learned is then certified on the last rows. "fixed" if it did not. None: not declared;
             learners, and evaluations of policies that read all contexts, look whether one context
             and action had several propensities. If so, it counts as "learning".
+        action_cost: label -> cost of the action, in the reward's unit; every result is then net of
+            costs, see `Log.with_action_cost`. None: rewards as logged.
         **roles: the columns, by role. A default propensity column is read only if propensities
             are given in no other way:
 
@@ -123,9 +126,10 @@ def read(
         log = read_dsjson(
             paths, context=columns.context, actions=actions, reward_range=reward_range
         )
-        return replace(log, encoding=encoding, logger=logger)
+        log = replace(log, encoding=encoding, logger=logger)
+        return _net(log, action_cost)
     made = source_of(source, columns, where, paths)
-    return Log.of(
+    log = Log.of(
         made,
         columns,
         actions,
@@ -136,6 +140,14 @@ def read(
         normalize=normalize,
         encoding=encoding,
     )
+    return _net(log, action_cost)
+
+
+def _net(log: Log, action_cost: Mapping[Any, float] | None) -> Log:
+    """Return the log with net rewards, if actions have costs."""
+    if action_cost is None:
+        return log
+    return log.with_action_cost(action_cost)
 
 
 def _decided(where: str | None, columns: Columns, available: Sequence[str]) -> tuple[str, ...]:

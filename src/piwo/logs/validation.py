@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import DataError
+from piwo.logs.action_costs import ActionCosts
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
@@ -80,6 +81,8 @@ class Schema:
     normalize: bool = False
     behavior: Behavior | None = None
     propensity_error: PropensityErrorBound | None = None
+    costs: ActionCosts | None = None
+    """Subtracted from rewards; `reward_range` is that of net rewards."""
 
     @property
     def count(self) -> int:
@@ -113,7 +116,7 @@ def validate(
     columns = schema.columns
     present = set(record.schema.names)
     action = _action(record[columns.action], schema, findings)
-    reward = _reward(record[columns.reward], schema, findings)
+    reward = _reward(record[columns.reward], schema, findings, action)
     context = None
     if schema.features is not None and present.issuperset(schema.features.columns):
         context = _context(record, schema, findings)
@@ -162,7 +165,10 @@ def rewards(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64])
         Refused: if one of them breaks a rule.
     """
     findings = Findings(rows)
-    found = _reward(record[schema.columns.reward], schema, findings)
+    action = np.empty(0, np.int32)
+    if schema.costs is not None:
+        action = _action(record[schema.columns.action], schema, findings)
+    found = _reward(record[schema.columns.reward], schema, findings, action)
     if findings.fatal:
         raise Refused(findings.fatal)
     return found
@@ -285,8 +291,13 @@ def _number_of_text(
     return pc.utf8_ltrim(trimmed, characters="+").cast(pa.float64()), bool(wrong.any())
 
 
-def _reward(values: pa.Array, schema: Schema, findings: Findings) -> Floats:
+def _reward(
+    values: pa.Array, schema: Schema, findings: Findings, action: npt.NDArray[np.int32]
+) -> Floats:
     name, (low, high) = schema.columns.reward, schema.reward_range
+    if schema.costs is not None:
+        # Rewards are logged before costs.
+        low, high = schema.costs.gross_range
     reward = _number(values, name, findings, _AWAIT)
     if reward is None or len(reward) == 0:
         return np.zeros(len(values))
@@ -303,6 +314,13 @@ def _reward(values: pa.Array, schema: Schema, findings: Findings) -> Floats:
             advice += f"; if these are costs, say so ({argument('cost')})"
         rule = f"has a {what} outside the declared range [{low:g}, {high:g}]"
         findings.note(name, rule, advice, outside)
+    if schema.costs is not None:
+        assert schema.actions is not None
+        # R - c(A); an unknown action has been noted.
+        reward = reward - schema.costs.of_actions(schema.actions)[action]
+        low, high = schema.reward_range
+        # A difference may be beyond the range by its rounding.
+        reward = np.clip(reward, low, high)
     if (low, high) == (0.0, 1.0):
         return reward
     # The unit scale: (R - lo) / (hi - lo), or R - lo for an infinite hi.
