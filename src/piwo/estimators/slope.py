@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from piwo import bounds
-from piwo.checks import check_listed
+from piwo.checks import check_kind, check_listed
 from piwo.errors import UsageError
 from piwo.estimators.reward_model import (
     RewardModel,
@@ -207,6 +207,7 @@ def slope(
     """
     from scipy.special import stdtrit
 
+    check_kind("log", log, Log, "; piwo.read makes one")
     bounds.log_inv_delta(delta)  # raises unless 0 < delta < 1
     chosen = estimator_named(estimator)
     check_listed("gammas", gammas)
