@@ -160,3 +160,12 @@ def test_action_costs_on_the_command_line(piwo, complained, tmp_path: Path) -> N
         wrong = piwo(*words, text)
         assert (wrong.code, wrong.err.count("\n")) == (2, 1)
         assert said in wrong.err
+
+
+def test_guardrails_and_costs_with_estimated_propensities(piwo, complained) -> None:
+    words = ["evaluate", complained, "--context", "x", "--policy", "constant:1", "--quiet"]
+    words += ["--estimate-propensities", "folds", "--action-cost", "0=0,1=.25"]
+    done = piwo(*words, "--guardrail", "complaints<=.3")
+    assert (done.code, done.err) == (0, "")
+    assert "net of action costs" in done.out
+    assert "complaints <= 0.3: certified within the limit" in done.out
