@@ -62,7 +62,7 @@ HALVES = {
             "clusters-8": Shape(_UNLIMITED, 8),
             "clusters-26": Shape(_UNLIMITED, 26),
         },
-        3000,
+        4000,
     ),
 }
 

@@ -69,8 +69,12 @@ _REWARDS, _REWARDS_AGREED = 20.0, 10.0
 """Fewest rewards of all rows, and of those on which a vote agrees with the logger."""
 _ELSEWHERE, _LEAST = 0.8, 0.25
 """If so much of the reward is where a vote would act otherwise, this t suffices,"""
-_SURE = 0.4
+_SURE = 0.2
 """and the mean propensity is not above this."""
+_HIDDEN_PRICE, _HIDDEN = 2.0, 0.15
+"""What t_.5 must be more, times h, the part of the reward that is hidden; and the largest h at which
+t_.7 and t_1 count. h is the share of the reward where a vote would act otherwise, times the mean
+propensity: what the vote would earn there is assumed, not seen."""
 _LOSS = 0.005
 """Share of the mean reward that an imitation may lose."""
 _LOSS_ERRORS = 2.0
@@ -97,10 +101,11 @@ class GuardedVote(Learner):
     Two rows are added on which the logger earned the highest reward and the vote would have acted
     otherwise: a few rare rewards prove little. y_0 estimates v(pi) - v(mu), and so does y_c where
     the logger explores, with less noise. Where it does not, y_c assumes that the actions of the
-    vote earn c times the mean reward. The vote may run if t_c > T for one of (c, T) = (.5, 1),
-    (.7, 2), (1, 3.5): the more is assumed, the more must be seen. If four fifths of the reward are
-    on rows on which the vote would act otherwise, and the mean propensity is at most .4, the logger
-    hardly knows what pays, and t_.5 > .25 suffices. In any case all rows must have at least 20
+    vote earn c times the mean reward. Let e be the share of the reward on rows on which the vote
+    would act otherwise, and h = e times the mean propensity: the larger it is, the more of what the
+    vote would earn is assumed. The vote may run if t_.5 > 1 + 2h, or, for h <= .15, if t_.7 > 2 or
+    t_1 > 3.5: the more is assumed, the more must be seen. If e >= .8 and the mean propensity is at
+    most .2, the logger hardly knows what pays, and t_.5 > .25 suffices. In any case all rows must have at least 20
     rewards, and those on which the vote agrees with the logger 10, except in this last case; R
     counts as (sum R)^2 / sum R^2 rewards. Of two votes that may run, the one with the higher t_.5
     does.
@@ -340,7 +345,11 @@ class Signs:
         unlike = self.elsewhere >= _ELSEWHERE and self.sure <= _SURE
         if unlike and self.t[0] > _LEAST:
             return True
-        seen = any(t > least for t, (_, least) in zip(self.t, _HOPES, strict=True))
+        hidden = self.elsewhere * self.sure
+        seen = self.t[0] > _HOPES[0][1] + _HIDDEN_PRICE * hidden
+        if hidden <= _HIDDEN:
+            others = zip(self.t[1:], _HOPES[1:], strict=True)
+            seen = seen or any(t > least for t, (_, least) in others)
         return seen and self.agreed >= _REWARDS_AGREED
 
 
