@@ -72,9 +72,9 @@ _ELSEWHERE, _LEAST = 0.8, 0.25
 _SURE = 0.2
 """and the mean propensity is not above this."""
 _HIDDEN_PRICE, _HIDDEN = 2.0, 0.15
-"""What t_.5 must be more, times h, the part of the reward that is hidden; and the largest h at which
-t_.7 and t_1 count. h is the share of the reward where a vote would act otherwise, times the mean
-propensity: what the vote would earn there is assumed, not seen."""
+"""What t_.5 must be more, times h, and the largest h at which t_.7 and t_1 count. h is the share of
+the reward where a vote would act otherwise, times the mean propensity: what the vote would earn
+there is assumed, not seen."""
 _LOSS = 0.005
 """Share of the mean reward that an imitation may lose."""
 _LOSS_ERRORS = 2.0
@@ -105,10 +105,10 @@ class GuardedVote(Learner):
     would act otherwise, and h = e times the mean propensity: the larger it is, the more of what the
     vote would earn is assumed. The vote may run if t_.5 > 1 + 2h, or, for h <= .15, if t_.7 > 2 or
     t_1 > 3.5: the more is assumed, the more must be seen. If e >= .8 and the mean propensity is at
-    most .2, the logger hardly knows what pays, and t_.5 > .25 suffices. In any case all rows must have at least 20
-    rewards, and those on which the vote agrees with the logger 10, except in this last case; R
-    counts as (sum R)^2 / sum R^2 rewards. Of two votes that may run, the one with the higher t_.5
-    does.
+    most .2, the logger hardly knows what pays, and t_.5 > .25 suffices. In any case all rows must
+    have at least 20 rewards, and those on which the vote agrees with the logger 10, except in this
+    last case; R counts as (sum R)^2 / sum R^2 rewards. Of two votes that may run, the one with the
+    higher t_.5 does.
 
     Otherwise nothing shows that a vote improves on the logger, and the logger stays. Its imitation,
     a softmax of linear scores fitted to the propensities of the logged actions, is the policy if it
