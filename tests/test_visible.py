@@ -16,6 +16,7 @@ import piwo
 from piwo.cli.answer import Answer, document
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators.reward_model import ModelEstimate
+from piwo.evaluation.guardrails import Guardrail, GuardrailResult
 from piwo.logs.findings import Finding
 from piwo.policies import Constant, Uniform
 from piwo.visible import visible, visible_lines
@@ -67,6 +68,10 @@ PRINTED: dict[str, Callable[[str], object]] = {
     ),
     "Look": lambda name: replace(
         piwo.Monitor(Constant("a", ["a", "b"]), name=name).update(log_of("a")).look(), notes=(name,)
+    ),
+    "Guardrail": lambda name: Guardrail(name, "<=", 0.1),
+    "GuardrailResult": lambda name: GuardrailResult.made(
+        Guardrail(name, "<=", 0.1), 0.0, 0.05, 0.05, "deadline"
     ),
     "PiwoError": PiwoError,
     "UsageError": UsageError,

@@ -237,8 +237,8 @@ def test_a_policy_that_is_no_policy(piwo, small: Path, roles) -> None:
             ["'dm'", "ls-linear"],
         ),
         (
-            ["learn", "LOG", "--context", "new", "--out", "p.piwo", "--oracle", "tree"],
-            ["'tree'", "ridge"],
+            ["learn", "LOG", "--context", "new", "--out", "p.piwo", "--oracle", "forest"],
+            ["'forest'", "ridge"],
         ),
         (
             [

@@ -14,6 +14,7 @@ from piwo.errors import UsageError
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.records import Record, jsonable, maybe, number
+from piwo.visible import visible
 
 __all__ = [
     "Guardrail",
@@ -119,7 +120,7 @@ class Guardrail:
         if self.over is not None:
             sign = "-" if self.limit < 0 else "+"
             limit = f"{self.over} {sign} {abs(self.limit):g}" if self.limit else self.over
-        return f"{self.column} {self.relation} {limit}"
+        return f"{visible(self.column)} {self.relation} {limit}"
 
     def view(self, log: Log) -> Log:
         """Return the same rows with the outcome as their reward.
