@@ -227,14 +227,14 @@ def test_the_gate_says_no_to_noise(piwo, tmp_path: Path, roles) -> None:
     out = tmp_path / "p.piwo"
     gated = piwo(*words, "--gate")
     assert (gated.code, gated.err) == (1, "")
-    assert f"not certified: saved to {out}" in gated.out
+    assert f"refused by the gate: saved to {out}" in gated.out
     assert "policy act" not in gated.out
     assert out.exists()
     library.policies.Uniform(["a"]).save(out)
     before = out.read_bytes()
     gated = piwo(*words, "--gate")
     assert (gated.code, gated.err) == (1, "")
-    assert gated.out.splitlines()[-1] == f"not certified: kept the old {out}"
+    assert gated.out.splitlines()[-1] == f"the gate did not pass: kept the old {out}"
     assert out.read_bytes() == before
     assert piwo(*words, "--gate", "--json").document["saved"] is False
     assert piwo(*words).code == 0

@@ -42,7 +42,7 @@ FloatArray = NDArray[np.float64]
 
 _FEWEST = 64
 """Rows for bets on blocks that are made from row numbers: one a block."""
-_CLEAR, _FAR, _AT_THE_END = 2.6, 0.3, 0.95
+_CLEAR, _FAR, _AT_THE_END, _MOST_ROWS = 2.6, 0.3, 0.95, 2000
 """See `use_of`."""
 _CHUNKS = (64, 128)
 """Means that are tested at a time: few at first, as most walks are short."""
@@ -93,8 +93,8 @@ def use_of(n: float, total: float, squares: float, trend: float, numbers: FloatA
 
         f = |sum Y t / sum Y - m| / (sqrt(3) s_t),   rho = the correlation of Y and t,
 
-    f is 1 if all of Y is at one end. The wealth is lost if f >= .95, or if rho sqrt(n) >= 2.6 and
-    f or |rho| is at least .3.
+    f is 1 if all of Y is at one end. The wealth is lost if f >= .95, or if |rho| sqrt(n) >= 2.6 and
+    f is at least .3, or |rho| with at most 2,000 rows. (With more, blocks are even enough.)
 
     Args:
         n: number of rows.
@@ -126,7 +126,8 @@ def use_of(n: float, total: float, squares: float, trend: float, numbers: FloatA
         rest = n
     correlation = away / math.sqrt(rest) if rest > 0.0 else 0.0
     far = away / math.sqrt(3.0)
-    clear = correlation * math.sqrt(n) >= _CLEAR and max(far, correlation) >= _FAR
+    strength = max(far, correlation) if n <= _MOST_ROWS else far
+    clear = correlation * math.sqrt(n) >= _CLEAR and strength >= _FAR
     if clear or far >= _AT_THE_END:
         return "lost"
     return "all"
@@ -339,12 +340,12 @@ def _refuted(
     design: Design,
 ) -> NDArray[np.bool_]:
     """Return whether C(v) = share W(v) + (1 - share) M(v) is at least 1/delta, (G,)."""
-    log_share = math.log(design.share)
+    log_share, log_rest = blocks.log_shares(design)
     won = log_wealth(blocks, means, log_inv_delta - log_share, planned=planned, design=design)
     # C is at least share W, so that M is needed for the other means alone.
     found = log_share + won >= log_inv_delta
     if not found.all():
-        safe = math.log1p(-design.share) + mixture.log_wealth(means[~found])
+        safe = log_rest + mixture.log_wealth(means[~found])
         found[~found] = np.logaddexp(log_share + won[~found], safe) >= log_inv_delta
     return found
 
@@ -374,7 +375,8 @@ def deadline_lower(
         design: the constants.
 
     Returns:
-        The bound, at least 0: a value of the grid.
+        The bound, at least 0: a value of the grid; without bets on blocks (`Blocks.use`), that of
+        the mixture with its part of the wealth, or all of it.
 
     >>> y = np.tile([0.0, 1.0], (20, 25))
     >>> round(deadline_lower(Blocks.of(y), Mixture.of(y), math.log(40)), 3)

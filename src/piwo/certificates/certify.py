@@ -133,8 +133,9 @@ def certify(
             `Certificate.reaches`.
         guardrail: a limit on the mean of another outcome, such as "complaints<=.01" or
             "complaints<=logger+.005" (`piwo.evaluation.Guardrail`), or several of them; the log
-            declares the column (`outcomes=["complaints"]`). delta is shared equally by the value
-            (with the improvement) and each guardrail, so that all statements hold jointly.
+            declares the column (`outcomes=["complaints"]`). delta is shared equally:
+            the value, the improvement, and each guardrail's answer are each wrong with probability
+            at most delta / (1 + number of guardrails).
         facts: further fields of `Certificate` to record.
 
     Returns:

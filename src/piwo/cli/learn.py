@@ -181,11 +181,11 @@ def _closing_lines(
         kept_old: whether the file is an older one.
     """
     if kept_old:
-        return [f"not certified: kept the old {visible(out)}"]
+        return [f"the gate did not pass: kept the old {visible(out)}"]
     show = f"next: {command_line(['piwo', 'policy', 'show', str(out)])}"
     if refused:
         # `piwo policy act` is not proposed: the gate refused this policy.
-        return [f"not certified: saved to {visible(out)} for inspection only", "", show]
+        return [f"refused by the gate: saved to {visible(out)} for inspection only", "", show]
     if not policy.gives_full_distribution:
         # The policy to keep is the logging policy, which is known by its logged rows alone.
         records = f"{visible(out)} records this, and cannot be used to act"

@@ -82,7 +82,7 @@ class ModelEstimate(Record):
         if self.lower is not None:
             ends = f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"
         value = f"{self.value:.4g} ({self.estimator})"
-        lines = [f"{self.name}: {value}, {1 - self.delta:.0%} interval {ends}"]
+        lines = [f"{self.name}: {value}, {100.0 * (1.0 - self.delta):.6g}% interval {ends}"]
         lines += [f"  note: {note}" for note in self.notes]
         return visible_lines(lines)
 

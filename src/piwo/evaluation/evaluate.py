@@ -27,7 +27,8 @@ from piwo.intervals import interval_named
 from piwo.intervals.matching import check_named, name_of
 from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.log import Log
-from piwo.messages import argument
+from piwo.logs.provable import assumed_of_logger
+from piwo.messages import Note, argument
 from piwo.reductions.reduce import reduce
 
 __all__ = ["compare", "evaluate", "unsupported_masses"]
@@ -55,10 +56,12 @@ def evaluate(
     """Return the value of a policy with its interval. Answers: what would it have earned?
 
     Formula: `value` is the point estimate named by `estimator`; [lower, upper] contains the true
-    value with probability at least 1 - delta, delta/2 a side, by the mixture bound on w R and on w
-    (1 - R), and on their doubly robust forms if the log has full propensity vectors: valid at the
-    given n, for any weights, including actions the logger never took. A policy that was learned
-    from these rows gets no interval: learners and policy files know their rows.
+    value with probability at least 1 - delta, delta/2 a side, by bets on w R and on w (1 - R), and
+    on their doubly robust forms if the log has full propensity vectors: valid at the given n, for
+    any weights, including actions the logger never took. The bets are on blocks of rows in turn
+    ("deadline"), which assumes a fixed logger and independent rows, or of fixed sizes ("mixture"),
+    which does not: see `interval`. A policy that was learned from these rows gets no interval:
+    learners and policy files know their rows.
 
     Args:
         log: the logged decisions.
@@ -69,13 +72,14 @@ def evaluate(
             from: "ix" for `interval="ix"`, "ls" for "ls", "cressie-read" for "cressie-read".
         gamma: for ix and clip, half of lam for ls and ls-linear, and what goes with it for other
             scores; "auto": sqrt(log(2/delta) / n).
-        interval: "auto" (the default): "mixture-cv", the mixture bound with control variates, if
-            the log has the probability of every action (`propensities=` or `behavior=`) and the
-            policy gives full vectors, otherwise "mixture"; or another method of the table
+        interval: "auto" (the default): "deadline-cv" if the log has the probability of every action
+            (`propensities=` or `behavior=`) and the policy gives full vectors, else "deadline"; if
+            the logger learned, with a horizon, and in a cluster without a key, "mixture-cv" or
+            "mixture"; or another method of the table
             `piwo.intervals.INTERVALS` (docs/bounds.md), possibly with a declared number, as in
             "hoeffding:20". Some are asymptotic, for comparison: the table and every result say so.
-        q: a reward model, whose predictions "auto" and "mixture-cv" take as baselines besides the
-            constant ones: "forward" fits one to the log itself, each row's on earlier rows alone
+        q: a reward model, whose predictions "auto" and the "-cv" methods use as baselines besides
+            the constant ones: "forward" fits one to the log itself, each row on earlier rows alone
             (`piwo.estimators.forward_model`); `piwo.cross_fit` with by="time"; or predictions made
             from other data, see `piwo.estimators.doubly_robust`. Refused if no policy's interval
             can use it.
@@ -84,8 +88,9 @@ def evaluate(
         guardrail: a limit on the mean of another outcome under the policy, such as
             "complaints<=.01" or "complaints<=logger+.005" (`piwo.evaluation.Guardrail`); or several
             of them. The log declares the column (`outcomes=["complaints"]`). delta is then shared
-            equally by the value (with the improvement) and each guardrail, so that all statements
-            hold jointly; each guardrail takes one more pass.
+            equally: the interval of the value, the improvement, and each guardrail's answer are
+            each wrong with probability at most delta / (1 + number of guardrails). Each guardrail
+            takes one more pass.
         delta: error probability of the interval, both sides together.
         propensity_factor: the true propensities are at most this times the logged ones
             (`Log.with_propensity_error`); at least 1.
@@ -233,6 +238,7 @@ def compare(
     # Intervals that are approximations, or have no lower bound of their own, certify nothing.
     if not method.certifies:
         method = interval_named("auto")
+    assumed: tuple[Note, ...] = ()
     for guard in guards:
         asked = Request.of(
             guard.view(log),
@@ -244,11 +250,19 @@ def compare(
             sensitivity=sensitivity,
             horizon=horizon,
             one_sided=True,
+            detects_learning=True,
         )
+        if any(each.assumes_fixed_logger for each in asked.methods.values()):
+            assumed = assumed_of_logger(asked.log.logger)
         for name, one in bounds_under(guard, asked).items():
             found[name] = _guarded(found[name], one)
-    note = shared_note(delta, guards)
-    return {name: replace(one, notes=(*one.notes, note)) for name, one in found.items()}
+    shared = shared_note(delta, guards)
+    for name, made in found.items():
+        # the intervals of values may be of another method, which assumes nothing of the logger
+        kinds = {getattr(note, "kind", None) for note in made.notes}
+        new = [note for note in assumed if note.kind not in kinds]
+        found[name] = replace(made, notes=(*made.notes, *new, shared))
+    return found
 
 
 def _guarded(one: Evaluation, result: GuardrailResult) -> Evaluation:

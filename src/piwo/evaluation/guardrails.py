@@ -13,7 +13,7 @@ from piwo.checks import a_kind
 from piwo.errors import UsageError
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
-from piwo.records import Record, jsonable, maybe, number
+from piwo.records import Record, jsonable, maybe, number, text
 from piwo.visible import visible
 
 __all__ = [
@@ -116,10 +116,11 @@ class Guardrail:
         return cls(found["column"], relation, float(limit), over, (float(low), float(high)))
 
     def __str__(self) -> str:
-        limit = f"{self.limit:g}"
+        # all digits: what is shown is what was tested
+        limit = f"{self.limit!r}"
         if self.over is not None:
             sign = "-" if self.limit < 0 else "+"
-            limit = f"{self.over} {sign} {abs(self.limit):g}" if self.limit else self.over
+            limit = f"{self.over} {sign} {abs(self.limit)!r}" if self.limit else self.over
         return f"{visible(self.column)} {self.relation} {limit}"
 
     def view(self, log: Log) -> Log:
@@ -223,8 +224,12 @@ class GuardrailResult(Record):
         low, high = made.outcome_range
         made = replace(made, outcome_range=(float(low), float(high)))
         is_number = number()
-        if not all(map(is_number, (made.limit, made.delta))):
-            raise ValueError("the limit or the delta of a guardrail is not a number")
+        if not (is_number(made.limit) and number(0.0, 1.0)(made.delta)):
+            raise ValueError("the limit or the delta of a guardrail is none")
+        if not all(map(text, (made.column, made.bound))):
+            raise ValueError("the column or the bound of a guardrail is not text")
+        if made.over not in (None, "logger", "baseline"):
+            raise ValueError(f"a guardrail is over {made.over!r:.80}")
         if not all(map(maybe(is_number), (made.lower, made.upper))):
             raise ValueError("a guardrail has bounds that are not numbers")
         if made.answer != made.guardrail.answer(made.lower, made.upper):
@@ -308,7 +313,7 @@ def shared_note(delta: float, guards: Sequence[Guardrail]) -> Note:
     named = ", ".join(repr(str(one)) for one in guards)
     return Note(
         f"delta {delta:g} is shared equally with the guardrails ({named}): "
-        f"{each:.6g} for the value and the improvement, and for each guardrail, so that all hold "
-        "jointly",
+        f"the value, the improvement, and each guardrail's answer are each wrong with probability "
+        f"at most {each:.6g}",
         kind="shared-delta",
     )

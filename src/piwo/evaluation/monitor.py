@@ -88,7 +88,7 @@ class Look(Record):
             value = f"{self.value:.4g}"
         ends = "no interval"
         if self.lower is not None:
-            ends = f"{1 - self.delta:.0%} interval {ends_text(self.lower, self.upper)}"
+            ends = f"{100.0 * (1.0 - self.delta):.6g}% interval {ends_text(self.lower, self.upper)}"
         if self.improvement_lower is not None:
             ends += f", improvement at least {self.improvement_lower:.4g}"
         if self.lower is not None:

@@ -199,7 +199,7 @@ def notes_on_rows(log: Log, found: PolicyResult, over_logger: bool) -> list[Note
         notes.append(learning_note())
     if log.columns.unit is not None:
         notes.append(unit_note(log.columns.unit))
-    if found.method.sees_sorted_rows(found.evidence):
+    if found.method.sees_sorted_rows(found.evidence, one_sided=True):
         notes.append(sorted_note())
     return notes
 
@@ -346,8 +346,8 @@ def sorted_note() -> Note:
     'sorted'
     """
     return Note(
-        "what the policy earned, or lost, lies at one end of the file, as if rows were sorted by "
-        "reward or action: bets on blocks of rows are left out, so that ends are farther apart; "
+        "weights or rewards follow the order of the file, as if rows were sorted by reward or "
+        "action: bets on blocks of rows are left out, so that some bounds are weaker; "
         f"name a unique row id ({argument('key')}), whose blocks do not depend on the order",
         kind="sorted",
     )

@@ -166,7 +166,7 @@ class Evaluation(Record):
         how = self.interval
         if self.rate_cap is not None:
             how += f", {cap_text(self.rate_cap)}"
-        return f"{1 - self.delta:.0%} interval {ends} ({how})"
+        return f"{100.0 * (1.0 - self.delta):.6g}% interval {ends} ({how})"
 
 
 def cap_text(rate_cap: float) -> str:

@@ -163,13 +163,16 @@ class DeadlineInterval(ControlVariateInterval):
             blocks, mixture, penalty, planned=planned_rows(evidence.horizon)
         )
 
-    def sees_sorted_rows(self, evidence: Evidence) -> bool:
-        """Whether w R or w (1 - R) lies at one end of the file; see `piwo.bounds.deadline.use_of`.
+    def sees_sorted_rows(self, evidence: Evidence, *, one_sided: bool = False) -> bool:
+        """Whether a quantity lies at one end of the file; see `piwo.bounds.deadline.use_of`.
 
         Args:
             evidence: the sums.
+            one_sided: whether only lower bounds are stated, so that losses do not matter.
         """
-        whats: tuple[Quantity, ...] = ("value", "loss") if evidence.bounded else ("value",)
+        whats: tuple[Quantity, ...] = ("value",)
+        if evidence.bounded:
+            whats = ("value", "improvement") if one_sided else ("value", "loss", "improvement")
         for what in whats:
             blocks, _ = plain_bets(evidence.state, what, evidence.log_inv_delta, evidence.horizon)
             if blocks.use == "lost":

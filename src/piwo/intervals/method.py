@@ -305,8 +305,13 @@ class IntervalMethod(ABC):
             horizon=evidence.horizon,
         )
 
-    def sees_sorted_rows(self, evidence: Evidence) -> bool:  # noqa: ARG002
-        """Whether the ends are farther apart because the file seems sorted by what was earned."""
+    def sees_sorted_rows(
+        self,
+        evidence: Evidence,  # noqa: ARG002
+        *,
+        one_sided: bool = False,  # noqa: ARG002
+    ) -> bool:
+        """Whether bounds are weaker because the file seems sorted."""
         return False
 
     @property

@@ -322,7 +322,6 @@ class Signs:
         highest = max(float(batch.reward.max()) for batch, *_ in seen if len(batch))
         found = []
         for c, _ in _HOPES:
-            # a weight beyond n is n
             terms = [np.full(_ADDED, c * mean - highest)]
             for batch, _, w in seen:
                 # a weight beyond n is n
@@ -370,14 +369,13 @@ def _loses_little(policies: Sequence[Policy], tests: Sequence[Log]) -> bool:
         policies: one for each fold.
         tests: the rows of each fold.
     """
-    losses, total, count = [], 0.0, 0.0
+    losses, total = [], 0.0
     for policy, test in zip(policies, tests, strict=True):
         for batch in test.each_batch(context=True):
             w = over_propensity(policy.logged(batch), batch)
             # (1 - w)_+ R
             losses.append(batch.observed(np.maximum(1.0 - w, 0.0) * batch.reward))
             total += float(batch.sampled(batch.reward).sum())
-            count += float(batch.sampled(np.ones(len(batch))).sum())
     loss = np.concatenate(losses)
     error = math.sqrt(float(((loss - loss.mean()) ** 2).sum()))
     return float(loss.sum()) + _LOSS_ERRORS * error <= _LOSS * total

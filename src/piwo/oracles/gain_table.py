@@ -151,6 +151,8 @@ def relative_gains(log: Log, score: Score) -> tuple[Floats, Floats]:
             few = replace(part, context=None, propensities=None, log_propensities=None)
             parts.append((few, part.sampled(score.gains(part)), part.sampled(dense.values)))
             scales.append(dense.scale)
+    if not parts:
+        raise DataError(f"no rows in {log.name!r}, expected at least one logged decision")
     # G exp(-unit) = s (1{a = A} g exp(-unit) + c values exp(scale - unit))
     unit = max(0.0, float(np.max(scales)) - _LARGEST_LOG)
     tables = []

@@ -79,7 +79,8 @@ class RowBlocks:
 
     def among(self, chosen: npt.NDArray[Any]) -> RowBlocks:
         """Return the blocks of some rows, given by a mask or by their places."""
-        return RowBlocks(self.places[chosen], self.count)
+        numbers = None if self.numbers is None else self.numbers[chosen]
+        return RowBlocks(self.places[chosen], self.count, numbers)
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,13 @@ class BetSums(State):
             with np.errstate(over="ignore"):
                 y = np.exp(log_one)
                 moments[block] += y, y * y
-        return cls._by_block(sums, moments)
+        made = cls._by_block(sums, moments)
+        if rows.numbers is None:
+            return made
+        with np.errstate(over="ignore", invalid="ignore"):
+            # 0 of the first row is not a number
+            trend = float(np.nan_to_num(np.exp(log_y) * rows.numbers, posinf=np.inf).sum())
+        return replace(made, trend=trend)
 
     @classmethod
     def _by_block(cls, sums: Floats, moments: Floats) -> BetSums:
