@@ -206,7 +206,9 @@ def _refusals(found: Mapping[str, piwo.Evaluation], at_least: float | None) -> d
         if not _certified(one):
             why.append(f"not certified better than {one.over}")
         if at_least is not None and not _reaches(one, at_least):
-            why.append(f"not certified to be worth at least {at_least:g}")
+            why.append(
+                f"not certified to be worth at least {at_least:g}, by the lower end of the interval"
+            )
         why += [str(each) for each in one.guardrails if each.harmful]
         if why:
             refused[name] = why

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from piwo.errors import DataError
 from piwo.evaluation.guardrails import Guardrail, GuardrailResult
 from piwo.evaluation.request import Request
 from piwo.evaluation.result import PolicyResult
@@ -32,8 +33,15 @@ def bounds_under(guard: Guardrail, request: Request) -> dict[Any, GuardrailResul
             log, columns=replace(log.columns, cost=not log.columns.cost), reward_range=(-high, -low)
         ),
     )
-    with request.naming_policies():
-        states, against = reduce(log, Joint((request.sums, Losses(opposite.sums))))
+    try:
+        with request.naming_policies():
+            states, against = reduce(log, Joint((request.sums, Losses(opposite.sums))))
+    except DataError as wrong:
+        # what was read as the reward is the outcome, and its range is that of the guardrail
+        raise DataError(
+            f"guardrail {str(guard)!r}: {wrong.args[0]}; the outcome of a guardrail is read as the "
+            f"reward, and its range is given with the limit: '{guard} in LO,HI'"
+        ) from None
     above, below = request.finish(states), opposite.finish(against)
     found = {}
     for key, one in above.policies.items():

@@ -187,7 +187,7 @@ class Column(LoggedOnly):
             raise UsageError(
                 f"the log was read without the policy column {self.name!r} (it has "
                 f"{sorted(batch.policies)}); "
-                f"read it with {argument('policies', f'[{self.name!r}]')}"
+                f"read it with {argument('policy_columns', f'[{self.name!r}]')}"
             )
         return batch.policies[self.name]
 
