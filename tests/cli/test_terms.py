@@ -57,10 +57,8 @@ def test_evaluate_says_what_is_not_certified_harmless(piwo, tmp_path: Path) -> N
     assert "gate: constant:b: bad <= 0.12: not certified harmless (between" in passed.out
     missed = piwo(*words, "--at-least", ".999")
     assert missed.code == 1
-    assert (
-        "gate: not certified to be worth at least 0.999, by the lower end of the interval: constant:b"
-        in missed.out
-    )
+    why = "not certified to be worth at least 0.999, by the lower end of the interval"
+    assert f"gate: {why}: constant:b" in missed.out
     relative = piwo(*words, "--guardrail", "bad<=logger", "--guardrail", "bad<=logger+.5")
     assert "bad <= logger + 0.5: certified within the limit (difference between" in relative.out
     assert "delta 0.05 is shared equally with the guardrails" in relative.out
