@@ -514,6 +514,7 @@ def fuzz(
     first: int = 0,
     seconds: float = float("inf"),
     keep: Path | None = None,
+    least: int = 0,
 ) -> tuple[Counter[str], list[str]]:
     """Run inputs; return how many there were of each kind and exit code, and the findings.
 
@@ -523,6 +524,7 @@ def fuzz(
         first: number of the first input.
         seconds: stop at this time after the first answer.
         keep: folder for the inputs that show something.
+        least: inputs to run even if time is up.
     """
     counted: Counter[str] = Counter()
     findings: list[str] = []
@@ -531,7 +533,7 @@ def fuzz(
     with tempfile.TemporaryDirectory(prefix="piwo-fuzz-") as place:
         folder = Path(place)
         good_files(folder)
-        while number < last and time.monotonic() - started < seconds:
+        while number < last and (number < first + least or time.monotonic() - started < seconds):
             words = [sys.executable, __file__, "--worker", place]
             words += ["--seed", str(seed), "--first", str(number), "--count", str(last - number)]
             with (
@@ -554,7 +556,8 @@ def fuzz(
                     if wrong:
                         findings.append(f"{line[0]}: {kind}: {wrong}")
                         print(findings[-1], file=sys.stderr, flush=True)
-                    if time.monotonic() - started > seconds:
+                    enough = number >= first + least
+                    if enough and time.monotonic() - started > seconds:
                         process.kill()
                         break
                 process.wait()
