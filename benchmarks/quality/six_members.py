@@ -74,7 +74,8 @@ def _majority(played: list[Codes], actions: int) -> Codes:
     for i, codes in enumerate(played):
         # ties to the earlier
         votes[np.arange(len(codes)), codes] += 1.0 + 2.0 ** -(i + 2)
-    return votes.argmax(axis=1)
+    chosen: Codes = votes.argmax(axis=1)
+    return chosen
 
 
 def _forest() -> Any:
@@ -187,6 +188,7 @@ def _kernel(rows: _Rows) -> Plays:
         for a, (inverse, coef) in enumerate(fits):
             spread = np.einsum("ij,ij->i", new @ inverse, new)
             scores[:, a] = new @ coef - deviation * np.sqrt(np.maximum(spread, 0.0))
-        return scores.argmax(axis=1)
+        chosen: Codes = scores.argmax(axis=1)
+        return chosen
 
     return plays
