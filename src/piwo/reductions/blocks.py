@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +39,6 @@ BLOCK_BETS: Floats = BETS[_KEPT]
 # Any fixed number is valid for independent rows; blocks must not be those of a split. With this one
 # small sorted files of zeros and ones hold, too: tests/bounds/test_deadline_level.py.
 _SALT = np.uint64(0x35E0C09408CB9CDB)
-_NO_BLOCK = np.uint8(255)
 
 
 def no_blocks(*forms: int) -> Floats:
@@ -57,14 +57,14 @@ class RowBlocks:
     numbers: Floats | None = None
     """(u,) the row numbers, if these alone place the rows."""
 
-    @property
+    @cached_property
     def number_sums(self) -> Floats:
         """(2,) the sums of the row numbers and of their squares; zeros if others place the rows."""
         if self.numbers is None:
             return np.zeros(2)
         return np.array([self.numbers.sum(), self.numbers @ self.numbers])
 
-    @property
+    @cached_property
     def rows(self) -> Floats:
         """(B,) the number of rows, or units, in each block."""
         from piwo.reductions.kernels import count_blocks
@@ -75,7 +75,9 @@ class RowBlocks:
 
     def rows_of(self, mask: npt.NDArray[np.bool_]) -> Floats:
         """Return the number of rows of a mask in each block, (B,)."""
-        return RowBlocks(np.where(mask, self.places, _NO_BLOCK), self.count).rows
+        # False is 0, less 1 that is 255 in 8 bits: block 255, which is none
+        others = mask.view(np.uint8) - np.uint8(1)
+        return RowBlocks(self.places | others, self.count).rows
 
     def among(self, chosen: npt.NDArray[Any]) -> RowBlocks:
         """Return the blocks of some rows, given by a mask or by their places."""
@@ -182,7 +184,7 @@ class BetSums(State):
         made = cls._by_block(sums, np.column_stack([counts, counts]))
         if rows.numbers is None:
             return made
-        return replace(made, trend=float(mask @ rows.numbers))
+        return replace(made, trend=float(mask.astype(np.float64) @ rows.numbers))
 
     @classmethod
     def of_logs(cls, log_y: Floats, rows: RowBlocks | None) -> BetSums:
