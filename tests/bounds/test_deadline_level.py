@@ -76,9 +76,10 @@ def sorted_level(n, chance, delta, *, best_first):
 
 @pytest.mark.parametrize("n", [5, 10, 20, 40, 64, 80, 100, 128, 200, 600, 3000])
 def test_a_sorted_file_holds(n):
-    """Weights from near 1 to 1/chance of 20, and where one to 25 rows decide."""
+    """Weights from near 1 to 1/chance of 20, and where few rows earn something, or nothing."""
     chances = {0.05, 0.2, 0.4, 0.5, 0.7, 0.9, *(m / n for m in (0.5, 1, 1.5, 3, 6, 12, 25))}
-    for chance in sorted(x for x in chances if x < 0.95):
+    chances |= {1 - m / n for m in (2, 4, 8, 16, 32)}
+    for chance in sorted(x for x in chances if 0.0 < x < 1.0):
         for delta in (0.1, 0.025):
             for best_first in (True, False):
                 found = sorted_level(n, chance, delta, best_first=best_first)

@@ -42,7 +42,7 @@ FloatArray = NDArray[np.float64]
 
 _FEWEST = 64
 """Rows for bets on blocks that are made from row numbers: one a block."""
-_CLEAR, _FAR, _AT_THE_END, _MOST_ROWS = 2.6, 0.3, 0.95, 2000
+_CLEAR, _FAR, _AT_THE_END, _MOST_ROWS, _FEW_IDLE = 2.6, 0.3, 0.95, 2000, 200.0
 """See `use_of`."""
 _CHUNKS = (64, 128)
 """Means that are tested at a time: few at first, as most walks are short."""
@@ -93,8 +93,10 @@ def use_of(n: float, total: float, squares: float, trend: float, numbers: FloatA
 
         f = |sum Y t / sum Y - m| / (sqrt(3) s_t),   rho = the correlation of Y and t,
 
-    f is 1 if all of Y is at one end. The wealth is lost if f >= .95, or if |rho| sqrt(n) >= 2.6 and
-    f is at least .3, or |rho| with at most 2,000 rows. (With more, blocks are even enough.)
+    f is 1 if all of Y is at one end. Let k = n - (sum Y)^2/sum Y^2, the number of rows with Y = 0 if
+    all others are alike, and g = |rho| / sqrt(3 k/n) if it is at most 200, else 0: g is about 1 if
+    these are at one end. The wealth is lost if f or g is at least .95, or if |rho| sqrt(n) >= 2.6
+    and f or g is at least .3, or |rho| with at most 2,000 rows (with more, blocks are even enough).
 
     Args:
         n: number of rows.
@@ -127,8 +129,14 @@ def use_of(n: float, total: float, squares: float, trend: float, numbers: FloatA
     correlation = away / math.sqrt(rest) if rest > 0.0 else 0.0
     far = away / math.sqrt(3.0)
     strength = max(far, correlation) if n <= _MOST_ROWS else far
+    # k rows with Y = 0, if all others are alike; rho is at most sqrt(3 k/n)
+    idle = n - total * (total / squares)
+    apart = 0.0
+    if 0.0 < idle <= _FEW_IDLE:
+        apart = correlation * math.sqrt(n / (3.0 * idle))
+    strength = max(strength, apart)
     clear = correlation * math.sqrt(n) >= _CLEAR and strength >= _FAR
-    if clear or far >= _AT_THE_END:
+    if clear or max(far, apart) >= _AT_THE_END:
         return "lost"
     return "all"
 
