@@ -93,10 +93,11 @@ def use_of(n: float, total: float, squares: float, trend: float, numbers: FloatA
 
         f = |sum Y t / sum Y - m| / (sqrt(3) s_t),   rho = the correlation of Y and t,
 
-    f is 1 if all of Y is at one end. Let k = n - (sum Y)^2/sum Y^2, the number of rows with Y = 0 if
-    all others are alike, and g = |rho| / sqrt(3 k/n) if it is at most 200, else 0: g is about 1 if
-    these are at one end. The wealth is lost if f or g is at least .95, or if |rho| sqrt(n) >= 2.6
-    and f or g is at least .3, or |rho| with at most 2,000 rows (with more, blocks are even enough).
+    f is 1 if all of Y is at one end. Let k = n - (sum Y)^2/sum Y^2, the number of rows with Y = 0
+    if all others are alike, and g = |rho| / sqrt(3 k/n) if it is at most 200, else 0: g is about 1
+    if these are at one end. The wealth is lost if f or g is at least .95, or if |rho| sqrt(n) is at
+    least 2.6 and f or g at least .3, or |rho| with at most 2,000 rows (with more, blocks are even
+    enough).
 
     Args:
         n: number of rows.
