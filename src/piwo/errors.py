@@ -32,6 +32,8 @@ class DataError(PiwoError):
 
     policy: object = None
     """The policy of a user whose output cannot be used, if that is the reason."""
+    kinds: tuple[str, ...] = ()
+    """The kinds of the broken rules, if these are the reason: "range", or "" for others."""
 
 
 class NothingToLearnError(DataError):

@@ -55,6 +55,12 @@ def test_evaluate_says_what_is_not_certified_harmless(piwo, tmp_path: Path) -> N
     assert (passed.code, passed.err) == (0, "")
     assert "gate: passed, worth at least 0.8" in passed.out
     assert "gate: constant:b: bad <= 0.12: not certified harmless (between" in passed.out
+    assert "; this does not refuse, as certified harm would" in passed.out
+    said = piwo(*words, "--guardrail", "bad<=.12", "--json").document["gate"]
+    assert said["passed"] is True
+    assert [one.partition(" (")[0] for one in said["open"]] == [
+        "constant:b: bad <= 0.12: not certified harmless"
+    ]
     missed = piwo(*words, "--at-least", ".999")
     assert missed.code == 1
     why = "not certified to be worth at least 0.999, by the lower end of the interval"

@@ -45,6 +45,17 @@ def test_a_text_states_column_relation_limit_and_range() -> None:
         assert Guardrail.of(text) == Guardrail(*parts)
 
 
+def test_only_values_out_of_range_get_advice_about_the_range() -> None:
+    table = rows(n=50)
+    table["complaints"][3] = 7.0
+    with pytest.raises(piwo.DataError, match=r"'complaints <= 0.1 in LO,HI'"):
+        piwo.evaluate(log_of(table), constant(), guardrail="complaints<=.1")
+    table["complaints"][3] = np.nan
+    with pytest.raises(piwo.DataError, match="column 'complaints' is NaN in 1 row") as wrong:
+        piwo.evaluate(log_of(table), constant(), guardrail="complaints<=.1")
+    assert "LO,HI" not in str(wrong.value)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -20,7 +20,7 @@ from piwo.certificates.terms import check_facts, check_terms
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
-from piwo.evaluation.guarded import bounds_under
+from piwo.evaluation.guarded import results_of_guardrails
 from piwo.evaluation.guardrails import (
     Guardrail,
     GuardrailResult,
@@ -229,10 +229,10 @@ def guardrail_results(
         horizon: see `certify`.
         provenance: see `CertificateRequest.of`.
     """
-    each: dict[Any, tuple[GuardrailResult, ...]] = dict.fromkeys(policies, ())
-    for guard in guards:
-        asked = CertificateRequest.of(
-            guard.view(log),
+
+    def asked(view: Log, guard: Guardrail) -> Request:
+        return CertificateRequest.of(
+            view,
             policies,
             delta=delta,
             within=within,
@@ -242,11 +242,10 @@ def guardrail_results(
             earlier=earlier,
             horizon=horizon,
             provenance=provenance,
-        )
-        found = bounds_under(guard, asked.request)
-        for key, same in asked.same_as.items():
-            each[key] = (*each[key], found[same])
-    return each
+        ).request
+
+    found = results_of_guardrails(guards, log, asked)
+    return {key: found[same] for key, same in _same_as(policies).items()}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -84,8 +84,17 @@ def evaluate(
         # A baseline that is evaluated as well is not better than itself.
         judged = {name: one for name, one in found.items() if name != baseline}
         refused = _refusals(judged, terms.at_least)
-        lines += map(visible, _gate_lines(refused, found, terms, baseline))
-        result = {"passed": not refused, "at_least": terms.at_least, "refused": refused}
+        unproved = _unproved(found)
+        exempt = ""
+        if baseline is not None and baseline in found:
+            exempt = f" ({found[baseline].over} itself is exempt)"
+        lines += terms.gate_lines(_by_reason(refused), unproved, exempt)
+        result = {
+            "passed": not refused,
+            "at_least": terms.at_least,
+            "refused": refused,
+            "open": unproved,
+        }
     selection = _selection(found)
     chosen = None
     if selection is not None:
@@ -215,40 +224,26 @@ def _refusals(found: Mapping[str, piwo.Evaluation], at_least: float | None) -> d
     return refused
 
 
+def _by_reason(refused: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the reasons of a refusal in words, each once, with the policies that it is about."""
+    names: dict[str, list[str]] = {}
+    for name, why in refused.items():
+        for one in why:
+            names.setdefault(one, []).append(name)
+    return [f"{why}: {', '.join(about)}" for why, about in names.items()]
+
+
+def _unproved(found: Mapping[str, piwo.Evaluation]) -> list[str]:
+    """Return the guardrails that are certified neither way, in words."""
+    unproved = []
+    for name, one in found.items():
+        unproved += [f"{name}: {each}" for each in one.guardrails if each.answer == "open"]
+    return unproved
+
+
 def _reaches(one: piwo.Evaluation, at_least: float) -> bool:
     """Whether a policy is certified to be worth at least this."""
     return one.bounds_hold and one.lower is not None and one.lower >= at_least
-
-
-def _gate_lines(
-    refused: Mapping[str, list[str]],
-    found: Mapping[str, piwo.Evaluation],
-    terms: TermOptions,
-    baseline: str | None,
-) -> list[str]:
-    """Return the result of the gate: one line, or one for each reason.
-
-    Args:
-        refused: see `_refusals`.
-        found: the evaluations.
-        terms: what was asked for.
-        baseline: what they are compared with, as it was typed.
-    """
-    reasons: dict[str, list[str]] = {}
-    for name, why in refused.items():
-        for one in why:
-            reasons.setdefault(one, []).append(name)
-    if reasons:
-        return [f"gate: {why}: {', '.join(names)}" for why, names in reasons.items()]
-    passed = "gate: passed"
-    if terms.at_least is not None:
-        passed += f", worth at least {terms.at_least:g}"
-    if baseline is not None and baseline in found:
-        passed += f" ({found[baseline].over} itself is exempt)"
-    unproved = []
-    for name, evaluation in found.items():
-        unproved += [f"{name}: {each}" for each in evaluation.guardrails if each.answer == "open"]
-    return [passed, *(f"gate: {one}" for one in unproved)]
 
 
 def _log_name(log: piwo.Log, paths: list[str], where: str | None) -> str:

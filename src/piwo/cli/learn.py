@@ -92,11 +92,18 @@ def learn(
     closing = _closing_lines(out, log[0], learner.policy_, saved, refused, kept_old)
     result = None
     if gate:
-        closing = [*_gate_lines(certificate, terms, refused), *closing]
+        why = [*certificate.refusals]
+        if report.in_sample:
+            why.append("what it is compared with was learned from part of this log")
+        unproved = [str(one) for one in certificate.guardrails if one.answer == "open"]
+        # An improvement that is asked for alone is reported with the certificate.
+        if terms.at_least is not None or terms.guardrail:
+            closing = [*terms.gate_lines(why, unproved), *closing]
         result = {
             "passed": not refused,
             "at_least": terms.at_least,
-            "refused": list(certificate.refusals),
+            "refused": why,
+            "open": unproved,
         }
     return Answer(
         text="\n".join([*_report_lines(report, certificate), *closing]),
@@ -152,19 +159,6 @@ def _certified(
         notes = (*certificate.notes, shared_note(delta, guards))
         certificate = replace(certificate, guardrails=kept, notes=notes)
     return certificate
-
-
-def _gate_lines(certificate: Certificate, terms: TermOptions, refused: bool) -> list[str]:
-    """Return the result of the gate, if more was asked for than an improvement."""
-    if terms.at_least is None and not terms.guardrail:
-        return []
-    if refused:
-        return [visible(f"gate: {why}") for why in certificate.refusals]
-    passed = "gate: passed"
-    if terms.at_least is not None:
-        passed += f", worth at least {terms.at_least:g}"
-    unproved = [str(one) for one in certificate.guardrails if one.answer == "open"]
-    return [passed, *(visible(f"gate: {one}") for one in unproved)]
 
 
 def _closing_lines(

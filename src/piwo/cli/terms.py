@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,8 +10,12 @@ from cyclopts import Group, Parameter
 
 from piwo.errors import UsageError
 from piwo.evaluation import Guardrail
+from piwo.visible import visible
 
 __all__ = ["NO_TERMS", "TermOptions"]
+
+_OPEN = "this does not refuse, as certified harm would"
+"""What the gate says of a guardrail that is certified neither way."""
 
 
 @Parameter(name="*", group=Group("Terms", sort_key=2))
@@ -55,6 +60,30 @@ class TermOptions:
             raise UsageError(
                 f"--at-least got {self.at_least:g} without --gate, which asks for it; add --gate"
             )
+
+    def gate_lines(
+        self, refusals: Sequence[str], unproved: Sequence[str], exempt: str = ""
+    ) -> list[str]:
+        """Return the result of the gate: one line, or one for each reason.
+
+        Args:
+            refusals: why it refuses, in words; empty: it passes.
+            unproved: the guardrails that are not certified either way, in words.
+            exempt: what it did not judge, in words.
+
+        >>> terms = TermOptions(at_least=0.5)
+        >>> terms.gate_lines([], ["x <= 0.1: not certified harmless"])  # doctest: +ELLIPSIS
+        ['gate: passed, worth at least 0.5', 'gate: x <= 0.1: not certified harmless; ...']
+        """
+        if refusals:
+            return [visible(f"gate: {one}") for one in refusals]
+        passed = "gate: passed"
+        if self.at_least is not None:
+            passed += f", worth at least {self.at_least:g}"
+        lines = [visible(f"{passed}{exempt}")]
+        for one in unproved:
+            lines.append(visible(f"gate: {one}; {_OPEN}"))
+        return lines
 
 
 NO_TERMS = TermOptions()

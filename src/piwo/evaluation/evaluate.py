@@ -10,8 +10,9 @@ from typing import Any
 from piwo import bounds
 from piwo.checks import check_finite
 from piwo.errors import UsageError
-from piwo.evaluation.guarded import bounds_under
+from piwo.evaluation.guarded import results_of_guardrails
 from piwo.evaluation.guardrails import (
+    Guardrail,
     GuardrailResult,
     guardrails_of,
     share_of_delta,
@@ -238,10 +239,10 @@ def compare(
     # Intervals that are approximations, or have no lower bound of their own, certify nothing.
     if not method.certifies:
         method = interval_named("auto")
-    assumed: tuple[Note, ...] = ()
-    for guard in guards:
-        asked = Request.of(
-            guard.view(log),
+
+    def asked(view: Log, guard: Guardrail) -> Request:
+        return Request.of(
+            view,
             policies,
             method=method,
             baseline=baseline if guard.over == "baseline" else None,
@@ -250,24 +251,25 @@ def compare(
             sensitivity=sensitivity,
             horizon=horizon,
             one_sided=True,
-            detects_learning=True,
+            # unless the pass for the values has looked
+            detects_learning=not request.looks_at_logger,
         )
-        if any(each.assumes_fixed_logger for each in asked.methods.values()):
-            assumed = assumed_of_logger(asked.log.logger)
-        for name, one in bounds_under(guard, asked).items():
-            found[name] = _guarded(found[name], one)
+
+    kept = results_of_guardrails(guards, log, asked)
     shared = shared_note(delta, guards)
-    for name, made in found.items():
-        # the intervals of values may be of another method, which assumes nothing of the logger
-        kinds = {getattr(note, "kind", None) for note in made.notes}
-        new = [note for note in assumed if note.kind not in kinds]
-        found[name] = replace(made, notes=(*made.notes, *new, shared))
-    return found
+    return {name: _guarded(one, kept[name], log, shared) for name, one in found.items()}
 
 
-def _guarded(one: Evaluation, result: GuardrailResult) -> Evaluation:
-    """Return an evaluation with the result of one more guardrail."""
-    return replace(one, guardrails=(*one.guardrails, result))
+def _guarded(
+    one: Evaluation, results: tuple[GuardrailResult, ...], log: Log, shared: Note
+) -> Evaluation:
+    """Return an evaluation with the results of its guardrails, and what these assume."""
+    notes = list(one.notes)
+    # the interval of the value may be of another method, which assumes nothing of the logger
+    if any(interval_named(result.bound).assumes_fixed_logger for result in results):
+        said = {note.kind for note in notes}
+        notes += [note for note in assumed_of_logger(log.logger) if note.kind not in said]
+    return replace(one, guardrails=results, notes=(*notes, shared))
 
 
 def _evaluation(

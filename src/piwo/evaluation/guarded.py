@@ -1,7 +1,8 @@
-"""The pass over a log that bounds another outcome under policies, for a guardrail."""
+"""The passes over a log that bound other outcomes under policies, one for each guardrail."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,16 +15,30 @@ from piwo.reductions import Joint
 from piwo.reductions.losses import Losses
 from piwo.reductions.reduce import reduce
 
-__all__ = ["bounds_under"]
+__all__ = ["results_of_guardrails"]
 
 
-def bounds_under(guard: Guardrail, request: Request) -> dict[Any, GuardrailResult]:
-    """Return key -> what the rows say about a guardrail, from one pass.
+def results_of_guardrails(
+    guards: Sequence[Guardrail], log: Log, asked: Callable[[Log, Guardrail], Request]
+) -> dict[Any, tuple[GuardrailResult, ...]]:
+    """Return key -> what the rows say about each guardrail.
 
     Args:
-        guard: the limit.
-        request: one-sided, on `guard.view` of the log; its baseline is what `guard.over` names.
+        guards: the limits.
+        log: the rows, over which an earlier pass looked for copies.
+        asked: returns the request on a view of the log with the outcome as its reward: one-sided,
+            and with what the guardrail is over as its baseline.
     """
+    found: dict[Any, tuple[GuardrailResult, ...]] = {}
+    for guard in guards:
+        request = replace(asked(guard.view(log), guard), first_look=False)
+        for key, one in _results(guard, request).items():
+            found[key] = (*found.get(key, ()), one)
+    return found
+
+
+def _results(guard: Guardrail, request: Request) -> dict[Any, GuardrailResult]:
+    """Return key -> what the rows say about a guardrail, from one pass."""
     log = request.log
     low, high = log.reward_range
     # R -> -R: losses on the unit scale, whose lower bounds are the upper ones of R
@@ -37,11 +52,13 @@ def bounds_under(guard: Guardrail, request: Request) -> dict[Any, GuardrailResul
         with request.naming_policies():
             states, against = reduce(log, Joint((request.sums, Losses(opposite.sums))))
     except DataError as wrong:
+        if "range" not in wrong.kinds:
+            raise
         # what was read as the reward is the outcome, and its range is that of the guardrail
         raise DataError(
             f"guardrail {str(guard)!r}: {wrong.args[0]}; the outcome of a guardrail is read as the "
             f"reward, and its range is given with the limit: '{guard} in LO,HI'"
-        ) from None
+        ) from wrong
     above, below = request.finish(states), opposite.finish(against)
     found = {}
     for key, one in above.policies.items():

@@ -142,6 +142,9 @@ class Request:
     detects_learning: bool = False
     """Whether `finish` raises `LearningSeenError` if the rows show that a logger learned of which
     nothing is declared."""
+    first_look: bool = True
+    """Whether copies of rows, and propensities that contradict a declared logger, are looked for;
+    False if an earlier pass over the same rows has looked."""
 
     @classmethod
     def of(
@@ -263,7 +266,7 @@ class Request:
         if self._looks_for_copies:
             copies = (Repeats("rows"),)
         changes: tuple[Repeats, ...] = ()
-        if self._looks_at_logger:
+        if self.looks_at_logger:
             changes = (Repeats("propensities"),)
         parts = (Joint(policies), Joint(baseline), Joint(counts), Joint(copies), Joint(changes))
         return Joint(parts)
@@ -277,17 +280,18 @@ class Request:
     def _looks_for_copies(self) -> bool:
         """Whether copies of rows are looked for: if contexts are read, and no key has shown it."""
         columns = self.log.columns
-        return self._reads_context and columns.key is None and columns.unit is None
+        may_repeat = columns.key is None and columns.unit is None
+        return self.first_look and self._reads_context and may_repeat
 
     @property
-    def _looks_at_logger(self) -> bool:
+    def looks_at_logger(self) -> bool:
         """Whether propensities of equal contexts are compared.
 
         They are if they are said to be equal, or if nothing is declared and a method assumes it.
         Policies that read only some columns of the context do not show which contexts are equal.
         """
         log = self.log
-        asked = log.logger == "fixed"
+        asked = self.first_look and log.logger == "fixed"
         if log.logger is None and self.detects_learning:
             asked = any(method.assumes_fixed_logger for method in self.methods.values())
         shown = log.propensities_are_logged and self.whole_context and self._reads_context

@@ -28,6 +28,8 @@ class Finding(State):
     count: int
     rows: tuple[int, ...]
     fatal: bool = True
+    kind: str = ""
+    """What callers ask for: "range" of rewards outside the declared range."""
 
     def __str__(self) -> str:
         count = f"{self.count} rows"
@@ -48,6 +50,7 @@ class Refused(DataError):  # noqa: N818 - named after what happens to the batch
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = tuple(findings)
         super().__init__(" | ".join(map(str, self.findings)))
+        self.kinds = tuple(one.kind for one in self.findings)
 
     def __reduce__(self) -> tuple[type[Refused], tuple[tuple[Finding, ...]]]:
         """Keep the findings when pickled, as errors of worker processes are."""
@@ -84,11 +87,12 @@ class Findings:
         advice: str,
         bad: npt.ArrayLike,
         fatal: bool = True,
+        kind: str = "",
     ) -> bool:
         """Note the rows of a mask; return whether there were any."""
         places = np.flatnonzero(bad)
         if not len(places):
             return False
         shown = tuple(self.rows[places[:_SHOWN]].tolist())
-        self.noted.append(Finding(column, rule, advice, len(places), shown, fatal))
+        self.noted.append(Finding(column, rule, advice, len(places), shown, fatal, kind))
         return True

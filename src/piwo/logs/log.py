@@ -735,7 +735,10 @@ class Log:
             return replace(self, selector=None).counted(refused)
         columns = self.wanted(context=True, propensities=True)
         found = fold(self.source, columns, FindRefused(replace(self.reader(), by_unit=False)))
-        return DataError(str(Refused(found or refused.findings)))
+        every = Refused(found or refused.findings)
+        wrong = DataError(str(every))
+        wrong.kinds = every.kinds
+        return wrong
 
     def passed(self, rows: int) -> None:
         """Record the number of rows of a whole pass, and compare it with earlier passes.

@@ -313,7 +313,7 @@ def _reward(
         if reward.min() < 0 <= low and not schema.columns.cost:
             advice += f"; if these are costs, say so ({argument('cost')})"
         rule = f"has a {what} outside the declared range [{low:g}, {high:g}]"
-        findings.note(name, rule, advice, outside)
+        findings.note(name, rule, advice, outside, kind="range")
     if schema.costs is not None:
         assert schema.actions is not None
         # R - c(A); an unknown action has been noted.
