@@ -6,8 +6,9 @@ propensity or context. So the sums merge however the rows are cut.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -78,6 +79,24 @@ class RowBlocks:
         # False is 0, less 1 that is 255 in 8 bits: block 255, which is none
         others = mask.view(np.uint8) - np.uint8(1)
         return RowBlocks(self.places | others, self.count).rows
+
+    def trend(self, y: npt.NDArray[Any]) -> float:
+        """Return the sum of y times the row number; 0 if others place the rows.
+
+        Args:
+            y: (u,) numbers of at least 0, or a mask; infinity times row number 0 counts as 0.
+
+        >>> RowBlocks(np.zeros(2, np.uint8), 1, np.array([3.0, 4.0])).trend(np.array([1.0, 2.0]))
+        11.0
+        """
+        if self.numbers is None:
+            return 0.0
+        y = y.astype(np.float64, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = float(y @ self.numbers)
+            if math.isnan(found):
+                found = float(np.where(self.numbers == 0.0, 0.0, y) @ self.numbers)
+        return found
 
     def among(self, chosen: npt.NDArray[Any]) -> RowBlocks:
         """Return the blocks of some rows, given by a mask or by their places."""
@@ -164,10 +183,7 @@ class BetSums(State):
         """
         if rows is None:
             return cls(bet_sums(y))
-        made = cls._by_block(*_add(y, rows))
-        if rows.numbers is None:
-            return made
-        return replace(made, trend=float(y @ rows.numbers))
+        return cls._by_block(*_add(y, rows), rows.trend(y))
 
     @classmethod
     def of_ones(cls, mask: npt.NDArray[np.bool_], rows: RowBlocks | None) -> BetSums:
@@ -181,10 +197,8 @@ class BetSums(State):
             return cls(float(mask.sum()) * np.log1p(BETS))
         counts = rows.rows_of(mask)
         sums = counts[:, None] * np.log1p(BETS)
-        made = cls._by_block(sums, np.column_stack([counts, counts]))
-        if rows.numbers is None:
-            return made
-        return replace(made, trend=float(mask.astype(np.float64) @ rows.numbers))
+        moments = np.column_stack([counts, counts])
+        return cls._by_block(sums, moments, rows.trend(mask))
 
     @classmethod
     def of_logs(cls, log_y: Floats, rows: RowBlocks | None) -> BetSums:
@@ -202,18 +216,14 @@ class BetSums(State):
             with np.errstate(over="ignore"):
                 y = np.exp(log_one)
                 moments[block] += y, y * y
-        made = cls._by_block(sums, moments)
-        if rows.numbers is None:
-            return made
-        with np.errstate(over="ignore", invalid="ignore"):
-            # 0 of the first row is not a number
-            trend = float(np.nan_to_num(np.exp(log_y) * rows.numbers, posinf=np.inf).sum())
-        return replace(made, trend=trend)
+        with np.errstate(over="ignore"):
+            y = np.exp(log_y)
+        return cls._by_block(sums, moments, rows.trend(y))
 
     @classmethod
-    def _by_block(cls, sums: Floats, moments: Floats) -> BetSums:
+    def _by_block(cls, sums: Floats, moments: Floats, trend: float) -> BetSums:
         """Return the sums from those of each block: (B, 48) S_j, and (B, 2) sum Y and sum Y^2."""
-        return cls(sums.sum(axis=0), np.hstack([moments, sums[:, _KEPT]]))
+        return cls(sums.sum(axis=0), np.hstack([moments, sums[:, _KEPT]]), trend)
 
 
 def _add(y: Floats, rows: RowBlocks) -> tuple[Floats, Floats]:
