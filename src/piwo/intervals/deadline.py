@@ -21,7 +21,7 @@ from piwo.policies import Policy
 from piwo.reductions import PolicyState, Reduction
 from piwo.reductions.blocks import BLOCK_BETS, Partition
 from piwo.reductions.control_variate import BASELINES, BLOCK_BASELINES
-from piwo.reductions.model_variate import CUTS
+from piwo.reductions.model_variate import CUTS, Predictor  # noqa: F401 (type of an inherited field)
 
 __all__ = [
     "IN_TIME",
@@ -30,6 +30,7 @@ __all__ = [
     "blocks_of",
     "mixture_of",
     "plain_bets",
+    "plain_blocks",
     "planned_rows",
     "test_levels",
 ]
@@ -173,11 +174,7 @@ class DeadlineInterval(ControlVariateInterval):
         whats: tuple[Quantity, ...] = ("value",)
         if evidence.bounded:
             whats = ("value", "improvement") if one_sided else ("value", "loss", "improvement")
-        for what in whats:
-            blocks, _ = plain_bets(evidence.state, what, evidence.log_inv_delta, evidence.horizon)
-            if blocks.use == "lost":
-                return True
-        return False
+        return any(plain_blocks(evidence.state, what).use == "lost" for what in whats)
 
     def _pooled(
         self,
@@ -249,6 +246,18 @@ def mixture_of(
     )
 
 
+def plain_blocks(state: PolicyState, what: Quantity | Literal["weight"]) -> deadline.Blocks:
+    """Return the sums of one quantity by block, without control variates.
+
+    Args:
+        state: of one policy, with blocks.
+        what: the quantity.
+    """
+    placed = state.blocks
+    forms = [getattr(placed, what)]
+    return blocks_of(placed.rows, forms, (0.0,), placed.trend(what), placed.numbers)
+
+
 def plain_bets(
     state: PolicyState,
     what: Quantity | Literal["weight"],
@@ -263,12 +272,9 @@ def plain_bets(
         log_inv_delta: see `mixture_of`.
         horizon: see `piwo.bounds.Horizon`.
     """
-    placed = state.blocks
-    forms = [getattr(placed, what)]
-    blocks = blocks_of(placed.rows, forms, (0.0,), placed.trend(what), placed.numbers)
     sums = [getattr(state.bets, what)]
     mixture = mixture_of(sums, (0.0,), (1.0,), state.moments.rows, log_inv_delta, horizon)
-    return blocks, mixture
+    return plain_blocks(state, what), mixture
 
 
 def beyond_horizon(rows: int, horizon: bounds.Horizon) -> tuple[Note, ...]:
