@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "check_positive",
     "check_seed",
     "check_sequences",
+    "each_once",
     "is_number",
     "is_seed",
     "is_whole",
@@ -50,6 +51,23 @@ def a_kind(value: object) -> str:
     if name[0] in "aeioAEIO":
         return f"an {name}"
     return f"a {name}"
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object from its pairs, for `json.loads(..., object_pairs_hook=each_once)`.
+
+    Raises:
+        DataError: for a name that the object has twice, of which the last value would win.
+
+    >>> each_once([("a", 1), ("b", 2)])
+    {'a': 1, 'b': 2}
+    """
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in made:
+            raise DataError(f"a JSON object has {shown(name)} twice; give each value its own name")
+        made[name] = value
+    return made
 
 
 def shown(value: object) -> str:

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
-from piwo.errors import FileError
+from piwo.checks import each_once
+from piwo.errors import DataError, FileError
 from piwo.files import read_file, write_file
 
 __all__ = [
@@ -156,8 +157,8 @@ class SavedRecord(Record):
             FileError: if the file cannot be read, or the record is damaged.
         """
         try:
-            record = json.loads(read_file(Path(path)), object_pairs_hook=_each_once)
-        except (ValueError, RecursionError) as cause:
+            record = json.loads(read_file(Path(path)), object_pairs_hook=each_once)
+        except (ValueError, RecursionError, DataError) as cause:
             raise FileError(f"{path} is not JSON ({cause}); {cls.remedy}") from None
         written = record.pop("checksum", None) if isinstance(record, dict) else None
         changed = written is not None and written != _checksum(record)
@@ -167,16 +168,6 @@ class SavedRecord(Record):
         if made is None or (written is None and record.keys() - made.to_dict().keys()):
             raise FileError(f"{path}: {cls.what} was changed after it was written; {cls.remedy}")
         return made
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; raise for a name that it has twice, of which the last value would win."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r:.80} is given twice")
-    return made
 
 
 def _checksum(page: Mapping[str, Any]) -> str:

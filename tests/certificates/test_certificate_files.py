@@ -297,5 +297,5 @@ def test_a_changed_file_is_seen_and_an_old_one_is_read(tmp_path: Path) -> None:
             with pytest.raises(FileError, match=r"was changed after|created is '2026-1173ab"):
                 type(made).load(path)
         path.write_text('{"delta": 0.5, ' + json.dumps(page)[1:], "utf-8")
-        with pytest.raises(FileError, match=r"'delta' is given twice"):
+        with pytest.raises(FileError, match=r"'delta' twice"):
             type(made).load(path)

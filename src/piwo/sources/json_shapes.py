@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from piwo.checks import each_once
 from piwo.errors import DataError, FileError, UsageError
 from piwo.sources.gzip_files import is_packed, opened
 from piwo.visible import visible
@@ -162,7 +163,7 @@ def _whole(path: str, once: bool = False) -> Any:
                 return None
     except (OSError, EOFError, ValueError, zlib.error):
         return None
-    return _parsed(text, _once if once else None)
+    return _parsed(text, each_once if once else None)
 
 
 def _parsed(text: str, pairs: Any = None) -> Any:
@@ -170,16 +171,6 @@ def _parsed(text: str, pairs: Any = None) -> Any:
         return json.loads(text, object_pairs_hook=pairs)
     except (ValueError, RecursionError):
         return None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; raise for a name that it has twice, of which the last value would win."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(x for x in names if names.count(x) > 1)
-        raise DataError(f"a JSON object has {visible(twice)!r} twice; give each value its own name")
-    return made
 
 
 def _require_objects(path: str, head: str) -> None:
