@@ -193,35 +193,29 @@ class PseudoLabels(_RowsOracle):
     [0, 1]
     """
 
-    model: Any = None
+    model: Any
     first: Any = None
     name: ClassVar[str] = "trees with pseudo-labels"
 
     def _learned(self, rows: Rows, log: Log) -> Policy:
         good, bad = rows.reward > 0, rows.reward <= 0
         gains = (rows.credit * rows.reward)[good]
-        labels = np.unique(rows.action[good])
-        if len(labels) == 1:
-            return Constant(log.actions.labels[int(labels[0])], log.actions)
         context, action, weight = rows.context[good], rows.action[good], gains / gains.mean()
-        first = self.first
-        if first is None or not bad.any():
-            first = self.model
-        model = weighted_model(first, context, action, weight)
-        if bad.any():
-            likely = np.zeros((int(bad.sum()), len(log.actions)))
-            likely[:, model.classes_] = model.predict_proba(rows.context[bad])
-            each = np.arange(len(likely))
-            likely[each, rows.action[bad]] = -1.0
-            other = likely.argmax(axis=1).astype(np.int32)
-            # 1/2 P(other action) s / (1 + 0.1)
-            pseudo = rows.weight[bad] * np.maximum(likely[each, other], 0.0) / 2.2
-            context = np.concatenate([context, rows.context[bad][pseudo > 0]])
-            action = np.concatenate([action, other[pseudo > 0]])
-            weight = np.concatenate([gains, pseudo[pseudo > 0]])
-            model = weighted_model(self.model, context, action, weight / weight.mean())
-        classes = [log.actions.labels[int(c)] for c in model.classes_]
-        return ClassifierPolicy(model, log.actions, log.features, classes=classes)
+        if not bad.any() or len(np.unique(action)) == 1:
+            return _classified(self.model, context, action, weight, log)
+        first = self.model if self.first is None else self.first
+        guess = weighted_model(first, context, action, weight)
+        likely = np.zeros((int(bad.sum()), len(log.actions)))
+        likely[:, guess.classes_] = guess.predict_proba(rows.context[bad])
+        each = np.arange(len(likely))
+        likely[each, rows.action[bad]] = -1.0
+        other = likely.argmax(axis=1).astype(np.int32)
+        # 1/2 P(other action) s / (1 + 0.1)
+        pseudo = rows.weight[bad] * np.maximum(likely[each, other], 0.0) / 2.2
+        context = np.concatenate([context, rows.context[bad][pseudo > 0]])
+        action = np.concatenate([action, other[pseudo > 0]])
+        weight = np.concatenate([gains, pseudo[pseudo > 0]])
+        return _classified(self.model, context, action, weight / weight.mean(), log)
 
 
 @dataclass(frozen=True)
@@ -251,7 +245,7 @@ class LowerBounds(_RowsOracle):
     [0, 1]
     """
 
-    model: Any = None
+    model: Any
     name: ClassVar[str] = "lower bounds"
 
     def _learned(self, rows: Rows, log: Log) -> Policy:
@@ -272,12 +266,19 @@ class LowerBounds(_RowsOracle):
             bound = estimate - deviation * np.sqrt(np.maximum(spread, 0.0))
             label[bound > best] = a
             np.maximum(best, bound, out=best)
-        codes = np.unique(label)
-        if len(codes) == 1:
-            return Constant(log.actions.labels[int(codes[0])], log.actions)
-        model = weighted_model(self.model, rows.context, label, rows.weight)
-        classes = [log.actions.labels[int(c)] for c in model.classes_]
-        return ClassifierPolicy(model, log.actions, log.features, classes=classes)
+        return _classified(self.model, rows.context, label, rows.weight, log)
+
+
+def _classified(
+    model: Any, context: Floats, action: npt.NDArray[np.int32], weight: Floats, log: Log
+) -> Policy:
+    """Return the policy of a classifier fitted to codes of actions; of one action: always that."""
+    codes = np.unique(action)
+    if len(codes) == 1:
+        return Constant(log.actions.labels[int(codes[0])], log.actions)
+    fitted = weighted_model(model, context, action, weight)
+    classes = [log.actions.labels[int(c)] for c in fitted.classes_]
+    return ClassifierPolicy(fitted, log.actions, log.features, classes=classes)
 
 
 def imitation(log: Log) -> Policy:
