@@ -1,6 +1,6 @@
 """piwo: evaluate, learn and certify policies from logged decisions.
 
-log = piwo.read("logs/*.parquet", action="item", reward="click", propensity="p", context=["user_*"])
+log = piwo.read("logs/*.parquet", action="item", reward="click", propensity="p", context=["x_*"])
 piwo.check(log)                                             # is the log fit for use?
 piwo.evaluate(log, piwo.policies.Uniform(log.actions))      # what would another policy have earned?
 learner = piwo.PIWOGrid().fit(log)                          # which policy should run?

@@ -143,8 +143,8 @@ def test_a_random_split_says_that_it_assumes_a_fixed_logger() -> None:
         made = piwo.PIWO(oracle=Ridge()).fit(piwo.read(rows, context="x")).certificate_
         fixed = piwo.PIWO(oracle=Ridge()).fit(piwo.read(rows, context="x", logger="fixed"))
     assert (made.logger, fixed.certificate_.logger) == ("assumed fixed", "fixed")
-    assert "assumes      that the logger was fixed" in str(made)
-    assert "assumes" not in str(fixed.certificate_)
+    assert "assumes      that rows are independent and the logger was fixed" in str(made)
+    assert "assumes      that rows are independent\n" in str(fixed.certificate_)
 
 
 def test_declarations_are_checked() -> None:

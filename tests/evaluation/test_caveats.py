@@ -318,9 +318,9 @@ def test_a_regret_certificate_states_the_logger() -> None:
     part = log_of().split(0.5).test
     assumed = piwo.regret_certificate(part, POLICY, {"it": piwo.policies.Uniform(ACTIONS)})
     assert assumed.logger == "assumed fixed"
-    assert "assumes that the logger was fixed" in str(assumed)
+    assert "assumes that rows are independent and the logger was fixed" in str(assumed)
     declared = piwo.regret_certificate(
         log_of("fixed").split(0.5).test, POLICY, {"it": piwo.policies.Uniform(ACTIONS)}
     )
     assert declared.logger == "fixed"
-    assert "assumes" not in str(declared)
+    assert "assumes that rows are independent\n" in str(declared)

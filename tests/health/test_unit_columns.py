@@ -17,7 +17,8 @@ import pytest
 import piwo
 from piwo.cli.main import main
 from piwo.engines.packed import packed, unpacked
-from piwo.health.unit_columns import UnitState, candidates, is_person
+from piwo.health.unit_columns import UnitState, candidates
+from piwo.logs.person_columns import is_person
 from piwo.sources import source as sources_module
 
 UNITS, EACH = 100, 20
@@ -61,6 +62,15 @@ def test_rows_of_a_user_that_depend_on_each_other_need_care() -> None:
     assert text.endswith("read the log with unit='user_id'")
     assert found_in(piwo.read(rows(), unit="user_id")) == []
     assert json.loads(json.dumps(health.to_dict()))["unit_columns"][0]["column"] == "user_id"
+
+
+def test_users_in_the_context_are_found() -> None:
+    log = piwo.read(rows(user_age=3), context="user_*")
+    assert log.columns.context == ("user_id", "user_age")
+    ((severity, text),) = found_in(log)
+    assert severity == "care"
+    assert text.endswith("read the log with unit='user_id'")
+    assert piwo.check(log).verdict == "fit with care"
 
 
 def test_rows_that_do_not_depend_on_each_other_get_a_note() -> None:
@@ -158,8 +168,11 @@ def test_what_is_no_unit_finds_nothing(column: dict[str, Any]) -> None:
 def test_candidates_have_no_role_and_persons_come_first() -> None:
     table = rows(store_id=1, visitor=1, shopId=1, customer_key="x", sessionID=1)
     assert candidates(piwo.read(table)) == ("user_id", "visitor", "customer_key")
-    log = piwo.read(table, context=["visitor", "user_id"], key="customer_key")
-    assert candidates(log) == ("sessionID", "store_id", "shopId")
+    log = piwo.read(table, context=["sessionID", "store_id"], key="customer_key")
+    # Ids of persons are looked at in the context, too; other ids there may be why rows are alike.
+    assert candidates(log) == ("user_id", "visitor", "sessionID")
+    log = piwo.read(table.drop(columns=["user_id", "visitor"]), context="store_id")
+    assert candidates(log) == ("customer_key", "sessionID", "shopId")
     assert candidates(piwo.read(table, unit="visitor")) == ()
     assert [is_person(x) for x in ("uid", "USER_ID", "AccountNumber", "new_user", "ids")] == [
         *[True] * 3,

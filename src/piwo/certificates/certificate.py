@@ -284,6 +284,8 @@ class Certificate(SavedRecord):
         # What was not declared is assumed, and readers should see that.
         if self.logger == ASSUMED_FIXED:
             lines.append(f"  assumes      {assumed_fixed()}")
+        elif self.logger == "fixed" and self.unit is None:
+            lines.append("  assumes      that rows are independent")
         if self.split is not None and self.split.get("tail") and not self.split.get("time"):
             declared = rendered(f"{argument('time')} is not declared")
             lines.append(f"  assumes      that rows are in the order of time ({declared})")
@@ -365,10 +367,10 @@ def assumed_fixed() -> str:
     """Return what certificates assume of a logger that was not declared.
 
     >>> assumed_fixed()
-    'that the logger was fixed (logger is not declared)'
+    'that rows are independent and the logger was fixed (logger is not declared)'
     """
     declared = rendered(f"{argument('logger')} is not declared")
-    return f"that the logger was fixed ({declared})"
+    return f"that rows are independent and the logger was fixed ({declared})"
 
 
 ASSUMED_FIXED = "assumed fixed"

@@ -63,7 +63,7 @@ def learn(
     oracle = learning.chosen_oracle(math.isfinite(rows.reward_range[1]))
     learner = learning.learner(rows, gate)
     if not rows.columns.context:
-        raise UsageError(f"the {oracle} oracle needs context; name it: --context 'user_*,hour'")
+        raise UsageError(f"the {oracle} oracle needs context; name it: --context 'hour,device_*'")
 
     certificate = _certified(learner, oracle, rows, terms, gate)
     report, facts = learner.describe(), log_facts(rows, certificate.log_rows)

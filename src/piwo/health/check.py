@@ -138,7 +138,9 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
         log, name, delta, table, evidence, even_sums, spread, state.moments, histogram, mass
     )
     made = _seen(made, given, dict(zip(looks, states, strict=True)))
-    made = replace(made, unit_columns=unit_columns(log), caveats=log.caveats)
+    # What was measured says more than the note on names of columns.
+    caveats = tuple(note for note in log.caveats if note.kind != "undeclared-units")
+    made = replace(made, unit_columns=unit_columns(log), caveats=caveats)
     if log.propensity_error is not None:
         made = replace(
             made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration

@@ -7,8 +7,6 @@ narrow. Units are declared to `piwo.read`; if they were not, `check` looks for s
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,11 +21,12 @@ from piwo.health.record import UnitColumn
 from piwo.logs.batch import Floats
 from piwo.logs.hashing import key_numbers
 from piwo.logs.log import Log
+from piwo.logs.person_columns import is_id, is_person, is_thing
 from piwo.logs.reader import Reader
 from piwo.logs.validation import rewards
 from piwo.sources.source import Fragment, decoded, type_family
 
-__all__ = ["SampleUnits", "UnitState", "candidates", "is_person", "unit_columns"]
+__all__ = ["SampleUnits", "UnitState", "candidates", "unit_columns"]
 
 _MOST_COLUMNS = 3
 """Columns that are looked at."""
@@ -41,76 +40,30 @@ _FEWEST = 10
 """Fewer values are kinds, such as mobile and desktop, and not units."""
 _FAR, _SPREAD = 4.0, 2.0
 """Standard errors above chance; the second number is of those that units themselves show."""
-_PERSON = re.compile(
-    "account|buyer|caller|client|contact|cookie|customer|device|donor|driver|employee|guest|"
-    "household|learner|member|patient|person|player|profile|reader|rider|session|shopper|student|"
-    "subject|subscriber|user|viewer|visit|visitor|worker"
-)
-_ID = re.compile("guid|hash|id|key|no|nr|num|number|uuid")
-_THING = re.compile(
-    "action|ad|arm|article|banner|campaign|category|city|content|country|creative|decision|event|"
-    "experiment|impression|item|language|log|message|model|movie|offer|page|policy|position|"
-    "product|query|record|region|request|row|slot|song|state|template|treatment|variant|video|"
-    "zip|zone"
-)
-"""What is chosen or shown, what there are few of, and rows themselves."""
-
-
-def is_person(name: str) -> bool:
-    """Whether a column's name is that of an id of a person, a household or a session.
-
-    It is a word for one (user, customer, visitor, session, member, patient, device, account,
-    household, client, uid, ...), or such a word followed by one for an id (id, uuid, key, hash,
-    number, ...), in any spelling.
-
-    >>> [is_person(x) for x in ("user", "userId", "hashed_customer_id", "user_age", "store_id")]
-    [True, True, True, False, False]
-    """
-    words = _words(name)
-    if words[-1:] in (["uid"], ["msisdn"]):
-        return True
-    if len(words) == 1:
-        return bool(_PERSON.fullmatch(words[0]))
-    return _is_id(words) and any(_PERSON.fullmatch(word) for word in words)
-
-
-def _is_id(words: Sequence[str]) -> bool:
-    return len(words) > 1 and bool(_ID.fullmatch(words[-1]))
-
-
-def _words(name: str) -> list[str]:
-    """Return the words of a name in lower case; "userid" is two.
-
-    >>> _words("visitorID"), _words("User_Key"), _words("userid")
-    (['visitor', 'id'], ['user', 'key'], ['user', 'id'])
-    """
-    words = [x.lower() for x in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
-    if words and words[-1].endswith("id") and _PERSON.fullmatch(words[-1][:-2]):
-        words[-1:] = [words[-1][:-2], "id"]
-    return words
 
 
 def candidates(log: Log) -> tuple[str, ...]:
     """Return the columns of a log that could be units, at most three; persons and sessions first.
 
-    They have no role, hold text or whole numbers, and are named like an id: see `is_person`, or any
-    name that ends in id, uuid or guid and does not name what is chosen, shown or one row (item,
-    campaign, event, request, ...). None if units are declared.
+    They hold text or whole numbers and are named like an id: see `is_person`, or any name that ends
+    in id, uuid or guid and does not name what is chosen, shown or one row (item, campaign, event,
+    request, ...). They have no role, but ids of persons may be context. None if units are declared.
     """
-    if log.columns.unit is not None:
+    columns = log.columns
+    if columns.unit is not None:
         return ()
-    taken = {*log.columns.scalars(), *log.columns.context, log.columns.propensities}
+    taken = {*columns.scalars(), columns.propensities}
     persons: list[str] = []
     others: list[str] = []
     for column in log.source.schema:
-        if column.name in taken or type_family(column.type) not in ("text", "integer"):
+        name = column.name
+        if name in taken or type_family(column.type) not in ("text", "integer"):
             continue
-        words = _words(column.name)
-        thing = any(_THING.fullmatch(word) for word in words)
-        if is_person(column.name):
-            persons.append(column.name)
-        elif _is_id(words) and words[-1] in ("id", "uuid", "guid") and not thing:
-            others.append(column.name)
+        if is_person(name):
+            persons.append(name)
+        elif is_id(name) and not is_thing(name) and name not in columns.context:
+            # Rows of one store are alike, and a store that is context may be why.
+            others.append(name)
     return tuple([*persons, *others][:_MOST_COLUMNS])
 
 

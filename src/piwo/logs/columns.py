@@ -440,8 +440,8 @@ class Columns:
             roles[_label("propensities")] = self.propensities
         for role, name in roles.items():
             match_names([name], available, role)
-        own = "the number of an event"
-        self._check_own("key", self.key, own, roles.values(), available)
+        event = "the number of an event"
+        self._check_own("key", self.key, event, roles.values(), available)
         self._check_own("unit", self.unit, "the id of a user", roles.values(), available)
         self._check_own("time", self.time, "the time of the decision", roles.values(), available)
         if self.unit is not None and self.weight is not None:
@@ -464,7 +464,10 @@ class Columns:
                 "out of the context"
             )
         outcomes = self._outcomes_in(available, names)
-        context = tuple(x for x in context if x not in (*names, *self.policies, *outcomes))
+        # The id of a user or event is a feature only if it is named.
+        own = [x for x in (self.key, self.unit, self.time) if x not in (None, *self.context)]
+        left_out = (*names, *self.policies, *outcomes, *own)
+        context = tuple(x for x in context if x not in left_out)
         policies = match_names(self.policies, available, _label("policy_columns"))
         taken = next((x for x in policies if x in names and x != self.propensity), None)
         if taken is not None:

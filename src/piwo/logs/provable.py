@@ -92,8 +92,8 @@ def assumed_of_logger(logger: str | None) -> tuple[Note, ...]:
     if logger is None:
         return (
             Note(
-                "assumes that the logger was fixed and did not learn from earlier rows, which "
-                f"nothing verifies; declare {argument('logger')}",
+                "assumes independent rows and a logger that was fixed, which did not learn from "
+                f"earlier rows; nothing verifies that; declare {argument('logger')}",
                 kind="assumed-fixed",
             ),
         )
