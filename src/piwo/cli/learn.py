@@ -84,12 +84,11 @@ def learn(
     }
     metadata = {"certificate": certificate.to_dict(), "training": training}
     refused = gate and (report.in_sample or bool(certificate.refusals))
-    # The policy that runs today may be in this file: a refused one must not replace it.
-    kept_old = refused and out.exists()
-    if not kept_old:
+    # A refused policy must not run, and the one that runs today may be in this file.
+    if not refused:
         learner.policy_.save(out, metadata=metadata)
     saved = _saved_line(out, certificate, report.stays)
-    closing = _closing_lines(out, log[0], learner.policy_, saved, refused, kept_old)
+    closing = _closing_lines(out, log[0], learner.policy_, saved, refused)
     result = None
     if gate:
         why = [*certificate.refusals]
@@ -110,7 +109,7 @@ def learn(
         document={
             "log": facts,
             "policy": str(out),
-            "saved": not kept_old,
+            "saved": not refused,
             **metadata,
             "path": _candidate_records(report),
             "gate": result,
@@ -161,9 +160,7 @@ def _certified(
     return certificate
 
 
-def _closing_lines(
-    out: Path, log: str, policy: Policy, saved: str, refused: bool, kept_old: bool
-) -> list[str]:
+def _closing_lines(out: Path, log: str, policy: Policy, saved: str, refused: bool) -> list[str]:
     """Return what was saved, and the command to run next.
 
     Args:
@@ -172,14 +169,12 @@ def _closing_lines(
         policy: the one that was learned.
         saved: the line on the file, for a policy that the gate did not refuse.
         refused: whether the gate refused it.
-        kept_old: whether the file is an older one.
     """
-    if kept_old:
+    if refused and out.exists():
         return [f"the gate did not pass: kept the old {visible(out)}"]
-    show = f"next: {command_line(['piwo', 'policy', 'show', str(out)])}"
     if refused:
-        # `piwo policy act` is not proposed: the gate refused this policy.
-        return [f"refused by the gate: saved to {visible(out)} for inspection only", "", show]
+        return [f"the gate did not pass: {visible(out)} was not written"]
+    show = f"next: {command_line(['piwo', 'policy', 'show', str(out)])}"
     if not policy.gives_full_distribution:
         # The policy to keep is the logging policy, which is known by its logged rows alone.
         records = f"{visible(out)} records this, and cannot be used to act"
