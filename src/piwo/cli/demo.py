@@ -224,7 +224,7 @@ def _commands(out: Path, path: Path) -> list[str]:
     users = [
         f"piwo check LOG {columns}",
         f"piwo evaluate LOG {columns} --policy uniform",
-        f"piwo learn LOG {columns} --context 'hour,device_*' --out policy.piwo --gate",
+        f"piwo learn LOG {columns} --context 'x_*' --out policy.piwo --gate",
     ]
     return [
         "The same by hand:",

@@ -20,7 +20,6 @@ from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_featur
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
 from piwo.logs.options import Logger, ReadOptions, check_logger, check_reward_range
-from piwo.logs.person_columns import undeclared_units
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.provable import approximate, caveats_of_rows, unprovable
 from piwo.logs.reader import (
@@ -421,8 +420,8 @@ class Log:
     @property
     def caveats(self) -> tuple[Note, ...]:
         """Caveats about how the rows were read, to be shown with every result."""
-        units = undeclared_units(self.columns, self.source.schema)
-        return (*caveats_of_rows(self.action_costs, self.unverified), *units)
+        columns, schema = self.columns, self.source.schema
+        return caveats_of_rows(self.action_costs, self.unverified, columns, schema)
 
     @property
     def approximate_caveats(self) -> tuple[Note, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
 
 from piwo.logs.action_costs import ActionCosts
 from piwo.logs.columns import Columns
+from piwo.logs.person_columns import undeclared_units
 from piwo.messages import Note, argument
 
 __all__ = [
@@ -125,14 +128,18 @@ def approximate(columns: Columns, logger: str | None, chosen_by: Sequence[str]) 
     return (*notes, *assumed_of_logger(logger))
 
 
-def caveats_of_rows(costs: ActionCosts | None, unchecked: bool) -> tuple[Note, ...]:
+def caveats_of_rows(
+    costs: ActionCosts | None, unchecked: bool, columns: Columns, schema: Iterable[pa.Field]
+) -> tuple[Note, ...]:
     """Return the notes of every result about how the rows were read.
 
     Args:
         costs: what was subtracted from the rewards; None: nothing.
         unchecked: whether checksums were not compared.
+        columns: of the log.
+        schema: of its source.
 
-    >>> [note.kind for note in caveats_of_rows(None, unchecked=True)]
+    >>> [note.kind for note in caveats_of_rows(None, True, Columns(), ())]
     ['unverified']
     """
     found: list[Note] = []
@@ -140,7 +147,7 @@ def caveats_of_rows(costs: ActionCosts | None, unchecked: bool) -> tuple[Note, .
         found.append(costs.note)
     if unchecked:
         found.append(unverified())
-    return tuple(found)
+    return (*found, *undeclared_units(columns, schema))
 
 
 def unverified() -> Note:
