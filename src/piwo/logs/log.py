@@ -420,8 +420,7 @@ class Log:
     @property
     def caveats(self) -> tuple[Note, ...]:
         """Caveats about how the rows were read, to be shown with every result."""
-        columns, schema = self.columns, self.source.schema
-        return caveats_of_rows(self.action_costs, self.unverified, columns, schema)
+        return caveats_of_rows(self.action_costs, self.unverified, self.columns, self.source.schema)
 
     @property
     def approximate_caveats(self) -> tuple[Note, ...]:
