@@ -159,12 +159,36 @@ def test_action_costs_on_the_command_line(piwo, complained, tmp_path: Path) -> N
     assert from_file["value"] == other["value"]
     for text, said in (
         ("0=0", "--action-cost has no cost for 1 of the 2 actions (1)"),
-        ("1", "--action-cost got '1', expected LABEL=COST"),
+        ("0=0,1", "--action-cost got '1', expected LABEL=COST"),
+        ("fee", "no column 'fee' for the action cost"),
+        ("x", "column 'x' has an action cost outside the declared range [0, 1] in"),
         ("0=0,1=x", "--action-cost got 'x', expected a number"),
         ("0=0,0=1,1=0", "--action-cost names '0' twice"),
         ("@nowhere", "--action-cost: 'nowhere' cannot be read"),
     ):
         wrong = piwo(*words, text)
+        assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+        assert said in wrong.err
+
+
+def test_a_column_of_costs_on_the_command_line(piwo, complained) -> None:
+    words = ["evaluate", complained, "--policy", "constant:1", "--quiet", "--action-cost"]
+    words += ["complaints", "--action-cost-range", "0,2"]
+    found = piwo(*words)
+    assert (found.code, found.err) == (0, "")
+    assert "reward, net of action costs, in [-2, 1]" in found.out
+    assert "--action-cost complaints --action-cost-range 0,2" in found.out.splitlines()[-1]
+    document = piwo(*words, "--json").document
+    assert document["log"]["action_cost"] == {"column": "complaints", "range": [0.0, 2.0]}
+    table = pq.read_table(complained)
+    log = library.read(table, action_cost="complaints", action_cost_range=(0, 2))
+    theirs = library.evaluate(log, library.policies.Constant(1, log.actions))
+    assert document["policies"][0]["lower"] == pytest.approx(theirs.lower, abs=1e-12)
+    for text, said in (
+        ("0", "--action-cost-range got '0', expected LO,HI"),
+        ("1,0", "--action-cost-range is (1.0, 0.0), expected (lo, hi)"),
+    ):
+        wrong = piwo(*words[:-1], text)
         assert (wrong.code, wrong.err.count("\n")) == (2, 1)
         assert said in wrong.err
 

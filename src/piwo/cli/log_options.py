@@ -144,7 +144,15 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
         str | None,
         Parameter(
             help="Cost of each action in the reward's unit, a=.1,b=.2 or @FILE with one "
-            "label=cost a line: results are net of costs."
+            "label=cost a line; or the column of what each row's action cost: results are net of "
+            "costs."
+        ),
+    ] = None
+    action_cost_range: Annotated[
+        str | None,
+        Parameter(
+            help="Range LO,HI of the column that --action-cost names. [default: 0,1]",
+            allow_leading_hyphen=True,
         ),
     ] = None
     estimate_propensities: Annotated[
@@ -205,23 +213,28 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
         actions = None
         if self.actions is not None:
             actions = action_labels(self.actions)
+        costs, cost_range = None, None
+        if self.action_cost is not None:
+            costs = costs_of(self.action_cost)
+        if self.action_cost_range is not None:
+            cost_range = _range(self.action_cost_range, "--action-cost-range")
         if self.estimate_propensities is not None:
-            log = self._estimated(source, given, actions)
+            log = self._estimated(source, given, actions, costs, cost_range)
         else:
             log = piwo.read(
                 source,
                 actions=actions,
-                reward_range=_range(self.reward_range),
+                reward_range=_range(self.reward_range, "--reward-range"),
                 normalize=self.normalize,
                 missing=self.missing,
                 max_levels=self.max_levels,
                 hash_size=self.hash_size,
                 where=self.where,
                 logger=self.logger,
+                action_cost=costs,
+                action_cost_range=cost_range,
                 **cast(Roles, given),
             )
-        if self.action_cost is not None:
-            log = log.with_action_cost(costs_of(self.action_cost))
         factor, gamma = self.propensity_factor, self.sensitivity
         # `check_gate` must know whether 1 was typed, so it is not the default of the options.
         if factor is None:
@@ -247,7 +260,12 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
             )
 
     def _estimated(
-        self, source: str | list[str], given: Mapping[str, Any], actions: Any
+        self,
+        source: str | list[str],
+        given: Mapping[str, Any],
+        actions: Any,
+        costs: dict[str, float] | str | None,
+        cost_range: tuple[float, float] | None,
     ) -> piwo.Log:
         """Return the log of rows whose propensities were not logged."""
         how = self.estimate_propensities
@@ -275,12 +293,14 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
             source,
             forward=how == "forward",
             actions=actions,
-            reward_range=_range(self.reward_range),
+            reward_range=_range(self.reward_range, "--reward-range"),
             missing=self.missing,
             max_levels=self.max_levels,
             hash_size=self.hash_size,
             where=self.where,
             logger=self.logger,
+            action_cost=costs,
+            action_cost_range=cost_range,
             **cast(UnloggedRoles, roles),
         )
 
@@ -360,13 +380,11 @@ def number_of(text: str, option: str) -> float:
         raise UsageError(f"{option} got {text!r}, expected a number") from None
 
 
-def _range(text: str) -> tuple[float, float]:
+def _range(text: str, option: str) -> tuple[float, float]:
     parts = text.split(",")
     if len(parts) != 2:
-        raise UsageError(
-            f"--reward-range got {text!r}, expected LO,HI such as 0,1 or -1,0 or 0,inf"
-        )
-    return number_of(parts[0], "--reward-range"), number_of(parts[1], "--reward-range")
+        raise UsageError(f"{option} got {text!r}, expected LO,HI such as 0,1 or -1,0 or 0,inf")
+    return number_of(parts[0], option), number_of(parts[1], option)
 
 
 _MOST_LABELS = 10_000_000
@@ -416,16 +434,20 @@ def action_labels(text: str) -> list[str] | list[int]:
     return labels
 
 
-def costs_of(text: str) -> dict[str, float]:
+def costs_of(text: str) -> dict[str, float] | str:
     """Return label -> cost of --action-cost: a comma list, or @FILE with one of them a line.
+
+    A word without an equals sign is the name of a column, and is returned as it is.
 
     Raises:
         FileError: for a file that cannot be read.
         UsageError: for an entry that is not label=cost, and for a label that is there twice.
 
-    >>> costs_of("a=.1,b=0")
-    {'a': 0.1, 'b': 0.0}
+    >>> costs_of("a=.1,b=0"), costs_of("fee")
+    ({'a': 0.1, 'b': 0.0}, 'fee')
     """
+    if text.strip() and not text.startswith("@") and "=" not in text:
+        return text
     if text.startswith("@"):
         entries = [x for x in _lines(text[1:], "--action-cost") if x.strip()]
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -57,6 +57,8 @@ def estimate_propensities(
     hash_size: int = DEFAULT_ENCODING.hash_size,
     where: str | None = None,
     logger: Logger | None = None,
+    action_cost: Mapping[Any, float] | str | None = None,
+    action_cost_range: tuple[float, float] | None = None,
     **roles: Unpack[UnloggedRoles],
 ) -> Log:
     """Return a log with propensities estimated from contexts and actions, and marked as such.
@@ -94,6 +96,8 @@ def estimate_propensities(
         hash_size: columns that a hashed text fills.
         where: an SQL condition on any columns.
         logger: whether the behavior policy was fixed or learning; see `piwo.read`.
+        action_cost: what each action cost; see `piwo.read`.
+        action_cost_range: the declared (lo, hi) of a column of costs.
         **roles: the columns, by role; without context, the action frequencies are the estimate:
 
     Returns:
@@ -129,6 +133,8 @@ def estimate_propensities(
         hash_size=hash_size,
         where=where,
         logger=logger,
+        action_cost=action_cost,
+        action_cost_range=action_cost_range,
         **roles,
     )
     log = replace(found, behavior=None)

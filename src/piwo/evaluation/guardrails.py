@@ -136,7 +136,9 @@ class Guardrail:
                 f"{argument('guardrail')} is on {self.column!r}, which is not an outcome of the "
                 f"log (there are: {named}); declare its column ({argument('outcomes', '[...]')})"
             )
-        columns = replace(log.columns, reward=self.column, cost=False, outcomes=())
+        columns = replace(
+            log.columns, reward=self.column, cost=False, action_cost=None, outcomes=()
+        )
         # Costs are those of the reward.
         return replace(log, columns=columns, reward_range=self.outcome_range, action_costs=None)
 

@@ -73,6 +73,8 @@ def unit_columns(log: Log) -> tuple[UnitColumn, ...]:
     if not names:
         return ()
     columns = [log.columns.action, log.columns.reward, *names]
+    if log.columns.action_cost is not None:
+        columns.append(log.columns.action_cost)
     if log.selector is not None and log.columns.numbering is not None:
         columns.append(log.columns.numbering)
     reader = log.reader(context=False)

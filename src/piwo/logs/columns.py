@@ -344,6 +344,8 @@ class Columns:
     policies: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()
     cost: bool = False
+    action_cost: str | None = None
+    """What the action of each row cost, which is subtracted from its reward."""
     key: str | None = None
     unit: str | None = None
     time: str | None = None
@@ -410,6 +412,8 @@ class Columns:
                 label = "cost"
             if column is not None:
                 found[label] = column
+        if self.action_cost is not None:
+            found["action cost"] = self.action_cost
         return found
 
     def checked_alone(self) -> list[tuple[str, str, str]]:
@@ -567,6 +571,38 @@ class Columns:
         names = [*self.scalars(), *self.context]
         if self.propensities is not None:
             names.append(self.propensities)
+        return tuple(dict.fromkeys(names))
+
+    def wanted(
+        self,
+        context: Sequence[str],
+        propensities: bool,
+        choosing: Sequence[str],
+        placing: Literal["hash", "time"] | None,
+    ) -> tuple[str, ...]:
+        """Return the columns that a pass over the rows reads; see `Log.wanted`.
+
+        Args:
+            context: the columns of the context, if it is needed.
+            propensities: whether full propensity vectors are needed.
+            choosing: the columns by which rows are selected.
+            placing: by what rows are put into blocks.
+
+        >>> Columns(key="event").wanted(["hour"], False, [], "hash")
+        ('action', 'reward', 'propensity', 'hour', 'event')
+        """
+        names = [self.action, *self.numbers().values(), *self.policies, *context]
+        # Without a propensity column, mu(A_t | X_t) is taken from the vectors.
+        vectors = propensities or self.propensity is None
+        if self.propensities is not None and vectors:
+            names.append(self.propensities)
+        names += choosing
+        if self.unit is not None:
+            names.append(self.unit)
+        elif placing == "hash" and self.key is not None:
+            names.append(self.key)
+        elif placing == "time" and self.time is not None:
+            names.append(self.time)
         return tuple(dict.fromkeys(names))
 
 

@@ -369,20 +369,27 @@ class Log:
         )
         return replace(self, propensity_error=error)
 
-    def with_action_cost(self, costs: Mapping[Any, float]) -> Log:
+    def with_action_cost(
+        self, costs: Mapping[Any, float] | str, cost_range: tuple[float, float] | None = None
+    ) -> Log:
         """Return the same rows with net rewards: the reward less the cost of its action.
 
         Every statistic, score and learner then sees net rewards; values, bounds and improvements
         are net of costs. Formula and proof: `piwo.logs.ActionCosts`.
 
         Args:
-            costs: label -> cost, in the reward's unit, for every action of the log.
+            costs: label -> cost, in the reward's unit, for every action of the log; or the name of
+                a column with what the action of each row cost.
+            cost_range: the declared (lo, hi) of such a column; None: (0, 1). Rows outside it are
+                refused.
 
         Returns:
             A log whose `reward_range` is [lo - max c, hi - min c].
 
         Raises:
-            UsageError: for actions without a cost, and for costs that are not finite.
+            DataError: for a column that does not exist.
+            UsageError: for actions without a cost, for costs that are not finite, and for a column
+                that has another role.
 
         >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
         >>> net = log.with_action_cost({"a": 0.0, "b": 0.25})
@@ -393,10 +400,14 @@ class Log:
             raise UsageError(
                 f"the log is net of action costs already; give {argument('action_cost')} once"
             )
-        known = ActionCosts.of(costs, self.reward_range)
-        if self.declared_actions is not None:
+        known = ActionCosts.of(costs, self.reward_range, cost_range)
+        if known.column is None and self.declared_actions is not None:
             known.of_actions(self.declared_actions)
-        return replace(self, action_costs=known, reward_range=known.net_range)
+        columns = self.columns
+        if known.column is not None:
+            names = self.source.schema.names
+            columns = replace(columns, action_cost=known.column).resolve(names)
+        return replace(self, columns=columns, action_costs=known, reward_range=known.net_range)
 
     @property
     def gives_full_distribution(self) -> bool:
@@ -688,22 +699,10 @@ class Log:
             propensities: whether full propensity vectors are needed.
             placing: by what rows are put into blocks, which takes the column of keys or of times.
         """
-        columns = self.columns
-        wanted = [columns.action, *columns.numbers().values(), *columns.policies]
+        names: tuple[str, ...] = ()
         if (context or self.behavior is not None) and self.features is not None:
-            wanted += self.features.columns
-        # Without a propensity column, mu(A_t | X_t) is taken from the vectors.
-        vectors = propensities or columns.propensity is None
-        if columns.propensities is not None and vectors:
-            wanted.append(columns.propensities)
-        wanted += self._choosing
-        if columns.unit is not None:
-            wanted.append(columns.unit)
-        elif placing == "hash" and columns.key is not None:
-            wanted.append(columns.key)
-        elif placing == "time" and columns.time is not None:
-            wanted.append(columns.time)
-        return tuple(dict.fromkeys(wanted))
+            names = self.features.columns
+        return self.columns.wanted(names, propensities, self._choosing, placing)
 
     def reader(self, labels: bool = True, context: bool = True) -> Reader:
         """Return what a worker needs to read fragments; only what is asked for takes a pass.
@@ -717,7 +716,8 @@ class Log:
         schema = self.unlabeled
         # Propensity vectors are in the order of the action list.
         vectors = self.behavior is not None or self.columns.propensities is not None
-        listed = self.declared_actions is not None or self.action_costs is not None
+        costs = self.action_costs
+        listed = self.declared_actions is not None or (costs is not None and costs.column is None)
         if labels or vectors or listed:
             schema = replace(schema, actions=self.actions)
         # A behavior policy computes propensities from the context.

@@ -75,4 +75,5 @@ class ReadOptions(Roles, total=False):
     hash_size: int
     where: str | None
     logger: Logger | None
-    action_cost: Mapping[Any, float] | None
+    action_cost: Mapping[Any, float] | str | None
+    action_cost_range: tuple[float, float] | None

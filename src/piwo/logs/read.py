@@ -52,7 +52,8 @@ def read(
     hash_size: int = DEFAULT_ENCODING.hash_size,
     where: str | None = None,
     logger: Logger | None = None,
-    action_cost: Mapping[Any, float] | None = None,
+    action_cost: Mapping[Any, float] | str | None = None,
+    action_cost_range: tuple[float, float] | None = None,
     **roles: Unpack[Roles],
 ) -> Log:
     """Return a log over files, a query or a data frame: the rows, and what their columns mean.
@@ -85,8 +86,10 @@ def read(
             learned is then certified on the last rows. "fixed" if it did not. None: not declared;
             learners, and evaluations of policies that read all contexts, look whether one context
             and action had several propensities. If so, it counts as "learning".
-        action_cost: label -> cost of the action, in the reward's unit; every result is then net of
-            costs, see `Log.with_action_cost`. None: rewards as logged.
+        action_cost: label -> cost of the action, in the reward's unit, or the column of what the
+            action of each row cost; every result is then net of costs, see `Log.with_action_cost`.
+            None: rewards as logged.
+        action_cost_range: the declared (lo, hi) of a column of costs; None: (0, 1).
         **roles: the columns, by role. A default propensity column is read only if propensities
             are given in no other way:
 
@@ -112,6 +115,9 @@ def read(
     """
     refuse_unknown(read, roles, ROLES)
     columns = Columns.of_roles(roles, behavior is not None)
+    if isinstance(action_cost, str):
+        # Globs of the context must leave it out.
+        columns = replace(columns, action_cost=action_cost)
     encoding = Encoding(max_levels, hash_size, missing)
     paths = paths_of(source)
     if paths is not None and kind_of(paths) == "dsjson":
@@ -127,7 +133,7 @@ def read(
             paths, context=columns.context, actions=actions, reward_range=reward_range
         )
         log = replace(log, encoding=encoding, logger=logger)
-        return _net(log, action_cost)
+        return _net(log, action_cost, action_cost_range)
     made = source_of(source, columns, where, paths)
     log = Log.of(
         made,
@@ -140,14 +146,23 @@ def read(
         normalize=normalize,
         encoding=encoding,
     )
-    return _net(log, action_cost)
+    return _net(log, action_cost, action_cost_range)
 
 
-def _net(log: Log, action_cost: Mapping[Any, float] | None) -> Log:
+def _net(
+    log: Log,
+    action_cost: Mapping[Any, float] | str | None,
+    cost_range: tuple[float, float] | None,
+) -> Log:
     """Return the log with net rewards, if actions have costs."""
+    if action_cost is None and cost_range is not None:
+        raise UsageError(
+            f"got {argument('action_cost_range')} without a column of costs; name it "
+            f"({argument('action_cost')})"
+        )
     if action_cost is None:
         return log
-    return log.with_action_cost(action_cost)
+    return log.with_action_cost(action_cost, cost_range)
 
 
 def _decided(where: str | None, columns: Columns, available: Sequence[str]) -> tuple[str, ...]:

@@ -24,17 +24,15 @@ from piwo.logs.features import (
     MISSING_ADVICE,
     Feature,
     Features,
-    is_number,
     list_matrix,
     missing_rows,
 )
 from piwo.logs.findings import Finding, Findings, Refused
 from piwo.logs.foreign import RowError, checked_numbers
 from piwo.logs.labeled import is_labeled, matrix_of_labels
+from piwo.logs.numbers import numbers_of
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.messages import argument
-from piwo.sources.source import decoded
-from piwo.visible import type_text
 
 __all__ = [
     "TOLERANCE",
@@ -55,7 +53,6 @@ _AWAIT = (
     "leave out rows that are too young to have their reward, by time and not by whether they have "
     "one: those that got it early would be chosen by it; nothing is filled in"
 )
-_NUMBER = r"(?i)^[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|inf|infinity)$"
 _DROP = "drop such rows yourself first, or give the action a label"
 _IN_UNIT = "probabilities lie in [0, 1]"
 
@@ -116,7 +113,7 @@ def validate(
     columns = schema.columns
     present = set(record.schema.names)
     action = _action(record[columns.action], schema, findings)
-    reward = _reward(record[columns.reward], schema, findings, action)
+    reward = _reward(record, schema, findings, action)
     context = None
     if schema.features is not None and present.issuperset(schema.features.columns):
         context = _context(record, schema, findings)
@@ -168,7 +165,7 @@ def rewards(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64])
     action = np.empty(0, np.int32)
     if schema.costs is not None:
         action = _action(record[schema.columns.action], schema, findings)
-    found = _reward(record[schema.columns.reward], schema, findings, action)
+    found = _reward(record, schema, findings, action)
     if findings.fatal:
         raise Refused(findings.fatal)
     return found
@@ -236,69 +233,15 @@ def _action(
     return codes
 
 
-def _number(
-    values: pa.Array,
-    name: str,
-    findings: Findings,
-    if_missing: str = "drop such rows yourself first; nothing is filled in",
-) -> Floats | None:
-    """Return finite float64 numbers, or None after noting what is wrong with them."""
-    values, wrong = decoded(values), False
-    kind = values.type
-    if pa.types.is_boolean(kind):
-        values = values.cast(pa.int8())
-    elif is_text(kind):
-        values, wrong = _number_of_text(values.cast(pa.string()), name, findings)
-    elif not (is_number(kind) or pa.types.is_null(kind)):
-        raise DataError(f"column {name!r} has {type_text(kind)}, expected numbers; cast it first")
-    real = values.cast(pa.float64(), safe=False)
-    numbers = np.asarray(real.to_numpy(zero_copy_only=False), np.float64)
-    # Minimum and maximum are NaN or infinite if any number is, and need no mask.
-    if len(numbers) == 0 or (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
-        if wrong:
-            return None
-        return numbers
-    missing = pc.is_null(values).to_numpy(zero_copy_only=False)
-    bad = findings.note(name, "is missing", if_missing, missing)
-    nan = np.isnan(numbers) & ~missing
-    advice = "find out why; nothing is dropped or filled in"
-    bad |= findings.note(name, "is NaN", advice, nan)
-    advice = "find out why; nothing is clipped"
-    bad |= findings.note(name, "is infinite", advice, np.isinf(numbers))
-    if bad or wrong:
-        return None
-    return numbers
-
-
-def _number_of_text(
-    values: pa.Array,
-    name: str,
-    findings: Findings,
-) -> tuple[pa.Array, bool]:
-    """Return numbers that are written as text, and whether there are other texts (noted)."""
-    trimmed = pc.utf8_trim_whitespace(values)
-    truth = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(["false", "true"]))
-    trimmed = pc.coalesce(truth.cast(pa.string()), trimmed)
-    # What is NaN or infinite is refused as such, not as text.
-    number = pc.match_substring_regex(trimmed, _NUMBER)
-    wrong = pc.invert(pc.fill_null(number, fill_value=True))
-    wrong = wrong.to_numpy(zero_copy_only=False)
-    if wrong.any():
-        text = values[int(np.flatnonzero(wrong)[0])].as_py()
-        advice = f"such as {text!r}; correct or drop such rows yourself"
-        findings.note(name, "holds text where numbers are expected", advice, wrong)
-        trimmed = pc.if_else(pa.array(wrong), pa.scalar("0"), trimmed)
-    return pc.utf8_ltrim(trimmed, characters="+").cast(pa.float64()), bool(wrong.any())
-
-
 def _reward(
-    values: pa.Array, schema: Schema, findings: Findings, action: npt.NDArray[np.int32]
+    record: pa.RecordBatch, schema: Schema, findings: Findings, action: npt.NDArray[np.int32]
 ) -> Floats:
     name, (low, high) = schema.columns.reward, schema.reward_range
+    values = record[name]
     if schema.costs is not None:
         # Rewards are logged before costs.
         low, high = schema.costs.gross_range
-    reward = _number(values, name, findings, _AWAIT)
+    reward = numbers_of(values, name, findings, _AWAIT)
     if reward is None or len(reward) == 0:
         return np.zeros(len(values))
     if schema.columns.cost:
@@ -315,9 +258,8 @@ def _reward(
         rule = f"has a {what} outside the declared range [{low:g}, {high:g}]"
         findings.note(name, rule, advice, outside, kind="range")
     if schema.costs is not None:
-        assert schema.actions is not None
-        # R - c(A); an unknown action has been noted.
-        reward = reward - schema.costs.of_actions(schema.actions)[action]
+        # R - c(A), or R - C
+        reward = reward - _costs(record, schema, findings, action)
         low, high = schema.reward_range
         # A difference may be beyond the range by its rounding.
         reward = np.clip(reward, low, high)
@@ -327,13 +269,36 @@ def _reward(
     return (reward - low) / schema.span
 
 
+def _costs(
+    record: pa.RecordBatch, schema: Schema, findings: Findings, action: npt.NDArray[np.int32]
+) -> Floats:
+    """Return what the action of each row cost, (n,)."""
+    costs = schema.costs
+    assert costs is not None
+    if costs.column is None:
+        assert schema.actions is not None
+        # An unknown action has been noted.
+        return costs.of_actions(schema.actions)[action]
+    found = numbers_of(record[costs.column], costs.column, findings)
+    if found is None or len(found) == 0:
+        return np.zeros(record.num_rows)
+    low, high = costs.costs
+    if found.min() < low or found.max() > high:
+        outside = (found < low) | (found > high)
+        example = found[int(np.argmax(outside))]
+        rule = f"has an action cost outside the declared range [{low:g}, {high:g}]"
+        advice = f"such as {example:g}; declare {argument('action_cost_range', '(lo, hi)')}"
+        findings.note(costs.column, rule, advice, outside)
+    return found
+
+
 def _probability(
     values: pa.Array,
     name: str,
     findings: Findings,
     zero_allowed: bool,
 ) -> Floats:
-    p = _number(values, name, findings)
+    p = numbers_of(values, name, findings)
     if p is None or len(p) == 0:
         return np.zeros(len(values))
     low, high = p.min(), p.max()
@@ -354,14 +319,14 @@ def _probability(
 
 
 def _finite(values: pa.Array, name: str, findings: Findings) -> Floats:
-    numbers = _number(values, name, findings)
+    numbers = numbers_of(values, name, findings)
     if numbers is None:
         return np.zeros(len(values))
     return numbers
 
 
 def _sampling_weight(values: pa.Array, name: str, findings: Findings) -> Floats:
-    weight = _number(values, name, findings)
+    weight = numbers_of(values, name, findings)
     if weight is None or len(weight) == 0:
         return np.ones(len(values))
     advice = "a sampling weight is 1 / (rate at which rows were kept), above 0"
@@ -529,7 +494,7 @@ def _disagrees_in_logs(p: Floats, log_p: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _log_probability(values: pa.Array, name: str, findings: Findings) -> Floats:
-    log_p = _number(values, name, findings)
+    log_p = numbers_of(values, name, findings)
     if log_p is None or len(log_p) == 0:
         return np.zeros(len(values))
     if log_p.max() > 0:
