@@ -217,3 +217,18 @@ def test_one_object_a_line_is_still_read(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text(FRAME.to_json(orient="records", lines=True))
     assert len(read(path)) == 100
+
+
+@pytest.mark.parametrize("packed", ["A.JSON.GZ", "a.jsonl.gz"])
+@pytest.mark.parametrize("whole", [False, True], ids=["lines", "array"])
+def test_packed_and_plain_files_in_one_log(packed: str, whole: bool, tmp_path: Path) -> None:
+    """Names in .GZ, too, of which older versions of DuckDB may read no rows."""
+    text = json.dumps(ROWS) if whole else "\n".join(map(json.dumps, ROWS))
+    plain = tmp_path / "b.json"
+    plain.write_text(text, "utf-8")
+    (tmp_path / packed).write_bytes(gzip.compress(text.encode()))
+    for paths in ([plain, tmp_path / packed], [tmp_path / packed, plain]):
+        log = read(paths)
+        assert len(log) == 2 * len(ROWS)
+        total = sum(batch.reward.sum() for batch in log.each_batch())
+        assert total == pytest.approx(2 * sum(row["reward"] for row in ROWS), rel=1e-12)

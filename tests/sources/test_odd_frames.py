@@ -138,6 +138,27 @@ def test_a_lazy_frame_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         piwo.read(frame.lazy().with_columns(reward=polars.col("action").cast(polars.Float64)))
 
 
+def test_what_polars_says_of_a_lazy_frame_is_one_line(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"action": ["a"] * 9, "reward": [1] * 9, "propensity": [0.5] * 9})
+
+    def fails(value: int) -> float:
+        raise ZeroDivisionError(f"no {value}\nand more")
+
+    broken = polars.col("reward").map_elements(fails, return_dtype=polars.Float64)
+    wrong = {
+        "unable to find column": frame.lazy().select("action", "nope"),
+        r"\(no 1\)": frame.lazy().with_columns(reward=broken),
+    }
+    for words, lazy in wrong.items():
+        with pytest.raises(piwo.DataError, match=words) as refused:
+            piwo.read(lazy)
+        assert "\n" not in str(refused.value)
+        assert "FAILED HERE" not in str(refused.value)
+    with pytest.raises(piwo.FileError, match=r"nowhere.parquet.*check the path"):
+        piwo.read(polars.scan_parquet(tmp_path / "nowhere.parquet"))
+
+
 @pytest.mark.parametrize(
     ("values", "level"),
     [

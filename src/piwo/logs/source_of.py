@@ -28,7 +28,7 @@ from piwo.sources.json_lines import (
     json_query,
     refuse_merged_labels,
 )
-from piwo.sources.lazy import is_lazy, lazy_source
+from piwo.sources.lazy import column_names, is_lazy, lazy_source
 from piwo.sources.names import readable
 from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import files_of, kind_of
@@ -134,7 +134,7 @@ def _unfiltered(
 
 def _of_lazy(frame: Any, columns: Columns, where: str | None) -> Source:
     """Return the rows of a LazyFrame, with the columns that are used."""
-    names = frame.collect_schema().names()
+    names = column_names(frame)
     used = [*columns.resolve(names).used(), *_mentioned(where, names)]
     if where is not None and "columns" in where.casefold():
         # COLUMNS(*) in DuckDB's SQL means all of them.

@@ -10,7 +10,7 @@ from piwo.sources.addresses import shown
 from piwo.sources.parquet import ParquetSource
 from piwo.sources.temporary import TemporaryFolder
 
-__all__ = ["is_lazy", "lazy_source"]
+__all__ = ["column_names", "is_lazy", "lazy_source"]
 
 
 def is_lazy(value: Any) -> bool:
@@ -21,6 +21,35 @@ def is_lazy(value: Any) -> bool:
     """
     home = type(value).__module__
     return home.partition(".")[0] == "polars" and hasattr(value, "sink_parquet")
+
+
+def column_names(frame: Any) -> list[str]:
+    """Return the names of the columns of a LazyFrame, for which polars plans its query.
+
+    Raises:
+        DataError: if the query names columns that do not exist, or cannot be planned.
+        FileError: if a file that it scans is missing.
+    """
+    import polars as pl
+
+    try:
+        names: list[str] = frame.collect_schema().names()
+    except OSError as cause:
+        raise FileError(
+            f"polars cannot read what the lazy frame scans ({shown(cause)}); check the path"
+        ) from None
+    except pl.exceptions.PolarsError as cause:
+        raise _failed(cause) from None
+    return names
+
+
+def _failed(cause: Exception) -> DataError:
+    """Return the error of a query that fails; polars adds its plan on further lines."""
+    first = str(cause).strip().partition("\n")[0] or type(cause).__name__
+    return DataError(
+        f"polars could not run the lazy frame ({shown(first)}); correct it, or read what its "
+        ".collect() gives"
+    )
 
 
 def lazy_source(frame: Any, columns: Sequence[str]) -> ParquetSource:
@@ -57,11 +86,9 @@ def lazy_source(frame: Any, columns: Sequence[str]) -> ParquetSource:
             f"the rows of the lazy frame cannot be read or written ({shown(cause)}); they are kept "
             f"at {str(folder.path)!r}: make room there, or set TMPDIR"
         ) from None
-    except pl.exceptions.PolarsError as cause:
-        raise DataError(
-            f"polars could not run the lazy frame ({shown(cause)}); correct it, or read what its "
-            ".collect() gives"
-        ) from None
+    # functions of the user in the query may raise anything
+    except Exception as cause:  # noqa: BLE001
+        raise _failed(cause) from None
     made = ParquetSource([path])
     made.name, made.folder = "the lazy frame", folder
     return made
