@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 
 __all__ = ["main"]
 
@@ -19,7 +20,14 @@ def main() -> int:
     # listens, nothing needs cleaning up and the process may end at once.
     # A shell that has the command ignore Ctrl-C (nohup, jobs in the background) is obeyed.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
+        signal.signal(signal.SIGINT, _stop)
     from piwo.cli.main import main as run
 
     return run()
+
+
+def _stop(*_: object) -> None:
+    """End the process; `piwo.cli.interrupts` says the same."""
+    with suppress(OSError):
+        os.write(2, b"piwo: interrupted\n")
+    os._exit(128 + signal.SIGINT)

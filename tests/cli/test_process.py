@@ -30,7 +30,7 @@ def test_interrupt(words: list[str], actions: list[str]) -> None:
         time.sleep(1.5)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, b"", b"")
+    assert (process.returncode, out, err) == (130, b"", b"piwo: interrupted\n")
 
 
 IMPORTING = """
@@ -52,7 +52,7 @@ sys.exit(main())
 def test_interrupt_while_it_is_imported(module: str) -> None:
     code = IMPORTING.replace("sys.argv[1]", repr(module))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"piwo: interrupted\n")
 
 
 def test_an_interrupt_that_the_shell_takes_away_does_nothing() -> None:
@@ -143,7 +143,7 @@ def test_interrupt_while_libraries_load() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, timeout=60, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"piwo: interrupted\n")
 
 
 def test_alone_it_prints_help() -> None:

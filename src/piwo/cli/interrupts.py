@@ -8,13 +8,15 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
-__all__ = ["INTERRUPTED", "goes_on", "interruptible"]
+__all__ = ["INTERRUPTED", "MESSAGE", "goes_on", "interruptible"]
 
 INTERRUPTED = 128 + signal.SIGINT
 """The exit code after Ctrl-C: 130, by the convention of shells."""
+MESSAGE = "piwo: interrupted"
+"""The last line on standard error; `piwo_command.py` has the same."""
 GRACE = 2.0
 """Seconds in which a command may end by itself: finish a batch, remove a half-written file."""
 _presses = {"handled": 0, "pardoned": 0}
@@ -81,7 +83,10 @@ def _watch(receiver: socket.socket, ended: threading.Event) -> None:
         if signal.SIGINT not in numbers or ended.wait(GRACE):
             continue
         if seen > _presses["pardoned"]:
+            text = f"{MESSAGE}\n".encode()
             if sys.stderr.isatty():
-                # The progress bar has hidden the cursor.
-                os.write(2, SHOW_CURSOR)
+                # The progress bar has hidden the cursor, and its line has no end.
+                text = SHOW_CURSOR + b"\n" + text
+            with suppress(OSError):
+                os.write(2, text)
             os._exit(INTERRUPTED)

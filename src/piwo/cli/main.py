@@ -12,7 +12,7 @@ from typing import Any
 
 import piwo
 from piwo.cli.answer import Answer, document, on_stdout, standard_streams
-from piwo.cli.interrupts import INTERRUPTED, interruptible
+from piwo.cli.interrupts import INTERRUPTED, MESSAGE, interruptible
 from piwo.cli.notices import as_option, collected_warnings, error_line, on_stderr
 from piwo.cli.output_path import check_outputs, outputs_and_inputs
 from piwo.cli.progress import progress, spark_starts
@@ -111,6 +111,7 @@ def _exit_code(cause: BaseException, words: Sequence[str], interrupted: bool) ->
     """Return the exit code for an exception; explain an error in one line."""
     # After Ctrl-C, a library may have raised something else.
     if interrupted or isinstance(cause, KeyboardInterrupt):
+        on_stderr(MESSAGE)
         return INTERRUPTED
     causes = (cause, cause.__context__)
     if any(isinstance(one, BrokenPipeError) for one in causes):
