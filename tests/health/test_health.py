@@ -58,6 +58,18 @@ def test_the_per_action_table_against_numpy() -> None:
         assert row.z == pytest.approx((inverse.mean() - 1) / error)
 
 
+def test_rows_of_one_weight_share_a_line() -> None:
+    mu = np.array([0.9] * 40 + [0.1] * 14 + [0.05] * 5)
+    log = piwo.Log.from_arrays(
+        action=["a"] * 40 + ["b"] * 19, reward=[1] * 40 + [0] * 19, propensity=mu
+    )
+    lines = str(piwo.check(log)).splitlines()
+    start = lines.index("heaviest rows")
+    rows = [line.partition("'b'")[0].strip() for line in lines[start + 2 : start + 4]]
+    # the list has ten rows: all five of the first weight, five of 14 of the second
+    assert rows == ["54, 55, 56 and 2 more", "40, 41, 42 and at least 2 more"]
+
+
 def test_heaviest_rows_shares_and_histogram() -> None:
     mu = np.array([0.5] * 96 + [0.001, 0.01, 0.25, 0.02])
     log = piwo.Log.from_arrays(action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=mu)

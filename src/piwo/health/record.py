@@ -36,6 +36,8 @@ TABLE_ROWS = 1000
 """Rows of the per-action table: those with the most evidence against them."""
 _SHOWN = 10
 """Rows of a table in the text."""
+_ALIKE = 3
+"""Most rows of one weight that are named."""
 _TWINS = 0.01
 """Fewer rows that equal an earlier one change nothing that is shown."""
 _WIDEST = 32
@@ -347,15 +349,25 @@ def _heaviest(health: Health) -> list[str]:
     if health.ess is not None and health.ess >= 0.999 * health.count:
         return ["heaviest rows: none, all weights are alike"]
     head = ("row", "action", "propensity", "weight", "share of weight")
-    rows = []
+    shown: list[tuple[str, ...]] = []
+    alike: dict[tuple[str, ...], list[str]] = {}
+    last: tuple[str, ...] = ()
     for x in health.heaviest:
         row = str(x.row)
         # In a cluster, rows are numbered within their partition.
         if x.row >= first_of(0):
             row = place(x.row)
         numbers = map(number, (x.propensity, x.weight, x.share))
-        rows.append((row, label_text(x.action), *numbers))
-    return ["heaviest rows", *_indented(head, rows)]
+        last = (label_text(x.action), *numbers)
+        alike.setdefault(last, []).append(row)
+    for cells, named in alike.items():
+        row = ", ".join(named[:_ALIKE])
+        if len(named) > _ALIKE:
+            # The list ends after ten rows, so that more may be like its last one.
+            some = "at least " if cells == last else ""
+            row += f" and {some}{len(named) - _ALIKE} more"
+        shown.append((row, *cells))
+    return ["heaviest rows", *_indented(head, shown)]
 
 
 def _histogram(health: Health) -> list[str]:
