@@ -20,6 +20,8 @@ __all__ = [
     "rows_text",
 ]
 
+_NAMED = 5
+"""Most policies that one note names."""
 SUSPICIOUS = 1e-3
 """Propensities whose p-value is below this are not believed: too small ones make every bound too
 high."""
@@ -204,7 +206,7 @@ def ends_text(lower: float | None, upper: float | None) -> str:
 
 
 def notes_together(evaluations: Sequence[Evaluation]) -> list[Note]:
-    """Return the notes of evaluations made together; those on all of them once, at the end.
+    """Return the notes of evaluations made together, each once; those on all at the end.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -217,6 +219,9 @@ def notes_together(evaluations: Sequence[Evaluation]) -> list[Note]:
     ...     [replace(found["a"], notes=(alone, both)), replace(found["b"], notes=(both,))]
     ... )
     ['a: alone', 'both']
+    >>> some = replace(found["a"], notes=(alone,))
+    >>> notes_together([some, replace(some, name="c"), replace(some, name="d", notes=())])
+    ['a, c: alone']
     """
     # notes on bounds do not concern policies that can have none
     fair = [one for one in evaluations if not one.in_sample]
@@ -225,10 +230,18 @@ def notes_together(evaluations: Sequence[Evaluation]) -> list[Note]:
         shared = list(fair[0].notes)
         for one in fair:
             shared = [note for note in shared if note in one.notes]
-    own: list[Note] = []
+    # the same note on several policies: once, with their names
+    concerned: dict[tuple[str, str], list[str]] = {}
     for one in evaluations:
-        alone = [note for note in one.notes if note not in shared]
-        own += [Note(f"{one.name}: {note.template}", note.kind) for note in alone]
+        for note in one.notes:
+            if note not in shared:
+                concerned.setdefault((note.template, note.kind), []).append(one.name)
+    own = []
+    for (template, kind), names in concerned.items():
+        few = ", ".join(names[:_NAMED])
+        if len(names) > _NAMED:
+            few += f" and {len(names) - _NAMED} more"
+        own.append(Note(f"{few}: {template}", kind))
     return own + shared
 
 
