@@ -105,7 +105,10 @@ def check_count(name: str, value: Any, least: int, what: str = "the count of row
     >>> check_count("n", 10, 1)
     """
     if not (is_number(value) and least <= value <= _MOST and value == math.floor(value)):
-        raise _wrong(name, value, f"a whole number of at least {least}: pass {what}")
+        most = ""
+        if is_number(value) and value > _MOST:
+            most = " and at most 2^63"
+        raise _wrong(name, value, f"a whole number of at least {least}{most}: pass {what}")
 
 
 def check_finite(name: str, value: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = [
     "MIXED",
+    "exact",
     "number",
     "p_value",
     "table",
@@ -114,6 +115,18 @@ def number(value: float | None) -> str:
     if 1e4 <= abs(value) < 1e15:
         return f"{value:.0f}"
     return f"{value:.4g}"
+
+
+def exact(value: float) -> str:
+    """Return a number with six digits, or with as many as distinguish it from all others.
+
+    >>> exact(1.0), exact(0.25), exact(1.0 + 1e-12)
+    ('1', '0.25', '1.000000000001')
+    """
+    short, whole = f"{value:g}", repr(float(value))
+    if float(short) == value and len(short) <= len(whole):
+        return short
+    return whole
 
 
 def p_value(p: float) -> str:

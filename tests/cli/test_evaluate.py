@@ -310,6 +310,10 @@ def test_the_gate_asks_whether_every_policy_is_certified_better(
         False,
     ]
     assert piwo(*words[:-3], "--policy", "constant:b").code == 0
+    normal = piwo(*words, "--interval", "normal")
+    assert normal.code == 0
+    assert "finite-sample bound, whatever the interval (normal)" in normal.out
+    assert "whatever the interval" not in passed.out
 
 
 def test_the_gate_believes_no_log_that_contradicts_its_propensities(

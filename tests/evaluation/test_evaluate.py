@@ -67,6 +67,7 @@ def as_log(made: dict[str, Any], **options: Any) -> piwo.Log:
     )
 
 
+@pytest.mark.filterwarnings("ignore:gamma is not used")
 @pytest.mark.parametrize(("estimator", "value"), GOLDEN.items())
 def test_golden_values(estimator: str, value: float) -> None:
     result = piwo.evaluate(small(), PI, estimator=estimator, gamma=0.1)
@@ -75,12 +76,45 @@ def test_golden_values(estimator: str, value: float) -> None:
     assert result.gamma == (None if estimator in {"iw", "snips"} else 0.1)
 
 
+@pytest.mark.filterwarnings("ignore:gamma is not used")
 @pytest.mark.parametrize("estimator", GOLDEN)
 @pytest.mark.parametrize("gamma", [0.02, 0.7])
 def test_a_generated_log_against_the_naive_formulas(estimator: str, gamma: float) -> None:
     made = generated()
     result = piwo.evaluate(as_log(made), made["pi"], estimator=estimator, gamma=gamma)
     assert result.value == pytest.approx(naive(made, gamma)[estimator], rel=1e-12)
+
+
+def test_a_gamma_that_nothing_uses_is_mentioned() -> None:
+    with pytest.warns(piwo.PiwoWarning, match="gamma is not used: the estimator snips has none"):
+        piwo.evaluate(small(), PI, estimator="snips", gamma=0.1)
+
+
+def test_rewards_beyond_a_range_of_subnormal_numbers() -> None:
+    data = {"action": ["a", "b"], "reward": [0.0, 1.0], "propensity": [0.5, 0.5]}
+    log = piwo.Log.from_arrays(**data, actions=["a", "b"], reward_range=(0, 1e-320))
+    with pytest.raises(piwo.DataError, match=r"declared range \[0, 1e-320\] in 1 row"):
+        piwo.evaluate(log, piwo.policies.Uniform(log.actions))
+    small = piwo.Log.from_arrays(
+        **data | {"reward": [0.0, 1e-320], "propensities": np.full((2, 2), 0.5)},
+        actions=["a", "b"],
+        reward_range=(0, 1e-320),
+    )
+    with pytest.raises(piwo.DataError, match="predicts rewards that are beyond float64"):
+        piwo.evaluate(small, piwo.policies.Uniform(small.actions), q=np.full((2, 2), 0.5))
+
+
+def test_horizons_that_bets_on_blocks_cannot_be_planned_for() -> None:
+    log = as_log(generated())
+    policy = piwo.policies.Uniform(range(4))
+    with pytest.raises(piwo.UsageError, match=r"expected a number of rows from 1 to 2\^63"):
+        piwo.evaluate(log, policy, horizon=10**30)
+    with pytest.raises(piwo.UsageError, match="horizon is 'universal'; give a number of rows"):
+        piwo.evaluate(log, policy, interval="deadline", horizon="universal")
+    part = log.split(0.5).test
+    with pytest.raises(piwo.UsageError, match="one side of a random split; split with tail=True"):
+        piwo.evaluate(part, policy, interval="deadline", horizon=1000)
+    assert piwo.evaluate(part, policy, horizon=1000).interval == "mixture"
 
 
 def test_diagnostics_against_the_naive_formulas() -> None:
@@ -263,6 +297,7 @@ def test_squares_beyond_float64_leave_no_standard_error() -> None:
 # --- other scales
 
 
+@pytest.mark.filterwarnings("ignore:gamma is not used")
 def test_a_shifted_range_moves_value_and_bounds_with_it() -> None:
     made = generated()
     wide = as_log(made | {"reward": 10 * made["reward"] - 4}, reward_range=(-4, 6))
@@ -440,6 +475,7 @@ def test_names_and_order_of_actions_do_not_matter() -> None:
         assert numbers(by_name) == pytest.approx(numbers(one), rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:gamma is not used")
 @pytest.mark.parametrize("estimator", GOLDEN)
 def test_repeating_the_log_leaves_the_value(estimator: str) -> None:
     once = piwo.evaluate(small(), PI, estimator=estimator, gamma=0.1)

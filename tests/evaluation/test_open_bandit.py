@@ -29,6 +29,7 @@ TABLE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:gamma is not used")
 @pytest.mark.parametrize("name", TABLE)
 def test_the_uniform_policy_on_the_sample(name: str, shared_data: Path) -> None:
     log, expected = log_of(shared_data, name), TABLE[name]

@@ -119,6 +119,11 @@ def test_counts_and_row_numbers_are_those_of_the_whole_log(
         assert "in 7 rows (row numbers from 0: 7, 33, 64, 65, 66, ...)" in str(refused.value)
 
 
+def test_a_reward_just_beyond_the_range_is_shown_with_all_its_digits() -> None:
+    message = refusal(log_of(reward=[0.0, 1.0 + 1e-12, 1.0], propensity=[0.5, 0.5, 0.5]))
+    assert "such as 1.000000000001;" in message
+
+
 def test_every_broken_rule_is_named_at_once() -> None:
     message = refusal(log_of(reward=[0.0, 7.0, -1.0], propensity=[0.0, 0.5, 2.0]))
     for words in (

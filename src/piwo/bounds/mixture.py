@@ -285,10 +285,11 @@ def check_horizon(horizon: object) -> None:
     >>> check_horizon(100)
     """
     text = isinstance(horizon, str) and horizon == "universal"
-    if not (horizon is None or text or (is_whole(horizon) and horizon >= 1)):  # type: ignore[operator]
+    counted = is_whole(horizon) and 1 <= horizon <= 2**63  # type: ignore[operator]
+    if not (horizon is None or text or counted):
         raise UsageError(
-            f"{argument('horizon')} is {shown(horizon)}; expected a number of rows, 'universal' or "
-            "None: fix it before looking"
+            f"{argument('horizon')} is {shown(horizon)}; expected a number of rows from 1 to 2^63, "
+            "'universal' or None: fix it before looking"
         )
 
 

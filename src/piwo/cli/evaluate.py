@@ -35,7 +35,7 @@ from piwo.cli.shared_options import (
     named_policy,
 )
 from piwo.cli.terms import NO_TERMS, TermOptions
-from piwo.errors import UsageError, warn
+from piwo.errors import UsageError
 from piwo.evaluation.record import cap_text, notes_together
 from piwo.intervals import interval_named
 from piwo.visible import number, table, visible
@@ -89,6 +89,11 @@ def evaluate(
         if baseline is not None and baseline in found:
             exempt = f" ({found[baseline].over} itself is exempt)"
         lines += terms.gate_lines(_by_reason(refused), unproved, exempt)
+        if not interval_named(estimate.interval).certifies:
+            lines.append(
+                "gate: improvements are judged by bets, with a finite-sample bound, whatever the "
+                f"interval ({visible(first.interval)})"
+            )
         result = {
             "passed": not refused,
             "at_least": terms.at_least,
@@ -178,9 +183,6 @@ def evaluated(
         rate_cap=estimate.rate_cap,
         horizon=horizon_of(estimate.horizon),
     )
-    used = interval_named(estimate.interval).estimator(estimate.estimator)
-    if gamma != "auto" and not used.smoothed:
-        warn(f"--gamma is not used: the estimator {used.name} has none")
     for name, one in found.items():
         # The word that was typed names the baseline; the logging policy has no name here.
         if one.baseline is not None:

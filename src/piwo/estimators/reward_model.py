@@ -126,7 +126,15 @@ class RewardModel:
             found = predictions(given, (len(batch), self.actions), "the reward model")
         except RowError as wrong:
             raise wrong.at(batch.row_numbers) from None
-        return (found - self.low) / self.span
+        try:
+            with np.errstate(over="raise"):
+                return (found - self.low) / self.span
+        except FloatingPointError:
+            raise DataError(
+                "the reward model predicts rewards that are beyond float64 in units of the reward "
+                f"range, whose width is {self.span:g}; predict rewards in that range, or declare "
+                f"{argument('reward_range', '(lo, hi)')}"
+            ) from None
 
 
 def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None) -> RewardModel:

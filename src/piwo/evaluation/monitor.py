@@ -170,12 +170,12 @@ class Monitor:
         counted = (
             isinstance(self.horizon, int)
             and not isinstance(self.horizon, bool)
-            and self.horizon >= 1
+            and 1 <= self.horizon <= 2**63
         )
         if self.horizon != "universal" and not counted:
             raise UsageError(
-                f"{argument('horizon')} is {self.horizon!r}, expected a number of rows "
-                "or 'universal': a monitor is looked at again and again, and its bets "
+                f"{argument('horizon')} is {self.horizon!r}, expected a number of rows from 1 to "
+                "2^63 or 'universal': a monitor is looked at again and again, and its bets "
                 "must be fixed before the first look"
             )
         if self.interval not in ("mixture", "deadline"):

@@ -368,8 +368,11 @@ def _far_upper_end(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     more = ", the probability of every action"
     if found.method.variates:
         more = ""
+    times = "more than a million"
+    if shown.upper < 1e6 * value:
+        times = f"{shown.upper / value:.0f}"
     yield Note(
-        f"the upper end is {shown.upper / value:.0f} times the estimate: rewards are rare, and the "
+        f"the upper end is {times} times the estimate: rewards are rare, and the "
         "rows of large weight are too few to show how often they are rewarded; narrower with a cap "
         f"on mean rewards, if you know one ({argument('rate_cap')}){more}, or a logger that takes "
         "these actions more often",

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from piwo import bounds
-from piwo.errors import DataError
+from piwo.errors import DataError, warn
 from piwo.evaluation.baseline import Baseline, BaselineResult, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction, union_penalty, weight_p
 from piwo.evaluation.learning_logger import LearningSeenError
@@ -208,6 +208,7 @@ class Request:
         check_random_state(random_state)
         if not estimator.smoothed and gamma != "auto":
             resolve_gamma(gamma, 1, delta)  # it is not used, but must be a number all the same
+            warn(f"{argument('gamma')} is not used: the estimator {estimator.name} has none")
         if base is not None:
             base = replace(base, policy=ready.pop(base.key))
         ready_log = ready_log.with_propensity_error(propensity_factor, sensitivity)

@@ -13,6 +13,7 @@ from piwo.errors import DataError, UsageError
 from piwo.intervals.partition import partition_of
 from piwo.intervals.point import Estimate, Estimator, estimator_named
 from piwo.logs.log import Log
+from piwo.logs.split import at_random
 from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.reductions import PolicyState, Reduction
@@ -186,9 +187,30 @@ class IntervalMethod(ABC):
         return replace(self, max_weight=number)
 
     def partition(self, log: Log, horizon: bounds.Horizon) -> Partition | None:
-        """Return the blocks of the log, if the method bets on blocks and there are any."""
+        """Return the blocks of the log, if the method bets on blocks and there are any.
+
+        Args:
+            log: the rows.
+            horizon: see `piwo.bounds.Horizon`.
+
+        Raises:
+            UsageError: for a horizon that bets on blocks cannot be planned for.
+        """
         if not self.needs_blocks:
             return None
+        instead = f"use {argument('interval', 'mixture')}"
+        if horizon == "universal":
+            raise UsageError(
+                f"{self._argument} plans its bets for a number of rows, and "
+                f"{argument('horizon')} is 'universal'; give a number of rows, or {instead}"
+            )
+        # blocks end at row numbers of the whole log, of which one side has only some
+        if horizon is not None and at_random(log.selector):
+            raise UsageError(
+                f"{self._argument} with {argument('horizon')} counts the rows in the order of the "
+                f"decisions, and {log.name} is one side of a random split; split with "
+                f"{argument('tail', value=True)}, or {instead}"
+            )
         return partition_of(log, horizon)
 
     def settled(

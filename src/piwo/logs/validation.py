@@ -33,6 +33,7 @@ from piwo.logs.labeled import is_labeled, matrix_of_labels
 from piwo.logs.numbers import numbers_of
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.messages import argument
+from piwo.visible import exact
 
 __all__ = [
     "TOLERANCE",
@@ -251,11 +252,11 @@ def _reward(
         if schema.columns.cost:
             what = "reward (the negative cost)"
         outside = (reward < low) | (reward > high)
-        example = reward[int(np.argmax(outside))]
-        advice = f"such as {example:g}; declare {argument('reward_range', '(lo, hi)')}"
+        example = exact(reward[int(np.argmax(outside))])
+        advice = f"such as {example}; declare {argument('reward_range', '(lo, hi)')}"
         if reward.min() < 0 <= low and not schema.columns.cost:
             advice += f"; if these are costs, say so ({argument('cost')})"
-        rule = f"has a {what} outside the declared range [{low:g}, {high:g}]"
+        rule = f"has a {what} outside the declared range [{exact(low)}, {exact(high)}]"
         findings.note(name, rule, advice, outside, kind="range")
     if schema.costs is not None:
         # R - c(A), or R - C
@@ -266,7 +267,9 @@ def _reward(
     if (low, high) == (0.0, 1.0):
         return reward
     # The unit scale: (R - lo) / (hi - lo), or R - lo for an infinite hi.
-    return (reward - low) / schema.span
+    # a reward beyond the range, which was noted, may be beyond float64 in a tiny one
+    with np.errstate(over="ignore"):
+        return (reward - low) / schema.span
 
 
 def _costs(
