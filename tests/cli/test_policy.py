@@ -140,6 +140,7 @@ def test_show(piwo, greedy: Path, uniform: Path) -> None:
     assert page["actions"] == ["01", "é"]
     assert page["context"] == ["a", "b", "shop"]
     assert page["certificate"] is None
+    assert page["rules"] is None
     assert "no certificate" in piwo("policy", "show", uniform).out
 
 
@@ -151,6 +152,16 @@ def test_a_damaged_record_is_one_line(piwo, tmp_path: Path, metadata) -> None:
     done = piwo("policy", "show", tmp_path / "p.piwo")
     assert (done.code, done.out) == (2, "")
     assert "damaged" in done.err
+
+
+def test_show_lists_the_rules_of_a_tree(piwo, tmp_path: Path) -> None:
+    nodes = [[0, 0.5, 1, 0], [-1, 0, 0, 1.0], [-1, 0, 1, 1.0]]
+    tree = library.policies.Trees(nodes, [0], [0.0, 0.0], ["b\x1b[2J", "c"], width=1)
+    tree.save(tmp_path / "p.piwo")
+    done = piwo("policy", "show", tmp_path / "p.piwo")
+    assert "\nrules\n  x[0] <= 0.5 -> 'b\\x1b[2J'\n  x[0] > 0.5 -> 'c'\n" in done.out
+    page = piwo("policy", "show", tmp_path / "p.piwo", "--json").document
+    assert page["rules"][1] == "x[0] > 0.5 -> 'c'"
 
 
 def test_show_does_not_obey_labels(piwo, tmp_path: Path) -> None:

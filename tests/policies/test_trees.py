@@ -5,6 +5,7 @@ import pytest
 
 from piwo.errors import FileError, UsageError
 from piwo.files import array_bytes, pack, unpack
+from piwo.logs.features import Feature, Features
 from piwo.policies import Trees, load
 from piwo.policies.trees import _masked
 
@@ -93,3 +94,67 @@ def test_nodes_that_lead_nowhere_are_refused(node, tmp_path):
 def test_roots_that_lead_nowhere_are_refused(root):
     with pytest.raises(UsageError, match="a root is not one of the 3 nodes"):
         Trees(STUMP, [root], [0.0] * 3, LABELS, width=1)
+
+
+def read_back(lines, names, x):
+    """The action that printed rules give one row."""
+    depth = 0
+    for line in lines:
+        indent = (len(line) - len(line.lstrip())) // 2
+        condition, _, action = line.strip().partition(" -> ")
+        name, sign, threshold = condition.split()
+        value = x[names.index(name)]
+        if indent == depth and (value <= float(threshold)) == (sign == "<="):
+            if action:
+                return action
+            depth += 1
+    raise AssertionError("no rule")
+
+
+@pytest.mark.parametrize("leaves", [2, 5, 32])
+def test_printed_rules_decide_as_the_policy_does(leaves):
+    rng = np.random.default_rng(leaves)
+    nodes, roots = grown(leaves, 1, rng)
+    nodes = np.array(nodes, float)
+    nodes[:, 1] += rng.choice([0.0, 1e-9], len(nodes))
+    names = ["x[0]", "x[1]", "x[2]"]
+    policy = Trees(nodes, roots, [0.0, 0.1, -0.2], LABELS, width=3)
+    lines = policy.rules()
+    assert len(lines) == 2 * leaves - 2
+    assert str(policy).splitlines() == ["Trees(3 actions)", *lines]
+    X = np.round(rng.normal(size=(200, 3)), 1)
+    expected = [repr(action) for action in policy.act(X).actions.tolist()]
+    assert [read_back(lines, names, x) for x in X] == expected
+
+
+def test_rules_name_columns_and_escape_labels():
+    features = Features(
+        (Feature("age", missing=True), Feature("shop", "levels", ("a\x1b[2J", "b"), missing=True))
+    )
+    assert features.names[1:3] == ("age is missing", "shop=a\x1b[2J")
+    nodes = [
+        [0, 30.5, 1, 0],
+        [2, 0.5, 3, 0],
+        [1, 0.5, 5, 0],
+        *([-1, 0, 0, 1.0], [-1, 0, 1, 1.0]) * 2,
+    ]
+    policy = Trees(nodes, [0], [0.0, 0.0], ["red\n-> 1", "b"], width=5, features=features)
+    assert policy.rules() == (
+        "age <= 30.5",
+        r"  shop != 'a\x1b[2J' -> 'red\n-> 1'",
+        r"  shop = 'a\x1b[2J' -> 'b'",
+        "age > 30.5",
+        r"  age is not missing -> 'red\n-> 1'",
+        "  age is missing -> 'b'",
+    )
+
+
+def test_rules_are_bounded_and_of_single_trees():
+    nodes, roots = grown(200, 1, np.random.default_rng(0))
+    lines = Trees(nodes, roots, [0.0] * 3, LABELS, width=3).rules()
+    assert (len(lines), lines[-1]) == (64, "... (399 nodes in all)")
+    nodes, roots = grown(3, 2, np.random.default_rng(0))
+    assert Trees(nodes, roots, [0.0] * 3, LABELS, width=3).rules() == ()
+    assert Trees([[-1, 0, 1, 1.0]], [0], [0.0] * 3, LABELS, width=1).rules() == ("-> 'b'",)
+    # what the leaf adds is not enough, or the action is not available
+    assert Trees([[-1, 0, 1, 1.0]], [0], [2.0, 0, 0], LABELS, width=1).rules() == ("-> 'a'",)

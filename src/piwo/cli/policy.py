@@ -35,12 +35,15 @@ PolicyFile = Annotated[str, Parameter(help="A policy file.")]
 
 
 def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:  # noqa: ARG001 (read by main)
-    """Show a policy file: its kind, actions, context, certificate and training."""
+    """Show a policy file: its kind, actions, context, rules, certificate and training."""
     saved = piwo.policies.load_with_metadata(file)
     facts = _facts(saved)
     training = record_in(saved.metadata, "training")
     certificate_record = record_in(saved.metadata, "certificate")
-    lines = [f"{visible(file)}: {visible(saved.policy)}", *_fact_lines(facts)]
+    rules = saved.policy.rules()
+    lines = [f"{visible(file)}: {visible(repr(saved.policy))}", *_fact_lines(facts)]
+    if rules:
+        lines += ["rules", *(f"  {line}" for line in rules)]
     if training:
         lines += ["training", *_fact_lines(training)]
     record = None
@@ -53,7 +56,13 @@ def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:
         lines.append("no certificate; estimate its value: piwo evaluate LOG --policy FILE")
     return Answer(
         "\n".join(lines),
-        {"policy": file, **facts, "certificate": record, "training": training or None},
+        {
+            "policy": file,
+            **facts,
+            "rules": list(rules) or None,
+            "certificate": record,
+            "training": training or None,
+        },
     )
 
 

@@ -114,6 +114,16 @@ class Policy(ABC):
             return f"{type(self).__name__}(actions of the log)"
         return f"{type(self).__name__}({len(self.listed)} actions)"
 
+    def __str__(self) -> str:
+        return "\n".join([repr(self), *self.rules()])
+
+    def rules(self) -> tuple[str, ...]:
+        """Return the policy as lines to read, which `print` shows; none if it has no such form.
+
+        Only single decision trees have one.
+        """
+        return ()
+
     # --- what a kind defines
 
     @abstractmethod

@@ -16,6 +16,7 @@ from piwo.logs.features import Features
 from piwo.messages import argument
 from piwo.policies.blocks import Codes
 from piwo.policies.policy import ActionList, DeterministicPolicy, action_list
+from piwo.policies.rules import tree_rules
 from piwo.policies.state import State
 
 __all__ = ["Trees"]
@@ -117,6 +118,19 @@ class Trees(DeterministicPolicy):
             arguments = (codes, *masked.arrays, self.offset, out[rows])
             decide_by_masks(*arguments)
         return out
+
+    def rules(self) -> tuple[str, ...]:
+        """Return the rules of a single tree, at most 63 lines; none for sums of trees.
+
+        >>> nodes = [[0, 0.5, 1, 0], [-1, 0, 0, 1.0], [-1, 0, 1, 1.0]]
+        >>> print(Trees(nodes, [0], [0.0, 0.0], ["low", "high"], width=1))
+        Trees(2 actions)
+        x[0] <= 0.5 -> 'low'
+        x[0] > 0.5 -> 'high'
+        """
+        if len(self.roots) != 1:
+            return ()
+        return tree_rules(self.nodes, int(self.roots[0]), self.offset, self.actions, self.features)
 
     def state(self) -> State:
         """Return nodes, roots and offsets."""
