@@ -229,17 +229,20 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(WRONG))
-def test_files_of_another_form(name, tmp_path):
+def test_files_of_another_form(tmp_path):
     path = tmp_path / "m.json"
-    started().update(log_of(0, 50)).save(path)
-    page = json.loads(path.read_text())
-    assert page["version"] == 4
-    WRONG[name](page)
-    page.pop("checksum")
-    path.write_text(json.dumps({**page, "checksum": _checksum(page)}))
-    with pytest.raises(FileError, match="monitor"):
-        piwo.Monitor.load(path, POLICY)
+    started(100).update(log_of(0, 50)).save(path)
+    text = path.read_text()
+    assert json.loads(text)["version"] == 4
+    assert piwo.Monitor.load(path, POLICY).state.moments.rows == 50
+    for name, change in WRONG.items():
+        page = json.loads(text)
+        change(page)
+        page.pop("checksum")
+        path.write_text(json.dumps({**page, "checksum": _checksum(page)}))
+        with pytest.raises(FileError, match="monitor"):
+            piwo.Monitor.load(path, POLICY)
+            pytest.fail(name)
 
 
 # --- levels
