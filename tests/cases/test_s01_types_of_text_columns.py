@@ -223,3 +223,26 @@ def test_a_condition_sees_the_types_of_the_policy(tmp_path: Path) -> None:
         log = piwo.read(path, context=COLUMNS, where="country < '1.2'", actions=["A", "B"])
         rows.add(piwo.evaluate(log, policy).rows)
     assert rows == {kept}
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "frame"])
+def test_rewards_and_propensities_that_are_text_are_numbers_in_every_format(
+    kind: str, tmp_path: Path
+) -> None:
+    table = pd.DataFrame(
+        {
+            "action": ["A", "B", "A", "B"] * 20,
+            "reward": ["01", "0", " 1 ", "true"] * 20,
+            "propensity": "0.5",
+            "weight": ["1", "2.0", "1e0", "2"] * 20,
+        }
+    )
+    source = table if kind == "frame" else written(table, tmp_path / f"log.{kind}")
+    log = piwo.read(source, weight="weight")
+    reward = np.concatenate([batch.reward for batch in log.each_batch()])
+    assert sorted(reward) == [0.0] * 20 + [1.0] * 60
+    table.loc[7, "reward"] = "yes"
+    source = table if kind == "frame" else written(table, tmp_path / f"bad.{kind}")
+    words = r"'reward' holds text where numbers are expected in 1 row \(.*: 7\); such as 'yes'"
+    with pytest.raises(DataError, match=words):
+        piwo.check(piwo.read(source, weight="weight"))
