@@ -50,6 +50,7 @@ DATA = frozenset(
         ".parquet",
         ".piwo",
         ".tmp",
+        ".vw",
         ".zip",
     }
 )

@@ -93,6 +93,16 @@ def dsjson(rng: np.random.Generator) -> bytes:
     return "\n".join(lines).encode() + b"\n"
 
 
+def vw(rng: np.random.Generator) -> bytes:
+    """The same as lines of Vowpal Wabbit's text format."""
+    lines = []
+    for _ in range(ROWS):
+        action, cost = int(rng.integers(1, 3)), -int(rng.integers(0, 2))
+        x, shop = round(float(rng.normal()), 3), rng.choice(["north", "south"])
+        lines.append(f"{action}:{cost}:0.5 |U x:{x} shop={shop}")
+    return "\n".join(lines).encode() + b"\n"
+
+
 def policies(log: piwo.Log) -> dict[str, piwo.policies.Policy]:
     """One policy of each kind of file."""
     from sklearn.tree import DecisionTreeClassifier
@@ -135,6 +145,7 @@ def good_files(folder: Path) -> None:
     columns = {name: [row[name] for row in labeled] for name in labeled[0]}
     (folder / "columns.json").write_text(json.dumps(columns))
     (folder / "log.dsjson").write_bytes(dsjson(np.random.default_rng(1)))
+    (folder / "log.vw").write_bytes(vw(np.random.default_rng(1)))
     log = piwo.read(str(folder / "log.csv"), context=["x"])
     for name, policy in policies(log).items():
         policy.save(folder / f"{name}.piwo", {"training": {"rows": 7}})
@@ -348,6 +359,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "jsonl": ("log.jsonl",),
     "json": ("array.json", "columns.json"),
     "dsjson": ("log.dsjson",),
+    "vw": ("log.vw",),
     "parquet": ("log.parquet",),
     "policy": tuple(f"{x}.piwo" for x in POLICIES),
     "monitor": ("sums.monitor", "blocks.monitor"),
@@ -391,7 +403,7 @@ def input_of(folder: Path, seed: int, number: int) -> Input:
         choices += [("evaluate", "log.parquet", "--policy", bad)]
     elif kind == "checkpoint":
         choices = [("evaluate", "log.parquet", "--policy", "uniform", "--checkpoint", bad)]
-    elif kind == "dsjson":
+    elif kind in {"dsjson", "vw"}:
         choices = [("check", bad), ("evaluate", bad, "--policy", "uniform", "--context", "U/x")]
     elif kind not in {"monitor", "certificate"}:
         choices = [

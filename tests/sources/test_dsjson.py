@@ -12,7 +12,7 @@ import pytest
 
 from piwo.errors import DataError, FileError, PiwoWarning, UsageError
 from piwo.logs import Log, read, read_dsjson
-from piwo.sources import dsjson as module
+from piwo.sources import lines as module
 
 
 def event(ranking: list[int], p: list[float], cost: float = 0.0, **more: Any) -> dict[str, Any]:

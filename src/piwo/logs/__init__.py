@@ -11,8 +11,9 @@ from piwo.logs.propensity_error import (
     ErrorBoundRows,
     PropensityErrorBound,
 )
-from piwo.logs.read import read, read_dsjson
+from piwo.logs.read import read
 from piwo.logs.split import Split
+from piwo.logs.vowpal_wabbit import read_dsjson, read_vw
 
 __all__ = [
     "ActionCosts",
@@ -28,4 +29,5 @@ __all__ = [
     "Split",
     "read",
     "read_dsjson",
+    "read_vw",
 ]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from piwo.checks import a_kind, real_array
-from piwo.errors import DataError, UsageError, warn
+from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.columns import (
     ARRAYS,
@@ -25,14 +24,14 @@ from piwo.logs.log import Log
 from piwo.logs.options import Logger
 from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.validation import Behavior
+from piwo.logs.vowpal_wabbit import read_dsjson, read_vw
 from piwo.messages import argument
-from piwo.sources.dsjson import EVENT_ID, dsjson_source
 from piwo.sources.filters import condition, mentioned
 from piwo.sources.frames import is_frame, refuse_twice, same_index, to_table, unmasked
-from piwo.sources.paths import files_of, kind_of
+from piwo.sources.paths import kind_of
 from piwo.sources.table import TableSource
 
-__all__ = ["log_of_arrays", "read", "read_dsjson"]
+__all__ = ["log_of_arrays", "read"]
 
 
 _MOST_CELLS = 2**27
@@ -64,9 +63,9 @@ def read(
     and saved with policies.
 
     Args:
-        source: a path or glob (Parquet, CSV, JSON), a list of them, a DuckDB query, any data
-            frame, "spark:TABLE", "spark:select ...", a Spark or Dask DataFrame (rows stay in the
-            cluster), or a `Source`.
+        source: a path or glob (Parquet, CSV, JSON, dsjson, .vw), a list of them, a DuckDB query,
+            any data frame, "spark:TABLE", "spark:select ...", a Spark or Dask DataFrame (rows stay
+            in the cluster), or a `Source`.
         actions: the action list; None: the sorted distinct labels of the action column and of
             propensities that are objects {label: p}.
         reward_range: the declared (lo, hi) of the reward (of -cost for costs); never inferred; hi
@@ -120,18 +119,30 @@ def read(
         columns = replace(columns, action_cost=action_cost)
     encoding = Encoding(max_levels, hash_size, missing)
     paths = paths_of(source)
-    if paths is not None and kind_of(paths) == "dsjson":
+    kind = None
+    if paths is not None:
+        kind = kind_of(paths)
+    if paths is not None and kind in {"dsjson", "vw"}:
         # Every line of such a log names its action, cost and propensity itself.
         redundant = behavior is not None or normalize or where is not None
         if redundant or replace(columns, context=()) != Columns():
             takes = ", ".join(map(argument, ("context", "actions", "reward_range")))
             raise UsageError(
-                f"{paths[0]!r} is a dsjson log, whose lines state action, cost and "
+                f"{paths[0]!r} is a {kind} log, whose lines state action, cost and "
                 f"propensity; give at most {takes}"
             )
-        log = read_dsjson(
-            paths, context=columns.context, actions=actions, reward_range=reward_range
-        )
+        if kind == "vw":
+            log = read_vw(
+                paths,
+                context=columns.context,
+                actions=actions,
+                reward_range=reward_range,
+                hash_size=hash_size,
+            )
+        else:
+            log = read_dsjson(
+                paths, context=columns.context, actions=actions, reward_range=reward_range
+            )
         log = replace(log, encoding=encoding, logger=logger)
         return _net(log, action_cost, action_cost_range)
     made = source_of(source, columns, where, paths)
@@ -174,90 +185,6 @@ def _decided(where: str | None, columns: Columns, available: Sequence[str]) -> t
     if own.propensities is not None:
         decided.append(own.propensities)
     return mentioned(condition(where), decided)
-
-
-def read_dsjson(
-    paths: str | Path | Sequence[str | Path],
-    *,
-    context: str | Sequence[str] = (),
-    actions: Sequence[Any] | Actions | None = None,
-    reward_range: tuple[float, float] = (0.0, 1.0),
-    on_error: Literal["raise", "skip"] = "raise",
-) -> Log:
-    """Return the log of Vowpal Wabbit dsjson files (one decision a line).
-
-    `a` is a ranking with the chosen action first, and p[j] is the probability of action a[j]; both
-    are checked against `_label_Action`, `_labelIndex` and `_label_probability`. The reward is minus
-    `_label_cost`. A `pdrop` becomes the sampling weight 1 / (1 - pdrop), in numerator and
-    denominator of every mean.
-
-    Lines that are not events are left out and counted by reason in one warning and in
-    `log.source.skipped`: blank, not JSON, skip-learn (deferred and never shown), no decision (an
-    outcome by itself). The files are read once, in pieces; about 8 (K + 5) bytes an event stay in
-    memory. Every event must have the same K actions in `c._multi`; a log whose number of actions
-    varies is refused.
-
-    Args:
-        paths: path, glob, or a list of them; a name may end in .gz.
-        context: paths inside `c`, parts separated by "/", such as "U/x" or "FromUrl/0/weather"; a
-            path whose values are all numbers is a number, any other is text.
-        actions: K labels in the order of `c._multi`; None: 1, 2, ..., K, as `_label_Action` counts.
-        reward_range: the declared (lo, hi) of the reward, minus the cost.
-        on_error: "skip" leaves out and counts lines of broken JSON instead of raising.
-
-    Returns:
-        A `Log` with full propensity vectors, and row numbers that count events. If every event has
-        an `EventId`, that is the key: results refuse events that are there several times.
-
-    Raises:
-        DataError: for broken or contradictory events, with their line numbers, and for a log
-            without any.
-        FileError: for files that are missing or cannot be read.
-
-    Source: the dsjson format of Vowpal Wabbit's wiki; the ranked order is that of its
-        reinforcement-learning client.
-
-    >>> with open("log.dsjson", "w") as file:
-    ...     written = file.write(
-    ...         '{"_label_cost":-1,"_label_probability":0.6,"_label_Action":2,"_labelIndex":1,'
-    ...         '"a":[2,1],"p":[0.6,0.4],"c":{"U":{"x":1},"_multi":[{"f":1},{"f":2}]}}'
-    ...     )
-    >>> log = read_dsjson("log.dsjson", context="U/x")
-    >>> next(log.each_batch(propensities=True)).propensities.tolist()
-    [[0.4, 0.6]]
-    """
-    if on_error not in ("raise", "skip"):
-        raise UsageError(f"{argument('on_error')} is {on_error!r}, expected 'raise' or 'skip'")
-    if isinstance(paths, str | Path):
-        paths = [paths]
-    files: list[str] = []
-    for item in paths:
-        files += files_of(str(item))
-    if isinstance(context, str):
-        context = (context,)
-    context = tuple(context)
-    known, labels = None, None
-    if actions is not None:
-        known = Actions(actions)
-        labels = known.labels
-    source = dsjson_source(files, context, labels, skip_broken=on_error == "skip")
-    if source.skipped:
-        reasons = [f"{reason} {count}" for reason, count in source.skipped.items()]
-        skipped = sum(source.skipped.values())
-        warn(
-            f"{source.name}: {skipped} of {skipped + source.rows} lines are not events "
-            f"({', '.join(reasons)})"
-        )
-    columns = Columns(reward="cost", cost=True, propensities="propensities", context=context)
-    if "weight" in source.schema.names:
-        columns = replace(columns, weight="weight")
-    if EVENT_ID in source.schema.names and EVENT_ID not in context:
-        columns = replace(columns, key=EVENT_ID)
-    if known is None:
-        # `_label_Action` counts from 1.
-        count = source.schema.field("propensities").type.list_size
-        known = Actions(range(1, count + 1))
-    return Log.of(source, columns, known, reward_range=reward_range)
 
 
 def log_of_arrays(

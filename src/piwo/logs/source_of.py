@@ -221,6 +221,11 @@ def _text_source(
         where: an SQL condition.
         types: what a policy knows of columns, which need not be among the roles.
     """
+    if kind == "vw":
+        raise UsageError(
+            f"{paths[0]!r} is a log of Vowpal Wabbit, which states its propensities; read it with "
+            "piwo.read"
+        )
     if types is None:
         require_undamaged(path for path in paths if not is_remote(path))
     known = types or {}
@@ -263,7 +268,7 @@ def contexts_of(paths: Sequence[str], types: Mapping[str, ColumnType]) -> Source
         DataError: for a column that holds text where the policy has numbers.
     """
     kind = kind_of(paths, decisions=False)
-    if kind in {"parquet", "dsjson"}:
+    if kind in {"parquet", "dsjson", "vw"}:
         return source_of(paths, Columns())
     require_undamaged(paths)
     if kind == "csv":

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import zlib
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.errors import DataError, FileError, UsageError
+from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 from piwo.sources.addresses import name_of
-from piwo.sources.gzip_files import opened
+from piwo.sources.lines import Faults, lines_of
 from piwo.sources.query import quoted
 from piwo.sources.table import TableSource
 
@@ -23,12 +22,8 @@ __all__ = ["EVENT_ID", "dsjson_source"]
 EVENT_ID = "EventId"
 """The field of an event that no other event has, and the column of it."""
 
-_CHUNK = 1 << 24
-"""Bytes of a file that are parsed at once."""
 _LINES_AT_ONCE = 1024
 """Lines that one core parses at a time."""
-_SHOWN = 5
-"""Lines that an error names for each broken rule."""
 
 _FIELDS = (
     "_label_cost",
@@ -148,7 +143,7 @@ def dsjson_source(
     """
     reader = _Reader(tuple(context), skip_broken)
     for file in files:
-        for number, lines in _chunks(file):
+        for number, lines in lines_of(file):
             reader.add(file, number, lines)
     name = name_of(files)
     table = reader.table(name, labels)
@@ -157,36 +152,6 @@ def dsjson_source(
         if reader.counts[kind]:
             skipped[kind] = reader.counts[kind]
     return TableSource(table, name, skipped)
-
-
-def _chunks(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield pieces of a file: the number of the first line, from 1, and the lines."""
-    number, rest = 1, b""
-    try:
-        with opened(path) as file:
-            while block := file.read(_CHUNK):
-                head, newline, rest_of_block = block.rpartition(b"\n")
-                if not newline:
-                    rest += block
-                    continue
-                lines = _text(rest + head, path, number).split("\n")
-                yield number, lines
-                number, rest = number + len(lines), rest_of_block
-    except (OSError, EOFError, zlib.error) as cause:
-        raise FileError(f"{path!r} cannot be read ({cause}); write or copy it again") from None
-    if rest:
-        yield number, [_text(rest, path, number)]
-
-
-def _text(data: bytes, path: str, number: int) -> str:
-    try:
-        # Only the start of a file may have a byte order mark.
-        return data.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as cause:
-        line = number + data.count(b"\n", 0, cause.start)
-        raise DataError(
-            f"{path!r}, line {line}: not UTF-8 ({cause.reason}); convert the file to UTF-8"
-        ) from None
 
 
 def _places(context: Sequence[str]) -> dict[str, list[str]]:
@@ -243,8 +208,7 @@ class _Reader:
         self.context = context
         self.counts: Counter[str] = Counter()
         self._skip_broken = skip_broken
-        self._faults: Counter[str] = Counter()
-        self._fault_lines: dict[str, list[str]] = defaultdict(list)
+        self._faults = Faults("dsjson: an event")
         self._parts: list[pa.Table] = []
         self._k: int | None = None
         self._connection = duckdb.connect()
@@ -280,24 +244,19 @@ class _Reader:
         for kind in _SKIPPED:
             self.counts[kind] += int((kinds == kind).sum())
         if not self._skip_broken:
-            self._fault("is broken JSON", file, parsed["number"].to_numpy()[kinds == "broken JSON"])
+            self._faults.add(
+                "is broken JSON", file, parsed["number"].to_numpy()[kinds == "broken JSON"]
+            )
         events = parsed.filter(pa.array(kinds == "event"))
         self.counts["event"] += events.num_rows
         faults = events["fault"].to_numpy()
         for rule in pc.drop_null(pc.unique(events["fault"])).to_pylist():
-            self._fault(rule, file, events["number"].to_numpy()[faults == rule])
+            self._faults.add(rule, file, events["number"].to_numpy()[faults == rule])
         events = events.filter(pc.is_null(events["fault"])).drop_columns(["kind", "fault"])
         if events.num_rows:
             self._same_actions(events, file)
             self._check_context(events, file)
             self._parts.append(events)
-
-    def _fault(self, rule: str, file: str, numbers: Any) -> None:
-        """Count lines of a file that break a rule."""
-        if len(numbers):
-            self._faults[rule] += len(numbers)
-            first = sorted(numbers)[:_SHOWN]
-            self._fault_lines[rule] += [f"{file}, line {number}" for number in first]
 
     def _same_actions(self, events: pa.Table, file: str) -> None:
         k = events["k"].to_numpy()
@@ -308,7 +267,7 @@ class _Reader:
                 f"has another number of actions than the first event ({self._k}), "
                 "which is not supported,"
             )
-            self._fault(rule, file, events["number"].to_numpy()[other])
+            self._faults.add(rule, file, events["number"].to_numpy()[other])
 
     def _check_context(self, events: pa.Table, file: str) -> None:
         for i, path in enumerate(self.context):
@@ -317,7 +276,7 @@ class _Reader:
                 f"has no single value at c/{path} ({argument('context')}); name a path "
                 "that ends in a number or a text"
             )
-            self._fault(rule, file, events["number"].to_numpy()[kinds])
+            self._faults.add(rule, file, events["number"].to_numpy()[kinds])
 
     def table(self, name: str, labels: Sequence[Any] | None) -> pa.Table:
         """Return the columns of all events."""
@@ -354,19 +313,11 @@ class _Reader:
         return pa.table(columns)
 
     def _refuse_faults(self) -> None:
-        """Raise if an event breaks a rule, naming all broken rules and the first lines of each."""
-        if not self._faults:
-            return
-        broken = []
-        for rule, count in self._faults.items():
-            lines = f"{count} lines"
-            if count == 1:
-                lines = "1 line"
-            broken.append(f"{rule} in {lines} ({'; '.join(self._fault_lines[rule][:_SHOWN])})")
+        """Raise if an event breaks a rule."""
         hint = ""
-        if "is broken JSON" in self._faults:
+        if "is broken JSON" in self._faults.counts:
             hint = f"; pass {argument('on_error', 'skip')} to leave out and count broken lines"
-        raise DataError(f"dsjson: an event {' | an event '.join(broken)}{hint}")
+        self._faults.refuse(hint)
 
     def _context_column(self, events: pa.Table, i: int) -> Any:
         kinds = pc.drop_null(pc.unique(events[f"t{i}"])).to_pylist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -129,6 +129,8 @@ class ParquetSource:
         self.dictionaries: tuple[str, ...] = ()
         # What must live as long as this source: the temporary folder that its files are in.
         self.folder: object = None
+        # How many lines of the files that its rows were copied from are not rows, by reason.
+        self.skipped: Mapping[str, int] = {}
         self.paths = tuple(paths)
         self.name = name_of(paths)
         self._metadata, self._schemas = [], []

@@ -34,6 +34,8 @@ KINDS = {
     ".json.gz": "json",
     ".dsjson": "dsjson",
     ".dsjson.gz": "dsjson",
+    ".vw": "vw",
+    ".vw.gz": "vw",
 }
 """File ending -> type."""
 

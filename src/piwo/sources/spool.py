@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
+from typing import Protocol
 
 import pyarrow as pa
 
 from piwo.errors import DataError, FileError
 from piwo.sources.parquet import ParquetSource
-from piwo.sources.source import BATCH_ROWS, Source
+from piwo.sources.source import BATCH_ROWS, Fragment, Source
 from piwo.sources.table import TableSource
 from piwo.sources.temporary import TemporaryFolder
 
@@ -20,7 +21,25 @@ IN_MEMORY = 256 * 2**20
 _RECORDS_A_WRITE = 16
 
 
-def spooled(source: Source, columns: Sequence[str], in_memory: int = IN_MEMORY) -> Source:
+class Rows(Protocol):
+    """What can be copied: any source, or rows that are read once, such as those of a text file."""
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        ...
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:
+        """Return the fragments, which read only these columns."""
+        ...
+
+
+def spooled(
+    source: Rows,
+    columns: Sequence[str],
+    in_memory: int = IN_MEMORY,
+    skipped: Mapping[str, int] | None = None,
+) -> Source:
     """Return a copy of a source, read in one pass, with the same rows and order at every pass.
 
     What is larger than `in_memory` bytes goes to a Parquet file in the folder for temporary files
@@ -30,6 +49,7 @@ def spooled(source: Source, columns: Sequence[str], in_memory: int = IN_MEMORY) 
         source: such as a query, which may give other rows, or another order, when it runs again.
         columns: those that are copied.
         in_memory: bytes up to which the rows stay in memory.
+        skipped: how many lines are not rows, by reason, complete when the rows are read.
 
     Raises:
         DataError: if there are no rows.
@@ -46,13 +66,17 @@ def spooled(source: Source, columns: Sequence[str], in_memory: int = IN_MEMORY) 
         held.append(record)
         size += record.nbytes
         if size > in_memory:
-            return _on_disk(source, held, records)
+            copy = _on_disk(source, held, records)
+            copy.skipped = skipped or {}
+            return copy
     if not held:
         raise DataError(f"no rows in {source.name}, expected at least one logged decision")
-    return TableSource(pa.Table.from_batches(held), source.name)
+    return TableSource(pa.Table.from_batches(held), source.name, skipped or {})
 
 
-def _on_disk(source: Source, held: list[pa.RecordBatch], more: Iterator[pa.RecordBatch]) -> Source:
+def _on_disk(
+    source: Rows, held: list[pa.RecordBatch], more: Iterator[pa.RecordBatch]
+) -> ParquetSource:
     import pyarrow.parquet as pq
 
     folder = TemporaryFolder()

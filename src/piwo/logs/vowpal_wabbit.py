@@ -1,0 +1,191 @@
+"""Read the logs of Vowpal Wabbit: dsjson, and its text format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+
+from piwo.errors import UsageError, warn
+from piwo.logs.actions import Actions
+from piwo.logs.columns import Columns
+from piwo.logs.encoding import DEFAULT_ENCODING, Encoding
+from piwo.logs.hashing import hashed_places
+from piwo.logs.log import Log
+from piwo.messages import argument
+from piwo.sources.dsjson import EVENT_ID, dsjson_source
+from piwo.sources.paths import files_of
+from piwo.sources.vw import VwKind, vw_source
+
+__all__ = ["read_dsjson", "read_vw"]
+
+
+def read_dsjson(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    context: str | Sequence[str] = (),
+    actions: Sequence[Any] | Actions | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    on_error: Literal["raise", "skip"] = "raise",
+) -> Log:
+    """Return the log of Vowpal Wabbit dsjson files (one decision a line).
+
+    `a` is a ranking with the chosen action first, and p[j] is the probability of action a[j]; both
+    are checked against `_label_Action`, `_labelIndex` and `_label_probability`. The reward is minus
+    `_label_cost`. A `pdrop` becomes the sampling weight 1 / (1 - pdrop), in numerator and
+    denominator of every mean.
+
+    Lines that are not events are left out and counted by reason in one warning and in
+    `log.source.skipped`: blank, not JSON, skip-learn (deferred and never shown), no decision (an
+    outcome by itself). The files are read once, in pieces; about 8 (K + 5) bytes an event stay in
+    memory. Every event must have the same K actions in `c._multi`; a log whose number of actions
+    varies is refused.
+
+    Args:
+        paths: path, glob, or a list of them; a name may end in .gz.
+        context: paths inside `c`, parts separated by "/", such as "U/x" or "FromUrl/0/weather"; a
+            path whose values are all numbers is a number, any other is text.
+        actions: K labels in the order of `c._multi`; None: 1, 2, ..., K, as `_label_Action` counts.
+        reward_range: the declared (lo, hi) of the reward, minus the cost.
+        on_error: "skip" leaves out and counts lines of broken JSON instead of raising.
+
+    Returns:
+        A `Log` with full propensity vectors, and row numbers that count events. If every event has
+        an `EventId`, that is the key: results refuse events that are there several times.
+
+    Raises:
+        DataError: for broken or contradictory events, with their line numbers, and for a log
+            without any.
+        FileError: for files that are missing or cannot be read.
+
+    Source: the dsjson format of Vowpal Wabbit's wiki; the ranked order is that of its
+        reinforcement-learning client.
+
+    >>> with open("log.dsjson", "w") as file:
+    ...     written = file.write(
+    ...         '{"_label_cost":-1,"_label_probability":0.6,"_label_Action":2,"_labelIndex":1,'
+    ...         '"a":[2,1],"p":[0.6,0.4],"c":{"U":{"x":1},"_multi":[{"f":1},{"f":2}]}}'
+    ...     )
+    >>> log = read_dsjson("log.dsjson", context="U/x")
+    >>> next(log.each_batch(propensities=True)).propensities.tolist()
+    [[0.4, 0.6]]
+    """
+    if on_error not in ("raise", "skip"):
+        raise UsageError(f"{argument('on_error')} is {on_error!r}, expected 'raise' or 'skip'")
+    files, context = _files_and_context(paths, context)
+    known, labels = None, None
+    if actions is not None:
+        known = Actions(actions)
+        labels = known.labels
+    source = dsjson_source(files, context, labels, skip_broken=on_error == "skip")
+    _warn_of_skipped(source.name, source.skipped, source.rows, "lines are not events")
+    columns = Columns(reward="cost", cost=True, propensities="propensities", context=context)
+    if "weight" in source.schema.names:
+        columns = replace(columns, weight="weight")
+    if EVENT_ID in source.schema.names and EVENT_ID not in context:
+        columns = replace(columns, key=EVENT_ID)
+    if known is None:
+        # `_label_Action` counts from 1.
+        count = source.schema.field("propensities").type.list_size
+        known = Actions(range(1, count + 1))
+    return Log.of(source, columns, known, reward_range=reward_range)
+
+
+def read_vw(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    context: str | Sequence[str] = (),
+    actions: Sequence[Any] | Actions | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    kind: VwKind | None = None,
+    hash_size: int = DEFAULT_ENCODING.hash_size,
+) -> Log:
+    """Return the log of text files of Vowpal Wabbit, of `--cb` or `--cb_adf`.
+
+    In files for `--cb` a line is a decision, `action:cost:probability | features`, and actions are
+    counted from 1. In files for `--cb_adf` a decision is several lines up to a blank one: a line
+    `shared | features`, if there is a context, then one line an action, of which the one taken
+    starts with `0:cost:probability`. The reward is minus the cost.
+
+    Decisions without a label and blank lines are left out, and counted by reason in one warning and
+    in `log.source.skipped`. The files are read once, in pieces; rows of more than 256 MB go to a
+    temporary file. Actions are a fixed list: sets of actions, or features of actions, that change
+    from decision to decision are refused, as are ccb, slates and continuous actions.
+
+    Args:
+        paths: path, glob, or a list of them; a name may end in .gz.
+        context: columns, each one of three: "namespace/feature"; "feature", of the namespace
+            without a name; "namespace/*" (or "*"), all features of a namespace, hashed into a list
+            of `hash_size` numbers. Where lines have `feature=text`, the column is text, and
+            missing where the feature is. Else it is the number after the colon (times that of the
+            namespace), 1 without one, and 0 where the feature is not there. %20, %3A, %7C and such
+            are the characters that names cannot hold.
+        actions: K labels, of actions 1, ..., K or of the lines of each decision; None: the numbers
+            1, ..., K, with K the largest number in a label, or the number of lines.
+        reward_range: the declared (lo, hi) of the reward, minus the cost.
+        kind: "cb", "cb_adf"; None: guessed from the first 1,000 lines.
+        hash_size: a power of two.
+
+    Returns:
+        A `Log` with the propensity of the action taken; row numbers count labelled decisions.
+
+    Raises:
+        DataError: for lines that break a rule, with their numbers, and for files without decisions.
+        FileError: for files that are missing or cannot be read.
+        UsageError: for another number of labels than actions.
+
+    Source: "Contextual Bandit algorithms" and "Input format" of Vowpal Wabbit's wiki.
+
+    >>> with open("log.vw", "w") as file:
+    ...     print("1:-1:0.5 |user age:30 city=Rome", file=file)
+    ...     print("2:0:0.25 |user age:40", file=file)
+    >>> log = read_vw("log.vw", context="user/age")
+    >>> batch = next(log.each_batch(context=True))
+    >>> batch.reward.tolist(), batch.propensity.tolist(), batch.context.tolist()
+    ([1.0, 0.0], [0.5, 0.25], [[30.0], [40.0]])
+    """
+    if kind is not None and kind not in get_args(VwKind):
+        raise UsageError(f"{argument('kind')} is {kind!r}, expected 'cb' or 'cb_adf'")
+    encoding = Encoding(hash_size=hash_size)
+    files, context = _files_and_context(paths, context)
+    known, labels = None, None
+    if actions is not None:
+        known = Actions(actions)
+        labels = known.labels
+
+    def places(column: str, features: Sequence[str]) -> tuple[Any, Any]:
+        return hashed_places(column, pa.array(features, pa.large_string()), hash_size)
+
+    source, count = vw_source(files, context, labels, kind, places, hash_size)
+    skipped: Mapping[str, int] = getattr(source, "skipped", {})
+    _warn_of_skipped(source.name, skipped, source.rows or 0, "are not labelled decisions")
+    columns = Columns(reward="cost", cost=True, context=context)
+    if known is None:
+        known = Actions(range(1, count + 1))
+    return Log.of(source, columns, known, reward_range=reward_range, encoding=encoding)
+
+
+def _files_and_context(
+    paths: str | Path | Sequence[str | Path], context: str | Sequence[str]
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return the files that paths and globs mean, and the context as a tuple."""
+    if isinstance(paths, str | Path):
+        paths = [paths]
+    files: list[str] = []
+    for item in paths:
+        files += files_of(str(item))
+    if isinstance(context, str):
+        context = (context,)
+    return files, tuple(context)
+
+
+def _warn_of_skipped(name: str, skipped: Mapping[str, int], rows: int, what: str) -> None:
+    """Warn of what was left out, by reason."""
+    if not skipped:
+        return
+    reasons = [f"{reason} {count}" for reason, count in skipped.items()]
+    count = sum(skipped.values())
+    warn(f"{name}: {count} of {count + rows} {what} ({', '.join(reasons)})")

@@ -1,0 +1,101 @@
+"""Text files in pieces of whole lines, and the lines of them that break a rule."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from piwo.errors import DataError, FileError
+from piwo.sources.gzip_files import opened
+
+__all__ = ["BrokenLineError", "Faults", "lines_of"]
+
+_CHUNK = 1 << 24
+"""Bytes of a file that are read at once."""
+_SHOWN = 5
+"""Lines that an error names for each broken rule."""
+
+
+class BrokenLineError(Exception):
+    """A line breaks a rule, which is the argument; a reader counts it in its `Faults`."""
+
+
+def lines_of(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield pieces of a text file: the number of the first line, from 1, and the lines.
+
+    Args:
+        path: of the file; one that ends in .gz is unpacked.
+
+    Raises:
+        FileError: if it cannot be read.
+        DataError: for text that is not UTF-8, with the number of the line.
+    """
+    number, rest = 1, b""
+    try:
+        with opened(path) as file:
+            while block := file.read(_CHUNK):
+                head, newline, rest_of_block = block.rpartition(b"\n")
+                if not newline:
+                    rest += block
+                    continue
+                lines = _text(rest + head, path, number).split("\n")
+                yield number, lines
+                number, rest = number + len(lines), rest_of_block
+    except (OSError, EOFError, zlib.error) as cause:
+        raise FileError(f"{path!r} cannot be read ({cause}); write or copy it again") from None
+    if rest:
+        yield number, [_text(rest, path, number)]
+
+
+def _text(data: bytes, path: str, number: int) -> str:
+    try:
+        # Only the start of a file may have a byte order mark.
+        return data.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as cause:
+        line = number + data.count(b"\n", 0, cause.start)
+        raise DataError(
+            f"{path!r}, line {line}: not UTF-8 ({cause.reason}); convert the file to UTF-8"
+        ) from None
+
+
+class Faults:
+    """The broken rules of text files: how many lines break each, and the first of them.
+
+    >>> faults = Faults("vw: an event")
+    >>> faults.add("has no cost", "log.vw", [3])
+    >>> faults.refuse()
+    Traceback (most recent call last):
+    piwo.errors.DataError: vw: an event has no cost in 1 line (log.vw, line 3)
+    """
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.counts: Counter[str] = Counter()
+        self._lines: dict[str, list[str]] = defaultdict(list)
+
+    def add(self, rule: str, file: str, numbers: Iterable[int]) -> None:
+        """Count lines of a file that break a rule, which is put as what it is when broken."""
+        found = sorted(numbers)
+        if found:
+            self.counts[rule] += len(found)
+            missing = _SHOWN - len(self._lines[rule])
+            self._lines[rule] += [f"{file}, line {x}" for x in found[:missing]]
+
+    def refuse(self, hint: str = "") -> None:
+        """Raise if a rule is broken, naming all broken rules and the first lines of each.
+
+        Raises:
+            DataError: with the hint at its end.
+        """
+        if not self.counts:
+            return
+        broken = []
+        for rule, count in self.counts.items():
+            lines = f"{count} lines"
+            if count == 1:
+                lines = "1 line"
+            broken.append(f"{rule} in {lines} ({'; '.join(self._lines[rule])})")
+        # "vw: an event" -> "an event", for the rules after the first.
+        again = self.subject.rpartition(": ")[2]
+        raise DataError(f"{self.subject} {f' | {again} '.join(broken)}{hint}")

@@ -1,0 +1,372 @@
+"""Vowpal Wabbit's text format: one line a decision (`--cb`), or one line an action (`--cb_adf`)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from piwo.errors import DataError, UsageError
+from piwo.messages import argument
+from piwo.sources.addresses import name_of
+from piwo.sources.lines import BrokenLineError, Faults, lines_of
+from piwo.sources.source import Fragment, Source, rows_within
+from piwo.sources.spool import spooled
+from piwo.sources.vw_features import FeatureColumns, Places
+
+__all__ = ["VwKind", "vw_source"]
+
+VwKind: TypeAlias = Literal["cb", "cb_adf"]
+"""The two layouts, by the names of Vowpal Wabbit's options."""
+
+_HEAD = 1000
+"""Lines from which the layout is guessed."""
+_MOST_KNOWN = 2**16
+"""Labels that are parsed once and kept."""
+_LABEL = re.compile(r"[0-9]+(:[^:\s]*){0,2}")
+_OTHER_KINDS = {
+    "ccb": "is of a decision with several slots (ccb), and one decision with one action is read",
+    "slates": "is of a slate, and one decision with one action is read",
+    "ca": "has a continuous action (ca), and actions of a list are read",
+}
+
+
+@dataclass(frozen=True)
+class _Label:
+    """What a line says of an action."""
+
+    action: int
+    cost: float
+    probability: float
+    listed: tuple[int, ...] = ()
+    """The actions that could be taken, if the line lists them."""
+
+
+def vw_source(
+    files: Sequence[str],
+    context: Sequence[str],
+    labels: Sequence[Any] | None,
+    kind: VwKind | None,
+    places: Places,
+    hash_size: int,
+) -> tuple[Source, int]:
+    """Return the labelled decisions of text files as columns, and the number of actions.
+
+    The columns are action, cost, propensity, and one for each entry of `context`. The rows are read
+    once, in pieces; what is larger than 256 MB goes to a temporary file. The source's `skipped`
+    counts what was left out, by reason.
+
+    Args:
+        files: their paths.
+        context: "feature" of the namespace without a name, "namespace/feature", or "namespace/*".
+        labels: of actions 1, 2, ..., K; None: the numbers themselves.
+        kind: the layout; None: guessed from the first lines.
+        places: hashes the features of "namespace/*" into `hash_size` columns.
+        hash_size: their number.
+
+    Raises:
+        DataError: for lines that break a rule, with their numbers, and for files without decisions.
+        FileError: for files that cannot be read.
+    """
+    if kind is None:
+        kind = _guessed(files[0])
+    rows = _Rows(tuple(files), kind, labels, FeatureColumns(tuple(context), places, hash_size))
+    source = spooled(rows, rows.columns, skipped=rows.counts)
+    return source, rows.count
+
+
+def _guessed(path: str) -> VwKind:
+    """Return the layout of a file, by its first lines.
+
+    In files of one line an action, a first line is `shared`, the action of a label is 0, or of the
+    lines between two blank ones some have no label.
+    """
+    labelled = unlabelled = 0
+    _, lines = next(lines_of(path), (1, []))
+    for line in islice(lines, _HEAD):
+        if not line.strip():
+            if labelled == 1 and unlabelled:
+                return "cb_adf"
+            labelled = unlabelled = 0
+            continue
+        words = line.partition("|")[0].split()
+        if words and (words[0] == "shared" or words[0].startswith("0:")):
+            return "cb_adf"
+        if words:
+            labelled += 1
+        else:
+            unlabelled += 1
+    return "cb"
+
+
+@dataclass
+class _Rows:
+    """The decisions of files, read once, by `spooled`; also their only fragment."""
+
+    files: tuple[str, ...]
+    kind: VwKind
+    labels: Sequence[Any] | None
+    context: FeatureColumns
+    counts: Counter[str] = field(default_factory=Counter)
+    count: int = 0
+    """The number of actions, known at the end."""
+    faults: Faults = field(default_factory=lambda: Faults("vw: an event"))
+    start = 0
+    known: dict[str, _Label | None] = field(default_factory=dict)
+    listed: tuple[int, ...] = ()
+    first: tuple[str, ...] | None = None
+    """The action lines of the first decision."""
+
+    def __post_init__(self) -> None:
+        if self.labels is not None:
+            self.count = len(self.labels)
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return name_of(self.files)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return ("action", "cost", "propensity", *self.context.columns)
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
+        """Return the only fragment."""
+        return [self]
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the decisions, and raise at the end if lines broke rules."""
+        most = rows_within(self.context.width)
+        found: list[_Label] = []
+        for label in self._decisions():
+            found.append(label)
+            if len(found) >= most and self.context.typed:
+                yield self._record(found)
+                found = []
+        self.faults.refuse()
+        if found:
+            self.context.require_found()
+            yield self._record(found)
+
+    def _decisions(self) -> Iterator[_Label]:
+        """Yield the label of each decision, whose context was taken in."""
+        decisions = self._of_lines if self.kind == "cb" else self._of_blocks
+        any_found = False
+        for file in self.files:
+            for number, label, texts in decisions(file):
+                try:
+                    self.context.add(texts)
+                except BrokenLineError as broken:
+                    self.faults.add(str(broken), file, [number])
+                    continue
+                any_found = True
+                yield label
+        if not any_found and not self.faults.counts:
+            counted = ", ".join(f"{name} {count}" for name, count in self.counts.items())
+            raise DataError(
+                f"no rows in {self.name!r}: no line has a label action:cost:probability "
+                f"(left out: {counted or 0})"
+            )
+
+    def _of_lines(self, file: str) -> Iterator[tuple[int, _Label, Sequence[str]]]:
+        """Yield the line number, label and features of each labelled line (`--cb`)."""
+        for number, line in _numbered(file):
+            if not line.strip():
+                self.counts["blank"] += 1
+                continue
+            head, _, rest = line.partition("|")
+            try:
+                label = self._label(head)
+                if label is None:
+                    self.counts["no label"] += 1
+                    continue
+                self._check_action(label)
+            except BrokenLineError as broken:
+                self.faults.add(str(broken), file, [number])
+                continue
+            yield number, label, (rest,)
+
+    def _check_action(self, label: _Label) -> None:
+        """Raise for an action that is not of the list."""
+        if label.action == 0:
+            raise BrokenLineError(
+                "has action 0, and actions are counted from 1 where each line is a decision "
+                f"(a file with one line an action: {argument('kind', 'cb_adf')})"
+            )
+        if self.labels is None:
+            self.count = max(self.count, label.action, *label.listed)
+        elif label.action > self.count:
+            raise BrokenLineError(f"has an action above {self.count}, the number of labels")
+        if label.listed:
+            self.listed = self.listed or label.listed
+            if label.listed != self.listed:
+                raise BrokenLineError(
+                    f"lists other actions that could be taken than an earlier one "
+                    f"({self._shown(self.listed)}); sets that change are not read as a fixed list"
+                )
+
+    @staticmethod
+    def _shown(numbers: Iterable[int]) -> str:
+        return ", ".join(map(str, numbers))
+
+    def _of_blocks(self, file: str) -> Iterator[tuple[int, _Label, Sequence[str]]]:
+        """Yield the line number, label and shared features of each decision (`--cb_adf`)."""
+        block: list[str] = []
+        start = 1
+        for number, line in _numbered(file, last=""):
+            if line.strip():
+                if not block:
+                    start = number
+                block.append(line)
+                continue
+            if not block:
+                continue
+            try:
+                found = self._of_block(block)
+            except BrokenLineError as broken:
+                self.faults.add(str(broken), file, [start])
+            else:
+                if found is None:
+                    self.counts["no label"] += 1
+                else:
+                    yield start, *found
+            block = []
+
+    def _of_block(self, block: list[str]) -> tuple[_Label, Sequence[str]] | None:
+        """Return the label and shared features of a decision's lines; None without a label."""
+        shared: Sequence[str] = ()
+        taken: list[_Label] = []
+        actions: list[str] = []
+        for line in block:
+            head, _, rest = line.partition("|")
+            words = head.split()
+            if words and words[0] == "shared":
+                if actions or shared:
+                    raise BrokenLineError("has a shared line that is not its first")
+                shared = (rest,)
+                continue
+            actions.append(" ".join(rest.split()))
+            label = self._label(head)
+            if label is not None:
+                # The number before the cost is not used: the place of the line is the action.
+                taken.append(_Label(len(actions), label.cost, label.probability))
+        if len(taken) > 1:
+            raise BrokenLineError(
+                "has several action lines with a cost, expected one, the action taken"
+            )
+        if not taken:
+            return None
+        self._check_same(tuple(actions))
+        return taken[0], shared
+
+    def _check_same(self, actions: tuple[str, ...]) -> None:
+        """Raise unless the action lines are those of the first decision."""
+        if self.first is None:
+            if self.labels is not None and len(actions) != self.count:
+                raise UsageError(
+                    f"got {self.count} {argument('actions')}, but the first event of "
+                    f"{self.name!r} has {len(actions)} action lines"
+                )
+            self.first, self.count = actions, len(actions)
+        if len(actions) != self.count:
+            raise BrokenLineError(
+                f"has another number of actions than the first event ({self.count}), "
+                "which is not supported,"
+            )
+        if self.labels is None and actions != self.first:
+            raise BrokenLineError(
+                "has other features of actions than the first event, and actions are read as a "
+                f"fixed list (if line k is always action k, name the actions: "
+                f"{argument('actions', '[...]')})"
+            )
+
+    def _label(self, head: str) -> _Label | None:
+        """Return the label before the features of a line; None if there is none."""
+        if head not in self.known:
+            if len(self.known) >= _MOST_KNOWN:
+                self.known.clear()
+            self.known[head] = _parsed_label(head)
+        return self.known[head]
+
+    def _record(self, found: list[_Label]) -> pa.RecordBatch:
+        """Return decisions as columns."""
+        action: list[Any] = [label.action for label in found]
+        if self.labels is not None:
+            action = [self.labels[number - 1] for number in action]
+        arrays = [
+            pa.array(action),
+            pa.array([label.cost for label in found], pa.float64()),
+            pa.array([label.probability for label in found], pa.float64()),
+            *self.context.taken(),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
+
+
+def _numbered(path: str, last: str | None = None) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers, and one more, if `last` is given."""
+    number = 0
+    for start, lines in lines_of(path):
+        for number, line in enumerate(lines, start):
+            yield number, line.rstrip("\r")
+    if last is not None:
+        yield number + 1, last
+
+
+def _parsed_label(head: str) -> _Label | None:
+    """Return the label in what comes before the first `|`; None if there is none.
+
+    Raises:
+        BrokenLineError: for what is not action:cost:probability.
+    """
+    words = head.split()
+    if words and words[0] in _OTHER_KINDS:
+        raise BrokenLineError(_OTHER_KINDS[words[0]])
+    # The last word is a tag, and no label, if it starts with ' or no blank follows it.
+    if words and (words[-1].startswith("'") or not head[-1].isspace()):
+        tag = words.pop()
+        if ":" in tag and _LABEL.fullmatch(tag):
+            raise BrokenLineError(
+                f"has {tag!r} right before the |, which Vowpal Wabbit takes for a tag, put a blank "
+                "between them,"
+            )
+    taken: list[_Label] = []
+    listed: list[int] = []
+    for word in words:
+        action, cost, probability = _parsed_word(word)
+        listed.append(action)
+        if probability is not None:
+            taken.append(_Label(action, cost, probability))
+    if len(taken) > 1:
+        raise BrokenLineError("has several actions with a probability, expected one, that taken")
+    if not taken:
+        if any(":" in word for word in words):
+            raise BrokenLineError("has a cost without the probability of its action")
+        return None
+    if len(listed) > 1:
+        only = taken[0]
+        return _Label(only.action, only.cost, only.probability, tuple(sorted(set(listed))))
+    return taken[0]
+
+
+def _parsed_word(word: str) -> tuple[int, float, float | None]:
+    """Return action, cost and probability of one word of a label; None if it has none."""
+    parts = word.split(":")
+    if not _LABEL.fullmatch(word):
+        raise BrokenLineError(f"has {word[:40]!r} as label, expected action:cost:probability,")
+    try:
+        cost, probability = 0.0, None
+        if len(parts) > 1:
+            cost = float(parts[1])
+        if len(parts) > 2:
+            probability = float(parts[2])
+        return int(parts[0]), cost, probability
+    except ValueError:
+        raise BrokenLineError(
+            f"has {word[:40]!r} as label, expected numbers as action:cost:probability,"
+        ) from None

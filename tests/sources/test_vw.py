@@ -1,0 +1,269 @@
+"""Vowpal Wabbit's text format: labels, features as columns, what is left out, what is refused; and
+the tool's own example files."""
+
+import gzip
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from piwo.errors import DataError, FileError, PiwoWarning, UsageError
+from piwo.evaluation import evaluate
+from piwo.logs import Log, read, read_vw
+from piwo.policies import Constant
+from piwo.sources import lines as pieces
+from piwo.sources import spool
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, "utf-8")
+    return path
+
+
+def read_silently(path: Path, **options: Any) -> Log:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return read_vw(path, **options)
+
+
+def context_of(log: Log) -> list[list[float]]:
+    batch = next(log.each_batch(context=True))
+    assert batch.context is not None
+    return batch.context.tolist()
+
+
+BY_HAND = "1:0.2:0.8 | a\n2:1:0.2 | a\n2:0.5:0.25 | b\n1:0:0.5 | b\n"
+
+
+def test_values_are_those_of_the_formulas_by_hand(tmp_path: Path) -> None:
+    log = read_silently(written(tmp_path / "log.vw", BY_HAND), reward_range=(-1, 0))
+    # weights of always-1: 1/0.8, 0, 0, 1/0.5; rewards are minus the costs
+    first = Constant(1, log.actions)
+    assert evaluate(log, first).value == pytest.approx(-(0.2 / 0.8) / 4)
+    snips = evaluate(log, first, estimator="snips").value
+    assert snips == pytest.approx(-(0.2 / 0.8) / (1 / 0.8 + 1 / 0.5))
+
+
+def test_the_same_decisions_in_both_layouts(tmp_path: Path) -> None:
+    blocks = (
+        "shared |u age:3\n0:0.2:0.8 |a tea\n|a cake\n\n"
+        "shared |u age:4\n|a tea\n0:1:0.2 |a cake\n\n\n"
+        "|a tea\n1:0.5:0.25 |a  cake\n"
+    )
+    path = written(tmp_path / "b.vw", blocks)
+    one = read_silently(path, context="u/age", actions=["tea", "cake"], reward_range=(-1, 0))
+    batch = next(one.each_batch())
+    assert one.actions.take(batch.action).tolist() == ["tea", "cake", "cake"]
+    assert batch.propensity.tolist() == [0.8, 0.2, 0.25]
+    assert (batch.reward - 1).tolist() == pytest.approx([-0.2, -1.0, -0.5])
+    # the last decision has no context
+    assert context_of(one) == [[3.0], [4.0], [0.0]]
+    two = read_silently(written(tmp_path / "l.vw", BY_HAND), reward_range=(-1, 0))
+    assert next(two.each_batch()).propensity.tolist() == [0.8, 0.2, 0.25, 0.5]
+
+
+def test_features_are_numbers_or_texts_and_absent_ones_are_zero(tmp_path: Path) -> None:
+    text = (
+        "1:0:0.5 |user:2 age:3 vip city=Rome |day x:1e1 x:5 | free\n2:0:0.5 |user city=New%20York\n"
+    )
+    path = written(tmp_path / "log.vw", text)
+    names = ["user/age", "user/vip", "user/city", "day/x", "free"]
+    log = read_silently(path, context=names)
+    assert log.features is not None
+    assert log.features.names == (
+        "user/age",
+        "user/vip",
+        "user/city=New York",
+        "user/city=Rome",
+        "day/x",
+        "free",
+    )
+    # the namespace counts twice, and a feature that is there twice is added up
+    assert context_of(log) == [[6.0, 2.0, 0.0, 1.0, 15.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
+
+
+def test_a_text_that_is_not_there_is_missing(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", "1:0:0.5 |u c=a\n2:0:0.5 |u\n")
+    with pytest.raises(DataError, match="missing"):
+        list(read_silently(path, context="u/c").each_batch(context=True))
+    log = read(path, context="u/c", missing="indicator")
+    with pytest.warns(PiwoWarning, match="'u/c' in 1 row"):
+        features = log.features
+    assert features is not None
+    assert features.names == ("u/c=a", "u/c is missing")
+
+
+def test_whole_namespaces_are_hashed(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", "1:0:0.5 | tea cake:2\n2:0:0.5 | tea |u x\n")
+    log = read_silently(path, context=["*", "u/*"], hash_size=8)
+    rows = context_of(log)
+    assert [len(x) for x in rows] == [16, 16]
+    # the feature tea has the same place and sign in both lines
+    place = [abs(x) for x in rows[1][:8]].index(1.0)
+    assert rows[0][place] in {rows[1][place], rows[1][place] + 2, rows[1][place] - 2}
+    assert sum(map(abs, rows[0][8:])) == 0.0
+    assert sum(map(abs, rows[1][8:])) == 1.0
+
+
+def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", "1:0:0.5 | a\n\n | a\n'id | b\n3 | a\n2:0:0.5 't | a\n")
+    with pytest.warns(
+        PiwoWarning, match=r"4 of 6 are not labelled decisions \(blank 1, no label 3\)"
+    ):
+        log = read(path)
+    assert log.source.skipped == {"blank": 1, "no label": 3}  # type: ignore[attr-defined]
+    blocks = "shared | s\n| a\n| b\n\nshared | s\n0:0:0.5 | a\n| b\n"
+    with pytest.warns(PiwoWarning, match=r"1 of 2 are not .* \(no label 1\)"):
+        assert len(read(written(tmp_path / "b.vw", blocks))) == 1
+    with pytest.raises(DataError, match="no line has a label"):
+        read(written(tmp_path / "n.vw", " | a\n"))
+
+
+BROKEN = {
+    "1:0 | a": "a cost without the probability",
+    "1:0:0.5|a": "takes for a tag",
+    "1:0:0.5": "takes for a tag",
+    "1:0:0.5 2:1:0.3 | a": "several actions with a probability",
+    "a:0:0.5 | a": "expected action:cost:probability",
+    "1:x:0.5 | a": "expected numbers",
+    "0:0:0.5 | a": "action 0",
+    "ccb shared | a": "several slots",
+    "slates slot | a": "slate",
+    "ca 1:2:0.5 | a": "continuous",
+    "1:0:0.5 | a:x": "expected a number after",
+    "1:0:0.5 | a=x": "a text in 'a', and others have a number",
+    "1:0:0.5 2 | a": "lists other actions that could be taken",
+}
+
+
+@pytest.mark.parametrize("line", sorted(BROKEN))
+def test_a_broken_line_is_refused_with_its_number(line: str, tmp_path: Path) -> None:
+    text = f"1:0:0.5 2 3 | a\n\n{line}\n2:0:0.5 | a\n"
+    path = written(tmp_path / "log.vw", text)
+    with pytest.raises(DataError) as refused:
+        read_vw(path, context="a", kind="cb")
+    assert BROKEN[line] in str(refused.value)
+    assert "in 1 line (" in str(refused.value)
+    assert "line 3)" in str(refused.value)
+
+
+BROKEN_BLOCKS = {
+    "| a\n0:0:0.5 | b\n| c\n": "another number of actions than the first event (2)",
+    "0:0:0.5 | a\n| c\n": "other features of actions",
+    "0:0:0.5 | a\n0:1:0.5 | b\n": "several action lines with a cost",
+    "0:0:0.5 | a\nshared | s\n| b\n": "a shared line that is not its first",
+}
+
+
+@pytest.mark.parametrize("block", sorted(BROKEN_BLOCKS))
+def test_a_broken_block_is_refused_with_its_first_line(block: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", f"shared | s\n0:0:0.5 | a\n| b\n\n{block}")
+    with pytest.raises(DataError) as refused:
+        read_vw(path)
+    assert BROKEN_BLOCKS[block] in str(refused.value)
+    assert "line 5)" in str(refused.value)
+
+
+def test_named_actions_may_have_features_that_change(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", "0:0:0.5 | p:1\n| p:2\n\n0:0:0.5 | p:3\n| p:4\n")
+    assert len(read_silently(path, actions=["a", "b"])) == 2
+    with pytest.raises(UsageError, match=r"got 3 actions, but the first event .* has 2"):
+        read_vw(path, actions=["a", "b", "c"])
+
+
+def test_labels_are_those_of_1_to_k(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", "3:0:0.5 | a\n1:0:0.5 | a\n")
+    assert read_silently(path).actions.labels == (1, 2, 3)
+    log = read_silently(path, actions=["x", "y", "z"])
+    assert log.actions.take(next(log.each_batch()).action).tolist() == ["z", "x"]
+    with pytest.raises(DataError, match="an action above 2, the number of labels"):
+        read_vw(path, actions=["x", "y"])
+
+
+def test_small_pieces_gz_windows_lines_and_a_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\ufeff" + "".join(f"{i % 3 + 1}:{i / 8}:0.25 |u x:{i}\r\n" for i in range(300))
+    path = tmp_path / "log.vw.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    monkeypatch.setattr(pieces, "_CHUNK", 1000)
+    monkeypatch.setattr("piwo.sources.vw.rows_within", lambda width: 64)
+    monkeypatch.setattr(spool.spooled, "__defaults__", (1000, None))
+    log = read_silently(path, context="u/x", reward_range=(-40, 0))
+    assert type(log.source).__name__ == "ParquetSource"
+    assert [x[0] for batch in log.each_batch(context=True) for x in batch.context] == list(  # type: ignore[union-attr]
+        range(300)
+    )
+    path.write_bytes(gzip.compress(text.encode())[:-20])
+    with pytest.raises(FileError, match="cannot be read"):
+        read_vw(path)
+
+
+def test_wrong_arguments(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", "1:0:0.5 | a\n")
+    with pytest.raises(UsageError, match="a vw log, whose lines state action"):
+        read(path, propensity="p")
+    with pytest.raises(UsageError, match="kind is 'adf'"):
+        read_vw(path, kind="adf")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="hash_size"):
+        read_vw(path, hash_size=3)
+    with pytest.raises(DataError, match="no event has a feature 'u/z'"):
+        read_vw(path, context="u/z")
+
+
+@pytest.mark.parametrize(
+    ("name", "actions", "rows", "value"),
+    [
+        # cost of the rows with action 1, over p, over n: 0/8; (0 + 2 + 0 + 1)/0.5/8; 1/1/5
+        ("cb_eval", 2, 8, 0.0),
+        ("cb_explore_cover.dat", 2, 8, -0.75),
+        ("cb_multi_cost.dat", 4, 5, -0.2),
+    ],
+)
+def test_real_files_of_one_line_a_decision(
+    name: str, actions: int, rows: int, value: float, shared_data: Path
+) -> None:
+    log = read_silently(shared_data / "vw" / name, reward_range=(-4, 0))
+    assert (len(log.actions), len(log)) == (actions, rows)
+    assert evaluate(log, Constant(1, log.actions)).value == pytest.approx(value)
+
+
+def test_a_real_file_of_one_line_an_action(shared_data: Path) -> None:
+    path = shared_data / "vw" / "cb_load.dat"
+    log = read_silently(path, context=["User/user", "User/time_of_day"])
+    blocks = [x.split("\n") for x in path.read_text("utf-8").strip().split("\n\n")]
+    batch = next(log.each_batch())
+    expected = []
+    for lines in blocks:
+        (place,) = (i for i, line in enumerate(lines) if line.startswith("0:"))
+        label = lines[place].split()[0].split(":")
+        expected.append((place - 1, -float(label[1]), float(label[2])))
+    rewards = batch.reward.tolist()
+    assert (
+        list(zip(batch.action.tolist(), rewards, batch.propensity.tolist(), strict=True))
+        == expected
+    )
+    assert log.features is not None
+    assert log.features.names[:2] == ("User/user=Anna", "User/user=Tom")
+
+
+def test_words_of_a_real_file_are_hashed(shared_data: Path) -> None:
+    path = shared_data / "vw" / "rcv1_raw_cb_small.vw"
+    log = read(path, context="*", hash_size=64, reward_range=(-1, 0))
+    batch = next(log.each_batch(context=True))
+    assert batch.context is not None
+    assert batch.context.shape == (1000, 64)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("cb_test.ldf", "another number of actions than the first event"),
+        ("cs_cb", "a cost without the probability"),
+        ("ccb_test.dat", "several slots"),
+    ],
+)
+def test_real_files_of_other_kinds_are_refused(name: str, rule: str, shared_data: Path) -> None:
+    with pytest.raises(DataError, match=rule):
+        read_vw(shared_data / "vw" / name)
