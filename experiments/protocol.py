@@ -29,6 +29,8 @@ __all__ = ["Experiment", "Logger", "Outcome", "Protocol", "gamma_star"]
 T = TypeVar("T")
 ETAS = np.logspace(-1, 3, 20)
 PARAMETERS = np.logspace(-10, 0, 20)
+BLOCK = 4096
+"""Rows whose table of rows x actions stays in cache."""
 
 
 @dataclass(frozen=True)
@@ -191,11 +193,15 @@ class Experiment:
 
     def _behavior(self, logger: Logger, behavior: LinearSoftmax) -> pa.Table:
         def known(test: ClassificationBandit) -> tuple[float, float]:
-            logs = behavior.log_probabilities(test.context)
-            least = float(logs.min())
-            return least, float(
-                (np.exp(logs, out=logs) * test.rewards.T[test.classes]).sum() / len(test)
-            )
+            by_class, least, total = np.ascontiguousarray(test.rewards.T), np.inf, 0.0
+            for start in range(0, len(test), BLOCK):
+                some = slice(start, start + BLOCK)
+                logs = behavior.log_probabilities(test.context[some])
+                least = min(least, float(logs.min()))
+                # sum_i sum_a mu(a|x_i) M[a, y_i]
+                chances = np.exp(logs, out=logs)
+                total += float(np.einsum("ij,ij->", chances, by_class[test.classes[some]]))
+            return least, total / len(test)
 
         least, value = np.array(self._each_fold(known, self.tests)).T
         folds = range(self.protocol.folds)

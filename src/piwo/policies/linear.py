@@ -17,7 +17,7 @@ from piwo.logs.foreign import RowError
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, check_dense, row_blocks
 from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action_list
-from piwo.policies.sampling import draw_rows
+from piwo.policies.sampling import draw_columns
 from piwo.policies.state import State
 
 __all__ = ["LinearGreedy", "LinearSoftmax", "best"]
@@ -110,14 +110,20 @@ def best(scores: Floats, start: int) -> tuple[Codes, Floats]:
     # argmax prefers NaN to any number, so the winning score shows whether anything in the row is
     # invalid.
     top = scores[np.arange(len(scores)), codes]
-    if not np.isfinite(top).all():
-        row = int(np.flatnonzero(~np.isfinite(top))[0])
-        if top[row] == -np.inf:
-            problem = "no action is available (every score is -inf); make one intercept finite"
-        else:
-            problem = f"a score is {top[row]}; look for NaN or huge numbers in the context"
-        raise RowError(problem, start + row)
+    _check_top(top, start)
     return codes.astype(np.int32), top
+
+
+def _check_top(top: Floats, start: int) -> None:
+    """Raise unless the highest score of each row is finite; `start` is the first row's number."""
+    if np.isfinite(top).all():
+        return
+    row = int(np.flatnonzero(~np.isfinite(top))[0])
+    if top[row] == -np.inf:
+        problem = "no action is available (every score is -inf); make one intercept finite"
+    else:
+        problem = f"a score is {top[row]}; look for NaN or huge numbers in the context"
+    raise RowError(problem, start + row)
 
 
 @final
@@ -233,22 +239,36 @@ class LinearSoftmax(Policy):
             return np.asarray(X)
         return super().context(X)
 
-    def _scaled(self, scores: Floats, start: int) -> Floats:
-        """Return z = (s - max s) / temperature, (m, K), in place."""
-        scores -= best(scores, start)[1][:, None]
-        # Subtracted first: 0 / temperature is 0 and -1 / 1e-320 is -inf, never inf - inf.
-        if self.temperature != 1.0:
-            with np.errstate(over="ignore"):
-                scores /= self.temperature
-        return scores
+    def _exponents(self, context: Floats) -> Iterator[tuple[slice, Floats]]:
+        """Yield (rows, z = (s - max s) / temperature), (K, m). The next block overwrites the last.
+
+        Actions come first, so that sums and maxima over them are of whole vectors of rows.
+        """
+        buffer: npt.NDArray[np.float64] | None = None
+        for block in row_blocks(len(context), len(self.coef)):
+            count = block.stop - block.start
+            if buffer is None or buffer.shape[1] != count:
+                buffer = np.empty((len(self.coef), count))
+            # A NaN or infinite context is refused by its row.
+            with np.errstate(invalid="ignore", over="ignore"):
+                z = np.matmul(self.coef, context[block].T, out=buffer)
+                z += self.intercept[:, None]
+                # The maximum is NaN if a score is.
+                top = z.max(axis=0)
+                _check_top(top, block.start)
+                z -= top
+                # Subtracted first: 0 / temperature is 0 and -1 / 1e-320 is -inf, never inf - inf.
+                if self.temperature != 1.0:
+                    z /= self.temperature
+            yield block, z
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return exp(z) / sum exp(z), (n, K)."""
         assert context is not None
         table = np.empty((n, len(self.actions)))
-        for block, scores in score_blocks(context, self.coef, self.intercept):
-            chances = np.exp(self._scaled(scores, block.start), out=table[block])
-            chances /= chances.sum(axis=1)[:, None]
+        for block, z in self._exponents(context):
+            chances = np.exp(z, out=z)
+            np.divide(chances, chances.sum(axis=0), out=table[block].T)
         return table
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
@@ -261,12 +281,11 @@ class LinearSoftmax(Policy):
         """Return what `draw` returns, and pi or log pi of it, from one softmax."""
         assert context is not None
         codes, found = np.empty(n, np.int32), np.empty(n)
-        for block, scores in score_blocks(context, self.coef, self.intercept):
-            z = self._scaled(scores, block.start)
-            chances = np.exp(z)
-            codes[block] = draw_rows(chances, rng)
+        for block, z in self._exponents(context):
+            running = np.cumsum(np.exp(z), axis=0)
+            drawn = codes[block] = draw_columns(running, rng)
             # log pi(a | x) = z_a - log sum_b exp(z_b)
-            found[block] = z[np.arange(len(z)), codes[block]] - np.log(chances.sum(axis=1))
+            found[block] = z[drawn, np.arange(len(drawn))] - np.log(running[-1])
         if logarithm:
             return codes, found
         return codes, np.exp(found, out=found)
@@ -274,10 +293,9 @@ class LinearSoftmax(Policy):
     def _log_chances(self, context: Floats | None, codes: Codes) -> Floats:
         assert context is not None
         found = np.empty(len(codes))
-        for block, scores in score_blocks(context, self.coef, self.intercept):
-            z = self._scaled(scores, block.start)
-            found[block] = z[np.arange(len(z)), codes[block]]
-            found[block] -= np.log(np.exp(z, out=z).sum(axis=1))
+        for block, z in self._exponents(context):
+            found[block] = z[codes[block], np.arange(z.shape[1])]
+            found[block] -= np.log(np.exp(z, out=z).sum(axis=0))
         return found
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
@@ -294,9 +312,8 @@ class LinearSoftmax(Policy):
             )
         check_dense(len(context), len(self.actions))
         table = np.empty((len(context), len(self.actions)))
-        for block, scores in score_blocks(context, self.coef, self.intercept):
-            z = self._scaled(scores, block.start)
-            np.subtract(z, np.log(np.exp(z).sum(axis=1))[:, None], out=table[block])
+        for block, z in self._exponents(context):
+            np.subtract(z, np.log(np.exp(z).sum(axis=0)), out=table[block].T)
         return table
 
     def log_logged(self, batch: Batch) -> Floats:

@@ -11,7 +11,14 @@ from piwo.logs.batch import Floats
 from piwo.messages import argument
 from piwo.policies.blocks import Codes
 
-__all__ = ["Decisions", "RandomState", "check_random_state", "draw_rows", "generator"]
+__all__ = [
+    "Decisions",
+    "RandomState",
+    "check_random_state",
+    "draw_columns",
+    "draw_rows",
+    "generator",
+]
 
 RandomState = int | np.random.Generator | None
 
@@ -74,9 +81,24 @@ def draw_rows(table: Floats, rng: np.random.Generator) -> Codes:
     >>> draw_rows(np.array([[0.0, 1.0], [1.0, 0.0]]), generator(0)).tolist()
     [1, 0]
     """
-    running = np.cumsum(table, axis=1)
-    total = running[:, -1]
-    # u is at most 1 - 2**-53, and u * total then rounds to below total: a column is always found.
-    point = rng.random(len(table)) * total
-    codes: Codes = np.argmax(running > point[:, None], axis=1).astype(np.int32)
+    return draw_columns(np.cumsum(table.T, axis=0), rng)
+
+
+def draw_columns(running: Floats, rng: np.random.Generator) -> Codes:
+    """Draw one code per row from cumulative sums of weights, as `draw_rows` does.
+
+    Args:
+        running: (K, n) running sums of each row's weights, of any total.
+        rng: advances by n numbers.
+
+    Returns:
+        (n,) codes.
+
+    >>> draw_columns(np.array([[0.0, 2.0], [1.0, 2.0]]), generator(0)).tolist()
+    [1, 0]
+    """
+    # u is at most 1 - 2**-53, and u * total then rounds to below total: a code is always found.
+    point = rng.random(running.shape[1]) * running[-1]
+    # Running sums ascend, so those up to the point are the codes before the one that is drawn.
+    codes: Codes = np.add.reduce(running <= point, axis=0, dtype=np.int32)
     return codes

@@ -21,7 +21,7 @@ __all__ = ["Gram", "GramState", "dense_columns", "sparse_columns"]
 
 # Rows in a block, so few that its context and gains stay in cache.
 _BLOCK = 8000
-_DENSE_BYTES = 2**23
+_DENSE_BYTES = 2**20
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,8 @@ class PseudoLoss(Score):
         logs = _log_inverse_propensities(batch)
         scale = logs.max(axis=0, initial=0.0)
         # 1 / mu = exp(-log mu) = exp(-log mu - scale) exp(scale)
-        return DenseGains(np.exp(logs - scale), scale)
+        logs -= scale
+        return DenseGains(np.exp(logs, out=logs), scale)
 
     @property
     def dense_weight(self) -> float:
