@@ -73,6 +73,13 @@ PRINTED: dict[str, Callable[[str], object]] = {
     "GuardrailResult": lambda name: GuardrailResult.made(
         Guardrail(name, "<=", 0.1), 0.0, 0.05, 0.05, "deadline"
     ),
+    "Segment": lambda name: piwo.evaluate(
+        piwo.Log.from_arrays(
+            action=["a"], reward=[1], propensity=[1.0], segments={"day": [name[:-1]]}
+        ),
+        Constant("a", ["a"]),
+        by="day",
+    ).segments[0],
     "PiwoError": PiwoError,
     "UsageError": UsageError,
     "DataError": DataError,

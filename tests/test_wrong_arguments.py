@@ -108,6 +108,13 @@ MANY = simulate.ClassificationBandit(
 )
 POOL = (piwo.Candidate("ridge", oracles.Ridge(), piwo.LSLinear(0.1)),)
 EVALUATIONS = piwo.compare(LOG, BOTH)
+PARTS = piwo.Log.from_arrays(
+    action=[0, 1, 2] * 20,
+    reward=[0.0, 1.0] * 30,
+    propensity=[1 / 3] * 60,
+    segments={"part": [0, 1] * 30, "fee": [0.5] * 60},
+)
+LEARNED = piwo.PIWO(oracle=oracles.Exhaustive([ONE, UNIFORM])).fit(PARTS)
 FRAME = pa.table(
     {
         "action": ["a", "b"] * 20,
@@ -395,6 +402,20 @@ CALLS: dict[str, Call] = {
             "log": LOG,
         },
     ),
+    "segments_of_learned": (
+        learners.segments_of_learned,
+        {
+            "by": "part",
+            "log": PARTS,
+            "policy": LEARNED.policy_,
+            "certificate": LEARNED.certificate_,
+            "baseline": None,
+        },
+    ),
+    "Log.with_action_cost": (
+        lambda **given: piwo.evaluate(PARTS.with_action_cost("fee", **given), UNIFORM),
+        {"cost_range": (0.0, 1.0)},
+    ),
     "default_pool": (learners.default_pool, {"random_state": 0}),
     "evaluate": (
         piwo.evaluate,
@@ -431,6 +452,7 @@ CALLS: dict[str, Call] = {
             "earlier": 0,
             "series": False,
             "horizon": 100,
+            "by": None,
             "facts": None,
         },
     ),

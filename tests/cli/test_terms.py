@@ -200,3 +200,65 @@ def test_guardrails_and_costs_with_estimated_propensities(piwo, complained) -> N
     assert (done.code, done.err) == (0, "")
     assert "net of action costs" in done.out
     assert "complaints <= 0.3: certified within the limit" in done.out
+
+
+@pytest.fixture(scope="module")
+def abroad(complained, tmp_path_factory) -> Path:
+    """The same with a column of countries, of which one is missing and one is hostile."""
+    table = pq.read_table(complained)
+    names = np.random.default_rng(1).choice(["DE", "x\x1b[31m"], table.num_rows, p=[0.7, 0.3])
+    path = tmp_path_factory.mktemp("segments") / "log.parquet"
+    column = pa.array([None, *names[1:].tolist()])
+    pq.write_table(table.append_column("country", column), path)
+    return path
+
+
+def test_results_by_segment_on_the_command_line(piwo, abroad) -> None:
+    words = ["evaluate", abroad, "--policy", "constant:1", "--quiet", "--by", "country"]
+    words += ["--interval", "mixture"]
+    found = piwo(*words)
+    assert (found.code, found.err) == (0, "")
+    assert "actions today -> then" in found.out
+    assert "x\\x1b[31m  constant:1" in found.out
+    assert "(missing)" in found.out
+    assert "by 'country': 3 segments, each at delta 0.01667" in found.out
+    assert "note: constant:1, country is missing: the effective sample size is" in found.out
+    (document,) = piwo(*words, "--json").document["policies"]
+    log = library.read(pq.read_table(abroad), segments="country")
+    policy = library.policies.Constant(1, log.actions)
+    theirs = library.evaluate(log, policy, by="country", interval="mixture")
+    assert document["segments"] == [one.to_dict() for one in theirs.segments]
+    assert [one["label"] for one in document["segments"]] == ["DE", "x\x1b[31m", None]
+    for column, said in (
+        ("reward", "results cannot be split by 'reward', which depends on what was decided"),
+        ("contry", "no column 'contry' for the segments; did you mean 'country'"),
+        ("x", "column 'x' holds numbers that are not whole"),
+    ):
+        wrong = piwo("evaluate", abroad, "--policy", "uniform", "--by", column)
+        assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+        assert said in wrong.err
+
+
+def test_a_learned_policy_by_segment_on_the_command_line(piwo, abroad, tmp_path) -> None:
+    out = tmp_path / "a.piwo"
+    words = ["learn", abroad, "--context", "x", "--out", out, "--quiet", "--by", "country"]
+    words += ["--oracle", "ridge", "--gamma", ".1"]
+    done = piwo(*words)
+    assert (done.code, done.err) == (0, "")
+    assert "  segment      country 'DE' (" in done.out
+    kept = piwo("policy", "show", out, "--json").document["certificate"]
+    made = library.Certificate.from_dict(kept)
+    assert sum(one.rows for one in made.segments) == made.rows
+    log = library.read(pq.read_table(abroad), context="x", segments="country")
+    policy = library.load(out)
+    theirs = library.learners.segments_of_learned("country", log, policy, made)
+    assert made.segments == theirs
+    for more, said in (
+        (["--oracle", "gibbs"], "--by got 'country', which takes a policy certified on held-out"),
+        (["--by", "x"], "column 'x' holds numbers that are not whole"),
+    ):
+        wrong = piwo(*words[:6], "--by", "country", *more)
+        if "--by" in more:
+            wrong = piwo(*words[:6], *more)
+        assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+        assert said in wrong.err

@@ -39,7 +39,7 @@ def test_columns_batches_and_options_have_every_role() -> None:
     # the costs of actions may also be a table, so that they are an argument and no role
     assert set(ROLES) == in_columns - {"policies", "action_cost"}
     assert {x.name for x in fields(Batch)} >= set(NUMBERS)
-    assert {x.name for x in fields(LogOptions)} >= set(ROLES) - {"policy_columns"}
+    assert {x.name for x in fields(LogOptions)} >= set(ROLES) - {"policy_columns", "segments"}
     assert {*ARRAYS, "reward"} == {*NUMBERS, "propensities", "unit", "time"}
 
 

@@ -26,6 +26,7 @@ from piwo.health.check import ActionEvidence, ContextGaps
 from piwo.intervals.efron_stein import EfronSteinSums
 from piwo.intervals.empirical_likelihood import WeightPairs
 from piwo.logs import Batch, Log, read
+from piwo.logs.segments import Segments
 from piwo.policies import Column, Constant, Logging, Tabular, Uniform
 from piwo.reductions import (
     BETS,
@@ -48,7 +49,9 @@ from piwo.reductions import (
 )
 from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
+from piwo.reductions.action_mix import ActionMix
 from piwo.reductions.blocks import Partition
+from piwo.reductions.by_segment import BySegment
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.digest import LoggerDigest
 from piwo.reductions.improvement_sums import ImprovementSums
@@ -91,6 +94,7 @@ def table() -> pa.Table:
             "mu": pa.FixedSizeListArray.from_arrays(pa.array(mu.ravel()), ACTIONS),
             "weight": 1.0 + random.random(N),
             "pi": random.random(N),
+            "part": random.integers(0, 3, N),
             **{f"x{i}": context[:, i] for i in range(WIDTH)},
         }
     )
@@ -98,16 +102,21 @@ def table() -> pa.Table:
 
 @functools.cache
 def log() -> Log:
-    return read(
-        table(),
+    rows = table()
+    made = read(
+        rows,
         action="action",
         propensity="propensity",
         propensities="mu",
         weight="weight",
         policy_columns="pi",
         context="x*",
+        segments="part",
         actions=range(ACTIONS),
     )
+    sizes = np.bincount(rows["part"].to_numpy())
+    parts = Segments("part", ("0", "1", "2"), tuple(sizes.tolist()))
+    return dataclasses.replace(made, segments=parts)
 
 
 LABELS = range(ACTIONS)
@@ -184,6 +193,11 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "unsupported mass": lambda: UnsupportedMass(Uniform(LABELS)),
     "policy sums, IW, in another unit": lambda: PolicySums(Uniform(LABELS), IW(), origin=-0.5),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
+    "action mix": lambda: ActionMix(Uniform(LABELS), ACTIONS),
+    "action mix, logged actions alone": lambda: ActionMix(Column("pi", LABELS), ACTIONS),
+    "by segment": lambda: BySegment(
+        tuple(PolicySums(Uniform(LABELS), IX(gamma), partition=HASHED) for gamma in (0.1, 0.2, 0.3))
+    ),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
     "action gram": lambda: ActionGram(ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),

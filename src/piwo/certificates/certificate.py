@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 from piwo._version import __version__
 from piwo.evaluation.guardrails import GuardrailResult
 from piwo.evaluation.record import SUSPICIOUS, compared_with, rows_text
+from piwo.evaluation.segment import Segment
 from piwo.messages import argument, rendered
 from piwo.records import Rule, SavedRecord, is_time, maybe, number, one_of, text, whole
 from piwo.visible import visible_lines
@@ -138,6 +139,9 @@ class Certificate(SavedRecord):
     """The least value that was asked for beforehand: see `reaches`. None: none was."""
     guardrails: tuple[GuardrailResult, ...] = ()
     """Whether the policy that it certifies keeps within each guardrail."""
+    segments: tuple[Segment, ...] = ()
+    """What holds for each value of the column that results are split by, of the policy that it
+    certifies."""
     version: str = __version__
     created: str = ""
     notes: tuple[str, ...] = ()
@@ -235,6 +239,7 @@ class Certificate(SavedRecord):
         made, kl = dict(record), record.get("kl")
         kept = record.get("guardrails", ())
         made["guardrails"] = tuple(GuardrailResult.of_record(one) for one in kept)
+        made["segments"] = tuple(Segment.of_record(one) for one in record.get("segments", ()))
         negative = isinstance(kl, int | float) and -math.inf < kl < 0.0
         if negative and record.get("log_ratio") is None:
             # `log_ratio` was once saved as `kl`, and a divergence is never negative.
@@ -276,11 +281,7 @@ class Certificate(SavedRecord):
             f"  weights      {self._weights}",
             f"  rests on     {rows} {size}, {self.paid_for}",
         ]
-        if self.at_least is not None:
-            reached = "reached" if self.reaches else "not reached"
-            lines.append(f"  required     value at least {self.at_least:g}: {reached}")
-        for one in self.guardrails:
-            lines.append(f"  guardrail    {one}")
+        lines += self._terms
         # What was not declared is assumed, and readers should see that.
         if self.logger == ASSUMED_FIXED:
             lines.append(f"  assumes      {assumed_fixed()}")
@@ -290,6 +291,19 @@ class Certificate(SavedRecord):
             declared = rendered(f"{argument('time')} is not declared")
             lines.append(f"  assumes      that rows are in the order of time ({declared})")
         return visible_lines(lines + [f"  note         {note}" for note in self.notes])
+
+    @property
+    def _terms(self) -> list[str]:
+        """The lines on the least value, the guardrails and the segments."""
+        lines = []
+        if self.at_least is not None:
+            reached = "reached" if self.reaches else "not reached"
+            lines.append(f"  required     value at least {self.at_least:g}: {reached}")
+        for one in self.guardrails:
+            lines.append(f"  guardrail    {one}")
+        for segment in self.segments:
+            lines.append(f"  segment      {segment}")
+        return lines
 
     @property
     def _weights(self) -> str:

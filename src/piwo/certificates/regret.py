@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from piwo import bounds
 from piwo._version import __version__
 from piwo.certificates.certificate import ASSUMED_FIXED, SHARED_RULES, Kind, assumed_fixed
-from piwo.certificates.certify import (
+from piwo.certificates.request import (
     CertificateRequest,
     PolicyClass,
     check_declared,

@@ -19,13 +19,14 @@ _FIELDS = frozenset(x.name for x in fields(Certificate))
 
 
 def check_terms(
-    at_least: Any, guards: Sequence[Guardrail], log: Log, series: bool, earlier: Any
+    at_least: Any, guards: Sequence[Guardrail], by: Any, log: Log, series: bool, earlier: Any
 ) -> None:
-    """Raise for a least value that no policy can miss or have, and for guardrails in a series.
+    """Raise for a least value that no policy can miss or have, and for more numbers in a series.
 
     Args:
         at_least: see `piwo.certify`.
         guards: the guardrails.
+        by: see `piwo.certify`.
         log: the rows.
         series: see `piwo.certify`.
         earlier: see `piwo.certify`.
@@ -34,15 +35,18 @@ def check_terms(
         UsageError: saying what to leave out.
 
     >>> log = Log.from_arrays(action=["a"], reward=[1], propensity=[1.0])
-    >>> check_terms(0.5, (), log, series=False, earlier=0)
+    >>> check_terms(0.5, (), None, log, series=False, earlier=0)
     """
     if at_least is not None:
         check_at_least(at_least, log)
     in_series = series or (isinstance(earlier, Certificate) and earlier.series is not None)
-    if guards and in_series:
+    if in_series and (guards or by is not None):
+        name, what = "guardrail", "guardrails"
+        if not guards:
+            name, what = "by", "segments"
         raise UsageError(
-            "a series shows numbers only when something is certified, and guardrails show theirs "
-            f"at each call; leave one of {argument('guardrail')} and {argument('series')} out"
+            f"a series shows numbers only when something is certified, and {what} show theirs "
+            f"at each call; leave one of {argument(name)} and {argument('series')} out"
         )
 
 

@@ -42,6 +42,8 @@ from piwo.visible import number, table, visible
 
 __all__ = ["BaselineOption", "evaluate", "evaluated", "records"]
 
+_NOTES_SHOWN = 5
+
 BaselineOption = Annotated[
     str | None,
     Parameter(
@@ -149,7 +151,7 @@ def evaluated(
         columns: the options of the log.
         estimate: the options of the estimates.
         baseline: the word for the policy to compare with; None: the logging policy.
-        terms: the least value and the guardrails.
+        terms: the least value, the guardrails and the column of segments.
     """
     gamma = gamma_of(estimate.gamma)
     if isinstance(gamma, tuple):
@@ -164,7 +166,13 @@ def evaluated(
     context: dict[str, None] = {}
     for policy in known.values():
         context |= dict.fromkeys(policy.columns)
-    log = columns.read(paths, policies.columns, context=tuple(context), outcomes=terms.columns)
+    log = columns.read(
+        paths,
+        policies.columns,
+        context=tuple(context),
+        outcomes=terms.columns,
+        segments=terms.segments,
+    )
     if terms.at_least is not None:
         check_at_least(terms.at_least, log)
     compared_with = None
@@ -179,6 +187,7 @@ def evaluated(
         q=model,
         baseline=compared_with,
         guardrail=terms.guardrail,
+        by=terms.by,
         delta=estimate.delta,
         rate_cap=estimate.rate_cap,
         horizon=horizon_of(estimate.horizon),
@@ -282,10 +291,47 @@ def _report(log: piwo.Log, found: Mapping[str, piwo.Evaluation], name: str) -> l
     selection = _selection(found)
     if selection is not None:
         lines += map(visible, selection.lines())
+    if first.segments:
+        lines += ["", *_segment_table(found), ""]
     for name_of_policy, one in found.items():
         lines += [visible(f"guardrail of {name_of_policy}: {each}") for each in one.guardrails]
     for note in notes_together(list(found.values())):
         lines.append(f"note: {visible(note)}")
+    return lines + _segment_notes(found)
+
+
+def _segment_table(found: Mapping[str, piwo.Evaluation]) -> list[str]:
+    """Return the table of segments, the largest first."""
+    first = next(iter(found.values())).segments
+    header = [
+        first[0].column,
+        "policy",
+        "rows",
+        "value",
+        "lower",
+        "upper",
+        "improvement, at least",
+        "actions today -> then",
+    ]
+    cells = []
+    for place in range(len(first)):
+        for name, one in found.items():
+            here = one.segments[place]
+            label = "(missing)" if here.label is None else here.label
+            ends = (here.value, here.lower, here.upper, here.improvement_lower)
+            cells.append([label, name, here.rows, *map(number, ends), here.changes])
+    return table(header, cells)
+
+
+def _segment_notes(found: Mapping[str, piwo.Evaluation]) -> list[str]:
+    """Return the lines of the notes on segments: the first few, and how many more there are."""
+    lines = []
+    for name, one in found.items():
+        for here in one.segments:
+            lines += [visible(f"note: {name}, {here.name}: {note}") for note in here.notes]
+    if len(lines) > _NOTES_SHOWN:
+        more = len(lines) - _NOTES_SHOWN
+        lines = [*lines[:_NOTES_SHOWN], f"note: {more} more notes on segments, with --json"]
     return lines
 
 

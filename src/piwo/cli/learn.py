@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import piwo
-from piwo.certificates.certificate import Certificate
+from piwo.certificates.certificate import NO_BOUND, Certificate
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
 from piwo.cli.learn_options import DEFAULT_LEARNING, POSTERIORS, Learner, LearnOptions
@@ -25,8 +25,11 @@ from piwo.cli.shared_options import (
 from piwo.cli.terms import NO_TERMS, TermOptions
 from piwo.errors import UsageError
 from piwo.evaluation.guardrails import guardrails_of, share_of_delta, shared_note
-from piwo.learners.guardrails import guardrails_of_learned
+from piwo.evaluation.segment import segments_note
+from piwo.evaluation.segments import SegmentRequest
 from piwo.learners.report import CandidateReport, LearningReport
+from piwo.learners.terms import guardrails_of_learned, segments_of_learned
+from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
 from piwo.visible import table, visible, without_secrets
@@ -59,7 +62,7 @@ def learn(
     terms.require_gate(gate)
     if gate:
         columns.check_gate()
-    rows = columns.read(log, outcomes=terms.columns)
+    rows = columns.read(log, outcomes=terms.columns, segments=terms.segments)
     oracle = learning.chosen_oracle(math.isfinite(rows.reward_range[1]))
     learner = learning.learner(rows, gate)
     if not rows.columns.context:
@@ -135,18 +138,20 @@ def _certified(
         check_at_least(terms.at_least, log)
     baseline = learner.get_params().get("incumbent")
     guards = guardrails_of(terms.guardrail, log, baseline is not None)
-    if guards and oracle in POSTERIORS:
-        raise UsageError(
-            f"--guardrail got {str(guards[0])!r}, which takes a policy certified on held-out rows "
-            f"alone; use another --oracle than {' and '.join(POSTERIORS)}"
-        )
+    if guards:
+        _require_held_out("--guardrail", str(guards[0]), oracle)
     if guards and not gate:
         raise UsageError(
             f"--guardrail got {str(guards[0])!r} without --gate, which asks for it; add --gate"
         )
+    if terms.by is not None:
+        _require_held_out("--by", terms.by, oracle)
+        # What is wrong with the column is known before anything is learned.
+        SegmentRequest.segments_of(log, terms.by)
     delta = learner.delta
     if guards:
         learner.set_params(delta=share_of_delta(delta, guards))
+    if guards or terms.by is not None:
         # The rows are split again, so they must have the same numbers in both splits.
         log = log.in_fixed_order(learner.tail or log.logger == "learning")
     certificate = learner.fit(log).certificate_
@@ -157,7 +162,32 @@ def _certified(
         kept = guardrails_of_learned(guards, log, learner.policy_, certificate, baseline)
         notes = (*certificate.notes, shared_note(delta, guards))
         certificate = replace(certificate, guardrails=kept, notes=notes)
+    if terms.by is not None:
+        certificate = _by_segment(terms.by, log, learner, certificate, baseline)
     return certificate
+
+
+def _require_held_out(option: str, given: str, oracle: str) -> None:
+    """Raise if an oracle has no certificate on held-out rows alone, which an option needs."""
+    if oracle in POSTERIORS:
+        raise UsageError(
+            f"{option} got {given!r}, which takes a policy certified on held-out rows alone; use "
+            f"another --oracle than {' and '.join(POSTERIORS)}"
+        )
+
+
+def _by_segment(
+    by: str, log: piwo.Log, learner: Learner, certificate: Certificate, baseline: Any
+) -> Certificate:
+    """Return the certificate with what holds for each segment, if it certifies a policy."""
+    if certificate.split is None or certificate.bound == NO_BOUND:
+        note = Note(f"no results by {by!r}: nothing is proved for this policy", kind="segments")
+        return replace(certificate, notes=(*certificate.notes, note))
+    # After --refit the policy to run is another one than that of the certificate.
+    policy = getattr(learner, "certified_policy_", learner.policy_)
+    segments = segments_of_learned(by, log, policy, certificate, baseline)
+    note = segments_note(segments, certificate.delta)
+    return replace(certificate, segments=segments, notes=(*certificate.notes, note))
 
 
 def _closing_lines(out: Path, log: str, policy: Policy, saved: str, refused: bool) -> list[str]:

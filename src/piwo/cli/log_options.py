@@ -51,8 +51,9 @@ def _role_options() -> list[tuple[str, Any, Any]]:
     """Return the name, type and default of the option of each role."""
     found: list[tuple[str, Any, Any]] = []
     for name, role in ROLES.items():
-        # Policy columns are an option of `PolicyOptions`: not every command has policies.
-        if name == "policy_columns":
+        # Policy columns are an option of `PolicyOptions`: not every command has policies. That of
+        # segments is --by.
+        if name in {"policy_columns", "segments"}:
             continue
         help_text = f"{role.help[0].upper()}{role.help[1:]}"
         kind: Any = str
@@ -188,6 +189,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
         policy_columns: Sequence[str] = (),
         context: Sequence[str] = (),
         outcomes: Sequence[str] = (),
+        segments: Sequence[str] = (),
     ) -> piwo.Log:
         """Return the log, with the declared error bound of its propensities.
 
@@ -196,6 +198,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
             policy_columns: columns with the probabilities of policies.
             context: context columns to read if --context names none.
             outcomes: columns of outcomes that guardrails name, besides those of --outcomes.
+            segments: the column of --by.
 
         Raises:
             UsageError: for a column without a name.
@@ -207,6 +210,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
         given["context"] = comma_list(self.context) or list(context)
         given["policy_columns"] = list(policy_columns)
         given["outcomes"] = list(dict.fromkeys([*comma_list(self.outcomes), *outcomes]))
+        given["segments"] = list(segments)
         source: str | list[str] = list(paths)
         if len(paths) == 1:
             source = paths[0]

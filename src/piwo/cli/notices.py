@@ -21,6 +21,7 @@ _OTHER_NAMES = {
     "incumbent": "--baseline",
     "q": "--reward-model",
     "random_state": "--seed",
+    "segments": "--by",
 }
 """Arguments of Python whose option has another name, or is not a field of a class of options."""
 

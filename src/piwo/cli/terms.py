@@ -1,4 +1,4 @@
-"""Options for what a policy must keep to, besides being better: a least value and guardrails."""
+"""Options for what else is asked of a policy: a least value, guardrails, results by segment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPEN = "this does not refuse, as certified harm would"
 @Parameter(name="*", group=Group("Terms", sort_key=2))
 @dataclass(frozen=True)
 class TermOptions:
-    """What a policy must keep to, fixed before the log is seen."""
+    """What else is asked of a policy, fixed before the log is seen."""
 
     at_least: Annotated[
         float | None,
@@ -39,6 +39,25 @@ class TermOptions:
             "guardrail; repeatable."
         ),
     ] = None
+
+    by: Annotated[
+        str | None,
+        Parameter(
+            help="Column known before the decision, such as a country: value, improvement and "
+            "actions for each of its values, at most 100; their bounds hold together.",
+        ),
+    ] = None
+
+    @property
+    def segments(self) -> list[str]:
+        """The columns that results are split by: none or one.
+
+        >>> TermOptions(by="country").segments
+        ['country']
+        """
+        if self.by is None:
+            return []
+        return [self.by]
 
     @property
     def columns(self) -> list[str]:

@@ -323,7 +323,11 @@ def _table(log: Log, columns: Columns, forward: bool) -> pa.Table:
         forward: whether rows are ordered by time, if there are times.
     """
     own = [x for x in (columns.key, columns.time, columns.unit) if x is not None]
-    wanted = tuple(dict.fromkeys([*log.wanted(context=True), *own, *log.columns.outcomes]))
+    wanted = tuple(
+        dict.fromkeys(
+            [*log.wanted(context=True), *own, *log.columns.outcomes, *log.columns.segments]
+        )
+    )
     reader, tables = log.reader(), []
     for part in log.source.fragments(wanted):
         tables += [pa.Table.from_batches([record]) for record, _ in reader.records(part)]

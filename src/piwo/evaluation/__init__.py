@@ -5,6 +5,7 @@ from piwo.evaluation.evaluate import compare, evaluate
 from piwo.evaluation.guardrails import Guardrail, GuardrailResult
 from piwo.evaluation.monitor import Look, Monitor
 from piwo.evaluation.record import Evaluation
+from piwo.evaluation.segment import Segment
 from piwo.evaluation.select import Selection, select
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "GuardrailResult",
     "Look",
     "Monitor",
+    "Segment",
     "Selection",
     "compare",
     "coverage",

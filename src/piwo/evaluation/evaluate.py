@@ -22,7 +22,9 @@ from piwo.evaluation.learning_logger import as_learning_if_seen
 from piwo.evaluation.notes import notes_of
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.request import Request
-from piwo.evaluation.result import PolicyResult, RequestResult
+from piwo.evaluation.result import PolicyResult, RequestResult, in_units
+from piwo.evaluation.segment import segments_note
+from piwo.evaluation.segments import SegmentRequest
 from piwo.evaluation.unsupported import unsupported_masses
 from piwo.intervals import interval_named
 from piwo.intervals.matching import check_named, name_of
@@ -30,6 +32,7 @@ from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.log import Log
 from piwo.logs.provable import assumed_of_logger
 from piwo.messages import Note, argument
+from piwo.reductions import Joint
 from piwo.reductions.reduce import reduce
 
 __all__ = ["compare", "evaluate", "unsupported_masses"]
@@ -45,6 +48,7 @@ def evaluate(
     q: Any = None,
     baseline: Any = None,
     guardrail: Any = None,
+    by: str | None = None,
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
@@ -92,6 +96,10 @@ def evaluate(
             equally: the interval of the value, the improvement, and each guardrail's answer are
             each wrong with probability at most delta / (1 + number of guardrails). Each guardrail
             takes one more pass.
+        by: a column that is known before the decision: `segments` of the result has the value, the
+            improvement and the mix of actions for each of its values, at most 100. They hold
+            together: each is at the delta of the whole log over the number of segments. Rows
+            without a value are a segment. In the same pass, after one over this column alone.
         delta: error probability of the interval, both sides together.
         propensity_factor: the true propensities are at most this times the logged ones
             (`Log.with_propensity_error`); at least 1.
@@ -140,6 +148,7 @@ def evaluate(
         q=q,
         baseline=baseline,
         guardrail=guardrail,
+        by=by,
         delta=delta,
         propensity_factor=propensity_factor,
         sensitivity=sensitivity,
@@ -162,6 +171,7 @@ def compare(
     q: Any = None,
     baseline: Any = None,
     guardrail: Any = None,
+    by: str | None = None,
     delta: float = 0.05,
     propensity_factor: float = 1.0,
     sensitivity: float = 1.0,
@@ -186,6 +196,7 @@ def compare(
         q: see `evaluate`.
         baseline: see `evaluate`; or the name of one of the policies.
         guardrail: see `evaluate`.
+        by: see `evaluate`.
         delta: joint error probability of all intervals.
         propensity_factor: see `evaluate`.
         sensitivity: see `evaluate`.
@@ -228,12 +239,21 @@ def compare(
     unit = None
     if threshold is not None:
         unit = _unit(threshold, request.log)
+    split: SegmentRequest | None = None
+    if by is not None:
+        split = SegmentRequest.of(request, by, gamma)
     with request.naming_policies():
-        states = reduce(request.log, request.sums)
+        states, parts = _summed(request, split)
     result = request.finish(states)
     known = {name: one.unsupported for name, one in result.policies.items()}
     masses = unsupported_masses(request.log, request.policies, result.never_logged, known)
     found = {name: _evaluation(request, result, name, mass, unit) for name, mass in masses.items()}
+    if split is not None:
+        why_not = {name: one.why_not for name, one in result.policies.items()}
+        each = split.finish(parts, why_not)
+        for name, one in found.items():
+            note = segments_note(each[name], share)
+            found[name] = replace(one, segments=each[name], notes=(*one.notes, note))
     if not guards:
         return found
     # Intervals that are approximations, or have no lower bound of their own, certify nothing.
@@ -258,6 +278,16 @@ def compare(
     kept = results_of_guardrails(guards, log, asked)
     shared = shared_note(delta, guards)
     return {name: _guarded(one, kept[name], log, shared) for name, one in found.items()}
+
+
+def _summed(
+    request: Request, split: SegmentRequest | None
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the states of all rows and of the segments, from one pass."""
+    if split is None:
+        return reduce(request.log, request.sums), ()
+    states: tuple[Any, Any] = reduce(split.log, Joint((request.sums, split.sums)))
+    return states
 
 
 def _guarded(
@@ -291,12 +321,12 @@ def _evaluation(
         name=name,
         estimator=request.estimator.name,
         gamma=request.score.gamma_equivalent,
-        value=_in_units(estimate.value, log),
+        value=in_units(estimate.value, log),
         standard_error=None,
-        lower=_in_units(shown.lower, log),
-        upper=_in_units(shown.upper, log),
-        lower_raw=_in_units(raw.interval.lower, log),
-        upper_raw=_in_units(raw.interval.upper, log),
+        lower=in_units(shown.lower, log),
+        upper=in_units(shown.upper, log),
+        lower_raw=in_units(raw.interval.lower, log),
+        upper_raw=in_units(raw.interval.upper, log),
         interval=found.method.name,
         guarantee=found.guarantee,
         delta=request.budget.delta,
@@ -331,7 +361,7 @@ def _evaluation(
     if found.uncapped is not None and request.rate_cap is not None:
         whole = found.uncapped.reported(0.0, found.most)
         made = replace(
-            made, rate_cap=request.rate_cap.value, upper_without_cap=_in_units(whole.upper, log)
+            made, rate_cap=request.rate_cap.value, upper_without_cap=in_units(whole.upper, log)
         )
     if found.usable:
         z = weight_z(sums.w, sums.w2, sums.rows)
@@ -371,10 +401,3 @@ def _unit(threshold: Any, log: Log) -> float:
     if not 0.0 <= unit < math.inf:
         raise UsageError(f"{received} least {low:g}, the lowest reward")
     return unit
-
-
-def _in_units(number: float | None, log: Log) -> float | None:
-    """Return a number of the unit scale in the reward's own unit; None if it is not finite."""
-    if number is None or not math.isfinite(number):
-        return None
-    return float(log.value(number))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from piwo.evaluation.guardrails import GuardrailResult
+from piwo.evaluation.segment import Segment
 from piwo.messages import Note
 from piwo.records import Record
 from piwo.visible import visible, visible_lines
@@ -129,6 +130,8 @@ class Evaluation(Record):
     if the policy was learned from these rows."""
     guardrails: tuple[GuardrailResult, ...] = ()
     """Whether the policy keeps within each guardrail."""
+    segments: tuple[Segment, ...] = ()
+    """What holds for each value of the column that results are split by."""
     notes: tuple[Note, ...] = ()
     """What a reader must know, the most important first."""
 
@@ -158,7 +161,8 @@ class Evaluation(Record):
             said = self.no_interval.kind
         notes = [f"  note: {note}" for note in self.notes if note.kind != said]
         guards = [f"  guardrail: {one}" for one in self.guardrails]
-        return visible_lines([line, *guards, *notes])
+        parts = [f"  {one}" for one in self.segments]
+        return visible_lines([line, *parts, *guards, *notes])
 
     @property
     def _interval(self) -> str:

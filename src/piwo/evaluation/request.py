@@ -143,8 +143,8 @@ class Request:
     """Whether `finish` raises `LearningSeenError` if the rows show that a logger learned of which
     nothing is declared."""
     first_look: bool = True
-    """Whether copies of rows, and propensities that contradict a declared logger, are looked for;
-    False if an earlier pass over the same rows has looked."""
+    """Whether copies of rows, propensities that contradict a declared logger, and actions that the
+    list may lack are looked for; False if another request on these rows looks."""
 
     @classmethod
     def of(
@@ -376,7 +376,7 @@ class Request:
         else:
             count = np.empty(0)
         once = int((count == 1).sum())
-        if self.one_sided:
+        if self.one_sided or not self.first_look:
             # certificates ask this themselves
             once = 0
         baseline = self._baseline_result(own, base_states, once)

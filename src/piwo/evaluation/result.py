@@ -14,9 +14,10 @@ from piwo import bounds
 from piwo.evaluation.baseline import BaselineResult
 from piwo.evaluation.contradiction import RawBounds
 from piwo.intervals import Evidence, IntervalMethod
+from piwo.logs.log import Log
 from piwo.messages import Note
 
-__all__ = ["PolicyResult", "RequestResult"]
+__all__ = ["PolicyResult", "RequestResult", "in_units"]
 
 NOTHING = bounds.Interval(None, None)
 
@@ -128,3 +129,15 @@ class RequestResult:
     def least_p(self) -> float | None:
         """The smallest of the p-values; None if there are none."""
         return min(self.p_values.values(), default=None)
+
+
+def in_units(number: float | None, log: Log) -> float | None:
+    """Return a number of the unit scale in the reward's own unit; None if it is not finite.
+
+    >>> log = Log.from_arrays(action=["a"], reward=[1], propensity=[1.0], reward_range=(0, 5))
+    >>> in_units(0.5, log), in_units(math.inf, log)
+    (2.5, None)
+    """
+    if number is None or not math.isfinite(number):
+        return None
+    return float(log.value(number))

@@ -99,6 +99,8 @@ class IntervalMethod(ABC):
     """Whether it bets on blocks of rows one after the other, see `piwo.intervals.partition`."""
     needs_row_numbers: bool = False
     """Whether it needs rows with numbers that are the same in every pass."""
+    needs_second_pass: bool = False
+    """Whether it reads the rows of the log again, all of them."""
     weight_limit: str = "none"
     """Whether the largest possible weight can be declared with the method, as in "hoeffding:20"."""
     max_weight: float | None = None

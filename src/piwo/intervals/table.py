@@ -219,6 +219,7 @@ _METHODS: tuple[IntervalMethod, ...] = (
         source="Efron and Tibshirani 1993, chapter 13",
         guarantee="asymptotic",
         needs="a second pass",
+        needs_second_pass=True,
         thinned=True,
         ends=bootstrap_ends,
     ),

@@ -14,6 +14,7 @@ from piwo.learners.piwo import PIWO, PathPoint
 from piwo.learners.pool import Candidate, default_pool
 from piwo.learners.posterior import PosteriorBound
 from piwo.learners.report import CandidateReport, LearningReport
+from piwo.learners.terms import segments_of_learned
 
 __all__ = [
     "PIWO",
@@ -37,4 +38,5 @@ __all__ = [
     "PosteriorPoint",
     "SplitLearner",
     "default_pool",
+    "segments_of_learned",
 ]

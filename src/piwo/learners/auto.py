@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self
 
 from piwo.certificates.certificate import Certificate
-from piwo.certificates.certify import CertificateRequest
+from piwo.certificates.request import CertificateRequest
 from piwo.checks import check_flag, check_positive
 from piwo.errors import NothingToLearnError, PiwoWarning, UsageError, warn
 from piwo.evaluation.provenance import learned_from, overlaps

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from piwo import bounds
 from piwo.certificates.certificate import Certificate, Kind
-from piwo.certificates.certify import CertificateRequest
+from piwo.certificates.request import CertificateRequest
 from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.evaluation.provenance import learned_from

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from piwo.certificates.certificate import NO_BOUND, Certificate
-from piwo.certificates.certify import CertificateRequest, declared_logger
+from piwo.certificates.request import CertificateRequest, declared_logger
 from piwo.checks import check_seed
 from piwo.errors import NothingToLearnError
 from piwo.evaluation.provenance import learned_from

@@ -11,7 +11,7 @@ import numpy as np
 
 from piwo import bounds
 from piwo.certificates.certificate import Certificate
-from piwo.certificates.certify import CertificateRequest
+from piwo.certificates.request import CertificateRequest
 from piwo.errors import UsageError
 from piwo.evaluation.contradiction import RawBounds
 from piwo.intervals.matching import check_actions_known

@@ -56,6 +56,8 @@ class Batch:
     """(n,) numbers of the values of the key column, or of units, if they were asked for."""
     times: npt.NDArray[np.int64] | None = None
     """(n,) numbers of the values of the time column, in its order, if they were asked for."""
+    segments: npt.NDArray[np.int32] | None = None
+    """(n,) the place of each row's segment in `Schema.segments`, if results are split by one."""
     blocks: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Kept by `piwo.reductions.blocks`: the blocks of the rows."""
 

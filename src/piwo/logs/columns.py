@@ -112,6 +112,14 @@ class UnloggedRoles(TypedDict, total=False):
             holds="several columns",
         ),
     ]
+    segments: Annotated[
+        str | Sequence[str],
+        Role(
+            "columns that results can be split by, such as a country, besides those of the context",
+            label="segments",
+            holds="several columns",
+        ),
+    ]
     key: Annotated[
         str | None,
         Role(
@@ -343,6 +351,7 @@ class Columns:
     weight: str | None = None
     policies: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()
+    segments: tuple[str, ...] = ()
     cost: bool = False
     action_cost: str | None = None
     """What the action of each row cost, which is subtracted from its reward."""
@@ -429,7 +438,36 @@ class Columns:
         """Return the columns with one value a row, but for context columns."""
         names = [self.action, *self.numbers().values(), *self.policies, *self.outcomes]
         names += [name for name in (self.key, self.unit, self.time) if name is not None]
+        # Of the context, values keep their type.
+        names += [name for name in self.segments if name not in self.context]
         return tuple(names)
+
+    @property
+    def decided(self) -> tuple[str, ...]:
+        """The columns of what was decided or earned, and of how rows were kept."""
+        names = [self.action, *self.numbers().values(), *self.policies, *self.outcomes]
+        if self.propensities is not None:
+            names.append(self.propensities)
+        return tuple(names)
+
+    def check_segments(self, names: Iterable[str]) -> None:
+        """Raise for columns that results cannot be split by.
+
+        Args:
+            names: of the columns.
+
+        Raises:
+            UsageError: for a column of what was decided or earned: its values choose rows by that.
+
+        >>> Columns().check_segments(["country"])
+        """
+        for name in names:
+            if name in self.decided:
+                raise UsageError(
+                    f"results cannot be split by {name!r}, which depends on what was decided: no "
+                    "interval holds for rows that are chosen by it; expected a column that is "
+                    "known before the decision"
+                )
 
     def resolve(self, available: Sequence[str]) -> Columns:
         """Return the same roles with context globs replaced by names; every column must exist.
@@ -479,7 +517,12 @@ class Columns:
                 f"column {taken!r} is a target policy and has another role too, "
                 "expected a column of probabilities of the logged action"
             )
-        return replace(self, context=context, policies=policies, outcomes=outcomes)
+        segments = match_names(self.segments, available, _label("segments"))
+        found = replace(
+            self, context=context, policies=policies, outcomes=outcomes, segments=segments
+        )
+        found.check_segments(segments)
+        return found
 
     def _outcomes_in(self, available: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
         """Return the columns of outcomes, of which none may have another role."""

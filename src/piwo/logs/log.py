@@ -30,6 +30,7 @@ from piwo.logs.reader import (
     learn_actions,
     warn_of,
 )
+from piwo.logs.segments import Segments
 from piwo.logs.split import (
     CountSides,
     HeldOut,
@@ -97,6 +98,8 @@ class Log:
     """Whether DuckDB read files for a query of the user's, and compared no checksums."""
     action_costs: ActionCosts | None = None
     """Subtracted from the rewards; `reward_range` is that of net rewards."""
+    segments: Segments | None = None
+    """By which results are split; None: they are not."""
     reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
     """Returns the sides of a split, learned from and held out, each with propensities estimated
     from its own rows; None if the propensities were logged."""
@@ -204,6 +207,7 @@ class Log:
         context: Any = None,
         policies: Mapping[str, Any] | None = None,
         outcomes: Mapping[str, Any] | None = None,
+        segments: Mapping[str, Any] | None = None,
         actions: Any = None,
         reward_range: tuple[float, float] = (0.0, 1.0),
         behavior: Behavior | None = None,
@@ -222,6 +226,7 @@ class Log:
             context: (n, d) array, or a data frame.
             policies: name -> (n,) pi(A_t | X_t) of target policies.
             outcomes: name -> (n,) other outcomes, for guardrails.
+            segments: name -> (n,) values that results can be split by.
             actions: the action list; None: the sorted distinct labels.
             reward_range: the declared (lo, hi).
             behavior: a policy object whose `probabilities(X)` are mu(. | X).
@@ -252,7 +257,8 @@ class Log:
             "logger": logger,
         }
         given = {"action": action, "reward": reward, **arrays}
-        return log_of_arrays(given, context, policies or {}, outcomes or {}, actions, options)
+        named = (policies or {}, outcomes or {}, segments or {})
+        return log_of_arrays(given, context, *named, actions, options)
 
     # --- what it is
 
@@ -304,6 +310,7 @@ class Log:
             behavior=self.behavior,
             propensity_error=self.propensity_error,
             costs=self.action_costs,
+            segments=self.segments,
         )
 
     @property
@@ -622,14 +629,7 @@ class Log:
     @property
     def in_cluster(self) -> bool:
         """Whether the rows are in a cluster: they do not leave it, and have no fixed order."""
-        return self._cluster is not None
-
-    @property
-    def _cluster(self) -> Cluster | None:
-        """The source, if it is a cluster."""
-        if isinstance(self.source, Cluster):
-            return self.source
-        return None
+        return isinstance(self.source, Cluster)
 
     def require_order(
         self,
@@ -673,7 +673,8 @@ class Log:
         unit = self.columns.unit
         if unit is None:
             return self.source
-        key = (id(self.source), unit in self.columns.context)
+        split = self.segments is not None and self.segments.column == unit
+        key = (id(self.source), split or unit in self.columns.context)
         if key not in self.grouped:
             self.grouped[key] = by_unit(self.source, unit, kept=key[1])
         return self.grouped[key]
@@ -702,7 +703,10 @@ class Log:
         names: tuple[str, ...] = ()
         if (context or self.behavior is not None) and self.features is not None:
             names = self.features.columns
-        return self.columns.wanted(names, propensities, self._choosing, placing)
+        chosen = list(self._choosing)
+        if self.segments is not None:
+            chosen.append(self.segments.column)
+        return self.columns.wanted(names, propensities, chosen, placing)
 
     def reader(self, labels: bool = True, context: bool = True) -> Reader:
         """Return what a worker needs to read fragments; only what is asked for takes a pass.
@@ -771,11 +775,10 @@ class Log:
 
     def first_batch(self, context: bool = False) -> Batch | None:
         """Return a few validated rows, the first ones if rows are ordered; None without rows."""
-        cluster = self._cluster
-        if cluster is None:
+        if not isinstance(self.source, Cluster):
             return next(self.each_batch(context), None)
         # A selection could leave none of these few rows.
-        head = cluster.head(self.wanted(context))
+        head = self.source.head(self.wanted(context))
         reader = replace(self.reader(context=context), selector=None)
         return next(self._batches([head], reader), None)
 

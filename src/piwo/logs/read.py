@@ -180,11 +180,7 @@ def _decided(where: str | None, columns: Columns, available: Sequence[str]) -> t
     """Return the columns of what was decided or earned that a condition mentions."""
     if where is None:
         return ()
-    own = columns.resolve(available)
-    decided = [own.action, *own.numbers().values(), *own.policies, *own.outcomes]
-    if own.propensities is not None:
-        decided.append(own.propensities)
-    return mentioned(condition(where), decided)
+    return mentioned(condition(where), columns.resolve(available).decided)
 
 
 def log_of_arrays(
@@ -192,6 +188,7 @@ def log_of_arrays(
     context: Any,
     policies: Mapping[str, Any],
     outcomes: Mapping[str, Any],
+    segments: Mapping[str, Any],
     actions: Any,
     options: Mapping[str, Any],
 ) -> Log:
@@ -205,10 +202,16 @@ def log_of_arrays(
         raise UsageError(
             f"{argument('outcomes')} is {a_kind(outcomes)}, expected a mapping from name to values"
         )
+    if not isinstance(segments, Mapping):
+        raise UsageError(
+            f"{argument('segments')} is {a_kind(segments)}, expected a mapping from name to values"
+        )
     _refuse_taken("policy", policies, ARRAYS, "a role")
     _refuse_taken("outcome", outcomes, [*ARRAYS, *given, *policies], "a role or a policy")
+    taken = [*ARRAYS, *given, *policies, *outcomes]
+    _refuse_taken("segment column", segments, taken, "a role, a policy or an outcome")
     present = {name: values for name, values in given.items() if values is not None}
-    indexed = {**present, **policies, **outcomes}
+    indexed = {**present, **policies, **outcomes, **segments}
     if context is not None:
         indexed["context"] = context
     same_index(indexed)
@@ -217,18 +220,20 @@ def log_of_arrays(
         known = Actions(actions)
     if "propensities" in present:
         present["propensities"] = _vector_columns(present["propensities"], known)
-    table: dict[Any, Any] = {**present, **policies, **outcomes}
+    table: dict[Any, Any] = {**present, **policies, **outcomes, **segments}
     extra: dict[str, Any] = {}
     if context is not None:
         extra = _context_columns(context)
-        _refuse_taken("context column", extra, map(str, table), "a role, a policy or an outcome")
+        _refuse_taken("context column", extra, map(str, table), "a role, a policy or the like")
         table.update(extra)
     _require_one_length(table)
     # An array becomes a column with the name of its role.
     optional: dict[str, Any] = {role: role for role in ARRAYS if role in present}
     names = tuple(map(str, policies))
     columns = Columns(propensity=None, context=tuple(extra), policies=names)
-    columns = replace(columns, outcomes=tuple(map(str, outcomes)))
+    columns = replace(
+        columns, outcomes=tuple(map(str, outcomes)), segments=tuple(map(str, segments))
+    )
     columns = replace(columns, **optional)
     return Log.of(TableSource(to_table(table), "the arrays"), columns, known, **options)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -21,6 +22,7 @@ from piwo.logs.columns import Columns
 from piwo.logs.findings import Finding, Refused, merge_findings
 from piwo.logs.hashing import key_numbers, time_numbers
 from piwo.logs.labeled import is_labeled, labels_of, merged_labels
+from piwo.logs.segments import segment_labels
 from piwo.logs.units import ROW_NUMBER, UNIT_NUMBER, unit_numbers, whole_units
 from piwo.logs.validation import Schema, validate
 from piwo.sources.parquet import ParquetSource
@@ -35,7 +37,9 @@ from piwo.sources.source import (
 )
 
 __all__ = [
+    "MOST_COUNTED",
     "CountRows",
+    "CountSegments",
     "DistinctValues",
     "FindRefused",
     "Reader",
@@ -45,6 +49,9 @@ __all__ = [
 ]
 
 Numbers = npt.NDArray[np.int64]
+
+MOST_COUNTED = 10_000
+"""So many values of a column are counted; that there are more is then all that is known."""
 
 
 @runtime_checkable
@@ -84,6 +91,9 @@ class Reader:
             elif columns.unit is None and columns.key is not None and columns.key in names:
                 # The numbers are those of keys.
                 batch = replace(batch, keys=numbers)
+            segments = self.schema.segments
+            if segments is not None:
+                batch = replace(batch, segments=segments.codes(record[segments.column]))
             yield batch, findings
 
     def records(self, fragment: Fragment) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
@@ -218,6 +228,56 @@ class DistinctValues(Task[pa.Array | None]):
         # The bytes may come from a file: Arrow follows offsets without looking at them.
         table.validate(full=True)
         return decoded(table["values"])
+
+
+@dataclass(frozen=True)
+class CountSegments(Task[Mapping[str | None, int]]):
+    """Task: label -> how many of the selected rows have it, of at most `MOST_COUNTED` + 1 labels.
+
+    Args:
+        reader: chooses the rows.
+        column: whose values are counted.
+    """
+
+    reader: Reader
+    column: str
+
+    def empty(self) -> Mapping[str | None, int]:
+        """Return no labels."""
+        return {}
+
+    def of_fragment(self, fragment: Fragment) -> Mapping[str | None, int]:
+        """Return the labels of a fragment."""
+        found = self.empty()
+        for record, _ in self.reader.records(fragment):
+            labels = segment_labels(record[self.column], self.column)
+            counts = pc.value_counts(labels)
+            here = dict(zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True))
+            found = self.merge(found, here)
+        return found
+
+    def merge(
+        self, one: Mapping[str | None, int], other: Mapping[str | None, int]
+    ) -> Mapping[str | None, int]:
+        """Return the counts of both parts together."""
+        merged = dict(one)
+        for label, rows in other.items():
+            if len(merged) > MOST_COUNTED:
+                break
+            merged[label] = merged.get(label, 0) + rows
+        return merged
+
+    def settled(self, state: Mapping[str | None, int]) -> bool:
+        """Whether there are so many labels that no more are counted."""
+        return len(state) > MOST_COUNTED
+
+    def to_bytes(self, state: Mapping[str | None, int]) -> bytes:
+        """Return the counts as JSON."""
+        return json.dumps(list(state.items())).encode()
+
+    def from_bytes(self, data: bytes) -> Mapping[str | None, int]:
+        """Return the counts of JSON."""
+        return dict(json.loads(data))
 
 
 @dataclass(frozen=True)
