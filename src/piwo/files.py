@@ -9,9 +9,11 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tokenize import TokenError
+from typing import BinaryIO
 from uuid import uuid4
 
 import numpy as np
@@ -31,6 +33,7 @@ __all__ = [
     "require_ordinary",
     "unpack",
     "write_file",
+    "writing",
 ]
 
 DAMAGE: tuple[type[Exception], ...] = (
@@ -181,12 +184,28 @@ def write_file(path: Path, data: bytes) -> None:
     Raises:
         FileError: if it cannot be written, and for devices, pipes and folders.
     """
+    with writing(path) as out:
+        out.write(data)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """Return a block that writes a file in pieces; it replaces the old one at the end, or never.
+
+    >>> with writing(Path("some.bin")) as out:
+    ...     size = out.write(b"1")
+    >>> Path("some.bin").read_bytes()
+    b'1'
+
+    Raises:
+        FileError: if it cannot be written, and for devices, pipes and folders.
+    """
     require_ordinary(path)
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".piwo-{uuid4().hex}.tmp")
     try:
         with temporary.open("xb") as out:
-            out.write(data)
+            yield out
             out.flush()
             os.fsync(out.fileno())
         temporary.replace(target)

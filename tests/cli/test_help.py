@@ -33,6 +33,7 @@ def options(command: tuple[str, ...]) -> list[str]:
 def test_the_commands_are_these() -> None:
     assert {*commands()} == {
         ("check",),
+        ("convert",),
         ("demo",),
         ("evaluate",),
         ("learn",),

@@ -41,6 +41,14 @@ def from_columns_to_log(numbers: npt.NDArray[np.float64]) -> None:
     assert_type(piwo.estimate_propensities("log.csv", context="a", unit="u"), piwo.Log)
 
 
+def formats(log: piwo.Log) -> None:
+    assert_type(piwo.logs.read_vw("log.vw", context="user/age", kind="cb_adf"), piwo.Log)
+    assert_type(piwo.formats.write_vw(log, "log.vw", kind="cb"), piwo.formats.Written)
+    assert_type(piwo.formats.write_dsjson(log, "log.dsjson").rows, int)
+    assert_type(piwo.formats.write_log(log, "log.parquet").left_out, tuple[str, ...])
+    piwo.formats.write_vw(log, "log.vw", kind="adf")  # type: ignore[arg-type]
+
+
 def wrong_columns(numbers: npt.NDArray[np.float64]) -> None:
     piwo.read("log.csv", contxt="a")  # type: ignore[call-arg]
     piwo.read("log.csv", weight=numbers)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from cyclopts.config import Env
 
 from piwo import __version__
 from piwo.cli.check import check
+from piwo.cli.convert import convert
 from piwo.cli.demo import demo
 from piwo.cli.evaluate import evaluate
 from piwo.cli.learn import learn
@@ -53,7 +54,7 @@ def make_app(all_options: bool = False) -> App:
         config=[Env("PIWO_", command=False), settings],
     )
     app.command(demo, sort_key=0)
-    commands: tuple[Callable[..., Any], ...] = (check, evaluate, learn, report)
+    commands: tuple[Callable[..., Any], ...] = (check, evaluate, learn, report, convert)
     for place, function in enumerate(commands, start=1):
         hint = None
         if not all_options:

@@ -16,7 +16,7 @@ from piwo.sources.addresses import is_remote
 from piwo.sources.json_shapes import json_kind
 from piwo.visible import without_secrets
 
-__all__ = ["KINDS", "files_of", "kind_of", "states_of_files"]
+__all__ = ["KINDS", "files_of", "kind_of", "kind_of_name", "states_of_files"]
 
 KINDS = {
     ".parquet": "parquet",
@@ -115,7 +115,7 @@ def kind_of(paths: Sequence[str], decisions: bool = True) -> str:
     """
     if not paths:
         raise UsageError("got an empty list of files, expected at least one")
-    kinds = sorted(set(map(_kind, paths)))
+    kinds = sorted(set(map(kind_of_name, paths)))
     if len(kinds) > 1:
         raise UsageError(
             f"files of several types in one log ({', '.join(kinds)}); read one type at a time"
@@ -137,7 +137,15 @@ def kind_of(paths: Sequence[str], decisions: bool = True) -> str:
     return kinds[0]
 
 
-def _kind(path: str) -> str:
+def kind_of_name(path: str) -> str:
+    """Return the type of a file by its ending alone.
+
+    Raises:
+        UsageError: for an unknown ending.
+
+    >>> kind_of_name("log.csv.gz"), kind_of_name("log.json")
+    ('csv', 'json')
+    """
     file = path
     if is_remote(path):
         # A signed address goes on after the path.

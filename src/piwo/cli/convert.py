@@ -1,0 +1,92 @@
+"""`piwo convert`: the columns of a log in another format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+import piwo
+from piwo.cli.answer import Answer, command_line
+from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, comma_list, log_facts
+from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
+from piwo.logs.columns import ROLES
+from piwo.sources.paths import kind_of_name
+
+__all__ = ["convert"]
+
+
+def convert(
+    log: Annotated[str, Parameter(help="A file, a glob or a query, as for check.", show=True)],
+    out: Annotated[
+        Path,
+        Parameter(
+            help="The file to write, replaced: .parquet, .csv, .tsv, .jsonl, .dsjson, .vw, all but "
+            "Parquet also with .gz behind it.",
+            show=True,
+        ),
+    ],
+    *,
+    policy_column: Annotated[
+        list[str] | None, Parameter(help="Column of pi(action | context) to keep; repeatable.")
+    ] = None,
+    columns: LogOptions = DEFAULT_COLUMNS,
+    output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
+) -> Answer:
+    """Write a log in another format: its columns that have a role, each row validated."""
+    rows = columns.read([log], comma_list(policy_column))
+    made = piwo.formats.write_log(rows, out)
+    skipped: Mapping[str, int] = getattr(rows.source, "skipped", {})
+    text = str(made)
+    if skipped:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in skipped.items())
+        text += f"\nlines that are not decisions: {reasons}"
+    return Answer(
+        f"{text}\n\nnext: {command_line(['piwo', 'check', str(out), *_options(rows, out)])}",
+        {
+            "log": log_facts(rows, made.rows),
+            "out": str(out),
+            "rows": made.rows,
+            "skipped": dict(skipped),
+            "left_out": list(made.left_out),
+        },
+    )
+
+
+def _options(rows: piwo.Log, out: Path) -> list[str]:
+    """Return the options with which the new file is read as the log was."""
+    words: list[str] = []
+    low, high = rows.reward_range
+    if (low, high) != (0.0, 1.0):
+        words.append(f"--reward-range={low:g},{high:g}")
+    roles: Mapping[str, Any] = rows.columns.by_role()
+    labels = rows.actions.labels
+    listed = rows.declared_actions is not None
+    if kind_of_name(str(out)) in {"dsjson", "vw"}:
+        # The lines state what the other roles are, and count actions from 1.
+        roles = {"context": rows.columns.context}
+        listed = labels != tuple(range(1, len(labels) + 1))
+    if listed:
+        words += ["--actions", _list_of(labels)]
+    for role, value in roles.items():
+        option = "--" + role.replace("_", "-")
+        if role == "policy_columns" or value in (None, (), ROLES[role].default):
+            continue
+        if value == role == "reward":
+            continue
+        # The default column is read if no other propensities are named.
+        if value == role == "propensity" and rows.columns.propensities is None:
+            continue
+        text = value if isinstance(value, str) else ",".join(value)
+        words += [option, text]
+    return words
+
+
+def _list_of(labels: Sequence[Any]) -> str:
+    """Return labels as --actions takes them."""
+    first = labels[0]
+    if isinstance(first, int) and list(labels) == list(range(first, first + len(labels))):
+        return f"{first}..{labels[-1]}"
+    return ",".join(map(str, labels))

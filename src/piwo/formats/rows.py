@@ -1,0 +1,145 @@
+"""The rows of a log as they are written: raw, and validated."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from piwo.engines.settings import current_progress
+from piwo.errors import UsageError
+from piwo.files import writing
+from piwo.logs.batch import Batch, Floats
+from piwo.logs.findings import Finding, Refused
+from piwo.logs.log import Log
+from piwo.logs.reader import warn_of
+from piwo.logs.validation import validate
+from piwo.messages import argument
+from piwo.records import Record
+from piwo.sources.gzip_files import is_packed
+from piwo.visible import visible
+
+__all__ = ["Written", "costs_of", "require_writable", "rows_of", "written_lines"]
+
+
+@dataclass(frozen=True)
+class Written(Record):
+    """What was written to a file, and what of the log the file does not hold.
+
+    >>> print(Written("log.vw", 2, ("the unit 'user'",)))
+    wrote 2 rows to log.vw; left out: the unit 'user'
+    """
+
+    path: str
+    """The file."""
+    rows: int
+    """How many rows it holds."""
+    left_out: tuple[str, ...] = ()
+    """What a reader of the file does not get, in words."""
+
+    def __str__(self) -> str:
+        text = f"wrote {self.rows} rows to {visible(self.path)}"
+        if self.left_out:
+            text += f"; left out: {', '.join(map(visible, self.left_out))}"
+        return text
+
+
+def require_writable(log: Log, what: str) -> None:
+    """Raise for a log of which a file would say something else.
+
+    Args:
+        log: the log.
+        what: the kind of file, in words.
+
+    Raises:
+        UsageError: for rows in a cluster, and for propensities that are estimated or have an error.
+    """
+    log.require_one_machine(f"writing {what}")
+    if log.propensity_error is not None:
+        raise UsageError(
+            f"the propensities of {log.name} are estimated, or have a declared error, which {what} "
+            "cannot say; write the log before they are, and estimate or declare when it is read"
+        )
+
+
+def rows_of(
+    log: Log, columns: Sequence[str], context: bool = False
+) -> Iterator[tuple[pa.RecordBatch, Batch]]:
+    """Yield raw rows and the same rows validated, and report progress.
+
+    Args:
+        log: the log.
+        columns: those of the raw rows.
+        context: whether the context is validated, too.
+
+    Raises:
+        DataError: for rows that break a rule, with counts over the whole log.
+    """
+    reader = replace(log.reader(context=context), by_unit=False)
+    wanted = dict.fromkeys([*log.wanted(context, propensities=True), *columns])
+    notes: list[Finding] = []
+    progress = current_progress()
+    if progress is not None:
+        progress(0, log.source.rows)
+    for fragment in log.source.fragments(tuple(wanted)):
+        for record, rows in reader.records(fragment):
+            try:
+                batch, findings = validate(record, reader.schema, rows)
+            except Refused as refused:
+                raise log.counted(refused) from None
+            notes += findings
+            yield record, batch
+            if progress is not None:
+                progress(record.num_rows, log.source.rows)
+    warn_of(notes)
+
+
+def costs_of(log: Log, batch: Batch) -> Floats:
+    """Return minus the rewards of a batch in the log's own unit, (n,); net of action costs.
+
+    >>> log = Log.from_arrays(action=[0], reward=[0.3], propensity=[1.0], reward_range=(-1, 1))
+    >>> costs_of(log, next(log.each_batch())).tolist()
+    [-0.3]
+    """
+    # 0 - x, as -0.0 would be written as such
+    costs: Floats = 0.0 - (log.reward_range[0] + log.span * batch.reward)
+    if log.reward_range == (0.0, 1.0):
+        return costs
+    # The way to the unit scale and back may change the last digit of 17.
+    for i, cost in enumerate(costs.tolist()):
+        costs[i] = float(f"{cost:.15g}")
+    return costs
+
+
+@contextmanager
+def written_lines(path: str | Path) -> Iterator[Any]:
+    """Return a block that writes lines of bytes to a file, packed if its name ends in .gz.
+
+    The file replaces an old one at the end of the block, or never.
+
+    >>> with written_lines("some.txt") as out:
+    ...     size = out.write(b"1")
+    """
+    with writing(Path(path)) as out:
+        if not is_packed(str(path)):
+            yield out
+            return
+        # The same rows give the same bytes: no clock, no name.
+        with gzip.GzipFile("", "wb", fileobj=out, mtime=0) as packed:
+            yield packed
+
+
+def require_path(path: Any) -> str:
+    """Return a path as text.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    if not isinstance(path, str | Path):
+        raise UsageError(f"{argument('path')} is {type(path).__name__}, expected a path")
+    return str(path)

@@ -1,0 +1,339 @@
+"""Write logs for Vowpal Wabbit: its text format, and dsjson."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from piwo.errors import DataError, UsageError
+from piwo.formats.rows import (
+    Written,
+    costs_of,
+    require_path,
+    require_writable,
+    rows_of,
+    written_lines,
+)
+from piwo.logs.batch import Batch
+from piwo.logs.features import Feature, missing_rows, texts
+from piwo.logs.log import Log
+from piwo.messages import argument
+from piwo.sources.source import decoded
+from piwo.sources.vw import VwKind
+
+__all__ = ["write_dsjson", "write_vw"]
+
+_SPECIAL = re.compile(r"[%\s:|]")
+"""Characters that names and texts cannot hold in Vowpal Wabbit's text format."""
+
+
+def write_vw(log: Log, path: str | Path, *, kind: VwKind = "cb") -> Written:
+    """Write a log as text for Vowpal Wabbit, completely or not at all.
+
+    A decision is `action:cost:probability | features` (kind "cb"), with actions counted from 1 in
+    the order of the action list, or a line `shared`, a line an action and a blank one ("cb_adf").
+    The cost is minus the reward, net of action costs if the log has some.
+
+    A context column `space/name` is the feature `name` of the namespace `space`, any other one a
+    feature of the namespace without a name: numbers as `name:3.5`, text as `name=text`, lists as
+    `name[0]:1 name[1]:2`. Blanks, `:`, `|` and `%` are written as %20 and such, which
+    `piwo.logs.read_vw` understands.
+
+    Args:
+        log: the log.
+        path: the file, replaced in one step; packed if it ends in .gz.
+        kind: "cb": one line a decision; "cb_adf": one line an action.
+
+    Returns:
+        A `Written`: how many rows, and what the format cannot hold.
+
+    Raises:
+        UsageError: for a log with sampling weights (`write_dsjson` has a field for them), in a
+            cluster, or with estimated propensities.
+        DataError: for rows that break a rule, and for propensities of 0 (underflow).
+        FileError: if the file cannot be written.
+
+    >>> log = Log.from_arrays(
+    ...     action=["tea", "cake"], reward=[1, 0], propensity=[0.5, 0.25], context=[[3.0], [4.5]]
+    ... )
+    >>> print(write_vw(log, "log.vw"))
+    wrote 2 rows to log.vw
+    >>> print(Path("log.vw").read_text().rstrip())
+    2:-1:0.5 | x0:3
+    1:0:0.25 | x0:4.5
+    """
+    if kind not in get_args(VwKind):
+        raise UsageError(f"{argument('kind')} is {kind!r}, expected 'cb' or 'cb_adf'")
+    path = require_path(path)
+    require_writable(log, "a file for Vowpal Wabbit")
+    if log.columns.weight is not None:
+        raise UsageError(
+            f"{log.name} has sampling weights ({argument('weight')}), and Vowpal Wabbit's text "
+            "format has no field for them; write dsjson"
+        )
+    actions = [f"|a action={_escaped(str(x), '=')}" for x in log.actions.labels]
+    rows = 0
+    with written_lines(path) as out:
+        for record, batch in rows_of(log, log.columns.context, context=True):
+            _require_positive(batch, path)
+            labels = _labels(log, batch)
+            features = _feature_texts(log, record)
+            if kind == "cb":
+                pairs = zip(batch.action.tolist(), labels, features, strict=True)
+                lines = [f"{code + 1}:{label} {words}\n" for code, label, words in pairs]
+            else:
+                lines = _blocks(batch.action.tolist(), labels, features, actions)
+            out.write("".join(lines).encode())
+            rows += len(batch)
+    left_out = _left_out(log, [*_vectors_of(log), ("key", log.columns.key)])
+    if kind == "cb" and list(log.actions.labels) != list(range(1, len(log.actions) + 1)):
+        left_out.insert(0, "the labels of actions")
+    return Written(path, rows, tuple(left_out))
+
+
+def _blocks(
+    codes: Sequence[int], labels: Sequence[str], features: Sequence[str], actions: Sequence[str]
+) -> list[str]:
+    """Return each decision as lines: shared, one an action, and a blank one."""
+    unlabelled = [f"{line}\n" for line in actions]
+    blocks = []
+    for code, label, words in zip(codes, labels, features, strict=True):
+        lines = list(unlabelled)
+        lines[code] = f"0:{label} {actions[code]}\n"
+        blocks.append(f"shared {words}\n{''.join(lines)}\n")
+    return blocks
+
+
+def _labels(log: Log, batch: Batch) -> list[str]:
+    """Return cost and probability of each row as text."""
+    pairs = zip(costs_of(log, batch).tolist(), batch.propensity.tolist(), strict=True)
+    return [f"{_shown(cost)}:{_shown(probability)}" for cost, probability in pairs]
+
+
+def _require_positive(batch: Batch, path: str) -> None:
+    """Raise for a propensity that underflows: both formats have probabilities, no logarithms."""
+    if len(batch) and batch.propensity.min() <= 0.0:
+        row = int(batch.row_numbers[np.argmin(batch.propensity)])
+        raise DataError(
+            f"row {row} has a propensity that is 0 in float64, and {path!r} would hold "
+            "no logarithms; leave such rows out"
+        )
+
+
+def _shown(number: float) -> str:
+    return repr(number).removesuffix(".0")
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """Return text without the characters that have a meaning, as %20 and such."""
+
+    def percent(found: re.Match[str]) -> str:
+        return "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+    text = _SPECIAL.sub(percent, text)
+    for character in more:
+        text = text.replace(character, percent_of(character))
+    return text
+
+
+def percent_of(character: str) -> str:
+    """Return an ASCII character as % and its number.
+
+    >>> percent_of("=")
+    '%3D'
+    """
+    return f"%{ord(character):02X}"
+
+
+def _feature_texts(log: Log, record: pa.RecordBatch) -> list[str]:
+    """Return the context of each row, from the first `|` on."""
+    if log.features is None:
+        return ["|"] * record.num_rows
+    spaces: dict[str, list[Sequence[str]]] = {}
+    for item in log.features.items:
+        space, slash, name = item.column.partition("/")
+        if not slash:
+            space, name = "", item.column
+        spaces.setdefault(space, []).append(_words(item, name, record[item.column]))
+    parts: list[list[str]] = []
+    for space, columns in spaces.items():
+        rows = []
+        for words in zip(*columns, strict=True):
+            rows.append(" ".join([f"|{_escaped(space)}", *filter(None, words)]))
+        parts.append(rows)
+    return [" ".join(row) for row in zip(*parts, strict=True)]
+
+
+def _words(item: Feature, name: str, values: pa.Array) -> list[str]:
+    """Return the feature of each row; none for a missing text."""
+    plain = _escaped(name, "=")
+    if item.kind in ("levels", "hashed"):
+        found = []
+        for text in texts(values).to_pylist():
+            found.append("" if text is None else f"{plain}={_escaped(text)}")
+        return found
+    if item.kind == "vector":
+        return [_entries(plain, row) for row in decoded(values).to_pylist()]
+    nulls, nans = missing_rows(values)
+    numbers = decoded(values).cast(pa.float64(), safe=False).to_pylist()
+    found = []
+    for number, missing in zip(numbers, (nulls | nans).tolist(), strict=True):
+        # A feature that is not there is 0; piwo's own column says that it is missing.
+        found.append(f"{plain}%20is%20missing" if missing else f"{plain}:{_shown(number)}")
+    return found
+
+
+def _entries(name: str, row: Sequence[float | None] | None) -> str:
+    numbers: list[float] = []
+    for number in row or ():
+        if number is not None and number == number:
+            numbers.append(float(number))
+    if row is None or len(numbers) < len(row):
+        return f"{name}%20is%20missing"
+    return " ".join(f"{name}[{i}]:{_shown(x)}" for i, x in enumerate(numbers))
+
+
+def _vectors_of(log: Log) -> list[tuple[str, str | None]]:
+    return [("probabilities of all actions", log.columns.propensities)]
+
+
+def _left_out(log: Log, more: Sequence[tuple[str, str | None]]) -> list[str]:
+    """Return what of the roles of a log its file does not hold, in words."""
+    columns = log.columns
+    found = [*more, ("unit", columns.unit), ("time", columns.time)]
+    found += [("outcome", x) for x in columns.outcomes]
+    found += [("target policy", x) for x in columns.policies]
+    return [f"the {role} {name!r}" for role, name in found if name is not None]
+
+
+def write_dsjson(log: Log, path: str | Path) -> Written:
+    """Write a log with the probability of every action as dsjson, completely or not at all.
+
+    A line is an event: the ranking `a` (the action taken first), the probabilities `p` in its
+    order, the cost (minus the reward, net of action costs), the actions in `c._multi`, and `c` with
+    the context; a column "U/x" is the field x of U. Sampling weights s become `pdrop` = 1 - 1/s,
+    the column of keys `EventId`.
+
+    Args:
+        log: the log.
+        path: the file, replaced in one step; packed if it ends in .gz.
+
+    Returns:
+        A `Written`: how many rows, and what the format cannot hold. `piwo.logs.read_dsjson` reads
+        the same rows back, with `context=` the same columns and `actions=` the same labels.
+
+    Raises:
+        UsageError: for a log without the probabilities of all actions, with sampling weights below
+            1, or with context columns that dsjson cannot name.
+        DataError: for rows that break a rule.
+        FileError: if the file cannot be written.
+
+    >>> log = Log.from_arrays(
+    ...     action=["a"], reward=[1], propensities=[[0.75, 0.25]], actions=["a", "b"]
+    ... )
+    >>> print(write_dsjson(log, "log.dsjson"))
+    wrote 1 rows to log.dsjson
+    >>> import piwo
+    >>> next(piwo.read("log.dsjson").each_batch(propensities=True)).propensities.tolist()
+    [[0.75, 0.25]]
+    """
+    path = require_path(path)
+    require_writable(log, "dsjson")
+    if not log.gives_full_distribution:
+        raise UsageError(
+            f"{log.name} has the propensity of the action taken alone, and dsjson states that of "
+            f"every action; name their column ({argument('propensities')}), or write .vw"
+        )
+    names = log.features.columns if log.features is not None else ()
+    _require_paths(names)
+    key = log.columns.key
+    keys = []
+    if key is not None:
+        keys.append(key)
+    multi = [{"_tag": str(x), "a": {"action": str(x)}} for x in log.actions.labels]
+    rows = 0
+    with written_lines(path) as out:
+        for record, batch in rows_of(log, [*names, *keys], context=True):
+            _require_positive(batch, path)
+            lines = _events(log, record, batch, multi)
+            out.write("".join(f"{json.dumps(x, ensure_ascii=False)}\n" for x in lines).encode())
+            rows += len(batch)
+    return Written(path, rows, tuple(_left_out(log, [])))
+
+
+def _require_paths(names: Sequence[str]) -> None:
+    """Raise for columns that are no paths in an event."""
+    paths = [tuple(x.split("/")) for x in names]
+    for name, path in zip(names, paths, strict=True):
+        inside = any(other != path and other[: len(path)] == path for other in paths)
+        if inside or "" in path or path[0] in ("_multi", "_slots"):
+            raise UsageError(
+                f"context column {name!r} cannot be a field of a dsjson event; leave it out, or "
+                "give it another name"
+            )
+
+
+def _events(
+    log: Log, record: pa.RecordBatch, batch: Batch, multi: Sequence[Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield the events of some rows."""
+    assert batch.propensities is not None
+    contexts = _contexts(log, record)
+    dropped = [0.0] * len(batch)
+    if batch.weight is not None:
+        if len(batch) and batch.weight.min() < 1.0:
+            raise UsageError(
+                f"{log.name} has sampling weights below 1, expected one over the rate at which "
+                "rows were kept, which dsjson states as pdrop"
+            )
+        dropped = (1.0 - 1.0 / batch.weight).tolist()
+    keys = None
+    if log.columns.key is not None:
+        keys = texts(record[log.columns.key]).to_pylist()
+    costs = costs_of(log, batch).tolist()
+    everyone = range(len(multi))
+    for i, (code, vector) in enumerate(
+        zip(batch.action.tolist(), batch.propensities.tolist(), strict=True)
+    ):
+        ranking = [code, *(x for x in everyone if x != code)]
+        event: dict[str, Any] = {
+            "_label_cost": costs[i],
+            "_label_probability": vector[code],
+            "_label_Action": code + 1,
+            "_labelIndex": code,
+            "Version": "1",
+        }
+        if keys is not None:
+            event["EventId"] = keys[i]
+        event["a"] = [x + 1 for x in ranking]
+        event["p"] = [vector[x] for x in ranking]
+        event["c"] = {**contexts[i], "_multi": multi}
+        if dropped[i]:
+            event["pdrop"] = dropped[i]
+        yield event
+
+
+def _contexts(log: Log, record: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the context of each row as nested objects; a missing value is not there."""
+    contexts: list[dict[str, Any]] = [{} for _ in range(record.num_rows)]
+    if log.features is None:
+        return contexts
+    for item in log.features.items:
+        *places, name = item.column.split("/")
+        values = decoded(record[item.column])
+        if item.kind in ("levels", "hashed"):
+            values = texts(values)
+        for row, value in zip(contexts, values.to_pylist(), strict=True):
+            if value is None or value != value:
+                continue
+            at = row
+            for place in places:
+                at = at.setdefault(place, {})
+            at[name] = value
+    return contexts
