@@ -63,7 +63,7 @@ def write_vw(log: Log, path: str | Path, *, kind: VwKind = "cb") -> Written:
     ...     action=["tea", "cake"], reward=[1, 0], propensity=[0.5, 0.25], context=[[3.0], [4.5]]
     ... )
     >>> print(write_vw(log, "log.vw"))
-    wrote 2 rows to log.vw
+    wrote 2 rows to log.vw; left out: the labels of actions
     >>> print(Path("log.vw").read_text().rstrip())
     2:-1:0.5 | x0:3
     1:0:0.25 | x0:4.5
