@@ -14,7 +14,7 @@ import piwo
 from piwo.certificates.certificate import NO_BOUND, Certificate
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
-from piwo.cli.learn_options import DEFAULT_LEARNING, POSTERIORS, Learner, LearnOptions
+from piwo.cli.learn_options import AUTO, DEFAULT_LEARNING, POSTERIORS, Learner, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
@@ -24,7 +24,7 @@ from piwo.cli.shared_options import (
 )
 from piwo.cli.terms import NO_TERMS, TermOptions
 from piwo.errors import UsageError
-from piwo.evaluation.guardrails import guardrails_of, share_of_delta, shared_note
+from piwo.evaluation.guardrails import Guardrail, guardrails_of, share_of_delta, shared_note
 from piwo.evaluation.segment import segments_note
 from piwo.evaluation.segments import SegmentRequest
 from piwo.learners.report import CandidateReport, LearningReport
@@ -148,22 +148,44 @@ def _certified(
         _require_held_out("--by", terms.by, oracle)
         # What is wrong with the column is known before anything is learned.
         SegmentRequest.segments_of(log, terms.by)
-    delta = learner.delta
-    if guards:
-        learner.set_params(delta=share_of_delta(delta, guards))
     if guards or terms.by is not None:
         # The rows are split again, so they must have the same numbers in both splits.
         log = log.in_fixed_order(learner.tail or log.logger == "learning")
-    certificate = learner.fit(log).certificate_
+    if oracle == AUTO:
+        # It does not choose a candidate that the gate would refuse.
+        learner.set_params(at_least=terms.at_least, guardrail=terms.guardrail)
+        certificate = learner.fit(log).certificate_
+    else:
+        certificate = _on_terms(learner, log, guards, terms.at_least)
     assert certificate is not None
-    if terms.at_least is not None:
-        certificate = replace(certificate, at_least=terms.at_least)
-    if guards and certificate.about is None and certificate.split is not None:
-        kept = guardrails_of_learned(guards, log, learner.policy_, certificate, baseline)
-        notes = (*certificate.notes, shared_note(delta, guards))
-        certificate = replace(certificate, guardrails=kept, notes=notes)
     if terms.by is not None:
         certificate = _by_segment(terms.by, log, learner, certificate, baseline)
+    return certificate
+
+
+def _on_terms(
+    learner: Learner, log: piwo.Log, guards: Sequence[Guardrail], at_least: float | None
+) -> Certificate | None:
+    """Return the certificate of the policy that one oracle learns, with the results of the terms.
+
+    Args:
+        learner: not fitted yet.
+        log: the rows.
+        guards: the guardrails.
+        at_least: the least value; None: none was asked for.
+    """
+    delta = learner.delta
+    if guards:
+        learner.set_params(delta=share_of_delta(delta, guards))
+    certificate = learner.fit(log).certificate_
+    if certificate is None:
+        return None
+    if at_least is not None:
+        certificate = replace(certificate, at_least=at_least)
+    if guards and certificate.split is not None:
+        kept = guardrails_of_learned(guards, log, learner.policy_, certificate)
+        notes = (*certificate.notes, shared_note(delta, guards))
+        certificate = replace(certificate, guardrails=kept, notes=notes)
     return certificate
 
 

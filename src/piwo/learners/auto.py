@@ -11,9 +11,18 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self
 
 from piwo.certificates.certificate import Certificate
+from piwo.certificates.certify import guardrail_results
 from piwo.certificates.request import CertificateRequest
+from piwo.certificates.terms import check_at_least
 from piwo.checks import check_flag, check_positive
 from piwo.errors import NothingToLearnError, PiwoWarning, UsageError, warn
+from piwo.evaluation.guardrails import (
+    Guardrail,
+    GuardrailResult,
+    guardrails_of,
+    share_of_delta,
+    shared_note,
+)
 from piwo.evaluation.provenance import learned_from, overlaps
 from piwo.intervals.loggers import check_loggers
 from piwo.intervals.point import self_normalized
@@ -45,6 +54,7 @@ _NOT_AGAIN = Note(
     "the policy is the certified one: there was no time to learn it again from all rows",
     kind="unfinished",
 )
+_REFUSALS_SHOWN = 3
 _COLUMNS = {
     "candidate": "candidate",
     "estimate": "estimate",
@@ -105,8 +115,9 @@ class Auto(SplitLearner):
     Formula: every candidate is learned from each part of the log and certified on the other, by the
     paired improvement bound LB_i = LB(E Y_i) - 1, Y_i = w_i R + 1 - R, at log(1/(s_i delta)); the
     shares s_i sum to 1 over both directions. Among the candidates with LB_i > 0 in either direction
-    the choice is argmax_i V_i - SE_i, the self-normalized estimate V_i = sum w_i R / sum w_i less
-    its standard error over all rows, each weighted by the policy that did not see it.
+    that keep to `at_least` and `guardrail`, the choice is argmax_i V_i - SE_i, the self-normalized
+    estimate V_i = sum w_i R / sum w_i less its standard error over all rows, each weighted by the
+    policy that did not see it.
     Source: docs/quality.md; bound: docs/theory.md, section "Improvement over the logging policy".
 
     What is proved: with probability 1 - delta the chosen policy, `certified_policy_`, improves on
@@ -131,6 +142,14 @@ class Auto(SplitLearner):
             long as it takes. Candidates are learned in the order of the pool, and one that does not
             finish is left out, so the result depends on the speed of the machine. The certificates
             are as valid: the shares of delta are those of the whole pool.
+        at_least: the least value that the chosen policy must be certified to have, as in
+            `piwo.certify`. A candidate that misses it is not chosen. Nothing unproved is returned
+            then, nor with a guardrail: if no candidate is certified to keep to what was asked, the
+            logging policy stays.
+        guardrail: a limit on the mean of another outcome, or several of them, as in `piwo.certify`:
+            a candidate that is certified to be beyond one is not chosen. One that is "not certified
+            harmless" may be. delta is shared equally: the improvements, and the answers to each
+            guardrail, each have delta / (1 + number of guardrails).
         delta, holdout, random_state, tail: see `SplitLearner`. delta is the joint error probability
             of all certificates; the seed is also that of the boosted trees. With `tail` nothing is
             exchanged: the certified rows must come after the training rows.
@@ -175,6 +194,8 @@ class Auto(SplitLearner):
     exchange: bool = True
     keep: Literal["logger"] | None = None
     seconds: float | None = None
+    at_least: float | None = None
+    guardrail: Any = None
 
     def fit(self, log: Log) -> Self:
         """Learn with every candidate, and choose.
@@ -201,7 +222,10 @@ class Auto(SplitLearner):
                 check_score(one.score)
             check_certifiable(log, one.oracle, "held-out")
 
-        falls_back = self.keep is None and fallback == LOGGING
+        guards = guardrails_of(self.guardrail, log, fallback == INCUMBENT)
+        # What is asked of the policy cannot be certified of one without a certificate.
+        asked = bool(guards) or self.at_least is not None
+        falls_back = self.keep is None and fallback == LOGGING and not asked
         schedule = Schedule(self.seconds, again=self.refit, fallback=falls_back)
         # one direction, or both: each part is learned from, and certifies what the other part
         # learned
@@ -215,7 +239,7 @@ class Auto(SplitLearner):
         outcomes = []
         for rows, found in zip(directions, learned, strict=True):
             certified = functools.partial(
-                self._outcomes, log, rows, pool, found, fallback, today, 1.0 / len(directions)
+                self._outcomes, log, rows, pool, found, fallback, today, 1 / len(directions), guards
             )
             outcomes.append(schedule.finish(certified, f"certifying {len(found)} policies"))
         self.incumbent_in_sample_ = fallback == INCUMBENT and _in_sample(log, today)
@@ -227,13 +251,7 @@ class Auto(SplitLearner):
             self.path_[name] = _point(log, [each[name] for each in decisive])
         self.chosen_ = _best(self.path_, fallback)
         best = self.path_[self.chosen_]
-        if best.candidate is None:
-            self.rule_ = _why_none(outcomes, fallback, best.certificate)
-        else:
-            self.rule_ = (
-                "the highest estimate, less its standard error, of those certified "
-                f"better among {_count(outcomes)}"
-            )
+        self.rule_ = self._rule(outcomes, fallback, best)
         self._settle(log, best, schedule)
         # Propensities that the rows contradict are not learned with.
         bounded = best.certificate.improvement_lower is not None
@@ -243,6 +261,24 @@ class Auto(SplitLearner):
             self._fall_back(known, schedule, f"none of {_count(outcomes)} is certified better")
         self._note(schedule)
         return self
+
+    def _rule(
+        self, outcomes: Sequence[Mapping[str, _Outcome]], fallback: str, best: PoolPoint
+    ) -> str:
+        """Return how the policy was chosen, in words."""
+        refused = _refused(self.path_)
+        if best.candidate is not None:
+            rule = (
+                "the highest estimate, less its standard error, of those certified "
+                f"better among {_count(outcomes)}"
+            )
+            if refused:
+                rule += f", but for those refused ({refused})"
+            return rule
+        if refused:
+            stays = f"{_STAYS[fallback]} stays"
+            return f"all that are certified better are refused ({refused}), so {stays}"
+        return _why_none(outcomes, fallback, best.certificate)
 
     def _check(self, log: Log) -> None:
         """Check the log and the arguments.
@@ -257,6 +293,8 @@ class Auto(SplitLearner):
             raise UsageError(f"{argument('keep')} is {self.keep!r:.80}, expected 'logger' or None")
         if self.seconds is not None:
             check_positive("seconds", self.seconds)
+        if self.at_least is not None:
+            check_at_least(self.at_least, log)
         if not math.isfinite(log.reward_range[1]):
             raise UsageError(
                 "the rewards have no upper end, so no improvement can be certified; "
@@ -303,6 +341,7 @@ class Auto(SplitLearner):
         fallback: str,
         today: Policy,
         share: float,
+        guards: Sequence[Guardrail],
     ) -> dict[str, _Outcome]:
         """Certify all policies that were learned in one direction, jointly.
 
@@ -314,6 +353,7 @@ class Auto(SplitLearner):
             fallback: key of the policy to improve on.
             today: that policy.
             share: of delta, for this direction.
+            guards: the limits on other outcomes.
         """
         test = rows.certified_on
         each: dict[str, Candidate | None] = {}
@@ -328,17 +368,30 @@ class Auto(SplitLearner):
         # s_i = share weight_i / sum of weights, over all candidates: which of them were not tried
         # is known only afterwards
         total = sum(weights.values())
+        shares = {name: share * weights[name] / total for name in each}
+        delta = share_of_delta(self.delta, guards)
         asked = CertificateRequest.of(
             test,
             policies,
-            delta=self.delta,
+            delta=delta,
             baseline=fallback,
-            shares={name: share * weights[name] / total for name in each},
+            shares=shares,
             facts={**rows.facts, "log_rows": len(log)},
             provenance=False,
         )
         sums = reduce(asked.log, asked.sums)
         made, moments = asked.finish(sums), asked.moments(sums)
+        kept: Mapping[str, tuple[GuardrailResult, ...]] = dict.fromkeys(each, ())
+        if guards:
+            kept = guardrail_results(
+                guards,
+                test,
+                policies,
+                delta=delta,
+                baseline=fallback,
+                shares=shares,
+                provenance=False,
+            )
         outcomes = {}
         for name, candidate in each.items():
             if candidate is None:
@@ -348,11 +401,22 @@ class Auto(SplitLearner):
             outcomes[name] = _Outcome(
                 candidate,
                 policies[name],
-                replace(made[name], **facts),
+                self._on_terms(replace(made[name], **facts), kept[name], guards),
                 moments[name],
                 learned=candidate is None or learned[name] is not None,
             )
         return outcomes
+
+    def _on_terms(
+        self, made: Certificate, kept: tuple[GuardrailResult, ...], guards: Sequence[Guardrail]
+    ) -> Certificate:
+        """Return a certificate with the least value and the results of the guardrails."""
+        if self.at_least is not None:
+            made = replace(made, at_least=float(self.at_least))
+        if guards:
+            notes = (*made.notes, shared_note(self.delta, guards))
+            made = replace(made, guardrails=kept, notes=notes)
+        return made
 
     def _pool(self) -> tuple[Candidate, ...]:
         if self.pool is None:
@@ -548,7 +612,7 @@ def _why_none(
 
 def _point(log: Log, outcomes: Sequence[_Outcome]) -> PoolPoint:
     """Return one candidate: of its policies the one with the higher bound, and its standing."""
-    best = max(outcomes, key=_improvement)
+    best = max(outcomes, key=lambda one: (not one.certificate.refusals, _improvement(one)))
     found = self_normalized(functools.reduce(MomentState.merge, [one.moments for one in outcomes]))
     estimate = standing = None
     if found.value is not None:
@@ -566,11 +630,28 @@ def _improvement(outcome: _Outcome) -> float:
     return lower
 
 
+def _refused(path: Mapping[str, PoolPoint]) -> str:
+    """Return which candidates are certified better and refused all the same, and why, in words."""
+    said = []
+    for key, point in path.items():
+        if point.certificate.certified and point.certificate.refusals:
+            said.append(f"{key}: {'; '.join(point.certificate.refusals)}")
+    if len(said) > _REFUSALS_SHOWN:
+        more = len(said) - _REFUSALS_SHOWN
+        said = [*said[:_REFUSALS_SHOWN], f"{more} more"]
+    return ", ".join(said)
+
+
 def _best(path: Mapping[str, PoolPoint], fallback: str) -> str:
-    """Return the key of the certified point with the highest standing, the first of equal ones."""
+    """Return the key of the point with the highest standing that a gate passes, the first of them.
+
+    Args:
+        path: the candidates, and the policy to fall back to.
+        fallback: its key.
+    """
     standings = {}
     for key, point in path.items():
-        if point.certificate.certified:
+        if not point.certificate.refusals:
             if point.standing is None:
                 standings[key] = -math.inf
             else:
