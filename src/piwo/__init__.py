@@ -27,6 +27,7 @@ from piwo.engines import checkpointing, reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators import cross_fit, estimate_propensities
 from piwo.evaluation import Evaluation, Monitor, Selection, compare, evaluate, select
+from piwo.formats import join
 from piwo.health import Health, check
 from piwo.logs import Actions, Features, Log, read
 from piwo.oracles import gains
@@ -89,6 +90,7 @@ __all__ = [
     "formats",
     "gains",
     "intervals",
+    "join",
     "load",
     "logs",
     "oracles",

@@ -46,6 +46,9 @@ def formats(log: piwo.Log) -> None:
     assert_type(piwo.formats.write_vw(log, "log.vw", kind="cb"), piwo.formats.Written)
     assert_type(piwo.formats.write_dsjson(log, "log.dsjson").rows, int)
     assert_type(piwo.formats.write_log(log, "log.parquet").left_out, tuple[str, ...])
+    made = piwo.join("shown.parquet", {}, on="id", window=3.5, several="sum", out="all.csv")
+    assert_type(made, piwo.formats.Joined)
+    assert_type(made.mean_low, float)
     piwo.formats.write_vw(log, "log.vw", kind="adf")  # type: ignore[arg-type]
 
 

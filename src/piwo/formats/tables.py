@@ -25,7 +25,7 @@ from piwo.sources.paths import kind_of_name
 from piwo.sources.source import BATCH_ROWS, type_family
 from piwo.visible import visible
 
-__all__ = ["write_log"]
+__all__ = ["write_log", "write_tables"]
 
 _NESTED = {"list", "map", "struct"}
 
@@ -74,7 +74,7 @@ def write_log(log: Log, path: str | Path) -> Written:
             f"the propensities of {log.name} are computed by {argument('behavior')}, and a table "
             "would not hold them; write dsjson, or a column of propensities"
         )
-    rows = _WRITERS[kind](_tables(log), path)
+    rows = write_tables(_tables(log), path)
     known = log.columns.used()
     left_out = [f"column {x!r} (no role)" for x in log.source.schema.names if x not in known]
     if log.action_costs is not None and log.columns.action_cost is None:
@@ -82,6 +82,21 @@ def write_log(log: Log, path: str | Path) -> Written:
     if len(left_out) > 8:
         left_out = [*left_out[:7], f"{len(left_out) - 7} more columns without a role"]
     return Written(path, rows, tuple(left_out))
+
+
+def write_tables(tables: Iterator[pa.Table], path: str) -> int:
+    """Write tables with the same columns to one file, by its ending; return how many rows.
+
+    Raises:
+        UsageError: for an ending that is not that of a table.
+
+    >>> write_tables(iter([pa.table({"x": [1, 2]})]), "some.parquet")
+    2
+    """
+    kind = kind_of_name(path)
+    if kind not in _WRITERS:
+        raise UsageError(f"{visible(path)!r} is {kind}, expected .parquet, .csv, .tsv or .jsonl")
+    return _WRITERS[kind](tables, path)
 
 
 def _tables(log: Log) -> Iterator[pa.Table]:

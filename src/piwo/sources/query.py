@@ -21,6 +21,7 @@ __all__ = [
     "ColumnType",
     "QueryFragment",
     "QuerySource",
+    "cursor_of",
     "file_list",
     "first_row",
     "quoted",
@@ -98,7 +99,7 @@ class QuerySource:
         self.files = tuple(files)
         self.sql = _one_statement(sql, name)
         only_built_in = connection is None and not setup
-        with _cursor(name, connection, setup) as cursor:
+        with cursor_of(name, connection, setup) as cursor:
             refuse_chance(self.sql, name, cursor, only_built_in)
             clocks = stopped_clocks(self.sql, cursor, only_built_in, setup)
             # Files that piwo names were compared before.
@@ -184,8 +185,8 @@ def _one_statement(sql: str, name: str) -> str:
 
 
 @contextmanager
-def _cursor(name: str, connection: Any = None, setup: Sequence[str] = ()) -> Iterator[Any]:
-    """Give a DuckDB cursor of its own, closed at the end."""
+def cursor_of(name: str, connection: Any = None, setup: Sequence[str] = ()) -> Iterator[Any]:
+    """Give a DuckDB cursor of its own, closed at the end; its errors are piwo's, in one line."""
     import duckdb
 
     with duckdb_errors(name):
@@ -207,7 +208,7 @@ def _relation(
     """Give a DuckDB relation on a cursor of its own, as an open reader occupies its cursor."""
     import duckdb
 
-    with _cursor(name, connection, setup) as cursor:
+    with cursor_of(name, connection, setup) as cursor:
         try:
             relation = cursor.sql(sql)
         except duckdb.CatalogException:
