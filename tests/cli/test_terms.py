@@ -262,3 +262,18 @@ def test_a_learned_policy_by_segment_on_the_command_line(piwo, abroad, tmp_path)
             wrong = piwo(*words[:6], *more)
         assert (wrong.code, wrong.err.count("\n")) == (2, 1)
         assert said in wrong.err
+
+
+def test_a_report_has_what_was_asked(piwo, abroad, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    words = ["report", abroad, "--policy", "constant:1", "--out", out, "--quiet"]
+    words += ["--guardrail", "complaints<=.02", "--at-least", ".3", "--by", "country"]
+    done = piwo(*words, "--json")
+    assert (done.code, done.err) == (0, "")
+    text = out.read_text()
+    assert "value at least 0.3" in text
+    assert '<span class="unfit">certified harm</span>' in text
+    assert "By country: the bounds of all 3 segments hold together" in text
+    (document,) = done.document["policies"]
+    assert document["guardrails"][0]["answer"] == "harmful"
+    assert len(document["segments"]) == 3

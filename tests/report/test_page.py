@@ -86,3 +86,31 @@ def test_without_jinja2(log: piwo.Log, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_import_is_light() -> None:
     code = "import sys, piwo.report; sys.exit('jinja2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_was_asked_and_segments_are_on_the_page() -> None:
+    rng = np.random.default_rng(0)
+    action = rng.integers(0, 2, 600)
+    log = piwo.Log.from_arrays(
+        action=action,
+        reward=(rng.random(600) < np.where(action, 0.8, 0.3)) * 1.0,
+        propensity=np.full(600, 0.5),
+        outcomes={"bad": (rng.random(600) < 0.3 * action) * 1.0},
+        segments={"country": np.where(np.arange(600) % 3, "<b>DE", "FR")},
+    )
+    one = piwo.policies.Constant(1, log.actions)
+    asked = {"guardrail": ["bad<=.1", "bad<=.32"], "by": "country"}
+    found = piwo.compare(log, {"one": one}, **asked)
+    made = piwo.certify(log, {"one": one}, at_least=0.7, **asked)
+    text = page(summarize(log, list(found.values()), None, made, at_least=0.5))
+    assert '<td>value at least 0.5</td><td><span class="fit">certified</span></td>' in text
+    assert '<td>bad &lt;= 0.1</td><td><span class="unfit">certified harm</span> (between' in text
+    assert '<td>bad &lt;= 0.32</td><td><span class="care">not certified harmless</span>' in text
+    assert "<tr><td>&lt;b&gt;DE</td><td>one</td><td>400</td>" in text
+    assert "By country: the bounds of all 2 segments hold together" in text
+    assert "<b>" not in text
+    assert "<td>required</td><td>value at least 0.7: " in text
+    assert text.count("<tr><td>guardrail</td>") == 2
+    assert text.count("<tr><td>segment</td>") == 2
+    unmet = page(summarize(log, list(found.values()), at_least=0.99))
+    assert '<span class="care">not certified</span>' in unmet

@@ -225,7 +225,7 @@ def _refusals(found: Mapping[str, piwo.Evaluation], at_least: float | None) -> d
         why = []
         if not _certified(one):
             why.append(f"not certified better than {one.over}")
-        if at_least is not None and not _reaches(one, at_least):
+        if at_least is not None and not one.reaches(at_least):
             why.append(
                 f"not certified to be worth at least {at_least:g}, by the lower end of the interval"
             )
@@ -250,11 +250,6 @@ def _unproved(found: Mapping[str, piwo.Evaluation]) -> list[str]:
     for name, one in found.items():
         unproved += [f"{name}: {each}" for each in one.guardrails if each.answer == "open"]
     return unproved
-
-
-def _reaches(one: piwo.Evaluation, at_least: float) -> bool:
-    """Whether a policy is certified to be worth at least this."""
-    return one.bounds_hold and one.lower is not None and one.lower >= at_least
 
 
 def _log_name(log: piwo.Log, paths: list[str], where: str | None) -> str:

@@ -22,6 +22,7 @@ from piwo.cli.shared_options import (
     PolicyOptions,
     RunOptions,
 )
+from piwo.cli.terms import NO_TERMS, TermOptions
 from piwo.policies.provenance import record_in
 from piwo.report import summarize, write
 from piwo.visible import visible
@@ -34,6 +35,7 @@ def report(
     *,
     out: Annotated[Path, Parameter(help="The HTML file to write, replaced.", show=True)],
     baseline: BaselineOption = None,
+    terms: TermOptions = NO_TERMS,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = DEFAULT_COLUMNS,
     estimate: EstimateOptions = DEFAULT_ESTIMATE,
@@ -42,14 +44,16 @@ def report(
 ) -> Answer:
     """Write an HTML page: values of policies, the health check of the log, and certificates."""
     named = policies.named()
-    rows, found = evaluated(log, named, policies, columns, estimate, baseline)
+    rows, found = evaluated(log, named, policies, columns, estimate, baseline, terms)
     certificates: dict[str, Certificate] = {}
     for name, one in named.items():
         # Only policy files hold certificates, and not all of them do.
         saved = record_in(one.metadata, "certificate")
         if saved:
             certificates[name] = Certificate.from_dict(saved)
-    page = summarize(rows, list(found.values()), piwo.check(rows), certificates)
+    page = summarize(
+        rows, list(found.values()), piwo.check(rows), certificates, at_least=terms.at_least
+    )
     write(page, out)
     return Answer(
         text=f"wrote {visible(out)}; open it in a browser",

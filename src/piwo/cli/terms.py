@@ -26,7 +26,8 @@ class TermOptions:
     at_least: Annotated[
         float | None,
         Parameter(
-            help="With --gate: the least value that must be certified, in the reward's unit.",
+            help="The least value that must be certified, in the reward's unit; of evaluate and "
+            "learn with --gate alone.",
             allow_leading_hyphen=True,
         ),
     ] = None

@@ -255,13 +255,23 @@ class GuardrailResult(Record):
         made: dict[str, Any] = jsonable({x.name: getattr(self, x.name) for x in fields(self)})
         return made
 
+    @property
+    def words(self) -> str:
+        """The answer in words."""
+        return _WORDS[self.answer]
+
+    @property
+    def ends(self) -> str:
+        """The bounds in words."""
+        if self.lower is None or self.upper is None:
+            return "no bound"
+        shown = f"between {self.lower:.4g} and {self.upper:.4g}"
+        if self.over is not None:
+            return f"difference {shown}"
+        return shown
+
     def __str__(self) -> str:
-        shown = "no bound"
-        if self.lower is not None and self.upper is not None:
-            shown = f"between {self.lower:.4g} and {self.upper:.4g}"
-            if self.over is not None:
-                shown = f"difference {shown}"
-        return f"{self.guardrail}: {_WORDS[self.answer]} ({shown})"
+        return f"{self.guardrail}: {self.words} ({self.ends})"
 
 
 def guardrails_of(given: Any, log: Log, baseline: bool) -> tuple[Guardrail, ...]:

@@ -141,6 +141,10 @@ class Evaluation(Record):
         contradicted = self.propensity_p is not None and self.propensity_p < SUSPICIOUS
         return self.guarantee == "finite-sample" and not contradicted
 
+    def reaches(self, at_least: float) -> bool:
+        """Whether the value is certified to be at least this, by the lower end of the interval."""
+        return self.bounds_hold and self.lower is not None and self.lower >= at_least
+
     @property
     def in_sample(self) -> bool:
         """Whether the policy was learned from these rows, so that it has no bounds."""

@@ -39,6 +39,8 @@ class Summary:
     """The time of the report, in UTC."""
     assumes: str | None = None
     """What all results assume about the propensities, if they are not taken as logged."""
+    at_least: float | None = None
+    """The least value that was asked for; None: none was."""
 
     @property
     def notes(self) -> Sequence[str]:
@@ -53,6 +55,7 @@ def summarize(
     evaluations: Sequence[Evaluation],
     health: Health | None = None,
     certificates: Mapping[str, Certificate] | None = None,
+    at_least: float | None = None,
 ) -> Summary:
     """Return the content of a report on these results.
 
@@ -61,6 +64,8 @@ def summarize(
         evaluations: results of `piwo.evaluate` or `piwo.compare`.
         health: the result of `piwo.check`.
         certificates: policy name -> certificate.
+        at_least: the least value that policies are asked for; the page says whether each is
+            certified to have it.
 
     Returns:
         A `Summary`, for `piwo.report.page` and `piwo.report.write`.
@@ -92,4 +97,5 @@ def summarize(
         certificates=dict(certificates or {}),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         assumes=log.assumption,
+        at_least=at_least,
     )
