@@ -57,7 +57,7 @@ def require_run(line, capsys):
     return out
 
 
-@pytest.mark.parametrize("page", ["docs/guide.md", "docs/adaptive.md"])
+@pytest.mark.parametrize("page", ["docs/guide.md", "docs/adaptive.md", "docs/formats.md"])
 def test_pages_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_python(page)

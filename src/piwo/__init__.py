@@ -27,7 +27,7 @@ from piwo.engines import checkpointing, reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators import cross_fit, estimate_propensities
 from piwo.evaluation import Evaluation, Monitor, Selection, compare, evaluate, select
-from piwo.formats import join
+from piwo.formats import from_obp, join, to_obp
 from piwo.health import Health, check
 from piwo.logs import Actions, Features, Log, read
 from piwo.oracles import gains
@@ -88,6 +88,7 @@ __all__ = [
     "evaluate",
     "evaluation",
     "formats",
+    "from_obp",
     "gains",
     "intervals",
     "join",
@@ -102,6 +103,7 @@ __all__ = [
     "scores",
     "select",
     "simulate",
+    "to_obp",
     "using",
 ]
 

@@ -234,3 +234,20 @@ def test_a_log_of_several_batches_is_streamed(
     assert len(calls) > 5
     assert gzip.decompress((tmp_path / "log.vw.gz").read_bytes()).count(b"\n") == 50
     assert columns(read_vw(tmp_path / "log.vw.gz")) == columns(log)
+
+
+def test_vowpal_wabbit_itself_reads_the_lines(tmp_path: Path) -> None:
+    tool = pytest.importorskip("vowpalwabbit", reason="Vowpal Wabbit is not installed")
+    write_vw(shop(), tmp_path / "log.vw")
+    workspace = tool.Workspace("--cb 2 --quiet")
+    found = []
+    for line in (tmp_path / "log.vw").read_text("utf-8").splitlines():
+        example = workspace.parse(line, tool.LabelType.CONTEXTUAL_BANDIT)
+        (label,) = example.get_label(tool.LabelType.CONTEXTUAL_BANDIT).costs
+        found.append((label.action, label.cost, label.probability))
+        workspace.learn(example)
+        workspace.finish_example(example)
+    expected = [(1, -1.5, 0.5), (2, 0.1, 0.3), (1, 0.0, 1e-7)]
+    assert [x[0] for x in found] == [x[0] for x in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one[1:] == pytest.approx(other[1:], rel=1e-6)

@@ -49,6 +49,8 @@ def formats(log: piwo.Log) -> None:
     made = piwo.join("shown.parquet", {}, on="id", window=3.5, several="sum", out="all.csv")
     assert_type(made, piwo.formats.Joined)
     assert_type(made.mean_low, float)
+    assert_type(piwo.from_obp(piwo.to_obp(log), policies={"new": []}, position=0), piwo.Log)
+    assert_type(piwo.formats.from_coba([{}]), piwo.Log)
     piwo.formats.write_vw(log, "log.vw", kind="adf")  # type: ignore[arg-type]
 
 
