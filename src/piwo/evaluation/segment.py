@@ -163,8 +163,8 @@ def segments_note(segments: Sequence[Segment], delta: float) -> Note:
     first = segments[0]
     return Note(
         f"by {first.column!r}: {len(segments)} segments, each at delta {first.delta:.4g}, so that "
-        f"with probability at least {100 * (1 - delta):.6g} % the intervals of the values of all "
-        "segments hold together, and so do those of the improvements (besides what is stated of "
+        f"with probability at least {100 * (1 - delta):.6g} % the bounds on the values of all "
+        "segments hold together, and so do those on the improvements (besides what is stated of "
         "all rows); shares of actions are estimates",
         kind="segments",
     )

@@ -39,11 +39,13 @@ def segment_labels(values: pa.Array, column: str) -> pa.Array:
         kind = values.type
     if pa.types.is_floating(kind):
         numbers = pc.if_else(pc.is_nan(values), pa.scalar(None, kind), values)
-        whole = pc.all(pc.equal(numbers, pc.floor(numbers))).as_py()
-        if whole is False:
+        whole = pc.and_(
+            pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), pa.scalar(2.0**53, kind))
+        )
+        if pc.all(whole).as_py() is False:
             raise DataError(
-                f"column {column!r} holds numbers that are not whole, expected a few values to "
-                "split by; write ranges of it into a column of text"
+                f"column {column!r} holds numbers that are not whole, or too large, expected a few "
+                "values to split by; write ranges of it into a column of text"
             )
         return numbers.cast(pa.int64()).cast(pa.string())
     if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
