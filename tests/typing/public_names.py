@@ -51,6 +51,11 @@ def formats(log: piwo.Log) -> None:
     assert_type(made.mean_low, float)
     assert_type(piwo.from_obp(piwo.to_obp(log), policies={"new": []}, position=0), piwo.Log)
     assert_type(piwo.formats.from_coba([{}]), piwo.Log)
+    assert_type(piwo.formats.read_open_bandit("all.csv", position=1), piwo.Log)
+    assert_type(piwo.formats.read_kuairand(["a.csv"], context="tab", users=None), piwo.Log)
+    assert_type(
+        piwo.formats.read_criteo("a.txt", policies={"x": lambda c: [1.0] * len(c)}), piwo.Log
+    )
     piwo.formats.write_vw(log, "log.vw", kind="adf")  # type: ignore[arg-type]
 
 
