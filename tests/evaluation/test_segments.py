@@ -353,6 +353,8 @@ def test_all_segments_are_right_together_with_probability_1_minus_delta() -> Non
             "part": np.arange(n) % 5,
         }
         found = piwo.evaluate(piwo.read(table), always(), by="part", delta=delta).segments
+        # at so large a delta the ends of an interval may cross, and no bound is given then
+        found = [one for one in found if one.lower is not None]
         wrong += any(not one.lower <= 0.5 <= one.upper for one in found)
         improved += any(one.improvement_lower > 0.0 for one in found)
     # three standard errors of the simulation are tolerated
