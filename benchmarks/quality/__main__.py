@@ -22,6 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark, or print its tables."""
     asked = _parser().parse_args(argv)
     half = "confirm" if asked.confirm else "choose"
+    if asked.comparable:
+        half = f"comparable {half}"
     names = asked.learners or list(LEARNERS)
     if asked.command == "run":
         run_all(_cases(asked, half), names, asked.data, asked.out, asked.jobs)
@@ -64,6 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--confirm", action="store_true", help="the other half: once, when all is settled"
     )
+    parser.add_argument(
+        "--comparable", action="store_true", help="logs of own size, as in an earlier benchmark"
+    )
     parser.add_argument("--full", action="store_true", help="all sizes, up to 1,000,000 rows")
     parser.add_argument("--sizes", type=int, nargs="+", help="only logs of so many rows")
     parser.add_argument("--seeds", type=int, default=1)
@@ -72,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--sets",
         nargs="+",
-        choices=sorted({*HALVES["choose"].sets, *HALVES["confirm"].sets}),
+        choices=sorted({data for one in HALVES.values() for data in one.sets}),
         metavar="NAME",
         help="only these data sets",
     )

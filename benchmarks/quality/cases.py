@@ -32,10 +32,13 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class Half:
-    """Data sets, and the first seed."""
+    """Data sets, the first seed, kinds of rewards, and which rows a log has."""
 
     sets: Mapping[str, Shape]
     first_seed: int
+    rewards: Sequence[str] = REWARDS
+    own_size: bool = False
+    """Whether a log has all rows of the data set to learn from, each once."""
 
 
 _UNLIMITED = 1_000_000
@@ -64,6 +67,30 @@ HALVES = {
         },
         4000,
     ),
+    "comparable choose": Half(
+        {
+            "digits": Shape(1257, 10),
+            "penbased": Shape(7694, 10),
+            "satimage": Shape(4504, 6),
+            "segment": Shape(1617, 7),
+            "clusters-5": Shape(2000, 5),
+        },
+        0,
+        ("sharp", "paper"),
+        own_size=True,
+    ),
+    "comparable confirm": Half(
+        {
+            "cancer": Shape(398, 2),
+            "letter": Shape(10_000, 26),
+            "clusters-4": Shape(10_000, 4),
+            "clusters-15": Shape(10_000, 15),
+            "network-7": Shape(10_000, 7),
+        },
+        5000,
+        ("sharp", "paper"),
+        own_size=True,
+    ),
 }
 
 
@@ -81,6 +108,11 @@ class Case:
     @property
     def actions(self) -> int:
         return HALVES[self.half].sets[self.data].actions
+
+    @property
+    def own_size(self) -> bool:
+        """Whether the log has all rows of the data set to learn from, each once."""
+        return HALVES[self.half].own_size
 
 
 def plan(
@@ -107,10 +139,12 @@ def plan(
     asked = HALVES[half]
     cases = []
     for seed in range(asked.first_seed, asked.first_seed + seeds):
-        for (data, shape), (i, rewards) in product(asked.sets.items(), enumerate(REWARDS)):
+        for (data, shape), (i, rewards) in product(asked.sets.items(), enumerate(asked.rewards)):
             if sets is not None and data not in sets:
                 continue
             sizes = _sizes(shape.rows, full)
+            if asked.own_size:
+                sizes = [shape.rows]
             for j, logger in enumerate(LOGGERS):
                 for size in sizes if full else [sizes[(i + j + seed) % len(sizes)]]:
                     if only is None or size in only:

@@ -105,7 +105,7 @@ def tables(lines: Sequence[Line], names: Sequence[str]) -> str:
         ("logger", LOGGERS),
         ("rewards", REWARDS),
         ("how", WAYS),
-        ("data", [data for half in HALVES.values() for data in half.sets]),
+        ("data", list(dict.fromkeys(data for half in HALVES.values() for data in half.sets))),
     ):
         present = {line.get(what) for line in lines}
         kinds = [kind for kind in order if kind in present]

@@ -97,8 +97,7 @@ def missing(data: str, folder: Path) -> str | None:
 
 def world(case: Case, folder: Path) -> World:
     """Return the log of a case."""
-    labeled = _half(case.data, folder, case.seed, case.size, fresh=False)
-    fresh = _half(case.data, folder, case.seed, case.size, fresh=True)
+    labeled, fresh = _halves(case.data, folder, case.seed, *_rows(case))
     k = case.actions
     rewards = _rewards(case.rewards, k, case.seed)
     # the seed of a log depends on the case alone
@@ -112,7 +111,10 @@ def world(case: Case, folder: Path) -> World:
         actions=range(k),
     )
     logger = _logger(case, bandit)
-    drawn = rng.integers(0, len(labeled.y), case.size)
+    if case.own_size:
+        drawn = rng.permutation(case.size)
+    else:
+        drawn = rng.integers(0, len(labeled.y), case.size)
     x, y = labeled.x[drawn], labeled.y[drawn]
     made = logger.act(x, rng, n=case.size)
     action = np.asarray(made.actions, np.intp)
@@ -193,7 +195,7 @@ def _uneven_noise(mean: Floats, action: Codes, rng: np.random.Generator) -> Floa
 def _skyline(case: Case, folder: Path, rewards: Rewards, fresh: Labeled) -> float:
     """Return the value of the best policy from chances of the classes, of which each is a fit."""
     best = -np.inf
-    for chances in _fitted(case.data, folder, case.seed, _synthetic_rows(case.data, case.size)):
+    for chances in _fitted(case.data, folder, case.seed, *_rows(case)):
         # argmax over a of sum_c P(c|x) M[a, c]
         played = (chances @ rewards.mean.T).argmax(axis=1)
         best = max(best, float(rewards.mean[played, fresh.y].mean()))
@@ -201,12 +203,12 @@ def _skyline(case: Case, folder: Path, rewards: Rewards, fresh: Labeled) -> floa
 
 
 @lru_cache(maxsize=2)
-def _fitted(data: str, folder: Path, seed: int, rows: int) -> tuple[Floats, ...]:
+def _fitted(data: str, folder: Path, seed: int, rows: int, first: int) -> tuple[Floats, ...]:
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.preprocessing import StandardScaler
 
-    learned, fresh = _halves(data, folder, seed, rows)
+    learned, fresh = _halves(data, folder, seed, rows, first)
     x, y = learned.x[:FULL_INFORMATION], learned.y[:FULL_INFORMATION]
     scaler = StandardScaler().fit(x)
     x, new = scaler.transform(x), scaler.transform(fresh.x)
@@ -228,24 +230,25 @@ FULL_INFORMATION = 10_000
 # --- data sets
 
 
-def _half(data: str, folder: Path, seed: int, size: int, *, fresh: bool) -> Labeled:
-    return _halves(data, folder, seed, _synthetic_rows(data, size))[int(fresh)]
+def _rows(case: Case) -> tuple[int, int]:
+    """Return how many rows a synthetic data set has, 0 for others, and how many are to learn from.
 
-
-def _synthetic_rows(data: str, size: int) -> int:
-    """Return how many rows a synthetic data set needs for a log; 0 for other data sets."""
-    if not data.startswith(("clusters-", "network-")):
-        return 0
-    return max(ROWS, 2 * size)
+    The latter is 0 if this is half of them.
+    """
+    synthetic = case.data.startswith(("clusters-", "network-"))
+    if case.own_size:
+        return (case.size + FRESH) * synthetic, case.size
+    return max(ROWS, 2 * case.size) * synthetic, 0
 
 
 @lru_cache(maxsize=2)
-def _halves(data: str, folder: Path, seed: int, rows: int) -> tuple[Labeled, Labeled]:
+def _halves(data: str, folder: Path, seed: int, rows: int, first: int) -> tuple[Labeled, Labeled]:
     """Return the rows to learn from, and those that value the policies."""
     x, y = _labeled(data, folder, rows)
     order = np.random.default_rng([2, seed]).permutation(len(y))
-    first, second = order[: len(y) // 2], order[len(y) // 2 :][:FRESH]
-    return Labeled(x[first], y[first]), Labeled(x[second], y[second])
+    first = first or len(y) // 2
+    learned, fresh = order[:first], order[first:][:FRESH]
+    return Labeled(x[learned], y[learned]), Labeled(x[fresh], y[fresh])
 
 
 @lru_cache(maxsize=2)

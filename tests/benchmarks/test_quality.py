@@ -38,8 +38,10 @@ def line(value, *, learner="one", logged=0.1, skyline=0.2, **changed):
 # --- the plan
 
 
-def test_the_halves_share_neither_data_sets_nor_seeds():
-    choose, confirm = (plan(half, seeds=20, full=True) for half in HALVES)
+@pytest.mark.parametrize("kind", ["", "comparable "])
+def test_the_halves_share_neither_data_sets_nor_seeds(kind):
+    halves = (f"{kind}choose", f"{kind}confirm")
+    choose, confirm = (plan(half, seeds=20, full=True) for half in halves)
     for what in ("data", "seed"):
         assert not {getattr(x, what) for x in choose} & {getattr(x, what) for x in confirm}
 
@@ -59,11 +61,21 @@ def test_all_sizes_are_run_on_request_where_the_data_suffice():
 
 @pytest.mark.parametrize("data", ["digits", "cancer"])
 def test_data_sets_have_the_shape_that_is_declared(data):
-    (shape,) = [half.sets[data] for half in HALVES.values() if data in half.sets]
-    (half,) = [name for name, half in HALVES.items() if data in half.sets]
+    half = next(name for name, half in HALVES.items() if data in half.sets)
+    shape = HALVES[half].sets[data]
     found = world(Case(half, data, "sharp", "uniform", 300, 0), NOWHERE)
     assert found.fresh_rewards.shape[1] == found.actions == shape.actions
     assert len(found.fresh) in {shape.rows, shape.rows + 1, 5000}
+
+
+@pytest.mark.parametrize(("half", "data"), [("choose", "digits"), ("confirm", "cancer")])
+def test_comparable_logs_have_each_row_to_learn_from_once(half, data):
+    (case, *_) = plan(f"comparable {half}", [data])
+    found = world(case, NOWHERE)
+    rows = len(found.log) + len(found.fresh)
+    assert len(found.log) == HALVES[case.half].sets[data].rows == int(0.7 * rows)
+    assert len(np.unique(found.x, axis=0)) == len(found.log)
+    assert {one.rewards for one in plan(case.half)} == {"sharp", "paper"}
 
 
 def test_data_sets_that_are_not_there_are_left_out():
