@@ -1,6 +1,7 @@
 """The guarded vote: the policy for logs on which nothing is certified."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,7 +122,27 @@ def test_few_rewards_are_no_sign():
     ],
 )
 def test_when_a_vote_may_run(t, rewards, agreed, elsewhere, sure, improves):
-    assert Signs(t, rewards, agreed, elsewhere, sure).improves is improves
+    assert Signs(t, rewards, agreed, elsewhere, sure, 0.0, 0.0).improves is improves
+
+
+@pytest.mark.parametrize(
+    ("changed", "runs"),
+    [
+        ({}, True),
+        ({"t": (9.0, 9.0, 2.9)}, False),
+        ({"rewards": 19.0}, False),
+        ({"agreed": 9.0}, False),
+        # a right action may pay half of the time: the vote assumes more than was seen
+        ({"together": 0.84}, False),
+        # the logger earns nearly as much where the vote would act otherwise
+        ({"apart": 0.82}, False),
+    ],
+)
+def test_the_bold_vote_runs_where_a_right_action_nearly_always_pays(changed, runs):
+    """With a logger that hardly explores, of which no other sign can be seen."""
+    made = Signs((-8.0, -4.0, 3.1), 20.0, 10.0, 0.4, 0.99, 0.9, 0.7)
+    assert not made.improves
+    assert replace(made, **changed).right_pays is runs
 
 
 def test_signs_by_hand():
@@ -138,6 +159,7 @@ def test_signs_by_hand():
     # (sum R)^2 / sum R^2
     assert (made.rewards, made.agreed) == pytest.approx((1.5**2 / 1.25, 1.0))
     assert (made.elsewhere, made.sure) == pytest.approx((1 / 3, 0.5))
+    assert (made.together, made.apart) == pytest.approx((0.5, 0.25))
     # where the logger takes one action alone, a policy with the same actions gains nothing
     sure = piwo.Log.from_arrays(
         context=[[0.0]] * 4, action=[0] * 4, reward=[1, 1, 0, 0], propensity=[1.0] * 4

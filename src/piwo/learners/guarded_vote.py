@@ -75,6 +75,9 @@ _HIDDEN_PRICE, _HIDDEN = 2.0, 0.15
 """What t_.5 must be more, times h, and the largest h at which t_.7 and t_1 count. h is the share of
 the reward where a vote would act otherwise, times the mean propensity: what the vote would earn
 there is assumed, not seen."""
+_SURELY_PAYS, _CONTRAST, _LEAST_SURE = 0.85, 0.1, 3.0
+"""If a right action nearly always pays: the least reward where the bold vote and the logger agree,
+how much less the other rows must earn, both as shares of the reward range, and the least t_1."""
 _LOSS = 0.005
 """Share of the mean reward that an imitation may lose."""
 _LOSS_ERRORS = 2.0
@@ -109,6 +112,12 @@ class GuardedVote(Learner):
     have at least 20 rewards, and those on which the vote agrees with the logger 10, except in this
     last case; R counts as (sum R)^2 / sum R^2 rewards. Of two votes that may run, the one with the
     higher t_.5 does.
+
+    If none of them may, the bold vote still runs where a right action nearly always pays, which is
+    what it assumes: the mean reward of rows on which it agrees with the logger is above .85 (0 and
+    1 are the ends of the reward range), other rows earn less by more than .1, and t_1 > 3, with the
+    same numbers of rewards. Then the logger is mostly wrong where it earns less, and h matters
+    little.
 
     Otherwise nothing shows that a vote improves on the logger, and the logger stays. Its imitation,
     a softmax of linear scores fitted to the propensities of the logged actions, is the policy if it
@@ -184,6 +193,8 @@ class GuardedVote(Learner):
             found[name] = Signs.of(learned[name], [test for _, test in folds])
         self.signs_ = {name: one.t[0] for name, one in found.items()}
         may_run = [name for name, one in found.items() if one.improves]
+        if not may_run and found["bold"].right_pays:
+            may_run = ["bold"]
         if may_run:
             # bold if both are equal
             self.chosen_ = max(may_run, key=lambda name: self.signs_[name])
@@ -282,7 +293,7 @@ class Signs:
     ...     context=[[0.0]] * 4, action=[0, 1] * 2, reward=[1, 0] * 2, propensity=[0.5] * 4
     ... )
     >>> Signs.of([piwo.policies.Constant(0, log.actions)], [log])  # doctest: +ELLIPSIS
-    Signs(t=(0.32..., 0.51..., 0.86...), rewards=2.0, agreed=2.0, elsewhere=0.0, sure=0.5)
+    Signs(t=(0.32..., 0.51..., 0.86...), rewards=2.0, agreed=2.0, ..., together=1.0, apart=0.0)
     """
 
     t: tuple[float, ...]
@@ -295,6 +306,10 @@ class Signs:
     """The share of the reward on the other rows."""
     sure: float
     """The mean propensity of the logged actions."""
+    together: float
+    """The mean reward of rows on which vote and logger agree, in [0, 1]."""
+    apart: float
+    """Likewise, of the other rows."""
 
     @classmethod
     def of(cls, policies: Sequence[Policy], tests: Sequence[Log]) -> Signs:
@@ -309,15 +324,16 @@ class Signs:
             for batch in test.each_batch(context=True):
                 agrees = policy.logged(batch)
                 seen.append((batch, agrees, over_propensity(agrees, batch)))
-        # sums of s, s R, s R^2, those of R and R^2 of rows that agree, and of s mu
-        sums = np.zeros(6)
+        # sums of s, s R, s R^2, the same three of rows that agree, and of s mu
+        sums = np.zeros(7)
         for batch, agrees, _ in seen:
             r = batch.reward
-            terms = [np.ones(len(r)), r, r * r, agrees * r, agrees * r * r, batch.propensity]
+            powers = [np.ones(len(r)), r, r * r]
+            terms = [*powers, *(agrees * term for term in powers), batch.propensity]
             sums += [batch.sampled(term).sum() for term in terms]
-        count, total, square, agreed, agreed_square, sure = sums.tolist()
+        count, total, square, alike, agreed, agreed_square, sure = sums.tolist()
         if total == 0.0:
-            return cls((-math.inf,) * len(_HOPES), 0.0, 0.0, 1.0, 1.0)
+            return cls((-math.inf,) * len(_HOPES), 0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
         mean = total / count
         highest = max(float(batch.reward.max()) for batch, *_ in seen if len(batch))
         found = []
@@ -334,6 +350,8 @@ class Signs:
             agreed * agreed / max(agreed_square, 1e-300),
             1.0 - agreed / total,
             sure / count,
+            agreed / max(alike, 1e-300),
+            (total - agreed) / max(count - alike, 1e-300),
         )
 
     @property
@@ -350,6 +368,17 @@ class Signs:
             others = zip(self.t[1:], _HOPES[1:], strict=True)
             seen = seen or any(t > least for t, (_, least) in others)
         return seen and self.agreed >= _REWARDS_AGREED
+
+    @property
+    def right_pays(self) -> bool:
+        """Whether a right action nearly always pays, and the logger is mostly wrong elsewhere."""
+        return (
+            self.rewards >= _REWARDS
+            and self.agreed >= _REWARDS_AGREED
+            and self.together > _SURELY_PAYS
+            and self.together - self.apart > _CONTRAST
+            and self.t[-1] > _LEAST_SURE
+        )
 
 
 def _t(terms: Floats, count: float) -> float:
