@@ -55,6 +55,16 @@ def test_a_step_by_hand():
     assert policy.nodes[1:, 2].tolist() == [1, 1]
 
 
+def test_leaves_are_bounded_where_an_action_has_hardly_any_chance():
+    # the share of action 1 is 1/100: sum g / sum h would be -100 where it is right, and is -4
+    X, A = np.repeat([0.0, 1.0], [99, 1])[:, None], np.repeat([0, 1], [99, 1])
+    log = piwo.Log.from_arrays(
+        context=X, action=A, reward=np.ones(100), propensity=np.full(100, 0.5)
+    )
+    policy = piwo.oracles.Boosting(steps=1, leaves=2, rate=0.5, least=1).solve(log, piwo.IW())
+    assert policy.nodes[1:, 3] == pytest.approx([-0.5 * 1 / 0.99, 0.5 * 4.0])
+
+
 def test_it_is_saved_and_leaves_out_unknown_actions(tmp_path):
     log, X, _ = make_log()
     log = piwo.Log.from_arrays(

@@ -44,7 +44,8 @@ class Boosting(Oracle):
 
     Formula: min over F of sum_t G[t, A_t] (-log softmax_A_t F(X_t)); at each step a tree for each
     action a with leaf values -rate sum g / sum h, g = G (p_a - 1{A = a}), h = G p_a (1 - p_a);
-    pi(x) = argmax_a F_a(x).
+    pi(x) = argmax_a F_a(x). sum g / sum h is kept between -4 and 4, as in LogitBoost: without
+    bounds a single leaf of an action that has hardly any chance could outvote all other trees.
     Source: Friedman 2001 (Annals of Statistics 29); oracle: arXiv 2309.15771, Section 4.
 
     Args:

@@ -15,6 +15,9 @@ __all__ = ["grow_classes", "grow_rewards", "scale_chances"]
 
 _LEAST_CURVATURE = 1e-3
 _LEAST_CHANCE = 1e-30
+_LARGEST_STEP = 4.0
+"""Of G/H: where an action has hardly any chance, H is almost 0. Source: the bounds of LogitBoost,
+Friedman, Hastie, Tibshirani 2000 (Annals of Statistics 28)."""
 
 
 @njit(nogil=True, cache=True)
@@ -81,6 +84,12 @@ def _partition(codes: Any, rows: Any, column: int, bin_: int, spare: Any) -> int
     return left
 
 
+@njit(nogil=True, cache=True)
+def _leaf(rate: float, g: float, h: float) -> float:
+    """Return the value of a leaf, -rate G/H, with G/H between -4 and 4."""
+    return -rate * min(max(g / (h + 1e-15), -_LARGEST_STEP), _LARGEST_STEP)
+
+
 # one loop over the leaves: parts of it would pass a dozen arrays to each other
 @njit(nogil=True, cache=True)
 def _grow(  # noqa: C901
@@ -101,7 +110,7 @@ def _grow(  # noqa: C901
 
     codes (m, d); rows: numbers of the rows to grow from, reordered by leaf; g, h (m,); sums
     (leaves, d, B, 3): room; nodes (2 leaves, 4), written: column (-1: a leaf), bin, left child, the
-    value -rate G/H; ends (2 leaves, 2), written: the first row of each node and one past the last.
+    value -rate G/H, see `_leaf`; ends (2 leaves, 2), written: the first row of each node and one past the last.
     """
     splits = np.zeros((2 * leaves, 5))
     gains, slots = np.zeros(2 * leaves), np.zeros(2 * leaves, np.int64)
@@ -110,7 +119,7 @@ def _grow(  # noqa: C901
         total_g += g[i]
         total_h += h[i]
     nodes[0] = -1.0
-    nodes[0, 3] = -rate * total_g / (total_h + 1e-15)
+    nodes[0, 3] = _leaf(rate, total_g, total_h)
     ends[0, 0], ends[0, 1] = 0, len(rows)
     count, open_leaves = 1, 1
     if len(rows) >= 2 * least:
@@ -137,8 +146,8 @@ def _grow(  # noqa: C901
             all_h += h[i]
         left_g, left_h = splits[p, 2], splits[p, 3]
         nodes[left], nodes[right] = -1.0, -1.0
-        nodes[left, 3] = -rate * left_g / (left_h + 1e-15)
-        nodes[right, 3] = -rate * (all_g - left_g) / (all_h - left_h + 1e-15)
+        nodes[left, 3] = _leaf(rate, left_g, left_h)
+        nodes[right, 3] = _leaf(rate, all_g - left_g, all_h - left_h)
         count += 2
         open_leaves += 1
         if open_leaves == leaves:
