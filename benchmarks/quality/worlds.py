@@ -34,6 +34,7 @@ TEMPERATURES = {
     "reversed": -5.0,
 }
 _BUNDLED = ("digits", "cancer")
+_SYNTHETIC = ("blobs-", "clusters-", "network-")
 _FILES = {"letter": "letter.parquet", "bng-letter": "bng_letter_1m.parquet"}
 
 
@@ -87,7 +88,7 @@ class World:
 
 def missing(data: str, folder: Path) -> str | None:
     """Return why a data set cannot be used, or None."""
-    if data in _BUNDLED or data.startswith(("clusters-", "network-")):
+    if data in _BUNDLED or data.startswith(_SYNTHETIC):
         return None
     path = folder / _file(data)
     if path.exists():
@@ -235,7 +236,7 @@ def _rows(case: Case) -> tuple[int, int]:
 
     The latter is 0 if this is half of them.
     """
-    synthetic = case.data.startswith(("clusters-", "network-"))
+    synthetic = case.data.startswith(_SYNTHETIC)
     if case.own_size:
         return (case.size + FRESH) * synthetic, case.size
     return max(ROWS, 2 * case.size) * synthetic, 0
@@ -253,6 +254,8 @@ def _halves(data: str, folder: Path, seed: int, rows: int, first: int) -> tuple[
 
 @lru_cache(maxsize=2)
 def _labeled(data: str, folder: Path, rows: int) -> Labeled:
+    if data.startswith("blobs-"):
+        return _blobs(int(data.removeprefix("blobs-")), rows)
     if data.startswith("clusters-"):
         return _clusters(int(data.removeprefix("clusters-")), rows)
     if data.startswith("network-"):
@@ -275,6 +278,14 @@ def _labeled(data: str, folder: Path, rows: int) -> Labeled:
 
 def _file(data: str) -> str:
     return _FILES.get(data, f"sup_{data}.parquet")
+
+
+def _blobs(k: int, rows: int) -> Labeled:
+    """One Gaussian cluster a class in 5 of 10 columns: linear scores suffice; 5 % wrong labels."""
+    rng = np.random.default_rng([5, k])
+    centers, y = 2.0 * rng.normal(size=(k, 5)), rng.integers(0, k, rows)
+    useful = centers[y] + rng.normal(size=(rows, 5))
+    return Labeled(np.hstack([useful, rng.normal(size=(rows, 5))]), _flipped(y, k, rng))
 
 
 def _clusters(k: int, rows: int) -> Labeled:
