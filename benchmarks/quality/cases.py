@@ -65,7 +65,7 @@ HALVES = {
             "clusters-8": Shape(_UNLIMITED, 8),
             "clusters-26": Shape(_UNLIMITED, 26),
         },
-        4000,
+        5000,
     ),
     "comparable choose": Half(
         {
