@@ -110,7 +110,7 @@ def _grow(  # noqa: C901
 
     codes (m, d); rows: numbers of the rows to grow from, reordered by leaf; g, h (m,); sums
     (leaves, d, B, 3): room; nodes (2 leaves, 4), written: column (-1: a leaf), bin, left child, the
-    value -rate G/H, see `_leaf`; ends (2 leaves, 2), written: the first row of each node and one past the last.
+    value of `_leaf`; ends (2 leaves, 2), written: the first row of each node and one past the last.
     """
     splits = np.zeros((2 * leaves, 5))
     gains, slots = np.zeros(2 * leaves), np.zeros(2 * leaves, np.int64)
