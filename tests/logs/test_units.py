@@ -107,8 +107,8 @@ def test_one_row_a_unit_is_no_unit() -> None:
     by_unit = read(rows, **options, actions=actions)
     for policy in (Constant("y", actions), Uniform(actions), Logging(actions)):
         for interval in ("mixture", "mixture-cv", "ix", "gamma-exponential", "normal"):
-            one = piwo.evaluate(plain, policy, interval=interval, gamma=0.1).to_dict()
-            two = piwo.evaluate(by_unit, policy, interval=interval, gamma=0.1).to_dict()
+            one = piwo.evaluate(plain, policy, interval=interval).to_dict()
+            two = piwo.evaluate(by_unit, policy, interval=interval).to_dict()
             for name in ("value", "standard_error", "lower", "upper", "ess", "improvement_lower"):
                 if one[name] is None:
                     assert two[name] is None

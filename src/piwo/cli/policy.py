@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -129,6 +129,17 @@ def act(
             "(1 - E) pi + E/K. The propensities are those of this mixture."
         ),
     ] = 0.0,
+    eligible: Annotated[
+        str | None,
+        Parameter(
+            help="Column with lists of the actions that may be chosen in each row. Nothing else is "
+            "chosen, also not by exploring. [default: every action of the policy]"
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        Parameter(help="Columns to write before the decisions, such as an id (repeated)."),
+    ] = None,
     seed: Annotated[
         int | None,
         Parameter(help="Seed of the draws. [default: random]", converter=whole),
@@ -155,68 +166,85 @@ def act(
     features = None
     if policy.needs_context:
         features = policy.features
-    table = read_contexts(contexts, features)
+    table = read_contexts(contexts, features, eligible, keep or ())
     rows = table.num_rows
     X = None
     if policy.needs_context:
         X = table
-    chosen = policy.act(X, seed, n=rows)
-    labels, propensities = chosen.actions.tolist(), chosen.propensities.tolist()
+    chosen = policy.act(X, seed, n=rows, eligible=table[eligible] if eligible else None)
+    decided = {name: table[name].to_pylist() for name in keep or ()}
+    decided |= {
+        "action": chosen.actions.tolist(),
+        "propensity": chosen.propensities.tolist(),
+    }
     json_lines = format == "jsonl"
     if format is None and out is not None:
         json_lines = out.suffix.lower() in {".jsonl", ".ndjson", ".json"}
     if json_lines:
-        text = _jsonl(labels, propensities)
+        text = _jsonl(decided)
     else:
-        text = _csv(labels, propensities)
+        text = _csv(decided)
     document: dict[str, Any] = {"policy": file, "rows": rows}
     if out is not None:
         write_file(out, text.encode())
         document["out"] = str(out)
         return Answer(f"wrote {rows} decisions to {visible(out)}", document)
     if output.json:
-        document["decisions"] = _records(labels, propensities)
+        document["decisions"] = _records(decided)
     # `print` ends the last line.
     return Answer(text.removesuffix("\n"), document)
 
 
-def _csv(labels: list[Any], propensities: list[float]) -> str:
+def _csv(decided: Mapping[str, list[Any]]) -> str:
     page = io.StringIO()
     writer = csv.writer(page, lineterminator="\n")
-    writer.writerow(["action", "propensity"])
-    writer.writerows(zip(labels, propensities, strict=True))
+    writer.writerow(decided)
+    writer.writerows(zip(*decided.values(), strict=True))
     return page.getvalue()
 
 
-def _jsonl(labels: list[Any], propensities: list[float]) -> str:
+def _jsonl(decided: Mapping[str, list[Any]]) -> str:
     lines = []
-    for record in _records(labels, propensities):
-        lines.append(json.dumps(record, ensure_ascii=False) + "\n")
+    for record in _records(decided):
+        # Times and other kept values are written as text.
+        lines.append(json.dumps(record, ensure_ascii=False, default=str) + "\n")
     return "".join(lines)
 
 
-def _records(labels: list[Any], propensities: list[float]) -> list[dict[str, Any]]:
-    pairs = zip(labels, propensities, strict=True)
-    return [{"action": action, "propensity": p} for action, p in pairs]
+def _records(decided: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(decided, row, strict=True)) for row in zip(*decided.values(), strict=True)]
 
 
-def read_contexts(text: str, features: Features | None) -> pa.Table:
+def read_contexts(
+    text: str, features: Features | None, eligible: str | None = None, keep: Sequence[str] = ()
+) -> pa.Table:
     """Read the context columns of a policy from a file, a glob or a query.
 
     Args:
         text: the argument of the command.
         features: the features of the policy; None: only the number of rows is needed.
+        eligible: the column with lists of the actions that may be chosen.
+        keep: columns to read besides.
 
     Raises:
         FileError: if there is no such file.
         DataError: if columns are missing (similar names are shown), or there are no rows.
     """
-    source = _source(text, features)
+    for name in ("action", "propensity"):
+        if name in keep:
+            raise UsageError(
+                f"--keep got {name!r}, which is the name of a column of the decisions; rename it"
+            )
+    source = _source(text, features, eligible)
     available = source.schema.names
     # Any column shows the number of rows.
     wanted = available[:1]
     if features is not None:
         wanted = list(match_names(features.columns, available, "policy's context"))
+    wanted += match_names(keep, available, "columns to keep")
+    if eligible is not None:
+        wanted += match_names([eligible], available, "eligible actions")
+    wanted = list(dict.fromkeys(wanted))
     records: list[pa.RecordBatch] = []
     for fragment in source.fragments(wanted):
         records += fragment.records()
@@ -225,7 +253,7 @@ def read_contexts(text: str, features: Features | None) -> pa.Table:
     return pa.Table.from_batches(records)
 
 
-def _source(text: str, features: Features | None) -> Source:
+def _source(text: str, features: Features | None, eligible: str | None) -> Source:
     types: Mapping[str, ColumnType] = {}
     if features is not None:
         types = features.types
@@ -234,4 +262,4 @@ def _source(text: str, features: Features | None) -> Source:
     except FileError:
         # A query; for other text, this raises the same error.
         return source_of(text, Columns())
-    return contexts_of(paths, types)
+    return contexts_of(paths, types, eligible)

@@ -69,7 +69,8 @@ def unsupported_masses(
             masses[name] = known[name]
         elif policy.gives_full_distribution and len(unlogged):
             masses[name] = None
-            if policy.needs_context or policy.rows is not None:
+            changing = log.columns.eligible is not None
+            if changing or policy.needs_context or policy.rows is not None:
                 by_row[name] = policy
             else:
                 masses[name] = float(policy.probability(None, unlogged).sum())

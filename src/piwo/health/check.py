@@ -269,7 +269,7 @@ def _measured(
         reward_range=log.reward_range,
         cost=log.columns.cost,
         propensity_min=spread.top.rows[0][3],
-        propensity_median=_median(spread, len(log.actions)),
+        propensity_median=_median(spread, float(table.eligible.sum()) / sums.logged),
         mean_weight=sums.w / sums.total,
         mean_weight_z=z,
         max_weight=sums.max_weight,
@@ -281,7 +281,7 @@ def _measured(
         thinned=thinned,
         logged_once=once,
         delta=delta,
-        by_action=tuple(_action_rows(log, table, p_values, shown, sums.logged)),
+        by_action=tuple(_action_rows(log, table, p_values, shown)),
         actions_left_out=len(log.actions) - len(shown),
         heaviest=heaviest,
         histogram=tuple(_weight_bins(histogram)),
@@ -300,6 +300,7 @@ def _detectable(table: ActionState, uniform: MomentState, delta: float) -> float
     spreads = [(_spread(uniform.w, uniform.w2, n), math.log(2.0 * len(BETS) / delta))]
     price = math.log(2.0 * actions * len(_BETS) / delta)
     for total, squares in zip(table.inverse.tolist(), table.inverse2.tolist(), strict=True):
+        # Where only some actions are eligible, this spread counts the other rows as 0.
         spreads.append((_spread(total, squares, n), price))
     found: list[float] = []
     for spread, nats in spreads:
@@ -343,9 +344,11 @@ def _most_evident(p_values: Floats, count: Floats) -> npt.NDArray[np.intp]:
 
 
 def _action_rows(
-    log: Log, table: ActionState, p_values: Floats, shown: npt.NDArray[np.intp], n: int
+    log: Log, table: ActionState, p_values: Floats, shown: npt.NDArray[np.intp]
 ) -> Iterator[ActionRow]:
     for code in shown.tolist():
+        # The rows in which the action could be taken.
+        n = max(1, round(float(table.eligible[code])))
         count, inverse2 = float(table.count[code]), float(table.inverse2[code])
         mean, p = float(table.inverse[code]) / n, float(p_values[code])
         made = ActionRow(
@@ -375,8 +378,13 @@ def _action_rows(
         yield made
 
 
-def _median(spread: HistogramState, actions: int) -> float:
-    """Return the median propensity within a factor of two, from the weights 1 / (K mu)."""
+def _median(spread: HistogramState, actions: float) -> float:
+    """Return the median propensity within a factor of two, from the weights 1 / (K mu).
+
+    Args:
+        spread: of the weights of the uniform policy.
+        actions: K, or how many actions are eligible on average.
+    """
     middle = int(np.searchsorted(np.cumsum(spread.count), spread.count.sum() / 2.0))
     typical = float(spread.weight[middle] / spread.count[middle])
     # A weight of 0 or infinity is that of a propensity beyond float64.

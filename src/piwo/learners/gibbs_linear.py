@@ -161,6 +161,7 @@ class GibbsLinear(SplitLearner):
     def _check(self, log: Log, score: Score) -> None:
         check_log(log)
         log.require_one_machine("GibbsLinear")
+        log.require_fixed_actions("GibbsLinear")
         check_linear_posterior(score, log)
         if isinstance(score.asked, tuple):
             raise UsageError(

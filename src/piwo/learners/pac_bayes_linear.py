@@ -186,6 +186,7 @@ class PACBayesLinear(SplitLearner):
     def _check(self, log: Log, score: Score) -> None:
         check_log(log)
         log.require_one_machine("PACBayesLinear")
+        log.require_fixed_actions("PACBayesLinear")
         check_linear_posterior(score, log)
         if self.policy not in ("softmax", "greedy"):
             raise UsageError(

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from piwo.logs.eligible import Eligible
+
 __all__ = ["Batch", "Floats", "unit_slices"]
 
 Floats = npt.NDArray[np.float64]
@@ -39,6 +41,8 @@ class Batch:
     """(n,) log mu(A_t | X_t), for propensities that underflow."""
     propensities: Floats | None = None
     """(n, K) mu(a | X_t), the full vector."""
+    eligible: Eligible | None = None
+    """The actions that could be taken in each row; None: all."""
     log_propensities: Floats | None = None
     """(n, K) log mu(a | X_t), if the behavior policy gives logarithms."""
     context: Floats | None = None
@@ -149,6 +153,8 @@ class Batch:
             # The action codes are empty if they were not asked for.
             if len(value) or not len(self):
                 kept[item.name] = value[keep]
+        if self.eligible is not None:
+            kept["eligible"] = self.eligible.take(keep)
         policies: dict[str, Floats] = {}
         for name, column in self.policies.items():
             policies[name] = column[keep]

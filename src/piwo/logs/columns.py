@@ -179,6 +179,15 @@ class Roles(UnloggedRoles, total=False):
             common=True,
         ),
     ]
+    eligible: Annotated[
+        str | None,
+        Role(
+            "lists of the actions that could be taken, if they change from row to row",
+            detail="column of lists of labels; absent: all actions in every row",
+            label="eligible actions",
+            holds="labels",
+        ),
+    ]
     weight: Annotated[
         str | None,
         Role(
@@ -202,6 +211,7 @@ class Arrays(TypedDict, total=False):
         Any,
         "(n, K) mu(a | X_t), columns in the order of `actions`; a data frame is matched by name",
     ]
+    eligible: Annotated[Any, "n lists of the actions that could be taken"]
     weight: Annotated[Any, "(n,) sampling weights"]
     unit: Annotated[Any, "(n,) units (users, sessions) whose rows depend on each other"]
     time: Annotated[Any, "(n,) times of the decisions"]
@@ -347,6 +357,7 @@ class Columns:
     propensity: str | None = "propensity"
     log_propensity: str | None = None
     propensities: str | None = None
+    eligible: str | None = None
     context: tuple[str, ...] = ()
     weight: str | None = None
     policies: tuple[str, ...] = ()
@@ -480,6 +491,8 @@ class Columns:
         roles = {"action": self.action, **self.numbers()}
         if self.propensities is not None:
             roles[_label("propensities")] = self.propensities
+        if self.eligible is not None:
+            roles[_label("eligible")] = self.eligible
         for role, name in roles.items():
             match_names([name], available, role)
         event = "the number of an event"
@@ -612,8 +625,7 @@ class Columns:
     def used(self) -> tuple[str, ...]:
         """Return every column that is read, each once."""
         names = [*self.scalars(), *self.context]
-        if self.propensities is not None:
-            names.append(self.propensities)
+        names += [x for x in (self.propensities, self.eligible) if x is not None]
         return tuple(dict.fromkeys(names))
 
     def wanted(
@@ -635,6 +647,8 @@ class Columns:
         ('action', 'reward', 'propensity', 'hour', 'event')
         """
         names = [self.action, *self.numbers().values(), *self.policies, *context]
+        if self.eligible is not None:
+            names.append(self.eligible)
         # Without a propensity column, mu(A_t | X_t) is taken from the vectors.
         vectors = propensities or self.propensity is None
         if self.propensities is not None and vectors:

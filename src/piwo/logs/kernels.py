@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["murmur3"]
+__all__ = ["find_doubled", "find_places", "murmur3"]
 
 _MASK = np.uint64(0xFFFFFFFF)
 
@@ -49,3 +49,27 @@ def murmur3(data: Any, offsets: Any, out: Any) -> None:
         h = ((h ^ (h >> np.uint64(13))) * np.uint64(0xC2B2AE35)) & _MASK
         h ^= h >> np.uint64(16)
         out[i] = np.int32(np.uint32(h))
+
+
+@njit(nogil=True, cache=True)
+def find_doubled(starts: Any, codes: Any, last: Any, doubled: Any) -> None:
+    """Mark rows that list an action twice, doubled (n,); codes are at least 0.
+
+    last (K,): scratch, the last row that listed each action, -1 at the beginning.
+    """
+    for row in range(len(starts) - 1):
+        for pair in range(starts[row], starts[row + 1]):
+            if last[codes[pair]] == row:
+                doubled[row] = True
+            last[codes[pair]] = row
+
+
+@njit(nogil=True, cache=True)
+def find_places(starts: Any, codes: Any, wanted: Any, places: Any) -> None:
+    """Write the pair of each row whose action is wanted (n,), places (n,); -1: none."""
+    for row in range(len(starts) - 1):
+        places[row] = np.int64(-1)
+        for pair in range(starts[row], starts[row + 1]):
+            if codes[pair] == wanted[row]:
+                places[row] = pair
+                break

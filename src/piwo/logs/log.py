@@ -19,7 +19,13 @@ from piwo.logs.columns import ARRAYS, Arrays, Columns, documents_roles, refuse_u
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
-from piwo.logs.options import Logger, ReadOptions, check_logger, check_reward_range
+from piwo.logs.options import (
+    Logger,
+    ReadOptions,
+    check_logger,
+    check_reward_range,
+    check_roles,
+)
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.provable import approximate, caveats_of_rows, unprovable
 from piwo.logs.reader import (
@@ -139,17 +145,7 @@ class Log:
     ) -> Log:
         """Return a log over a source; see `piwo.read` for the options."""
         columns = columns.resolve(source.schema.names)
-        if not columns.states_propensities and options.get("behavior") is None:
-            raise UsageError(
-                "a log needs a propensity column, a log-propensity column, "
-                f"propensity vectors, or {argument('behavior')}"
-            )
-        if options.get("normalize") and columns.propensities is None:
-            raise UsageError(
-                f"{argument('normalize', value=True)} divides each row of "
-                "propensities by its sum, and there are none; name their column "
-                f"({argument('propensities')}), or leave {argument('normalize')} out"
-            )
+        check_roles(columns, options)
         if actions is not None and not isinstance(actions, Actions):
             actions = Actions(actions)
         unverified = getattr(source, "unverified", False)
@@ -420,6 +416,8 @@ class Log:
     def gives_full_distribution(self) -> bool:
         """Whether the probability of every action is known exactly."""
         given = self.columns.propensities is not None or self.behavior is not None
+        # Those of eligible actions are looked up for the logged action alone.
+        given = given and self.columns.eligible is None
         return given and (self.propensity_error is None or self.propensity_error.exact)
 
     @property
@@ -649,6 +647,22 @@ class Log:
             raise UsageError(
                 f"{what} uses row numbers, and rows of {self.name} come in no fixed "
                 f"order; {instead}, or read the rows from files"
+            )
+
+    def require_fixed_actions(self, what: str) -> None:
+        """Raise if the actions that could be taken change from row to row.
+
+        Args:
+            what: the caller in words.
+
+        Raises:
+            UsageError: for logs with eligible actions.
+        """
+        if self.columns.eligible is not None:
+            raise UsageError(
+                f"{what} learns as if every action could be taken in every row, and column "
+                f"{self.columns.eligible!r} lists the eligible ones; learn one model of context "
+                "and item elsewhere, and evaluate its choices here"
             )
 
     def require_one_machine(self, what: str) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 from piwo.checks import shown
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
-from piwo.logs.columns import Roles
+from piwo.logs.columns import Columns, Roles
 from piwo.logs.encoding import Missing
 from piwo.logs.validation import Behavior
 from piwo.messages import argument
 
-__all__ = ["Logger", "ReadOptions", "check_logger", "check_reward_range"]
+__all__ = ["Logger", "ReadOptions", "check_logger", "check_reward_range", "check_roles"]
 
 Logger: TypeAlias = Literal["fixed", "learning"]
 """Whether the behavior policy was fixed, or learned from earlier rows of the log."""
@@ -77,3 +77,31 @@ class ReadOptions(Roles, total=False):
     logger: Logger | None
     action_cost: Mapping[Any, float] | str | None
     action_cost_range: tuple[float, float] | None
+
+
+def check_roles(columns: Columns, options: Mapping[str, Any]) -> None:
+    """Check that options fit the columns of a log.
+
+    Args:
+        columns: the roles.
+        options: as `Log.of` takes them.
+
+    Raises:
+        UsageError: for a log without propensities, and for options that need other columns.
+    """
+    if not columns.states_propensities and options.get("behavior") is None:
+        raise UsageError(
+            "a log needs a propensity column, a log-propensity column, "
+            f"propensity vectors, or {argument('behavior')}"
+        )
+    if columns.eligible is not None and options.get("behavior") is not None:
+        raise UsageError(
+            f"got {argument('eligible')} and {argument('behavior')}, expected one of the two: "
+            "name the column of the propensities that were logged"
+        )
+    if options.get("normalize") and columns.propensities is None:
+        raise UsageError(
+            f"{argument('normalize', value=True)} divides each row of "
+            "propensities by its sum, and there are none; name their column "
+            f"({argument('propensities')}), or leave {argument('normalize')} out"
+        )

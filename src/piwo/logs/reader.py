@@ -19,6 +19,7 @@ from piwo.errors import DataError, warn
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
+from piwo.logs.eligible import LISTS, is_list, ragged
 from piwo.logs.findings import Finding, Refused, merge_findings
 from piwo.logs.hashing import key_numbers, time_numbers
 from piwo.logs.labeled import is_labeled, labels_of, merged_labels
@@ -197,6 +198,8 @@ class DistinctValues(Task[pa.Array | None]):
                 values = record[self.column]
                 if is_labeled(values.type):
                     distinct = labels_of(values)
+                elif is_list(values.type):
+                    distinct = decoded(pc.unique(ragged(values, self.column, LISTS)[1]))
                 else:
                     # A dictionary may hold a value twice.
                     distinct = decoded(pc.unique(values))
@@ -350,4 +353,9 @@ def learn_actions(
     if vectors is not None and is_labeled(source.schema.field(vectors).type):
         named = fold(source, [vectors, *also], DistinctValues(reader, vectors))
         labels = merged_labels(labels, label_array(named, vectors).to_pylist())
+    if columns.eligible is not None:
+        # Raises for a type that is not that of lists, before anything is read.
+        ragged(pa.nulls(0, source.schema.field(columns.eligible).type), columns.eligible, LISTS)
+        named = fold(source, [columns.eligible, *also], DistinctValues(reader, columns.eligible))
+        labels = merged_labels(labels, label_array(named, columns.eligible).to_pylist())
     return Actions(sorted(labels), seen=True)

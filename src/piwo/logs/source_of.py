@@ -245,8 +245,16 @@ def _text_source(
     else:
         labels = [x for x in (columns.action, columns.key, columns.unit) if x is not None]
         refuse_merged_labels(files, found, labels)
-        vector = columns.propensities
-        query = json_query(files, found, texts, decided, seen=seen, types=known, vector=vector)
+        query = json_query(
+            files,
+            found,
+            texts,
+            decided,
+            seen=seen,
+            types=known,
+            vector=columns.propensities,
+            labels=columns.eligible,
+        )
     made = QuerySource(query.sql, name=paths[0], steady=True, files=paths)
     if where is not None:
         numbers = {*columns.numbers().values(), *columns.policies, *columns.outcomes}
@@ -257,12 +265,15 @@ def _text_source(
     return made
 
 
-def contexts_of(paths: Sequence[str], types: Mapping[str, ColumnType]) -> Source:
+def contexts_of(
+    paths: Sequence[str], types: Mapping[str, ColumnType], eligible: str | None = None
+) -> Source:
     """Return the rows of files that hold contexts, no decisions.
 
     Args:
         paths: the files.
         types: what a policy knows of its columns.
+        eligible: the column with lists of the actions that may be chosen; None: none.
 
     Raises:
         DataError: for a column that holds text where the policy has numbers.
@@ -277,7 +288,7 @@ def contexts_of(paths: Sequence[str], types: Mapping[str, ColumnType]) -> Source
     else:
         files = json_files(paths, kind)
         found = json_columns(files)
-        query = json_query(files, found, decided=found, types=types)
+        query = json_query(files, found, decided=found, types=types, labels=eligible)
     return QuerySource(query.sql, name=paths[0], steady=True, files=paths)
 
 

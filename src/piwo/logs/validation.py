@@ -20,6 +20,7 @@ from piwo.logs.action_costs import ActionCosts
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
+from piwo.logs.eligible import Eligible, eligible_of, propensities_of
 from piwo.logs.features import (
     MISSING_ADVICE,
     Feature,
@@ -127,27 +128,31 @@ def validate(
     optional: dict[str, Any] = {}
     for role, name, check in columns.checked_alone():
         optional[role] = _CHECKS[check](record[name], name, findings)
+    eligible = _eligible(record, schema, findings, action)
     # Propensities come last: a behavior policy needs a valid context.
     vectors, log_vectors = None, None
     column = columns.propensities
-    if column is not None and column in present:
+    if column is not None and column in present and columns.eligible is None:
         vectors = _vectors(record[column], column, schema, findings)
     elif schema.behavior is not None and not findings.fatal:
         vectors, log_vectors = _of_behavior(schema, context, rows)
         vectors = _checked_vectors(vectors, "behavior", schema, findings)
-    propensity, log_propensity = _propensity(record, schema, findings, vectors, action)
+    of_action = None
+    if eligible is not None:
+        of_action = _in_lists(record, schema, findings, action, eligible)
+    elif vectors is not None and len(action) and action.min() >= 0:
+        of_action = vectors[np.arange(len(action)), action]
+    propensity, log_propensity = _propensity(record, schema, findings, of_action)
     if findings.fatal:
         raise Refused(findings.fatal)
-    start = 0
-    if len(rows):
-        start = int(rows[0])
     batch = Batch(
-        start=start,
+        start=int(rows[0]) if len(rows) else 0,
         action=action,
         reward=reward,
         propensity=propensity,
         log_propensity=log_propensity,
         propensities=vectors,
+        eligible=eligible,
         log_propensities=log_vectors,
         context=context,
         policies=policies,
@@ -173,6 +178,30 @@ def rewards(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64])
     if findings.fatal:
         raise Refused(findings.fatal)
     return found
+
+
+def _eligible(
+    record: pa.RecordBatch, schema: Schema, findings: Findings, action: npt.NDArray[np.int32]
+) -> Eligible | None:
+    """Return the actions that could be taken in each row; None: all, or a rule is broken."""
+    name = schema.columns.eligible
+    if name is None or schema.actions is None:
+        return None
+    return eligible_of(record[name], name, schema.actions, action, findings)
+
+
+def _in_lists(
+    record: pa.RecordBatch,
+    schema: Schema,
+    findings: Findings,
+    action: npt.NDArray[np.int32],
+    eligible: Eligible,
+) -> Floats | None:
+    """Return the propensities of the logged actions in lists of eligible ones; None: no lists."""
+    name = schema.columns.propensities
+    if name is None or name not in record.schema.names:
+        return None
+    return propensities_of(record[name], name, eligible, action, findings, TOLERANCE)
 
 
 def _of_behavior(
@@ -459,10 +488,16 @@ def _propensity(
     record: pa.RecordBatch,
     schema: Schema,
     findings: Findings,
-    vectors: Floats | None,
-    action: npt.NDArray[np.int32],
+    of_action: Floats | None,
 ) -> tuple[Floats, Floats | None]:
-    """Return mu(A_t | X_t) from the columns that hold it, and its logarithm if it was logged."""
+    """Return mu(A_t | X_t) from the columns that hold it, and its logarithm if it was logged.
+
+    Args:
+        record: the rows.
+        schema: the meaning of the columns.
+        findings: collects the rows that break a rule.
+        of_action: (n,) what full vectors say of the logged actions.
+    """
     columns, log_p, p = schema.columns, None, None
     if columns.log_propensity is not None:
         name = columns.log_propensity
@@ -477,9 +512,8 @@ def _propensity(
             wrong = _disagrees_in_logs(linear, log_p)
             findings.note(columns.propensity, rule, "one of the two is wrong", wrong)
         p = linear
-    if vectors is not None and len(action) and action.min() >= 0:
+    if of_action is not None:
         name = columns.propensities or "behavior"
-        of_action = vectors[np.arange(len(action)), action]
         rule = "gives probability 0 to an action that was taken, which cannot happen,"
         if log_p is None:
             findings.note(name, rule, "correct the log", of_action <= 0)

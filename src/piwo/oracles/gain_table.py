@@ -178,6 +178,7 @@ def _check(log: Any, score: Any) -> None:
     check_kind("log", log, Log, "; piwo.read makes one")
     check_score(score)
     log.require_one_machine("a table of gains")
+    log.require_fixed_actions("whoever reads a table of gains")
     # raises if the hyper-parameter is not a number
     _ = score.value
 

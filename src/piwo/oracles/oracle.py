@@ -65,6 +65,10 @@ class Oracle(ABC):
         """Whether the oracle learns from the context."""
         return True
 
+    def takes_eligible(self) -> bool:
+        """Whether it can learn from logs whose actions change from row to row."""
+        return False
+
     def needs_rows(self) -> bool:
         """Whether the oracle needs all rows on one machine; sums suffice for logs in clusters."""
         return False
@@ -76,6 +80,8 @@ class Oracle(ABC):
             DataError: saying what is missing.
             UsageError: for a log in a cluster if sums do not suffice.
         """
+        if not self.takes_eligible():
+            log.require_fixed_actions(f"the {self.name} oracle")
         if self.needs_rows():
             log.require_one_machine(f"the {self.name} oracle")
         if self.needs_context() and not log.has_context:

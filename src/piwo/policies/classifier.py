@@ -12,11 +12,13 @@ from piwo.checks import check_flag, check_kind, shown
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
 from piwo.logs.foreign import RowError, distributions
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, row_blocks
 from piwo.policies.policy import ActionList, Policy, action_list
+from piwo.policies.restricted import highest, taken
 from piwo.policies.state import State
 
 __all__ = ["Classifier"]
@@ -75,6 +77,7 @@ class Classifier(Policy):
                 greedily = argument("greedy", value=True)
                 message += f"; pass {greedily}, or a classifier with probabilities"
             raise UsageError(message)
+        self.classes = classes
         self.places = _places(model, classes, self.listed)
         names = getattr(model, "feature_names_in_", None)
         if names is not None:
@@ -131,6 +134,27 @@ class Classifier(Policy):
             raise wrong.after(start) from None
         table[:, self.places] = checked
         return table
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return the probabilities of eligible actions, (m,), divided by their sum.
+
+        A greedy policy takes the predicted class if it is eligible, else the eligible action with
+        the highest probability, if the model gives probabilities.
+        """
+        if not self.greedy:
+            return super().within(context, eligible)
+        assert context is not None
+        codes = np.empty(len(eligible), np.int32)
+        for block in row_blocks(len(eligible), len(self.actions), _BLOCK_BYTES):
+            codes[block] = self._decided(context[block])
+        other = np.flatnonzero(eligible.places(codes) < 0)
+        if len(other) and hasattr(self.model, "predict_proba"):
+            drawing = Classifier(
+                self.model, self.actions, self.features, greedy=False, classes=self.classes
+            )
+            some = eligible.take(other)
+            codes[other] = highest(drawing.within(context[other], some), some)
+        return taken(codes, eligible)
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return the model's probabilities in the order of the actions, (n, K)."""

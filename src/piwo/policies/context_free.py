@@ -8,8 +8,10 @@ import numpy as np
 
 from piwo.logs.actions import Label
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
 from piwo.policies.blocks import Codes
 from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action_list
+from piwo.policies.restricted import shares
 from piwo.policies.state import State
 
 __all__ = ["Constant", "Uniform"]
@@ -82,6 +84,10 @@ class Uniform(Policy):
     def distribution(self, context: Floats | None, n: int) -> Floats:  # noqa: ARG002
         """Return 1/K everywhere, whatever the context, (n, K)."""
         return np.full((n, len(self.actions)), 1.0 / len(self.actions))
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:  # noqa: ARG002
+        """Return one over the number of eligible actions of each row, (m,)."""
+        return np.repeat(shares(eligible), eligible.sizes)
 
     def chances(self, context: Floats | None, codes: Codes) -> Floats:  # noqa: ARG002
         """Return 1/K for each row, (n,)."""

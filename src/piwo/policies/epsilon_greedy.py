@@ -10,9 +10,11 @@ from piwo.checks import check_kind, is_number, shown
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.eligible import Eligible
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, take
 from piwo.policies.policy import Policy, aligned
+from piwo.policies.restricted import shares
 from piwo.policies.state import State
 
 __all__ = ["EpsilonGreedy"]
@@ -91,12 +93,24 @@ class EpsilonGreedy(Policy):
         codes[follow] = self.policy.draw(take(context, follow), len(follow), rng)
         return codes
 
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return (1 - epsilon) pi + epsilon over the number of eligible actions, (m,)."""
+        inner = self.policy.within(context, eligible)
+        explores = self.epsilon * np.repeat(shares(eligible), eligible.sizes)
+        return np.asarray(explores + (1.0 - self.epsilon) * inner)
+
     def logged(self, batch: Batch) -> Floats:
         """Return the mixed probability of the logged actions, (n,)."""
-        return self._mix(self.policy.logged(batch))
+        inner = self.policy.logged(batch)
+        if batch.eligible is None:
+            return self._mix(inner)
+        could = batch.eligible.places(batch.action) >= 0
+        return self.epsilon * could * shares(batch.eligible) + (1.0 - self.epsilon) * inner
 
     def full(self, batch: Batch) -> Floats:
         """Return the mixed probabilities on a batch's rows, (n, K)."""
+        if batch.eligible is not None:
+            return super().full(batch)
         return self._mix(self.policy.full(batch))
 
     def onto(self, actions: Actions) -> Policy:

@@ -14,7 +14,10 @@ __all__ = [
     "decide_by_masks",
     "decide_by_trees",
     "drifts",
+    "highest_of_pairs",
     "lay_out",
+    "pairs_at",
+    "score_pairs",
 ]
 
 TILE = 256
@@ -382,3 +385,52 @@ def decide_by_trees(
                     i = child[i] + (not x[start + r, column[i]] <= threshold[i])
                 scores[child[i], r] += value[i]
         _best_of(scores, top, out[start : start + rows])
+
+
+@njit(nogil=True, cache=True)
+def score_pairs(x: Any, starts: Any, codes: Any, coef: Any, intercept: Any, scores: Any) -> None:
+    """Write <coef[a], x_t> + intercept[a] of each eligible action a of n rows, scores (m,).
+
+    x (n, d); starts (n + 1,), codes (m,): the pairs, see `piwo.logs.eligible.Eligible`;
+    coef (K, d), intercept (K,).
+    """
+    for row in range(len(starts) - 1):
+        for pair in range(starts[row], starts[row + 1]):
+            a, score = codes[pair], 0.0
+            for f in range(x.shape[1]):
+                score += coef[a, f] * x[row, f]
+            scores[pair] = score + intercept[a]
+
+
+@njit(nogil=True, cache=True)
+def highest_of_pairs(starts: Any, codes: Any, scores: Any, chosen: Any, top: Any) -> None:
+    """Write the action with the highest score of each row, chosen (n,), and its score, top (n,).
+
+    Of equal scores the lowest code wins; a NaN wins over all numbers, so that it is seen.
+    """
+    for row in range(len(starts) - 1):
+        best, code = -np.inf, np.int32(-1)
+        for pair in range(starts[row], starts[row + 1]):
+            s = scores[pair]
+            if s > best or (s == best and (code < 0 or codes[pair] < code)):
+                best, code = s, codes[pair]
+            if s != s:
+                best, code = s, codes[pair]
+                break
+        chosen[row], top[row] = code, best
+
+
+@njit(nogil=True, cache=True)
+def pairs_at(starts: Any, chances: Any, points: Any, places: Any) -> None:
+    """Write the pair of each row at its point in [0, 1) of the running sum, places (n,)."""
+    for row in range(len(starts) - 1):
+        total = 0.0
+        for pair in range(starts[row], starts[row + 1]):
+            total += chances[pair]
+        point, running = points[row] * total, 0.0
+        for pair in range(starts[row], starts[row + 1]):
+            running += chances[pair]
+            # A pair of probability 0 is never above a point that the ones before it are not.
+            if running > point:
+                places[row] = pair
+                break

@@ -12,11 +12,13 @@ from piwo.checks import check_kind, check_positive, numbers
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
 from piwo.logs.foreign import RowError
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, check_dense, row_blocks
 from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action_list
+from piwo.policies.restricted import highest, softmax, taken
 from piwo.policies.sampling import draw_columns
 from piwo.policies.state import State
 
@@ -114,6 +116,21 @@ def best(scores: Floats, start: int) -> tuple[Codes, Floats]:
     return codes.astype(np.int32), top
 
 
+def pair_scores(context: Floats, eligible: Eligible, coef: Floats, intercept: Floats) -> Floats:
+    """Return <c_a, x> + b_a of the eligible actions a of each row, (m,).
+
+    >>> some = Eligible(np.array([0, 1, 3]), np.array([1, 0, 1], np.int32))
+    >>> pair_scores(np.array([[1.0], [2.0]]), some, np.array([[1.0], [3.0]]), np.zeros(2)).tolist()
+    [3.0, 2.0, 6.0]
+    """
+    from piwo.policies.kernels import score_pairs
+
+    scores = np.empty(len(eligible.codes))
+    context = np.ascontiguousarray(context, np.float64)
+    score_pairs(context, eligible.starts, eligible.codes, coef, intercept, scores)
+    return scores
+
+
 def _check_top(top: Floats, start: int) -> None:
     """Raise unless the highest score of each row is finite; `start` is the first row's number."""
     if np.isfinite(top).all():
@@ -172,6 +189,12 @@ class LinearGreedy(DeterministicPolicy):
         for block, scores in score_blocks(context, self.coef, self.intercept):
             codes[block], _ = best(scores, block.start)
         return codes
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return 1 for the eligible action with the highest score in each row, (m,)."""
+        assert context is not None
+        scores = pair_scores(context, eligible, self.coef, self.intercept)
+        return taken(highest(scores, eligible), eligible)
 
     def state(self) -> State:
         """Return coefficients and intercepts."""
@@ -262,6 +285,17 @@ class LinearSoftmax(Policy):
                     z /= self.temperature
             yield block, z
 
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return exp(z) / sum exp(z) over the eligible actions of each row, (m,)."""
+        assert context is not None
+        z = pair_scores(context, eligible, self.coef, self.intercept)
+        if self.temperature != 1.0 and len(z):
+            # Subtracted first: 0 / temperature is 0 and -1 / 1e-320 is -inf, never inf - inf.
+            z -= np.repeat(np.maximum.reduceat(z, eligible.starts[:-1]), eligible.sizes)
+            with np.errstate(over="ignore"):
+                z /= self.temperature
+        return softmax(z, eligible)
+
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return exp(z) / sum exp(z), (n, K)."""
         assert context is not None
@@ -318,6 +352,8 @@ class LinearSoftmax(Policy):
 
     def log_logged(self, batch: Batch) -> Floats:
         """Return log pi(A | X) of the logged actions, (n,), correct even if pi underflows."""
+        if batch.eligible is not None:
+            return super().log_logged(batch)
         try:
             return self._log_chances(self.context(batch.context), batch.action)
         except RowError as wrong:

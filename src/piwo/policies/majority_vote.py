@@ -10,10 +10,12 @@ import numpy as np
 from piwo.checks import check_kind, check_listed
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, row_blocks, take
 from piwo.policies.linear import best
 from piwo.policies.policy import DeterministicPolicy, Policy
+from piwo.policies.restricted import highest, taken
 from piwo.policies.state import State
 
 __all__ = ["MajorityVote"]
@@ -94,6 +96,13 @@ class MajorityVote(DeterministicPolicy):
                 votes += weight * one.distribution(take(context, block), rows)
             codes[block], _ = best(votes, block.start)
         return codes
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return 1 for the eligible action with the most votes of the restricted members, (m,)."""
+        votes = np.zeros(len(eligible.codes))
+        for i, one in enumerate(self.members):
+            votes += (1.0 + 2.0 ** -(i + 2)) * one.within(context, eligible)
+        return taken(highest(votes, eligible), eligible)
 
     def state(self) -> State:
         """Return the members."""

@@ -11,6 +11,7 @@ from piwo.checks import check_kind, check_listed, numbers
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.eligible import Eligible
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, take
 from piwo.policies.distributions import TOLERANCE
@@ -116,6 +117,13 @@ class Mixture(Policy):
         total = np.zeros(len(codes))
         for weight, policy in zip(self.weights, self.policies, strict=True):
             total += weight * policy.chances(context, codes)
+        return total
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return the weighted sum of the restricted policies' probabilities, (m,)."""
+        total = np.zeros(len(eligible.codes))
+        for weight, policy in zip(self.weights, self.policies, strict=True):
+            total += weight * policy.within(context, eligible)
         return total
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:

@@ -16,11 +16,13 @@ from piwo.checks import check_count, check_kind, real_array, shown
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
 from piwo.logs.foreign import RowError
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, check_dense, checked_codes, row_blocks, take
 from piwo.policies.provenance import Provenance
+from piwo.policies.restricted import at_places, draw_pairs, eligible_lists, renormalized, taken
 from piwo.policies.sampling import Decisions, RandomState, draw_rows, generator
 from piwo.policies.saving import save
 from piwo.policies.state import State
@@ -152,6 +154,26 @@ class Policy(ABC):
             return self.distribution(take(context, block), block.stop - block.start)
         except RowError as wrong:
             raise wrong.after(block.start) from None
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return the probabilities of the eligible actions of n rows, (m,), of all pairs.
+
+        A policy is restricted to them: probabilities are divided by their sum over eligible
+        actions. Policies that score actions take the best eligible one.
+
+        Args:
+            context: (n, d), or None.
+            eligible: the actions that could be taken.
+
+        Raises:
+            RowError: for a row in which the policy can take no eligible action.
+        """
+        found = np.empty(len(eligible.codes))
+        for block in row_blocks(len(eligible), len(self.actions)):
+            some, table = eligible.take(block), self._some(context, block)
+            pairs = slice(eligible.starts[block.start], eligible.starts[block.stop])
+            found[pairs] = table[some.rows, some.codes]
+        return renormalized(found, eligible)
 
     def draw_logged(
         self, context: Floats | None, n: int, rng: np.random.Generator, logarithm: bool = False
@@ -312,9 +334,13 @@ class Policy(ABC):
     def logged(self, batch: Batch) -> Floats:
         """Return pi(A | X) of the logged actions of a batch, (n,).
 
-        The batch's action codes must be this policy's: see `aligned`.
+        The batch's action codes must be this policy's: see `aligned`. If only some actions are
+        eligible, the policy is restricted to them: see `within`.
         """
         try:
+            if batch.eligible is not None:
+                chances = self.within(self.context(batch.context), batch.eligible)
+                return at_places(chances, batch.eligible.places(batch.action))
             return self.probability(batch.context, batch.action)
         except RowError as wrong:
             raise wrong.at(batch.row_numbers) from None
@@ -328,12 +354,22 @@ class Policy(ABC):
         """Return pi(a | X) for every row of a batch and every action, (n, K)."""
         check_dense(len(batch), len(self.actions))
         try:
+            if batch.eligible is not None:
+                table = np.zeros((len(batch), len(self.actions)))
+                chances = self.within(self.context(batch.context), batch.eligible)
+                table[batch.eligible.rows, batch.eligible.codes] = chances
+                return table
             return self.distribution(self.context(batch.context), len(batch))
         except RowError as wrong:
             raise wrong.at(batch.row_numbers) from None
 
     def act(
-        self, X: Any = None, random_state: RandomState = None, *, n: int | None = None
+        self,
+        X: Any = None,
+        random_state: RandomState = None,
+        *,
+        n: int | None = None,
+        eligible: Any = None,
     ) -> Decisions:
         """Choose one action per row.
 
@@ -341,11 +377,27 @@ class Policy(ABC):
             X: the contexts, a data frame or an (n, d) matrix; None for a policy without context.
             random_state: None, a seed, or a numpy Generator, which advances.
             n: number of rows, if X is None.
+            eligible: n lists of the labels that may be chosen, or one list for all rows; None: all
+                actions. The policy is restricted to them: probabilities are divided by their sum
+                over eligible actions; a policy that scores actions takes the best eligible one.
+                Labels that the policy does not have are not chosen.
 
         Returns:
             Action labels, and the exact probability with which each was taken.
+
+        Raises:
+            DataError: for a row in which the policy can take no eligible action.
+
+        >>> from piwo.policies.context_free import Uniform
+        >>> Uniform(["a", "b", "c"]).act(n=1, eligible=["b"])
+        Decisions(actions=array(['b'], dtype='<U1'), propensities=array([1.]))
         """
         rows, context = _row_count(X, n), self.context(X)
+        if eligible is not None:
+            some = eligible_lists(eligible, self.actions, rows)
+            chances = self.within(context, some)
+            places = draw_pairs(chances, some, generator(random_state))
+            return Decisions(self.actions.take(some.codes[places]), chances[places])
         codes, chances = self.draw_logged(context, rows, generator(random_state))
         return Decisions(self.actions.take(codes), chances)
 
@@ -419,6 +471,14 @@ class DeterministicPolicy(Policy):
     def chances(self, context: Floats | None, codes: Codes) -> Floats:
         """Return 1 if the action is the one taken, else 0, (n,)."""
         return np.asarray(self.decide(context, len(codes)) == codes, np.float64)
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return 1 for the action taken in each row, 0 for other eligible ones, (m,).
+
+        Raises:
+            RowError: for a row in which that action is not eligible.
+        """
+        return taken(self.decide(context, len(eligible)), eligible)
 
     def draw(
         self,
@@ -532,9 +592,30 @@ class Aligned(Policy):
         """Return the policy's actions in the list's codes, (n,)."""
         return self.place[self.policy.draw(context, n, rng)]
 
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return the policy's probabilities, 0 for eligible actions that it lacks, (m,)."""
+        own, kept = self._own(eligible)
+        found = np.zeros(len(eligible.codes))
+        found[kept] = self.policy.within(context, own)
+        return found
+
+    def _own(self, eligible: Eligible) -> tuple[Eligible, npt.NDArray[np.int64]]:
+        """Return the eligible actions that the policy has, in its codes, and their pairs."""
+        own, kept = eligible.recoded(self.own)
+        none = np.flatnonzero(own.sizes == 0)
+        if len(none):
+            raise RowError("no eligible action is an action of the policy", none.tolist())
+        return own, kept
+
     def _batch(self, batch: Batch) -> tuple[Batch, Any]:
-        own = self.own[batch.action]
-        return replace(batch, action=np.maximum(own, 0)), own >= 0
+        own, eligible = self.own[batch.action], batch.eligible
+        if eligible is not None:
+            try:
+                eligible, _ = self._own(eligible)
+            except RowError as wrong:
+                raise wrong.at(batch.row_numbers) from None
+        seen = replace(batch, action=np.maximum(own, 0), eligible=eligible)
+        return seen, own >= 0
 
     def logged(self, batch: Batch) -> Floats:
         """Return the policy's probability of the logged actions, (n,); 0 for those it lacks."""

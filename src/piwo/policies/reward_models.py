@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -11,11 +11,13 @@ import numpy.typing as npt
 from piwo.checks import check_kind, check_listed, numbers
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
 from piwo.logs.foreign import RowError, predictions
 from piwo.policies.blocks import Codes, row_blocks
 from piwo.policies.linear import best
 from piwo.policies.policy import ActionList, DeterministicPolicy, action_list
+from piwo.policies.restricted import highest, taken
 from piwo.policies.state import State
 
 __all__ = ["RewardModels"]
@@ -85,13 +87,28 @@ class RewardModels(DeterministicPolicy):
         """Return the action with the highest predicted reward in each row, (n,) codes."""
         assert context is not None
         codes = np.empty(n, np.int32)
-        for block in row_blocks(n, len(self.models), _BLOCK_BYTES):
+        for block, scores in self._scores(context):
+            codes[block], _ = best(scores, block.start)
+        return codes
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return 1 for the eligible action with the highest predicted reward, (m,)."""
+        assert context is not None
+        found = np.empty(len(eligible.codes))
+        for block, scores in self._scores(context):
+            some = eligible.take(block)
+            pairs = slice(eligible.starts[block.start], eligible.starts[block.stop])
+            found[pairs] = scores[some.rows, some.codes]
+        return taken(highest(found, eligible), eligible)
+
+    def _scores(self, context: Floats) -> Iterator[tuple[slice, Floats]]:
+        """Yield (rows, scale_a f_a(x) + offset_a), (m, K), block by block."""
+        for block in row_blocks(len(context), len(self.models), _BLOCK_BYTES):
             scores = np.tile(self.offset, (block.stop - block.start, 1))
             for a, model in enumerate(self.models):
                 if model is not None:
                     scores[:, a] += self.scale[a] * _predicted(model, context[block], block.start)
-            codes[block], _ = best(scores, block.start)
-        return codes
+            yield block, scores
 
     def state(self) -> State:
         """Return models, scales and offsets."""

@@ -26,8 +26,11 @@ class ActionState(State):
     reward: Floats
     propensity: Floats
     inverse: Floats
-    """sum 1{A = a} / mu(a|X). Divided by n, its expectation is 1 if mu(a|X) > 0 everywhere."""
+    """sum 1{A = a} / mu(a|X). Divided by the number of rows in which a could be taken, its
+    expectation is 1 if mu(a|X) > 0 in all of them."""
     inverse2: Floats
+    eligible: Floats
+    """The number of rows in which the action could be taken."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class ActionTable(Reduction[ActionState]):
 
     def empty(self) -> ActionState:
         """Return the state of no rows."""
-        return ActionState(*(np.zeros(self.actions) for _ in range(5)))
+        return ActionState(*(np.zeros(self.actions) for _ in range(6)))
 
     def update(self, state: ActionState, batch: Batch) -> ActionState:
         """Return the sums with a batch added."""
@@ -59,6 +62,9 @@ class ActionTable(Reduction[ActionState]):
             sums = np.bincount(batch.action, values, minlength=self.actions)
             return sums.astype(np.float64, copy=False)
 
+        could = np.full(self.actions, float(len(batch)))
+        if batch.eligible is not None:
+            could = np.bincount(batch.eligible.codes, minlength=self.actions).astype(np.float64)
         return state.merge(
             ActionState(
                 count=by_action(),
@@ -66,6 +72,7 @@ class ActionTable(Reduction[ActionState]):
                 propensity=by_action(batch.propensity),
                 inverse=by_action(inverse),
                 inverse2=by_action(inverse2),
+                eligible=could,
             )
         )
 

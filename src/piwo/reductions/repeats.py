@@ -149,6 +149,9 @@ class Repeats(Reduction[RepeatState]):
 
     def update(self, state: RepeatState, batch: Batch) -> RepeatState:
         """Return the state with the rows of a batch added."""
+        if self.of == "propensities" and batch.eligible is not None:
+            # A propensity depends on what else could be taken.
+            return state
         keys = np.zeros(len(batch), np.uint64)
         if batch.context is not None:
             keys = context_hashes(batch.context[:, self.first :])

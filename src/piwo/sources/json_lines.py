@@ -137,6 +137,7 @@ def json_query(
     seen: Collection[str] = (),
     types: Mapping[str, ColumnType] | None = None,
     vector: str | None = None,
+    labels: str | None = None,
 ) -> TypedQuery:
     """Return the query for the rows of JSON files.
 
@@ -149,6 +150,7 @@ def json_query(
         seen: columns of a condition, likewise.
         types: column -> its type, for columns of `decided` that a policy was made from.
         vector: a column of `decided` that may hold objects {label: probability}.
+        labels: a column of `decided` that holds lists of labels.
 
     Raises:
         DataError: for a column that does not have its type.
@@ -162,7 +164,7 @@ def json_query(
         if name in folders:
             continue
         found = columns[name]
-        chosen[name] = _sql_type(found)
+        chosen[name] = _sql_type(found, labels=name == labels)
         if name in texts:
             chosen[name] = "VARCHAR"
         elif name == vector and found.startswith(_OBJECTS):
@@ -196,14 +198,19 @@ def _first_keys(path: str, form: str) -> list[str]:
         return []
 
 
-def _sql_type(found: str) -> str:
-    """Return the type as which a column is read, given the one that DuckDB finds."""
+def _sql_type(found: str, labels: bool = False) -> str:
+    """Return the type as which a column is read, given the one that DuckDB finds.
+
+    Args:
+        found: by DuckDB.
+        labels: whether lists hold labels, and not numbers.
+    """
     if found in _NUMBERS:
         return found
     if found in _TIMES:
         return _TIMES[found]
     if found.endswith("[]"):
-        return "DOUBLE[]"
+        return "VARCHAR[]" if labels else "DOUBLE[]"
     return "VARCHAR"
 
 

@@ -1,0 +1,210 @@
+"""The actions that could be taken in each row, if they change from row to row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.errors import DataError
+from piwo.logs.actions import Actions
+from piwo.logs.findings import Findings
+from piwo.visible import type_text
+
+__all__ = ["LISTS", "Eligible", "eligible_of", "is_list", "propensities_of", "ragged"]
+
+LISTS = "lists of the actions that could be taken in each row"
+"""What a column of eligible actions holds."""
+
+
+@dataclass(frozen=True)
+class Eligible:
+    """The eligible actions of n rows, m pairs of a row and an action, row after row.
+
+    Each row has at least one, none twice. In a batch the logged action is one of them.
+
+    >>> some = Eligible(np.array([0, 2, 3]), np.array([4, 1, 4], np.int32))
+    >>> some.sizes.tolist(), some.rows.tolist(), some.take(slice(1, 2)).codes.tolist()
+    ([2, 1], [0, 0, 1], [4])
+    """
+
+    starts: npt.NDArray[np.int64]
+    """(n + 1,) where the pairs of each row begin, and m."""
+    codes: npt.NDArray[np.int32]
+    """(m,) action codes."""
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """(n,) how many actions each row has."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """(m,) the row of each pair."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def take(self, keep: npt.NDArray[Any] | slice) -> Eligible:
+        """Return the pairs of the rows of a slice, a mask or an index array."""
+        if isinstance(keep, slice):
+            first, last, step = keep.indices(len(self))
+            if step == 1:
+                starts = self.starts[first : max(first, last) + 1]
+                return Eligible(starts - starts[0], self.codes[starts[0] : starts[-1]])
+        kept = np.arange(len(self))[keep]
+        starts = np.append(0, np.cumsum(self.sizes[kept]))
+        # The pairs of each kept row, one after the other.
+        pairs = np.repeat(self.starts[kept] - starts[:-1], self.sizes[kept])
+        return Eligible(starts, self.codes[pairs + np.arange(starts[-1])])
+
+    def places(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        """Return the pair of each row whose action has the given code, (n,); -1: none.
+
+        >>> Eligible(np.array([0, 2, 3]), np.array([4, 1, 4], np.int32)).places(
+        ...     np.array([1, 1], np.int32)
+        ... ).tolist()
+        [1, -1]
+        """
+        from piwo.logs.kernels import find_places
+
+        found = np.empty(len(self), np.int64)
+        find_places(self.starts, self.codes, np.asarray(codes, np.int32), found)
+        return found
+
+    def recoded(self, table: npt.NDArray[np.int32]) -> tuple[Eligible, npt.NDArray[np.int64]]:
+        """Return the pairs in the codes of another list, and where they were, (m',).
+
+        Args:
+            table: the other list's code of each code; -1: not in it. Such pairs are left out.
+
+        >>> some = Eligible(np.array([0, 2, 3]), np.array([2, 1, 2], np.int32))
+        >>> other, kept = some.recoded(np.array([0, -1, 1], np.int32))
+        >>> other.starts.tolist(), other.codes.tolist(), kept.tolist()
+        ([0, 1, 2], [1, 1], [0, 2])
+        """
+        own = table[self.codes]
+        kept = np.flatnonzero(own >= 0)
+        sizes = np.bincount(self.rows[kept], minlength=len(self))
+        return Eligible(np.append(0, np.cumsum(sizes)), own[kept]), kept
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a type is that of lists.
+
+    >>> is_list(pa.list_(pa.string())), is_list(pa.string())
+    (True, False)
+    """
+    types = pa.types
+    plain = types.is_list(kind) or types.is_large_list(kind)
+    return bool(plain or types.is_fixed_size_list(kind))
+
+
+def ragged(values: pa.Array, column: str, wanted: str) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """Return where the entries of each row begin, (n + 1,), and all entries, row after row.
+
+    Args:
+        values: n lists; a missing list has no entries.
+        column: the name to use in errors.
+        wanted: what it should hold, in words.
+
+    Raises:
+        DataError: if the column does not hold lists.
+
+    >>> starts, labels = ragged(pa.array([["b"], ["a", "b"]]), "ads", "lists of labels")
+    >>> starts.tolist(), labels.to_pylist()
+    ([0, 1, 3], ['b', 'a', 'b'])
+    """
+    if not is_list(values.type):
+        raise DataError(f"column {column!r} has {type_text(values.type)}, expected {wanted}")
+    sizes = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+    return np.append(np.int64(0), np.cumsum(sizes, dtype=np.int64)), values.flatten()
+
+
+def eligible_of(
+    values: pa.Array,
+    column: str,
+    actions: Actions,
+    action: npt.NDArray[np.int32],
+    findings: Findings,
+) -> Eligible | None:
+    """Return the eligible actions of some rows, or None with the broken rules in `findings`.
+
+    Args:
+        values: n lists of labels.
+        column: the name to use in errors.
+        actions: the list that codes are positions in.
+        action: (n,) codes of the logged actions; -1: already refused.
+        findings: collects the rows that break a rule.
+    """
+    from piwo.logs.kernels import find_doubled
+
+    starts, labels = ragged(values, column, LISTS)
+    found = Eligible(starts, actions.codes(labels, column))
+    empty = found.sizes == 0
+    wrong = findings.note(column, "has no eligible action", "give each row at least one", empty)
+    unknown = np.zeros(len(found), np.bool_)
+    if found.codes.min(initial=0) < 0:
+        unknown[found.rows[found.codes < 0]] = True
+    rule = "has labels that are missing or not in the action list"
+    wrong |= findings.note(column, rule, f"the actions are {actions.preview()}", unknown)
+    if wrong:
+        return None
+    doubled = np.zeros(len(found), np.bool_)
+    find_doubled(found.starts, found.codes, np.full(len(actions), -1), doubled)
+    wrong |= findings.note(column, "lists an action twice", "list each action once", doubled)
+    outside = (found.places(action) < 0) & (action >= 0)
+    rule = "does not list the action that was taken"
+    wrong |= findings.note(column, rule, "only eligible actions can be taken", outside)
+    if wrong:
+        return None
+    return found
+
+
+def propensities_of(
+    values: pa.Array,
+    column: str,
+    eligible: Eligible,
+    action: npt.NDArray[np.int32],
+    findings: Findings,
+    tolerance: float,
+) -> npt.NDArray[np.float64] | None:
+    """Return the propensities of logged actions, (n,), from those of all eligible ones.
+
+    None with the broken rules in `findings`.
+
+    Args:
+        values: n lists of numbers, in the order of the eligible actions.
+        column: the name to use in errors.
+        eligible: of the n rows.
+        action: (n,) codes of the logged actions.
+        findings: collects the rows that break a rule.
+        tolerance: how far the sum of a row may be from 1.
+    """
+    starts, entries = ragged(values, column, "lists of the probabilities of the eligible actions")
+    rule = "has not as many probabilities as there are eligible actions"
+    wrong = np.diff(starts) != eligible.sizes
+    if findings.note(column, rule, "give one for each of them, in their order", wrong):
+        return None
+    numbers = entries.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    sums = np.add.reduceat(numbers, starts[:-1]) if len(eligible) else np.empty(0)
+    unusable = ~np.isfinite(sums)
+    negative = np.zeros(len(eligible), np.bool_)
+    negative[eligible.rows[numbers < 0.0]] = True
+    off = np.abs(sums - 1.0) > tolerance
+    rules = (
+        ("has missing or infinite probabilities", "correct the log", unusable),
+        ("has negative probabilities", "probabilities lie in [0, 1]", negative),
+        (f"does not sum to 1 within {tolerance:g}", "correct the log", off & ~unusable),
+    )
+    broken = [findings.note(column, rule, advice, bad) for rule, advice, bad in rules]
+    if any(broken):
+        return None
+    found: npt.NDArray[np.float64] = numbers[eligible.places(action)]
+    return found
