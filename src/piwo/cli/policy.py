@@ -19,7 +19,8 @@ from piwo.cli.log_options import whole
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.errors import DataError, FileError, UsageError
 from piwo.files import write_file
-from piwo.logs.columns import Columns, match_names
+from piwo.logs.column_names import match_names
+from piwo.logs.columns import Columns
 from piwo.logs.features import Features
 from piwo.logs.source_of import contexts_of, source_of
 from piwo.policies import Policy, SavedPolicy

@@ -14,12 +14,12 @@ from piwo.checks import check_count, check_flag, check_seed
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
+from piwo.logs.column_names import refuse_unknown
 from piwo.logs.columns import (
     UNLOGGED_ROLES,
     Columns,
     UnloggedRoles,
     documents_roles,
-    refuse_unknown,
 )
 from piwo.logs.encoding import DEFAULT_ENCODING, Missing
 from piwo.logs.foreign import distributions

@@ -15,7 +15,7 @@ from piwo.evaluation.result import PolicyResult, in_units
 from piwo.evaluation.segment import Segment
 from piwo.intervals.matching import resolve_gamma
 from piwo.intervals.weight_sums import effective_size
-from piwo.logs.columns import match_names
+from piwo.logs.column_names import match_names
 from piwo.logs.log import Log
 from piwo.logs.reader import MOST_COUNTED, CountSegments, Reader
 from piwo.logs.segments import Segments

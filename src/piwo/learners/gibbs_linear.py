@@ -18,6 +18,7 @@ from piwo.learners.posterior import check_linear_posterior, check_sizes, mixture
 from piwo.learners.report import LearningReport, report_of
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.logs.options import check_fixed_actions
 from piwo.messages import argument
 from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.oracles.softmax import SoftmaxObjective
@@ -161,7 +162,7 @@ class GibbsLinear(SplitLearner):
     def _check(self, log: Log, score: Score) -> None:
         check_log(log)
         log.require_one_machine("GibbsLinear")
-        log.require_fixed_actions("GibbsLinear")
+        check_fixed_actions(log.columns, "GibbsLinear")
         check_linear_posterior(score, log)
         if isinstance(score.asked, tuple):
             raise UsageError(

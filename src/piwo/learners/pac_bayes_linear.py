@@ -36,6 +36,7 @@ from piwo.learners.report import LearningReport, report_of
 from piwo.logs.actions import Actions
 from piwo.logs.features import Features
 from piwo.logs.log import Log
+from piwo.logs.options import check_fixed_actions
 from piwo.messages import argument
 from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.policies import LinearGreedy, LinearSoftmax
@@ -186,7 +187,7 @@ class PACBayesLinear(SplitLearner):
     def _check(self, log: Log, score: Score) -> None:
         check_log(log)
         log.require_one_machine("PACBayesLinear")
-        log.require_fixed_actions("PACBayesLinear")
+        check_fixed_actions(log.columns, "PACBayesLinear")
         check_linear_posterior(score, log)
         if self.policy not in ("softmax", "greedy"):
             raise UsageError(

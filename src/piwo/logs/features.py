@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from piwo.checks import real_array
 from piwo.errors import DataError, FileError, warn
-from piwo.logs.columns import match_names
+from piwo.logs.column_names import match_names
 from piwo.logs.hashing import check_hash_size, hashed_places, key_numbers, scramble
 from piwo.messages import argument
 from piwo.sources.frames import is_frame, refuse_twice, to_table, unmasked

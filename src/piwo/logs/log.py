@@ -15,7 +15,8 @@ from piwo.errors import DataError, UsageError, warn
 from piwo.logs.action_costs import ActionCosts
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch
-from piwo.logs.columns import ARRAYS, Arrays, Columns, documents_roles, refuse_unknown
+from piwo.logs.column_names import refuse_unknown
+from piwo.logs.columns import ARRAYS, Arrays, Columns, documents_roles
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
@@ -647,22 +648,6 @@ class Log:
             raise UsageError(
                 f"{what} uses row numbers, and rows of {self.name} come in no fixed "
                 f"order; {instead}, or read the rows from files"
-            )
-
-    def require_fixed_actions(self, what: str) -> None:
-        """Raise if the actions that could be taken change from row to row.
-
-        Args:
-            what: the caller in words.
-
-        Raises:
-            UsageError: for logs with eligible actions.
-        """
-        if self.columns.eligible is not None:
-            raise UsageError(
-                f"{what} learns as if every action could be taken in every row, and column "
-                f"{self.columns.eligible!r} lists the eligible ones; learn one model of context "
-                "and item elsewhere, and evaluate its choices here"
             )
 
     def require_one_machine(self, what: str) -> None:

@@ -16,7 +16,14 @@ from piwo.logs.encoding import Missing
 from piwo.logs.validation import Behavior
 from piwo.messages import argument
 
-__all__ = ["Logger", "ReadOptions", "check_logger", "check_reward_range", "check_roles"]
+__all__ = [
+    "Logger",
+    "ReadOptions",
+    "check_fixed_actions",
+    "check_logger",
+    "check_reward_range",
+    "check_roles",
+]
 
 Logger: TypeAlias = Literal["fixed", "learning"]
 """Whether the behavior policy was fixed, or learned from earlier rows of the log."""
@@ -104,4 +111,22 @@ def check_roles(columns: Columns, options: Mapping[str, Any]) -> None:
             f"{argument('normalize', value=True)} divides each row of "
             "propensities by its sum, and there are none; name their column "
             f"({argument('propensities')}), or leave {argument('normalize')} out"
+        )
+
+
+def check_fixed_actions(columns: Columns, what: str) -> None:
+    """Raise if the actions that could be taken change from row to row.
+
+    Args:
+        columns: of the log.
+        what: the caller in words.
+
+    Raises:
+        UsageError: for logs with eligible actions.
+    """
+    if columns.eligible is not None:
+        raise UsageError(
+            f"{what} learns as if every action could be taken in every row, and column "
+            f"{columns.eligible!r} lists the eligible ones; learn one model of context and item "
+            "elsewhere, and evaluate its choices here"
         )

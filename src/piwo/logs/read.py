@@ -11,13 +11,13 @@ import numpy as np
 from piwo.checks import a_kind, real_array
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
+from piwo.logs.column_names import refuse_unknown
 from piwo.logs.columns import (
     ARRAYS,
     ROLES,
     Columns,
     Roles,
     documents_roles,
-    refuse_unknown,
 )
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
 from piwo.logs.log import Log

@@ -13,6 +13,7 @@ from piwo.checks import check_kind
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
+from piwo.logs.options import check_fixed_actions
 from piwo.oracles.oracle import check_score
 from piwo.policies.blocks import DENSE_LIMIT, row_blocks
 from piwo.scores import Score
@@ -178,7 +179,7 @@ def _check(log: Any, score: Any) -> None:
     check_kind("log", log, Log, "; piwo.read makes one")
     check_score(score)
     log.require_one_machine("a table of gains")
-    log.require_fixed_actions("whoever reads a table of gains")
+    check_fixed_actions(log.columns, "whoever reads a table of gains")
     # raises if the hyper-parameter is not a number
     _ = score.value
 

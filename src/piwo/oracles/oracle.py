@@ -12,6 +12,7 @@ from piwo.checks import check_kind
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
+from piwo.logs.options import check_fixed_actions
 from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.scores import Score
@@ -81,7 +82,7 @@ class Oracle(ABC):
             UsageError: for a log in a cluster if sums do not suffice.
         """
         if not self.takes_eligible():
-            log.require_fixed_actions(f"the {self.name} oracle")
+            check_fixed_actions(log.columns, f"the {self.name} oracle")
         if self.needs_rows():
             log.require_one_machine(f"the {self.name} oracle")
         if self.needs_context() and not log.has_context:

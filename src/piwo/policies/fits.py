@@ -5,7 +5,7 @@ from __future__ import annotations
 from piwo.checks import check_count, check_kind
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
-from piwo.logs.columns import match_names
+from piwo.logs.column_names import match_names
 from piwo.logs.features import Features
 from piwo.messages import argument
 from piwo.policies.policy import Policy
