@@ -13,6 +13,7 @@ import pytest
 from piwo.errors import DataError, FileError, PiwoWarning, UsageError
 from piwo.logs import Log, read, read_dsjson
 from piwo.sources import lines as module
+from piwo.sources import spool
 
 
 def event(ranking: list[int], p: list[float], cost: float = 0.0, **more: Any) -> dict[str, Any]:
@@ -67,6 +68,30 @@ def test_many_events_with_small_chunks_are_the_twin_of_a_loop(
     assert np.concatenate([x.propensity for x in batches]).tolist() == [x["p"][0] for x in events]
     assert log.columns.cost
     assert log.columns.weight is None
+
+
+def test_a_log_that_is_larger_than_memory_goes_to_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = [
+        event([2, 1] if i % 3 else [1, 2], [0.75, 0.25], -i / 256, pdrop=0.5 * (i == 7))
+        | {"EventId": f"e{i}"}
+        for i in range(200)
+    ]
+    path = written(tmp_path / "log.dsjson", *events)
+    whole = read_silently(path, context=["U/x", "U/city"], actions=["a", "b"])
+    monkeypatch.setattr(module, "_CHUNK", 2000)
+    monkeypatch.setattr(spool.spooled, "__defaults__", (1000, None))
+    log = read_silently(path, context=["U/x", "U/city"], actions=["a", "b"])
+    assert (type(whole.source).__name__, type(log.source).__name__) == (
+        "TableSource",
+        "ParquetSource",
+    )
+    assert log.columns == whole.columns
+    assert log.columns.key == "EventId"
+    one, two = (next(x.each_batch(context=True, propensities=True)) for x in (whole, log))
+    for name in ("action", "reward", "propensity", "propensities", "context", "weight", "keys"):
+        assert np.array_equal(getattr(one, name), getattr(two, name)), name
 
 
 def test_actions_get_labels_in_the_order_of_multi(tmp_path: Path) -> None:

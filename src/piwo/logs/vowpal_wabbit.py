@@ -40,8 +40,8 @@ def read_dsjson(
 
     Lines that are not events are left out and counted by reason in one warning and in
     `log.source.skipped`: blank, not JSON, skip-learn (deferred and never shown), no decision (an
-    outcome by itself). The files are read once, in pieces; about 8 (K + 5) bytes an event stay in
-    memory. Every event must have the same K actions in `c._multi`; a log whose number of actions
+    outcome by itself). The files are read once, in pieces; rows of more than 256 MB go to temporary
+    files. Every event must have the same K actions in `c._multi`; a log whose number of actions
     varies is refused.
 
     Args:
@@ -80,8 +80,9 @@ def read_dsjson(
     if actions is not None:
         known = Actions(actions)
         labels = known.labels
-    source = dsjson_source(files, context, labels, skip_broken=on_error == "skip")
-    _warn_of_skipped(source.name, source.skipped, source.rows, "lines are not events")
+    source, count = dsjson_source(files, context, labels, skip_broken=on_error == "skip")
+    skipped: Mapping[str, int] = getattr(source, "skipped", {})
+    _warn_of_skipped(source.name, skipped, source.rows or 0, "lines are not events")
     columns = Columns(reward="cost", cost=True, propensities="propensities", context=context)
     if "weight" in source.schema.names:
         columns = replace(columns, weight="weight")
@@ -89,7 +90,6 @@ def read_dsjson(
         columns = replace(columns, key=EVENT_ID)
     if known is None:
         # `_label_Action` counts from 1.
-        count = source.schema.field("propensities").type.list_size
         known = Actions(range(1, count + 1))
     return Log.of(source, columns, known, reward_range=reward_range)
 

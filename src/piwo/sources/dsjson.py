@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from piwo.messages import argument
 from piwo.sources.addresses import name_of
 from piwo.sources.lines import Faults, lines_of
 from piwo.sources.query import quoted
+from piwo.sources.source import Fragment, Source
+from piwo.sources.spool import spooled
 from piwo.sources.table import TableSource
 
 __all__ = ["EVENT_ID", "dsjson_source"]
@@ -40,6 +43,7 @@ _FIELDS = (
 """What is read of an event."""
 _NUMBERS = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "DOUBLE")
 """The types that numbers have in DuckDB's JSON."""
+_NUMERIC = {*_NUMBERS, "NULL"}
 _SHAPE = (
     '{"_label_cost":"DOUBLE","_label_probability":"DOUBLE","_label_Action":"DOUBLE",'
     '"_labelIndex":"DOUBLE","pdrop":"DOUBLE","_skipLearn":"BOOLEAN","a":["DOUBLE"],"p":["DOUBLE"],'
@@ -122,12 +126,13 @@ _SKIPPED = ("blank", "not JSON", "skip-learn", "no decision", "broken JSON")
 
 def dsjson_source(
     files: Sequence[str], context: Sequence[str], labels: Sequence[Any] | None, skip_broken: bool
-) -> TableSource:
-    """Return the events of dsjson files as columns in memory.
+) -> tuple[Source, int]:
+    """Return the events of dsjson files as columns, and the number of actions.
 
     The columns are action, cost, propensity, propensities (in the order of `c._multi`), weight if
-    an event has a `pdrop`, EventId if every event has one, and one for each context path. The
-    source's `skipped` counts the lines that are not events, by reason.
+    an event has a `pdrop`, EventId if every event has one, and one for each context path. The files
+    are read once, in pieces; what is larger than 256 MB goes to temporary files. The source's
+    `skipped` counts the lines that are not events, by reason.
 
     Args:
         files: their paths.
@@ -141,17 +146,15 @@ def dsjson_source(
         FileError: for files that cannot be read.
         UsageError: for another number of labels than actions.
     """
-    reader = _Reader(tuple(context), skip_broken)
-    for file in files:
-        for number, lines in lines_of(file):
-            reader.add(file, number, lines)
-    name = name_of(files)
-    table = reader.table(name, labels)
-    skipped = {}
-    for kind in _SKIPPED:
-        if reader.counts[kind]:
-            skipped[kind] = reader.counts[kind]
-    return TableSource(table, name, skipped)
+    events = _Events(tuple(files), tuple(context), labels, skip_broken)
+    raw = spooled(events, events.columns)
+    # What a column holds is known when all events were read.
+    columns = _Columns(raw, events)
+    made = spooled(columns, columns.names, skipped=events.skipped)
+    if isinstance(made, TableSource):
+        # Batches are cut anew, as those of many small files would be small.
+        made = replace(made, table=made.table.combine_chunks())
+    return made, events.count
 
 
 def _places(context: Sequence[str]) -> dict[str, list[str]]:
@@ -199,18 +202,33 @@ def _twice_rules(places: Mapping[str, Sequence[str]]) -> str:
     return rules
 
 
-class _Reader:
-    """Collects the columns of the events, the counts of other lines, and the broken rules."""
+class _Events:
+    """The events of files, read once, by `spooled`; also their only fragment.
 
-    def __init__(self, context: tuple[str, ...], skip_broken: bool) -> None:
+    Counts other lines and broken rules, and notes what columns hold.
+    """
+
+    def __init__(
+        self,
+        files: tuple[str, ...],
+        context: tuple[str, ...],
+        labels: Sequence[Any] | None,
+        skip_broken: bool,
+    ) -> None:
         import duckdb
 
+        self.files, self.labels, self.start = files, labels, 0
+        self.name = name_of(files)
+        own = ("action", "cost", "propensity", "propensities", "pdrop", EVENT_ID)
+        self.columns = (*own, *(f"v{i}" for i in range(len(context))))
+        self.thinned = False
+        self.identified = True
+        self.kinds: list[set[str]] = [set() for _ in context]
         self.context = context
         self.counts: Counter[str] = Counter()
         self._skip_broken = skip_broken
         self._faults = Faults("dsjson: an event")
-        self._parts: list[pa.Table] = []
-        self._k: int | None = None
+        self.count = 0
         self._connection = duckdb.connect()
         places = _places(context)
         rules = _twice_rules(places)
@@ -232,8 +250,42 @@ class _Reader:
             from (select *, {_KIND} as kind from ({_parsed(list(places))})) order by number
         """
 
-    def add(self, file: str, number: int, lines: list[str]) -> None:
-        """Take in lines of a file, whose first has the given number."""
+    @property
+    def skipped(self) -> dict[str, int]:
+        """How many lines are not events, by reason."""
+        return {kind: self.counts[kind] for kind in _SKIPPED if self.counts[kind]}
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
+        """Return the only fragment."""
+        return [self]
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the events, and raise at the end if one breaks a rule, or there is none."""
+        for file in self.files:
+            for number, lines in lines_of(file):
+                events = self._parsed(file, number, lines)
+                if events.num_rows:
+                    yield self._record(events)
+        self._refuse_faults()
+        if not self.count:
+            counted = ", ".join(f"{x} {self.counts[x]}" for x in self.counts if self.counts[x])
+            raise DataError(
+                f"no rows in {self.name!r}: no line is an event (lines: {counted or 0})"
+            )
+        if self.labels is not None and len(self.labels) != self.count:
+            raise UsageError(
+                f"got {len(self.labels)} {argument('actions')}, but every event of {self.name!r} "
+                f"has {self.count} in c._multi"
+            )
+        for path, kinds in zip(self.context, self.kinds, strict=True):
+            if kinds <= {"NULL"}:
+                raise DataError(
+                    f"no event has a value at c/{path} ({argument('context')}); "
+                    "name paths inside c, such as U/x"
+                )
+
+    def _parsed(self, file: str, number: int, lines: list[str]) -> pa.Table:
+        """Return the sound events of some lines, of which the first has the given number."""
         numbers = np.arange(number, number + len(lines))
         chunk = pa.table({"number": numbers, "line": pa.array(lines, pa.large_string())})
         # Small batches, so that DuckDB parses them on all cores.
@@ -254,20 +306,23 @@ class _Reader:
             self._faults.add(rule, file, events["number"].to_numpy()[faults == rule])
         events = events.filter(pc.is_null(events["fault"])).drop_columns(["kind", "fault"])
         if events.num_rows:
-            self._same_actions(events, file)
             self._check_context(events, file)
-            self._parts.append(events)
+            events = self._same_actions(events, file)
+        return events
 
-    def _same_actions(self, events: pa.Table, file: str) -> None:
+    def _same_actions(self, events: pa.Table, file: str) -> pa.Table:
+        """Return the events with as many actions as the first one."""
         k = events["k"].to_numpy()
-        self._k = self._k or int(k[0])
-        other = np.flatnonzero(k != self._k)
-        if len(other):
-            rule = (
-                f"has another number of actions than the first event ({self._k}), "
-                "which is not supported,"
-            )
-            self._faults.add(rule, file, events["number"].to_numpy()[other])
+        self.count = self.count or int(k[0])
+        same = k == self.count
+        if same.all():
+            return events
+        rule = (
+            f"has another number of actions than the first event ({self.count}), "
+            "which is not supported,"
+        )
+        self._faults.add(rule, file, events["number"].to_numpy()[~same])
+        return events.filter(pa.array(same))
 
     def _check_context(self, events: pa.Table, file: str) -> None:
         for i, path in enumerate(self.context):
@@ -278,39 +333,27 @@ class _Reader:
             )
             self._faults.add(rule, file, events["number"].to_numpy()[kinds])
 
-    def table(self, name: str, labels: Sequence[Any] | None) -> pa.Table:
-        """Return the columns of all events."""
-        self._refuse_faults()
-        if self._k is None:
-            counted = ", ".join(f"{x} {self.counts[x]}" for x in self.counts if self.counts[x])
-            raise DataError(f"no rows in {name!r}: no line is an event (lines: {counted or 0})")
-        if labels is None:
-            labels = range(1, self._k + 1)
-        if len(labels) != self._k:
-            raise UsageError(
-                f"got {len(labels)} {argument('actions')}, but every event of {name!r} "
-                f"has {self._k} in c._multi"
-            )
-        events = pa.concat_tables(self._parts).combine_chunks()
-        self._parts.clear()
-        ranking = events["a"].combine_chunks().flatten().to_numpy().reshape(-1, self._k) - 1
-        ranked = events["p"].combine_chunks().flatten().to_numpy().reshape(-1, self._k)
+    def _record(self, events: pa.Table) -> pa.RecordBatch:
+        """Return events as columns, and note what they hold."""
+        ranking = events["a"].combine_chunks().flatten().to_numpy().reshape(-1, self.count) - 1
+        ranked = events["p"].combine_chunks().flatten().to_numpy().reshape(-1, self.count)
         vectors = np.empty_like(ranked)
         np.put_along_axis(vectors, ranking, ranked, axis=1)
-        columns: dict[str, Any] = {
-            "action": pa.array(labels).take(pa.array(ranking[:, 0])),
-            "cost": events["cost"],
-            "propensity": np.ascontiguousarray(ranked[:, 0]),
-            "propensities": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), self._k),
-        }
         dropped = events["pdrop"].to_numpy()
-        if dropped.any():
-            columns["weight"] = 1.0 / (1.0 - dropped)
-        if not events["event"].null_count:
-            columns[EVENT_ID] = events["event"]
-        for i, path in enumerate(self.context):
-            columns[path] = self._context_column(events, i)
-        return pa.table(columns)
+        self.thinned = self.thinned or bool(dropped.any())
+        self.identified = self.identified and not events["event"].null_count
+        arrays = [
+            pa.array(ranking[:, 0]),
+            events["cost"].combine_chunks(),
+            pa.array(np.ascontiguousarray(ranked[:, 0])),
+            pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), self.count),
+            pa.array(dropped),
+            events["event"].combine_chunks(),
+        ]
+        for i, kinds in enumerate(self.kinds):
+            kinds.update(pc.drop_null(pc.unique(events[f"t{i}"])).to_pylist())
+            arrays.append(events[f"v{i}"].combine_chunks())
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
 
     def _refuse_faults(self) -> None:
         """Raise if an event breaks a rule."""
@@ -319,15 +362,41 @@ class _Reader:
             hint = f"; pass {argument('on_error', 'skip')} to leave out and count broken lines"
         self._faults.refuse(hint)
 
-    def _context_column(self, events: pa.Table, i: int) -> Any:
-        kinds = pc.drop_null(pc.unique(events[f"t{i}"])).to_pylist()
-        if not kinds or kinds == ["NULL"]:
-            raise DataError(
-                f"no event has a value at c/{self.context[i]} ({argument('context')}); "
-                "name paths inside c, such as U/x"
-            )
-        numbers = set(kinds) <= {"UBIGINT", "BIGINT", "HUGEINT", "UHUGEINT", "DOUBLE", "NULL"}
-        values = events[f"v{i}"]
-        if numbers:
-            return values.cast(pa.float64())
-        return values
+
+class _Columns:
+    """The columns of a log from those of events, once it is known what these hold."""
+
+    def __init__(self, raw: Source, events: _Events) -> None:
+        self.name, self.start = raw.name, 0
+        self._raw, self._events = raw, events
+        names = ["action", "cost", "propensity", "propensities"]
+        if events.thinned:
+            names.append("weight")
+        if events.identified:
+            names.append(EVENT_ID)
+        self.names = [*names, *events.context]
+        self._labels = pa.array(events.labels or range(1, events.count + 1))
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
+        """Return the only fragment."""
+        return [self]
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        for fragment in self._raw.fragments(self._events.columns):
+            for record in fragment.records():
+                yield self._record(record)
+
+    def _record(self, record: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [self._labels.take(record["action"])]
+        arrays += [record[x] for x in ("cost", "propensity", "propensities")]
+        if self._events.thinned:
+            arrays.append(pa.array(1.0 / (1.0 - record["pdrop"].to_numpy())))
+        if self._events.identified:
+            arrays.append(record[EVENT_ID])
+        for i, kinds in enumerate(self._events.kinds):
+            values = record[f"v{i}"]
+            if kinds <= _NUMERIC:
+                values = values.cast(pa.float64())
+            arrays.append(values)
+        return pa.RecordBatch.from_arrays(arrays, names=self.names)
