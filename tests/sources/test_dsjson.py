@@ -81,7 +81,7 @@ def test_a_log_that_is_larger_than_memory_goes_to_temporary_files(
     path = written(tmp_path / "log.dsjson", *events)
     whole = read_silently(path, context=["U/x", "U/city"], actions=["a", "b"])
     monkeypatch.setattr(module, "_CHUNK", 2000)
-    monkeypatch.setattr(spool.spooled, "__defaults__", (1000, None))
+    monkeypatch.setattr(spool, "IN_MEMORY", 1000)
     log = read_silently(path, context=["U/x", "U/city"], actions=["a", "b"])
     assert (type(whole.source).__name__, type(log.source).__name__) == (
         "TableSource",

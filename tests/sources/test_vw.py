@@ -189,7 +189,7 @@ def test_small_pieces_gz_windows_lines_and_a_temporary_file(
     path.write_bytes(gzip.compress(text.encode()))
     monkeypatch.setattr(pieces, "_CHUNK", 1000)
     monkeypatch.setattr("piwo.sources.vw.rows_within", lambda width: 64)
-    monkeypatch.setattr(spool.spooled, "__defaults__", (1000, None))
+    monkeypatch.setattr(spool, "IN_MEMORY", 1000)
     log = read_silently(path, context="u/x", reward_range=(-40, 0))
     assert type(log.source).__name__ == "ParquetSource"
     assert [x[0] for batch in log.each_batch(context=True) for x in batch.context] == list(  # type: ignore[union-attr]

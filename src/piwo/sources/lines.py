@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from piwo.errors import DataError, FileError
 from piwo.sources.gzip_files import opened
@@ -74,7 +75,7 @@ class Faults:
         self.counts: Counter[str] = Counter()
         self._lines: dict[str, list[str]] = defaultdict(list)
 
-    def add(self, rule: str, file: str, numbers: Iterable[int]) -> None:
+    def add(self, rule: str, file: str, numbers: Iterable[Any]) -> None:
         """Count lines of a file that break a rule, which is put as what it is when broken."""
         found = sorted(numbers)
         if found:

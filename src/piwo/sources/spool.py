@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ IN_MEMORY = 256 * 2**20
 _RECORDS_A_WRITE = 16
 
 
+@runtime_checkable
 class Rows(Protocol):
     """What can be copied: any source, or rows that are read once, such as those of a text file."""
 
@@ -37,7 +38,7 @@ class Rows(Protocol):
 def spooled(
     source: Rows,
     columns: Sequence[str],
-    in_memory: int = IN_MEMORY,
+    in_memory: int | None = None,
     skipped: Mapping[str, int] | None = None,
 ) -> Source:
     """Return a copy of a source, read in one pass, with the same rows and order at every pass.
@@ -48,7 +49,7 @@ def spooled(
     Args:
         source: such as a query, which may give other rows, or another order, when it runs again.
         columns: those that are copied.
-        in_memory: bytes up to which the rows stay in memory.
+        in_memory: bytes up to which the rows stay in memory; None: `IN_MEMORY`.
         skipped: how many lines are not rows, by reason, complete when the rows are read.
 
     Raises:
@@ -59,6 +60,8 @@ def spooled(
     >>> spooled(frame, ["x"]).schema.names
     ['x']
     """
+    if in_memory is None:
+        in_memory = IN_MEMORY
     held: list[pa.RecordBatch] = []
     size = 0
     records = chain.from_iterable(x.records() for x in source.fragments(columns))
