@@ -1,5 +1,6 @@
 """Logs written as tables: the same rows from every format, streamed, complete or not at all."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,24 @@ def test_from_csv_numbers_become_numbers(tmp_path: Path) -> None:
     written = pq.read_table(tmp_path / "2.parquet")
     assert {str(written.schema.field(x).type) for x in ("click", "p", "minutes")} == {"double"}
     assert written["item"].to_pylist() == ["a", "01", "a", "b"]
+
+
+def test_times_and_missing_numbers_in_json(tmp_path: Path) -> None:
+    rows = {
+        "action": [1, 2],
+        "reward": [0, 1],
+        "propensity": [0.5, 0.5],
+        "t": pa.array([0, 10**15], pa.timestamp("us", "UTC")),
+        "v": [[1.0, float("nan")], [2.0, 3.0]],
+        "day": pa.array([0, 1], pa.date32()),
+    }
+    log = read(rows, time="t", key="day", context="v", missing="indicator")
+    with pytest.warns(UserWarning, match="'v' in 1 row"):
+        write_log(log, tmp_path / "log.jsonl")
+    first, second = (tmp_path / "log.jsonl").read_text().splitlines()
+    assert json.loads(first)["v"] == [1.0, None]
+    assert json.loads(second)["t"] == "2001-09-09T01:46:40+00:00"
+    assert json.loads(second)["day"] == "1970-01-02"
 
 
 def test_vectors_and_splits(tmp_path: Path) -> None:

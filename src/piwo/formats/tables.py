@@ -176,11 +176,18 @@ def _write_json(tables: Iterator[pa.Table], path: str) -> int:
     with written_lines(path) as out:
         for table in tables:
             rows += table.num_rows
-            lines = []
-            for row in table.to_pylist(maps_as_pydicts="strict"):
-                lines.append(json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n")
+            lines = map(_json_line, table.to_pylist(maps_as_pydicts="strict"))
             out.write("".join(lines).encode())
     return rows
+
+
+def _json_line(row: dict[str, Any]) -> str:
+    try:
+        text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        # A few rows hold what JSON has not.
+        text = json.dumps(_plain(row), ensure_ascii=False, allow_nan=False)
+    return f"{text}\n"
 
 
 def _plain(value: Any) -> Any:

@@ -257,12 +257,13 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
     if key is not None:
         keys.append(key)
     multi = [{"_tag": str(x), "a": {"action": str(x)}} for x in log.actions.labels]
+    # The same in every line.
+    actions = _json(multi)
     rows = 0
     with written_lines(path) as out:
         for record, batch in rows_of(log, [*names, *keys], context=True):
             _require_positive(batch, path)
-            lines = _events(log, record, batch, multi)
-            out.write("".join(f"{json.dumps(x, ensure_ascii=False)}\n" for x in lines).encode())
+            out.write("".join(_events(log, record, batch, actions)).encode())
             rows += len(batch)
     return Written(path, rows, tuple(_left_out(log, [])))
 
@@ -279,10 +280,19 @@ def _require_paths(names: Sequence[str]) -> None:
             )
 
 
-def _events(
-    log: Log, record: pa.RecordBatch, batch: Batch, multi: Sequence[Any]
-) -> Iterator[dict[str, Any]]:
-    """Yield the events of some rows."""
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _events(log: Log, record: pa.RecordBatch, batch: Batch, actions: str) -> Iterator[str]:
+    """Yield the lines of some rows.
+
+    Args:
+        log: the log.
+        record: the raw rows.
+        batch: the same rows, validated.
+        actions: `c._multi` as JSON.
+    """
     assert batch.propensities is not None
     contexts = _contexts(log, record)
     dropped = [0.0] * len(batch)
@@ -297,7 +307,7 @@ def _events(
     if log.columns.key is not None:
         keys = texts(record[log.columns.key]).to_pylist()
     costs = costs_of(log, batch).tolist()
-    everyone = range(len(multi))
+    everyone = range(len(log.actions))
     for i, (code, vector) in enumerate(
         zip(batch.action.tolist(), batch.propensities.tolist(), strict=True)
     ):
@@ -313,10 +323,12 @@ def _events(
             event["EventId"] = keys[i]
         event["a"] = [x + 1 for x in ranking]
         event["p"] = [vector[x] for x in ranking]
-        event["c"] = {**contexts[i], "_multi": multi}
         if dropped[i]:
             event["pdrop"] = dropped[i]
-        yield event
+        features = _json(contexts[i]).removesuffix("}")
+        if contexts[i]:
+            features += ", "
+        yield f'{_json(event).removesuffix("}")}, "c": {features}"_multi": {actions}}}}}\n'
 
 
 def _contexts(log: Log, record: pa.RecordBatch) -> list[dict[str, Any]]:
