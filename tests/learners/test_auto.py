@@ -653,3 +653,20 @@ def test_other_faults_of_the_data_are_not_taken_for_nothing_to_learn():
 def test_rewards_without_an_upper_end():
     with pytest.raises(piwo.UsageError, match="no upper end"):
         piwo.Auto(QUICK).fit(make_log(100, reward_range=(0.0, math.inf)))
+
+
+def test_full_vectors_are_used_by_one_more_candidate() -> None:
+    rng = np.random.default_rng(0)
+    n = 300
+    X = rng.normal(size=(n, 2))
+    # Actions 0 and 2 are impossible in one half of the contexts each.
+    mu = np.where(X[:, :1] > 0, [[0.5, 0.5, 0.0]], [[0.0, 0.5, 0.5]])
+    action = np.array([rng.choice(3, p=p) for p in mu])
+    rows = {"context": X, "action": action, "reward": (action == 1) * 1.0, "actions": range(3)}
+    told = piwo.Auto(refit=False).fit(piwo.Log.from_arrays(**rows, propensities=mu))
+    assert "ridge, DR-LS lam=0.1" in told.path_
+    assert len(told.path_) == len(default_pool()) + 2
+    plain = piwo.Log.from_arrays(**rows, propensity=mu[np.arange(n), action])
+    assert "ridge, DR-LS lam=0.1" not in piwo.Auto(refit=False).fit(plain).path_
+    by_unit = piwo.Log.from_arrays(**rows, propensities=mu, unit=np.arange(n) // 2)
+    assert "ridge, DR-LS lam=0.1" not in piwo.Auto(refit=False).fit(by_unit).path_

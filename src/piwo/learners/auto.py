@@ -28,7 +28,7 @@ from piwo.intervals.loggers import check_loggers
 from piwo.intervals.point import self_normalized
 from piwo.learners.guarded_vote import GuardedVote
 from piwo.learners.learner import SplitLearner, check_certifiable, check_log
-from piwo.learners.pool import Candidate, candidates, default_pool
+from piwo.learners.pool import Candidate, candidates, default_pool, for_full_vectors
 from piwo.learners.report import CandidateReport, LearningReport, score_facts
 from piwo.learners.schedule import Learned, Schedule
 from piwo.learners.split import Split
@@ -212,7 +212,7 @@ class Auto(SplitLearner):
                 has no bound, and for arguments that do not go together.
         """
         self._check(log)
-        pool = self._pool()
+        pool = self._pool(log)
         for one in pool:
             one.oracle.fit_for(log)
         fallback, today = _incumbent(log, self.incumbent)
@@ -418,9 +418,9 @@ class Auto(SplitLearner):
             made = replace(made, guardrails=kept, notes=notes)
         return made
 
-    def _pool(self) -> tuple[Candidate, ...]:
+    def _pool(self, log: Log) -> tuple[Candidate, ...]:
         if self.pool is None:
-            pool = default_pool(self.random_state)
+            pool = (*default_pool(self.random_state), *for_full_vectors(log))
         else:
             pool = candidates(self.pool, "pool")
         return (*pool, *candidates(self.extra, "extra"))

@@ -20,9 +20,10 @@ from piwo.oracles import (
     Softmax,
 )
 from piwo.oracles.oracle import check_used
-from piwo.scores import IW, IX, Score
+from piwo.scores import IW, IX, DoublyRobustLS, Score
+from piwo.scores.doubly_robust_ls import FORWARD
 
-__all__ = ["Candidate", "candidates", "default_pool"]
+__all__ = ["Candidate", "candidates", "default_pool", "for_full_vectors"]
 
 _SCORES: tuple[Score, ...] = (IX(1.0), IX(0.1), IX(1e-6))
 """From the most to the least cautious: gamma = 1 hardly corrects for the logger; 1e-6 corrects
@@ -101,6 +102,26 @@ def default_pool(random_state: int = 0) -> tuple[Candidate, ...]:
         Candidate("direct ridge", Direct(30.0)),
         Candidate("direct boosted trees", DirectBoosting()),
     )
+
+
+def for_full_vectors(log: Log) -> tuple[Candidate, ...]:
+    """Return what is tried besides if the log has the propensity of every action.
+
+    A ridge on doubly robust gains, with a reward model fitted forward. It credits actions that were
+    not taken by what the model predicts for them. It pays as little as the least of the others.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"], reward=[1, 0], propensities=[[0.5, 0.5]] * 2, actions=["a", "b"]
+    ... )
+    >>> [one.label for one in for_full_vectors(log)]
+    ['ridge, DR-LS lam=0.1']
+    """
+    # The model needs independent rows in an order of its own, and each gain a positive propensity.
+    plain = log.columns.unit is None and log.columns.weight is None and not log.in_cluster
+    if not (log.gives_full_distribution and plain):
+        return ()
+    return (Candidate("ridge", Ridge(standardize=True), DoublyRobustLS(0.1, FORWARD)),)
 
 
 def candidates(given: Sequence[Any], what: str) -> tuple[Candidate, ...]:
