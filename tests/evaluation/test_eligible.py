@@ -213,3 +213,28 @@ def test_acting_on_a_file_keeps_ids_and_takes_only_what_is_eligible(
     capsys.readouterr()
     assert main([*words[:4], "--keep", "action"]) == 2
     assert "--keep got 'action'" in capsys.readouterr().err
+
+
+def test_check_by_number_of_eligible_actions() -> None:
+    table, _ = simulated()
+    log = piwo.read(table, eligible="could")
+    health = piwo.check(log)
+    sizes = np.array([len(x) for x in table["could"].to_pylist()])
+    weight = 1.0 / (sizes * table["propensity"].to_numpy())
+    assert [row.least for row in health.by_size] == [2, 4]
+    for row, mine in zip(health.by_size, (sizes < 4, sizes >= 4), strict=True):
+        assert row.rows == mine.sum()
+        assert row.mean_weight == pytest.approx(weight[mine].mean())
+        error = weight[mine].std() / np.sqrt(mine.sum() - 1)
+        assert row.z == pytest.approx((weight[mine].mean() - 1.0) / error)
+        assert abs(row.z) < 4
+    assert "by number of eligible actions" in str(health)
+    # Propensities over all twelve items, where at most five could be taken.
+    logged = table["propensity"].to_numpy()
+    lower = pa.array(np.where(sizes >= 4, logged * sizes / 12, logged))
+    wrong = table.set_column(table.column_names.index("propensity"), "propensity", lower)
+    found = piwo.check(piwo.read(wrong, eligible="could"))
+    (text,) = [x.text for x in found.findings if x.kind == "eligible"]
+    # 12 / 4 and 12 / 5, about equally often
+    assert "4 to 7 eligible actions the mean weight of the uniform policy is 2.75, exp" in text
+    assert piwo.check(piwo.read(table.drop(["could"]))).by_size == ()

@@ -20,6 +20,7 @@ from piwo.health.record import (
     Health,
     HealthFinding,
     HeavyRow,
+    SizeRow,
     Verdict,
     WeightBin,
 )
@@ -45,6 +46,7 @@ from piwo.reductions import (
 from piwo.reductions.reduce import reduce
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.repeats import Repeats
+from piwo.reductions.set_sizes import SetSizes, SizeState
 from piwo.scores import IW
 from piwo.scores.ratio import log1p_ratio, over_propensity
 
@@ -116,7 +118,10 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     if policy is not None:
         parts = (*parts, PolicySums(target, IW(), bounded=False), WeightHistogram(target))
     exact = unsupported_sums(log, target)
-    sums = Joint((*parts, *exact))
+    sizes: tuple[SetSizes, ...] = ()
+    if log.columns.eligible is not None:
+        sizes = (SetSizes(),)
+    sums = Joint((*parts, *exact, *sizes))
     used = {x.features for x in ready.values() if x.features is not None and x.needs_context}
     # Missing values, copies, and what equal contexts show of the logger are looked for in the same
     # pass, unless the policy encodes the context its own way.
@@ -129,6 +134,7 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     else:
         both = Joint((sums, Joint(tuple(looks.values()))))
         (table, evidence, of_uniform, spread, *rest), states = reduce(_described(log), both)
+    by_size = tuple(_size_rows(log, rest.pop())) if sizes else ()
     known = {name: rest.pop().mean} if exact else {}
     state, histogram = rest or (of_uniform, spread)
     never = np.flatnonzero(table.count == 0)
@@ -140,7 +146,7 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     made = _seen(made, given, dict(zip(looks, states, strict=True)))
     # What was measured says more than the note on names of columns.
     caveats = tuple(note for note in log.caveats if note.kind != "undeclared-units")
-    made = replace(made, unit_columns=unit_columns(log), caveats=caveats)
+    made = replace(made, unit_columns=unit_columns(log), caveats=caveats, by_size=by_size)
     if log.propensity_error is not None:
         made = replace(
             made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration
@@ -376,6 +382,21 @@ def _action_rows(
         if not math.isnan(p):
             made = replace(made, p=p)
         yield made
+
+
+def _size_rows(log: Log, state: SizeState) -> Iterator[SizeRow]:
+    for i in np.flatnonzero(state.rows).tolist():
+        n = float(state.rows[i])
+        mean, z = float(state.weight[i]) / n, None
+        # Rows of a unit depend on each other, so the spread of rows says nothing.
+        if n > 1 and np.isfinite(state.weight2[i]) and log.columns.unit is None:
+            # sqrt((E w^2 - mean^2) / (n - 1)), which rounding may take below 0
+            spread = max(0.0, float(state.weight2[i]) / n - mean * mean)
+            error = math.sqrt(spread / (n - 1))
+            # Weights that are equal but for rounding have no spread.
+            if error > 1e-12 * mean:
+                z = (mean - 1.0) / error
+        yield SizeRow(2**i, int(n), log.value(float(state.reward[i]) / n), mean, z)
 
 
 def _median(spread: HistogramState, actions: float) -> float:

@@ -22,6 +22,7 @@ __all__ = [
     "HealthFinding",
     "HeavyRow",
     "Severity",
+    "SizeRow",
     "UnitColumn",
     "Verdict",
     "WeightBin",
@@ -77,6 +78,19 @@ class ActionRow:
     p: float | None
     """p-value of "its propensities are not too small", corrected for the count of actions; or
     None."""
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """Rows that could choose from at least `least` and fewer than 2 `least` actions."""
+
+    least: int
+    rows: int
+    mean_reward: float
+    mean_weight: float
+    """Mean weight of the policy that is uniform over the eligible actions; its expectation is 1."""
+    z: float | None
+    """(mean_weight - 1) over its standard error; None if it cannot be computed."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +219,8 @@ class Health(Record):
     """How many pairs of a context and an action had several propensities, of how many that were
     sampled and had several rows, if the logger was not declared to learn; None if no more than a
     few."""
+    by_size: tuple[SizeRow, ...] = ()
+    """By the number of eligible actions, if they change from row to row."""
     detectable_factor: float | None = None
     """If all logged propensities were too small by less than about this factor, the tests would not
     notice; None if they were not made."""
@@ -259,6 +275,8 @@ def health_text(health: Health) -> str:
     lines += _summary(health)
     if health.calibration:
         lines += ["", *_calibration(health)]
+    if health.by_size:
+        lines += ["", *_sizes(health)]
     lines += ["", *_actions(health), "", *_heaviest(health), "", *_histogram(health)]
     return visible_lines(lines)
 
@@ -331,6 +349,18 @@ def _actions(health: Health) -> list[str]:
     title = (
         f"by action (largest deviation of mean 1/mu from 1 first; {len(rows)} of {health.actions})"
     )
+    return [title, *_indented(head, rows)]
+
+
+def _sizes(health: Health) -> list[str]:
+    head = ("actions from", "rows", "reward", "mean weight", "z")
+    rows = []
+    for x in health.by_size:
+        z = "-"
+        if x.z is not None:
+            z = f"{x.z:.1f}"
+        rows.append((str(x.least), str(x.rows), number(x.mean_reward), number(x.mean_weight), z))
+    title = "by number of eligible actions (weights of the uniform policy; expected mean 1)"
     return [title, *_indented(head, rows)]
 
 

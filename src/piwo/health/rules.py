@@ -49,6 +49,7 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
         _missing_context,
         _infinite_context,
         _rare_by_chance,
+        _set_sizes,
         _unlisted,
         _thinned,
         _read,
@@ -255,6 +256,22 @@ def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
         "turn up, or the propensities are too large; lower bounds hold all the same"
     )
     yield _finding("rare-actions", "note", text)
+
+
+def _set_sizes(health: Health) -> Iterator[HealthFinding]:
+    """Weights are wrong for some numbers of eligible actions."""
+    for row in health.by_size:
+        if row.z is None or abs(row.z) < _FAR or health.thinned:
+            continue
+        span = f"{row.least} to {2 * row.least - 1} eligible actions"
+        if row.least == 1:
+            span = "one eligible action"
+        text = (
+            f"in rows with {span} the mean weight of the uniform policy is {row.mean_weight:.3g}, "
+            f"expected 1 (z = {row.z:.0f}): propensities seem to be of other candidates than those "
+            "that are listed, or some listed ones could not be taken; log both from one place"
+        )
+        yield _finding("eligible", "care", text)
 
 
 # --- the actions
