@@ -60,7 +60,7 @@ class SetSizes(Reduction[SizeState]):
         """Return the sums with a batch added."""
         assert batch.eligible is not None
         sizes = batch.eligible.sizes.astype(np.float64)
-        # frexp: 2^(e-1) <= size < 2^e
+        # The exponent e of size = m 2^e, with m from 1/2 to 1, less one.
         bins = np.frexp(sizes)[1] - 1
         # pi / mu with pi = 1 / |E|
         weight = over_propensity(1.0 / sizes, batch)
